@@ -1,0 +1,493 @@
+//! An account: a lead or customer of a company, what requests may say about it, and what they change.
+//!
+//! Requests are parsed into `Upsert`, `Create` or `Patch`; the `Account` methods decide what such a
+//! request changes. Nothing here is written or sent: the caller does that with the answer.
+
+use jiff::civil::Date;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::cadence::{self, Due, Facts};
+use crate::channel::{Attribution, ChannelRef, PromoCode};
+use crate::company::{CADENCE_DAYS, Settings};
+use crate::custom_fields::{CustomFields, FieldChange};
+use crate::id::AccountId;
+use crate::invalid::{Fault, Invalid, Members, as_integer, as_object, as_str, as_text};
+use crate::money::{Amount, Capture, Currency, Money};
+use crate::pipeline::{self, Move, Status, Trigger};
+use crate::text::Length;
+use crate::time::Time;
+
+pub const MAX_IMPORTED_ID: Length = Length::up_to(255);
+pub const MAX_NAME: Length = Length::up_to(255);
+pub const MAX_NOTE: Length = Length::up_to(4000);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    pub id: AccountId,
+    pub imported_id: Option<String>,
+    pub name: String,
+    pub status: Status,
+    pub custom_fields: CustomFields,
+    pub value: Option<Money>,
+    pub promo_code: Option<PromoCode>,
+    pub channel: Option<ChannelRef>,
+    pub acquired_at: Option<Time>,
+    pub last_contact_at: Option<Time>,
+    pub first_seen_at: Option<Time>,
+    pub last_seen_at: Option<Time>,
+    pub cadence_override: Option<i64>,
+    pub snoozed_until: Option<Date>,
+    /// When it entered a tracked stage; `None` while it is in none.
+    pub tracked_since: Option<Time>,
+    /// It left Do not contact by activity: out of every campaign until an operator moves it.
+    pub campaign_hold: bool,
+    pub created_at: Time,
+    pub updated_at: Time,
+}
+
+/// What a request did to an account, in the account's member names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    pub changed: Vec<&'static str>,
+    pub ignored: Vec<&'static str>,
+    pub moved: Option<Move>,
+}
+
+/// Who or what asks for a move, as far as the rules care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mover {
+    /// A person's own change, through the pages or the management API.
+    Operator,
+    /// The customer's own system: upsert, import.
+    Record,
+    /// Client activity.
+    Activity,
+}
+
+impl Account {
+    /// A new account in its first stage; `now` is its creation.
+    pub fn new(id: AccountId, name: String, status: Status, settings: &Settings, now: Time) -> Self {
+        Self {
+            id,
+            imported_id: None,
+            name,
+            status,
+            custom_fields: CustomFields::default(),
+            value: None,
+            promo_code: None,
+            channel: None,
+            acquired_at: None,
+            last_contact_at: None,
+            first_seen_at: None,
+            last_seen_at: None,
+            cadence_override: None,
+            snoozed_until: None,
+            tracked_since: settings.tracked_stages.contains(status).then_some(now),
+            campaign_hold: false,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    pub fn due(&self, settings: &Settings, now: Time) -> Due {
+        let facts = Facts {
+            status: self.status,
+            last_contact_at: self.last_contact_at,
+            tracked_since: self.tracked_since,
+            cadence_override: self.cadence_override,
+            snoozed_until: self.snoozed_until,
+        };
+        cadence::due(&facts, settings, now)
+    }
+
+    /// Moves the account where the trigger takes it, and says whether it moved.
+    pub fn trigger(&mut self, trigger: Trigger, mover: Mover, settings: &Settings, now: Time) -> Option<Move> {
+        let step = pipeline::apply(self.status, trigger)?;
+        self.status = step.to;
+        let tracked = settings.tracked_stages;
+        self.tracked_since = match (tracked.contains(step.from), tracked.contains(step.to)) {
+            (_, false) => None,
+            (true, true) => self.tracked_since.or(Some(now)),
+            (false, true) => Some(now),
+        };
+        match mover {
+            Mover::Operator => self.campaign_hold = false,
+            Mover::Activity if step.from == Status::DoNotContact => self.campaign_hold = true,
+            Mover::Activity | Mover::Record => {}
+        }
+        self.updated_at = now;
+        Some(step)
+    }
+
+    /// Widens first and last seen by an activity at `at`.
+    pub fn see(&mut self, at: Time) {
+        self.first_seen_at = Some(self.first_seen_at.map_or(at, |seen| seen.min(at)));
+        self.last_seen_at = Some(self.last_seen_at.map_or(at, |seen| seen.max(at)));
+    }
+
+    /// Puts the account on the code's channel, unless it is there already.
+    pub fn attribute(&mut self, attribution: &Attribution, now: Time, change: &mut Change) {
+        if self.channel.as_ref().is_some_and(|channel| channel.id == attribution.channel.id) {
+            return;
+        }
+        self.channel = Some(attribution.channel.clone());
+        self.promo_code = Some(attribution.code.clone());
+        self.acquired_at = Some(now);
+        change.changed.extend(["promo_code", "channel", "acquired_at"]);
+    }
+
+    /// Captures a value as asked; says what changed and what had nothing to apply to.
+    pub fn capture(&mut self, capture: Capture, default: Currency, change: &mut Change) {
+        if matches!(capture, Capture::Denominate(_)) && self.value.is_none() {
+            change.ignored.push("captured_value_currency");
+        }
+        let value = capture.apply(self.value, default);
+        if value.map(|money| money.amount) != self.value.map(|money| money.amount) {
+            change.changed.push("captured_value");
+        }
+        if value.map(|money| money.currency) != self.value.map(|money| money.currency) {
+            change.changed.push("captured_value_currency");
+        }
+        self.value = value;
+    }
+
+    fn merge_fields(&mut self, fields: &FieldChange, change: &mut Change) -> Result<(), Invalid> {
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let merged = self.custom_fields.merged(fields)?;
+        if merged != self.custom_fields {
+            self.custom_fields = merged;
+            change.changed.push("custom_fields");
+        }
+        Ok(())
+    }
+
+    /// What an upsert does to an existing account. The account is left half-changed on an error:
+    /// the caller drops it.
+    pub fn upsert(
+        &mut self,
+        request: &Upsert,
+        attribution: Option<&Attribution>,
+        settings: &Settings,
+        now: Time,
+    ) -> Result<Change, Invalid> {
+        let mut change = Change::default();
+        if request.name.is_some() {
+            change.ignored.push("name");
+        }
+        if let Some(status) = request.status {
+            change.moved = self.trigger(Trigger::Set(status), Mover::Record, settings, now);
+            change.changed.extend(change.moved.map(|_| "status"));
+        }
+        self.take_common(&request.common, attribution, settings, now, &mut change)?;
+        Ok(change)
+    }
+
+    /// The account that an upsert creates.
+    pub fn from_upsert(
+        id: AccountId,
+        request: &Upsert,
+        attribution: Option<&Attribution>,
+        settings: &Settings,
+        now: Time,
+    ) -> Result<(Self, Change), Invalid> {
+        let name = request.name.clone().unwrap_or_else(|| request.imported_id.clone());
+        let status = request.status.unwrap_or(Status::Prospect);
+        let mut account = Self::new(id, name, status, settings, now);
+        account.imported_id = Some(request.imported_id.clone());
+        let mut change = Change { changed: vec!["imported_id", "name", "status"], ..Change::default() };
+        account.take_common(&request.common, attribution, settings, now, &mut change)?;
+        Ok((account, change))
+    }
+
+    /// The account that a person creates.
+    pub fn from_create(
+        id: AccountId,
+        request: &Create,
+        attribution: Option<&Attribution>,
+        settings: &Settings,
+        now: Time,
+    ) -> Result<Self, Invalid> {
+        let mut account = Self::new(id, request.name.clone(), request.status, settings, now);
+        account.imported_id.clone_from(&request.imported_id);
+        account.cadence_override = request.cadence_days;
+        account.snoozed_until = request.snoozed_until;
+        account.take_common(&request.common, attribution, settings, now, &mut Change::default())?;
+        Ok(account)
+    }
+
+    /// What a person's edit changes.
+    pub fn patch(
+        &mut self,
+        request: &Patch,
+        attribution: Option<&Attribution>,
+        settings: &Settings,
+        now: Time,
+    ) -> Result<Change, Invalid> {
+        let mut change = Change::default();
+        let Patch { name, imported_id, status, cadence_days, snoozed_until, clear_channel, common } = request;
+        set(&mut self.name, name.as_ref(), "name", &mut change);
+        set(&mut self.imported_id, imported_id.as_ref(), "imported_id", &mut change);
+        set(&mut self.cadence_override, cadence_days.as_ref(), "cadence_days", &mut change);
+        set(&mut self.snoozed_until, snoozed_until.as_ref(), "snoozed_until", &mut change);
+        if let Some(status) = *status {
+            change.moved = self.trigger(Trigger::Set(status), Mover::Operator, settings, now);
+            change.changed.extend(change.moved.map(|_| "status"));
+        }
+        if *clear_channel && self.channel.is_some() {
+            self.channel = None;
+            self.promo_code = None;
+            self.acquired_at = None;
+            change.changed.extend(["promo_code", "channel", "acquired_at"]);
+        }
+        self.take_common(common, attribution, settings, now, &mut change)?;
+        Ok(change)
+    }
+
+    fn take_common(
+        &mut self,
+        common: &Common,
+        attribution: Option<&Attribution>,
+        settings: &Settings,
+        now: Time,
+        change: &mut Change,
+    ) -> Result<(), Invalid> {
+        self.merge_fields(&common.custom_fields, change)?;
+        self.capture(common.capture, settings.default_currency, change);
+        if let Some(attribution) = attribution {
+            self.attribute(attribution, now, change);
+        }
+        if !change.changed.is_empty() {
+            self.updated_at = now;
+        }
+        Ok(())
+    }
+}
+
+fn set<T: Clone + PartialEq>(place: &mut T, value: Option<&T>, member: &'static str, change: &mut Change) {
+    if let Some(value) = value
+        && value != place
+    {
+        place.clone_from(value);
+        change.changed.push(member);
+    }
+}
+
+/// What every request about an account may say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Common {
+    pub custom_fields: FieldChange,
+    pub capture: Capture,
+}
+
+impl Common {
+    fn read(members: &mut Members) -> Self {
+        let fields = members.optional("custom_fields", as_object).map(FieldChange::parse);
+        let custom_fields = match fields {
+            Some(Ok(fields)) => fields,
+            Some(Err(invalid)) => {
+                members.absorb(invalid);
+                FieldChange::default()
+            }
+            None => FieldChange::default(),
+        };
+        let amount = members.clearable("captured_value", Amount::from_json);
+        let currency = members.optional("captured_value_currency", Currency::from_json);
+        let capture = match amount {
+            Some(None) => Capture::Clear,
+            Some(Some(amount)) => Capture::from_parts(Some(amount), currency),
+            None => Capture::from_parts(None, currency),
+        };
+        Self { custom_fields, capture }
+    }
+}
+
+/// An upsert: the documented request, keyed by the customer's own record id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upsert {
+    pub project: String,
+    pub imported_id: String,
+    pub status: Option<Status>,
+    pub name: Option<String>,
+    /// Only a well-formed code can match one; whatever else was sent matches none.
+    pub promo_code: Option<PromoCode>,
+    pub common: Common,
+}
+
+impl Upsert {
+    /// Unknown members are ignored; `promo_code` never fails the request.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let project = members.required("project", |value| as_text(value, MAX_NAME));
+        let imported_id = members.required("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
+        let status = members.optional("status", Status::from_json);
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let promo_code = members.raw("promo_code").and_then(|value| PromoCode::from_json(value).ok());
+        let common = Common::read(&mut members);
+        members.finish()?;
+        let (Some(project), Some(imported_id)) = (project, imported_id) else { unreachable!("required") };
+        Ok(Self { project, imported_id, status, name, promo_code, common })
+    }
+}
+
+/// An account made by a person or through the management API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    pub name: String,
+    pub status: Status,
+    pub imported_id: Option<String>,
+    pub promo_code: Option<PromoCode>,
+    pub cadence_days: Option<i64>,
+    pub snoozed_until: Option<Date>,
+    pub common: Common,
+}
+
+impl Create {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let name = members.required("name", |value| as_text(value, MAX_NAME));
+        let status = members.optional("status", Status::from_json).unwrap_or(Status::Prospect);
+        let imported_id = members.optional("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
+        let promo_code = members.optional("promo_code", PromoCode::from_json);
+        let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));
+        let snoozed_until = members.optional("snoozed_until", as_date);
+        let common = Common::read(&mut members);
+        members.refuse_unknown();
+        members.finish()?;
+        let Some(name) = name else { unreachable!("required") };
+        Ok(Self { name, status, imported_id, promo_code, cadence_days, snoozed_until, common })
+    }
+}
+
+/// An edit by a person or through the management API; `Some(None)` clears.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::option_option, reason = "absent, null and a value are three different requests")]
+pub struct Patch {
+    pub name: Option<String>,
+    pub imported_id: Option<Option<String>>,
+    pub status: Option<Status>,
+    pub cadence_days: Option<Option<i64>>,
+    pub snoozed_until: Option<Option<Date>>,
+    pub clear_channel: bool,
+    pub common: Common,
+}
+
+impl Patch {
+    /// The edit, and the promo code to attribute by, which the caller looks up.
+    pub fn parse(body: &Map<String, Value>) -> Result<(Self, Option<PromoCode>), Invalid> {
+        let mut members = Members::of(body);
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let imported_id = members.clearable("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
+        let status = members.optional("status", Status::from_json);
+        let cadence_days = members.clearable("cadence_days", |value| as_integer(value, CADENCE_DAYS));
+        let snoozed_until = members.clearable("snoozed_until", as_date);
+        let code = members.clearable("promo_code", PromoCode::from_json);
+        let common = Common::read(&mut members);
+        members.refuse_unknown();
+        members.finish()?;
+        let clear_channel = code == Some(None);
+        Ok((Self { name, imported_id, status, cadence_days, snoozed_until, clear_channel, common }, code.flatten()))
+    }
+}
+
+/// The operator's change of status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusChange {
+    pub status: Status,
+    pub note: Option<String>,
+}
+
+impl StatusChange {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let status = members.required("status", Status::from_json);
+        let note = members.optional("note", |value| as_text(value, MAX_NOTE.or_empty()));
+        members.refuse_unknown();
+        members.finish()?;
+        let Some(status) = status else { unreachable!("required") };
+        Ok(Self { status, note: note.filter(|note| !note.is_empty()) })
+    }
+}
+
+fn as_date(value: &Value) -> Result<Date, Fault> {
+    let malformed = || Fault::new("malformed", "must be a date as YYYY-MM-DD");
+    let text = as_str(value)?;
+    if text.len() != 10 {
+        return Err(malformed());
+    }
+    text.parse().map_err(|_| malformed())
+}
+
+/// The account as payloads carry it.
+#[derive(serde::Serialize)]
+pub struct AccountCore<'a> {
+    id: AccountId,
+    imported_id: Option<&'a str>,
+    name: &'a str,
+    status: Status,
+    custom_fields: &'a RawValue,
+    captured_value: Option<String>,
+    captured_value_currency: Option<&'static str>,
+    promo_code: Option<&'a str>,
+    channel: Option<&'a ChannelRef>,
+    acquired_at: Option<Time>,
+    last_contact_at: Option<Time>,
+    first_seen_at: Option<Time>,
+    last_seen_at: Option<Time>,
+    created_at: Time,
+    updated_at: Time,
+}
+
+/// The one account object of the API: the payload's members and where it stands in its cadence.
+#[derive(serde::Serialize)]
+pub struct AccountView<'a> {
+    #[serde(flatten)]
+    core: AccountCore<'a>,
+    cadence_days: Option<i64>,
+    snoozed_until: Option<String>,
+    tracked: bool,
+    overdue: bool,
+    due_at: Option<Time>,
+    days_overdue: i64,
+}
+
+impl Account {
+    pub fn core(&self) -> AccountCore<'_> {
+        let fields = serde_json::from_str(self.custom_fields.as_json());
+        AccountCore {
+            id: self.id,
+            imported_id: self.imported_id.as_deref(),
+            name: &self.name,
+            status: self.status,
+            custom_fields: fields.expect("kept custom fields are JSON"),
+            captured_value: self.value.map(|money| money.amount_text()),
+            captured_value_currency: self.value.map(|money| money.currency.code()),
+            promo_code: self.promo_code.as_ref().map(PromoCode::as_str),
+            channel: self.channel.as_ref(),
+            acquired_at: self.acquired_at,
+            last_contact_at: self.last_contact_at,
+            first_seen_at: self.first_seen_at,
+            last_seen_at: self.last_seen_at,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+
+    pub fn view(&self, settings: &Settings, now: Time) -> AccountView<'_> {
+        let due = self.due(settings, now);
+        AccountView {
+            core: self.core(),
+            cadence_days: self.cadence_override,
+            snoozed_until: self.snoozed_until.map(|date| date.to_string()),
+            tracked: due.tracked,
+            overdue: due.overdue,
+            due_at: due.due_at,
+            days_overdue: due.days_overdue,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

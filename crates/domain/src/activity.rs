@@ -1,0 +1,403 @@
+//! Client activity: what an ingest batch may hold, and what each kind of event does.
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+
+use crate::id::AccountId;
+use crate::invalid::{Fault, Invalid, as_array, as_object, as_str};
+use crate::money::{Amount, Capture, Currency};
+use crate::pipeline::Trigger;
+use crate::text::{Length, refuse_nul, refuse_nul_within};
+use crate::time::Time;
+
+pub const MAX_EVENTS: usize = 100;
+pub const MAX_FEATURE: Length = Length::up_to(128);
+pub const MAX_EVENT_ID: Length = Length::up_to(100);
+pub const MAX_METADATA_BYTES: usize = 8 * 1024;
+/// How far ahead of our clock a sender's clock may be.
+pub const MAX_AHEAD_SECONDS: i64 = 5 * 60;
+/// How long an `event_id` is remembered.
+pub const EVENT_ID_DAYS: i64 = 90;
+/// How many days the Pulse card shows.
+pub const PULSE_DAYS: i64 = 90;
+/// How many features the Pulse card shows.
+pub const PULSE_FEATURES: i64 = 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    AppOpened,
+    FeatureUsed,
+    TrialStarted,
+    BecameCustomer,
+    Churned,
+    Custom,
+}
+
+impl Kind {
+    pub const ALL: [Self; 6] = [
+        Self::AppOpened,
+        Self::FeatureUsed,
+        Self::TrialStarted,
+        Self::BecameCustomer,
+        Self::Churned,
+        Self::Custom,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AppOpened => "app_opened",
+            Self::FeatureUsed => "feature_used",
+            Self::TrialStarted => "trial_started",
+            Self::BecameCustomer => "became_customer",
+            Self::Churned => "churned",
+            Self::Custom => "custom",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| Fault::not_one_of("unknown_kind", Self::ALL.map(Self::as_str)))
+    }
+
+    /// The move this kind asks for. `Custom` triggers nothing.
+    pub const fn trigger(self) -> Option<Trigger> {
+        match self {
+            Self::TrialStarted => Some(Trigger::TrialStarted),
+            Self::BecameCustomer => Some(Trigger::BecameCustomer),
+            Self::Churned => Some(Trigger::Churned),
+            Self::AppOpened | Self::FeatureUsed | Self::Custom => None,
+        }
+    }
+
+    /// Whether `feature` is counted for this kind.
+    const fn counts_feature(self) -> bool {
+        matches!(self, Self::FeatureUsed | Self::Custom)
+    }
+}
+
+/// One valid event, not yet matched to an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// Its place in the request.
+    pub index: usize,
+    pub imported_id: Option<String>,
+    /// The service's own id; a text that is none stays as the nil id, which no account has.
+    pub account_id: Option<AccountId>,
+    pub kind: Kind,
+    /// Named and counted only for `feature_used` and `custom`.
+    pub feature: Option<String>,
+    pub occurred_at: Time,
+    /// Compact JSON text of the object as sent.
+    pub metadata: Option<String>,
+    /// What its `event_id` is remembered by.
+    pub mark: Option<EventMark>,
+    /// The value a `became_customer` carries.
+    pub capture: Capture,
+}
+
+/// Half of the SHA-256 of an `event_id`: enough that two ids of one company never share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventMark([u8; 16]);
+
+impl EventMark {
+    pub fn of(event_id: &str) -> Self {
+        let mut mark = [0; 16];
+        mark.copy_from_slice(&digest(&SHA256, event_id.as_bytes()).as_ref()[..16]);
+        Self(mark)
+    }
+
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// An event that breaks a rule: named in the answer, and never applied.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Rejection {
+    pub index: usize,
+    pub code: &'static str,
+    pub field: &'static str,
+    pub detail: String,
+}
+
+/// A batch after validation, before matching.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    pub received: usize,
+    pub valid: Vec<Activity>,
+    pub rejected: Vec<Rejection>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BatchError {
+    Invalid(Invalid),
+    TooLarge { received: usize },
+}
+
+/// The `events` of a request, each parsed; `now` is the arrival.
+pub fn parse_batch(body: &Map<String, Value>, now: Time) -> Result<Batch, BatchError> {
+    let fault = |code, detail: &str| Err(BatchError::Invalid(Invalid::one("/events", code, detail)));
+    let events = match body.get("events") {
+        None | Some(Value::Null) => return fault("required", "is required"),
+        Some(value) => match as_array(value) {
+            Ok(events) => events,
+            Err(found) => return fault(found.code, &found.detail),
+        },
+    };
+    if events.is_empty() {
+        return fault("empty", "must hold at least one event");
+    }
+    if events.len() > MAX_EVENTS {
+        return Err(BatchError::TooLarge { received: events.len() });
+    }
+    let mut batch = Batch { received: events.len(), ..Batch::default() };
+    for (index, event) in events.iter().enumerate() {
+        match parse(index, event, now) {
+            Ok(activity) => batch.valid.push(activity),
+            Err((field, Fault { code, detail })) => {
+                batch.rejected.push(Rejection { index, code, field, detail });
+            }
+        }
+    }
+    Ok(batch)
+}
+
+type Faulty = (&'static str, Fault);
+
+fn parse(index: usize, event: &Value, now: Time) -> Result<Activity, Faulty> {
+    let event = as_object(event).map_err(|fault| ("", fault))?;
+    let text = |name: &'static str| optional(event, name, as_str);
+    let imported_id = text("imported_id")?;
+    let account_id = text("account_id")?;
+    if imported_id.is_none() && account_id.is_none() {
+        let detail = "must name the account by imported_id or account_id";
+        return Err(("imported_id", Fault::new("required", detail)));
+    }
+    if let Some(id) = imported_id {
+        refuse_nul(id).map_err(|fault| ("imported_id", fault))?;
+    }
+    let kind = text("kind")?.ok_or_else(|| ("kind", Fault::new("required", "is required")))?;
+    let kind = Kind::parse(kind).map_err(|fault| ("kind", fault))?;
+    let feature = feature(event, kind)?;
+    let occurred_at = occurred_at(event, now)?;
+    let metadata = optional(event, "metadata", as_object)?;
+    let capture = match (kind, metadata) {
+        (Kind::BecameCustomer, Some(metadata)) => capture(metadata)?,
+        _ => Capture::Keep,
+    };
+    let event_id = text("event_id")?;
+    if let Some(id) = event_id {
+        MAX_EVENT_ID.check(id).map_err(|fault| ("event_id", fault))?;
+    }
+    Ok(Activity {
+        index,
+        imported_id: imported_id.map(str::to_owned),
+        account_id: account_id.map(|id| id.parse().unwrap_or(AccountId::from_bytes([0; 16]))),
+        kind,
+        feature,
+        occurred_at,
+        metadata: metadata.map(kept_metadata).transpose()?,
+        mark: event_id.map(EventMark::of),
+        capture,
+    })
+}
+
+/// A member that may be absent or `null`.
+fn optional<'a, T>(
+    event: &'a Map<String, Value>,
+    name: &'static str,
+    parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
+) -> Result<Option<T>, Faulty> {
+    match event.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => parse(value).map(Some).map_err(|fault| (name, fault)),
+    }
+}
+
+fn feature(event: &Map<String, Value>, kind: Kind) -> Result<Option<String>, Faulty> {
+    let feature = optional(event, "feature", |value| {
+        let text = as_str(value)?;
+        MAX_FEATURE.check(text)?;
+        Ok(text.to_owned())
+    })?;
+    if kind == Kind::FeatureUsed && feature.is_none() {
+        return Err(("feature", Fault::new("required", "is required when kind is feature_used")));
+    }
+    Ok(feature.filter(|_| kind.counts_feature()))
+}
+
+fn occurred_at(event: &Map<String, Value>, now: Time) -> Result<Time, Faulty> {
+    let sent = optional(event, "occurred_at", |value| {
+        Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))
+    })?;
+    let at = sent.unwrap_or(now);
+    if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
+        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
+        return Err(("occurred_at", Fault::new("in_the_future", detail)));
+    }
+    Ok(at)
+}
+
+fn kept_metadata(metadata: &Map<String, Value>) -> Result<String, Faulty> {
+    let fault = |fault| ("metadata", fault);
+    for (key, value) in metadata {
+        refuse_nul(key).and_then(|()| refuse_nul_within(value)).map_err(fault)?;
+    }
+    let text = serde_json::to_string(metadata).unwrap_or_default();
+    if text.len() > MAX_METADATA_BYTES {
+        return Err(fault(Fault::new("too_large", format!("must be at most {MAX_METADATA_BYTES} bytes of JSON"))));
+    }
+    Ok(text)
+}
+
+/// The value in a `became_customer`'s metadata, under its long or its short name.
+fn capture(metadata: &Map<String, Value>) -> Result<Capture, Faulty> {
+    let pick = |long: &str, short: &str| {
+        [long, short].into_iter().filter_map(|name| metadata.get(name)).find(|value| !value.is_null())
+    };
+    let amount = pick("captured_value", "value").map(Amount::from_json).transpose();
+    let amount = amount.map_err(|fault| ("metadata.captured_value", fault))?;
+    let currency = pick("captured_value_currency", "currency").map(Currency::from_json).transpose();
+    let currency = currency.map_err(|fault| ("metadata.captured_value_currency", fault))?;
+    Ok(Capture::from_parts(amount, currency))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::Trigger;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const NOW: Time = Time::from_micros(1_800_000_000_000_000);
+
+    fn batch(events: Value) -> Result<Batch, BatchError> {
+        parse_batch(json!({ "events": events }).as_object().unwrap(), NOW)
+    }
+
+    fn rejection(event: Value) -> (&'static str, &'static str) {
+        let batch = batch(json!([event])).unwrap();
+        let rejected = batch.rejected.first().unwrap_or_else(|| panic!("accepted: {batch:?}"));
+        (rejected.field, rejected.code)
+    }
+
+    fn accepted(event: Value) -> Activity {
+        let batch = batch(json!([event])).unwrap();
+        batch.valid.into_iter().next().unwrap_or_else(|| panic!("rejected: {:?}", batch.rejected))
+    }
+
+    #[test]
+    fn kinds_and_their_effects_are_the_documents_table() {
+        let table = [
+            ("app_opened", None),
+            ("feature_used", None),
+            ("trial_started", Some(Trigger::TrialStarted)),
+            ("became_customer", Some(Trigger::BecameCustomer)),
+            ("churned", Some(Trigger::Churned)),
+            ("custom", None),
+        ];
+        for (word, trigger) in table {
+            assert_eq!(Kind::parse(word).unwrap().trigger(), trigger, "{word}");
+        }
+        assert_eq!(Kind::ALL.map(Kind::as_str), table.map(|(word, _)| word));
+    }
+
+    #[test]
+    fn each_rule_of_an_event_rejects_it_by_field() {
+        let event = |more: Value| {
+            let mut event = json!({"imported_id": "a", "kind": "feature_used", "feature": "f"});
+            event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            event
+        };
+        let table = [
+            (json!(5), ("", "wrong_type")),
+            (json!({"kind": "app_opened"}), ("imported_id", "required")),
+            (event(json!({"imported_id": 5})), ("imported_id", "wrong_type")),
+            (event(json!({"account_id": 5})), ("account_id", "wrong_type")),
+            (event(json!({"imported_id": "a\0"})), ("imported_id", "nul_character")),
+            (json!({"imported_id": "a"}), ("kind", "required")),
+            (event(json!({"kind": "opened"})), ("kind", "unknown_kind")),
+            (event(json!({"kind": 1})), ("kind", "wrong_type")),
+            (event(json!({"feature": null})), ("feature", "required")),
+            (event(json!({"feature": ""})), ("feature", "empty")),
+            (event(json!({"feature": "x".repeat(129)})), ("feature", "too_long")),
+            (event(json!({"feature": ["x"]})), ("feature", "wrong_type")),
+            (event(json!({"occurred_at": "soon"})), ("occurred_at", "malformed")),
+            (event(json!({"occurred_at": 17})), ("occurred_at", "wrong_type")),
+            (event(json!({"occurred_at": NOW.plus_seconds(301).to_string()})), ("occurred_at", "in_the_future")),
+            (event(json!({"metadata": []})), ("metadata", "wrong_type")),
+            (event(json!({"metadata": {"a": "\0"}})), ("metadata", "nul_character")),
+            (event(json!({"metadata": {"a": "x".repeat(9000)}})), ("metadata", "too_large")),
+            (event(json!({"event_id": 1})), ("event_id", "wrong_type")),
+            (event(json!({"event_id": "x".repeat(101)})), ("event_id", "too_long")),
+            (
+                json!({"imported_id": "a", "kind": "became_customer", "metadata": {"value": "-5"}}),
+                ("metadata.captured_value", "negative"),
+            ),
+            (
+                json!({"imported_id": "a", "kind": "became_customer", "metadata": {"currency": "Q"}}),
+                ("metadata.captured_value_currency", "unknown_currency"),
+            ),
+        ];
+        for (event, expected) in table {
+            assert_eq!(rejection(event.clone()), expected, "{event}");
+        }
+    }
+
+    #[test]
+    fn defaults_and_tolerances() {
+        assert_eq!(accepted(json!({"imported_id": "a", "kind": "app_opened"})).occurred_at, NOW);
+        let ahead = NOW.plus_seconds(MAX_AHEAD_SECONDS);
+        let event = json!({"imported_id": "a", "kind": "app_opened", "occurred_at": ahead.to_string()});
+        assert_eq!(accepted(event).occurred_at, ahead);
+        let late = json!({"imported_id": "a", "kind": "app_opened", "occurred_at": "2001-02-03"});
+        assert_eq!(accepted(late).occurred_at.to_string(), "2001-02-03T00:00:00Z");
+        assert_eq!(accepted(json!({"imported_id": "a", "kind": "custom"})).feature, None);
+        let opened = json!({"imported_id": "a", "kind": "app_opened", "feature": "x"});
+        assert_eq!(accepted(opened).feature, None, "only feature_used and custom count a feature");
+        assert_eq!(accepted(json!({"imported_id": "", "kind": "churned"})).imported_id.as_deref(), Some(""));
+        let unknown = accepted(json!({"account_id": "nonsense", "kind": "churned"}));
+        assert_eq!(unknown.account_id, Some(AccountId::from_bytes([0; 16])));
+    }
+
+    #[test]
+    fn became_customer_carries_its_value() {
+        let of = |metadata: Value| {
+            accepted(json!({"imported_id": "a", "kind": "became_customer", "metadata": metadata})).capture
+        };
+        let amount = Amount::parse("99.5").unwrap();
+        let eur = Currency::parse("EUR").unwrap();
+        let both = Capture::Set { amount, currency: Some(eur) };
+        assert_eq!(of(json!({"captured_value": "99.50", "captured_value_currency": "eur"})), both);
+        assert_eq!(of(json!({"value": 99.5, "currency": "EUR"})), both);
+        assert_eq!(of(json!({"captured_value": null})), Capture::Keep);
+        assert_eq!(of(json!({})), Capture::Keep);
+        let other = accepted(json!({"imported_id": "a", "kind": "churned", "metadata": {"value": "-"}}));
+        assert_eq!(other.capture, Capture::Keep, "only became_customer captures");
+    }
+
+    #[test]
+    fn batches_have_bounds() {
+        let event = json!({"imported_id": "a", "kind": "app_opened"});
+        assert_eq!(batch(json!(vec![event.clone(); 100])).unwrap().valid.len(), 100);
+        assert_eq!(batch(json!(vec![event; 101])), Err(BatchError::TooLarge { received: 101 }));
+        for bad in [json!([]), json!(null), json!({}), json!("x")] {
+            assert!(matches!(batch(bad), Err(BatchError::Invalid(_))));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_event_is_valid_or_rejected(words in proptest::collection::vec("[a-z_]{0,12}", 1..20)) {
+            let events: Vec<Value> = words.iter().map(|word| json!({"imported_id": word, "kind": word})).collect();
+            let batch = batch(json!(events)).unwrap();
+            prop_assert_eq!(batch.received, batch.valid.len() + batch.rejected.len());
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A company: the tenant. Its slug is what the wire calls `project`; its settings steer the rest.
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use crate::id::CompanyId;
+use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str};
+use crate::money::Currency;
+use crate::pipeline::Status;
+use crate::text::Length;
+use crate::time::Time;
+
+pub const MAX_NAME: Length = Length::up_to(120);
+pub const MAX_SLUG_CHARS: usize = 63;
+pub const CADENCE_DAYS: std::ops::RangeInclusive<i64> = 1..=3650;
+pub const DEFAULT_CADENCE_DAYS: i64 = 42;
+
+/// What names a company on the wire: lower-case letters, digits and hyphens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slug(String);
+
+impl Slug {
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let fits = (1..=MAX_SLUG_CHARS).contains(&text.len()) && text.bytes().all(allowed);
+        if !fits || text.starts_with('-') || text.ends_with('-') {
+            let detail = format!("must be 1 to {MAX_SLUG_CHARS} lower-case letters, digits and inner hyphens");
+            return Err(Fault::new("malformed", detail));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The stages whose accounts are clients to keep in touch with. Never empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrackedStages {
+    customer: bool,
+    in_trial: bool,
+    in_negotiation: bool,
+}
+
+impl Default for TrackedStages {
+    fn default() -> Self {
+        Self { customer: true, in_trial: true, in_negotiation: false }
+    }
+}
+
+impl TrackedStages {
+    pub const ALLOWED: [Status; 3] = [Status::Customer, Status::InTrial, Status::InNegotiation];
+
+    pub fn from_statuses(statuses: &[Status]) -> Result<Self, Fault> {
+        if statuses.is_empty() {
+            return Err(Fault::new("empty", "must name at least one stage"));
+        }
+        if statuses.iter().any(|status| !Self::ALLOWED.contains(status)) {
+            return Err(Fault::not_one_of("not_trackable", Self::ALLOWED.map(Status::as_str)));
+        }
+        Ok(Self {
+            customer: statuses.contains(&Status::Customer),
+            in_trial: statuses.contains(&Status::InTrial),
+            in_negotiation: statuses.contains(&Status::InNegotiation),
+        })
+    }
+
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        let statuses: Vec<Status> =
+            as_array(value)?.iter().map(Status::from_json).collect::<Result<_, _>>()?;
+        Self::from_statuses(&statuses)
+    }
+
+    pub fn contains(self, status: Status) -> bool {
+        match status {
+            Status::Customer => self.customer,
+            Status::InTrial => self.in_trial,
+            Status::InNegotiation => self.in_negotiation,
+            Status::Prospect | Status::Contacted | Status::Lost | Status::DoNotContact => false,
+        }
+    }
+
+    pub fn statuses(self) -> Vec<Status> {
+        Self::ALLOWED.into_iter().filter(|status| self.contains(*status)).collect()
+    }
+
+    /// As storage keeps it: the wire words, joined by commas.
+    pub fn to_stored(self) -> String {
+        self.statuses().into_iter().map(Status::as_str).collect::<Vec<_>>().join(",")
+    }
+
+    pub fn from_stored(text: &str) -> Self {
+        let statuses: Vec<Status> = text.split(',').filter_map(|word| Status::parse(word).ok()).collect();
+        Self::from_statuses(&statuses).unwrap_or_default()
+    }
+}
+
+/// The weekday of the digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Weekday(jiff::civil::Weekday);
+
+impl Weekday {
+    pub const MONDAY: Self = Self(jiff::civil::Weekday::Monday);
+    const WORDS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let place = Self::WORDS.iter().position(|word| *word == text);
+        place
+            .and_then(|place| i8::try_from(place).ok())
+            .and_then(|place| jiff::civil::Weekday::from_monday_zero_offset(place).ok())
+            .map(Self)
+            .ok_or_else(|| Fault::not_one_of("unknown_weekday", Self::WORDS))
+    }
+
+    pub fn as_str(self) -> &'static str {
+        let place = usize::try_from(self.0.to_monday_zero_offset()).unwrap_or(0);
+        Self::WORDS[place]
+    }
+
+    pub fn to_civil(self) -> jiff::civil::Weekday {
+        self.0
+    }
+}
+
+/// Reads an IANA time zone name.
+pub fn parse_time_zone(text: &str) -> Result<TimeZone, Fault> {
+    let unknown = || Fault::new("unknown_time_zone", "must be an IANA time zone such as Europe/Berlin or UTC");
+    if text.is_empty() || text.len() > 64 {
+        return Err(unknown());
+    }
+    TimeZone::get(text).map_err(|_| unknown())
+}
+
+/// The name a zone was read by.
+pub fn time_zone_name(zone: &TimeZone) -> &str {
+    zone.iana_name().unwrap_or("UTC")
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub cadence_days: i64,
+    pub tracked_stages: TrackedStages,
+    pub digest_enabled: bool,
+    pub digest_weekday: Weekday,
+    pub time_zone: TimeZone,
+    pub default_currency: Currency,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cadence_days: DEFAULT_CADENCE_DAYS,
+            tracked_stages: TrackedStages::default(),
+            digest_enabled: true,
+            digest_weekday: Weekday::MONDAY,
+            time_zone: TimeZone::UTC,
+            default_currency: Currency::USD,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings after a PATCH; unknown members are refused by name.
+    pub fn patched(&self, body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));
+        let tracked_stages = members.optional("tracked_stages", TrackedStages::from_json);
+        let digest_enabled = members.optional("digest_enabled", as_bool);
+        let digest_weekday = members.optional("digest_weekday", |value| Weekday::parse(as_str(value)?));
+        let time_zone = members.optional("time_zone", |value| parse_time_zone(as_str(value)?));
+        let default_currency = members.optional("default_currency", Currency::from_json);
+        members.refuse_unknown();
+        members.finish()?;
+        Ok(Self {
+            cadence_days: cadence_days.unwrap_or(self.cadence_days),
+            tracked_stages: tracked_stages.unwrap_or(self.tracked_stages),
+            digest_enabled: digest_enabled.unwrap_or(self.digest_enabled),
+            digest_weekday: digest_weekday.unwrap_or(self.digest_weekday),
+            time_zone: time_zone.unwrap_or_else(|| self.time_zone.clone()),
+            default_currency: default_currency.unwrap_or(self.default_currency),
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Company {
+    pub id: CompanyId,
+    pub slug: Slug,
+    pub name: String,
+    pub settings: Settings,
+    pub created_at: Time,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_new_company_has_the_decided_defaults() {
+        let settings = Settings::default();
+        assert_eq!(settings.cadence_days, 42);
+        assert_eq!(settings.tracked_stages.to_stored(), "customer,in_trial");
+        assert!(settings.digest_enabled);
+        assert_eq!(settings.digest_weekday.as_str(), "monday");
+        assert_eq!(time_zone_name(&settings.time_zone), "UTC");
+        assert_eq!(settings.default_currency.code(), "USD");
+    }
+
+    #[test]
+    fn a_patch_names_every_bad_member() {
+        let body = json!({
+            "cadence_days": 0, "tracked_stages": ["lost"], "digest_enabled": "yes",
+            "digest_weekday": "Monday", "time_zone": "Mars/Olympus", "default_currency": "XYZ", "more": 1,
+        });
+        let invalid = Settings::default().patched(body.as_object().unwrap()).unwrap_err();
+        let codes: Vec<&str> = invalid.0.iter().map(|error| error.code).collect();
+        let expected = [
+            "out_of_range",
+            "not_trackable",
+            "wrong_type",
+            "unknown_weekday",
+            "unknown_time_zone",
+            "unknown_currency",
+            "unknown_member",
+        ];
+        assert_eq!(codes, expected);
+    }
+
+    #[test]
+    fn stages_are_a_non_empty_subset() {
+        let read = |value: Value| TrackedStages::from_json(&value);
+        assert_eq!(read(json!([])).unwrap_err().code, "empty");
+        assert_eq!(read(json!(["prospect"])).unwrap_err().code, "not_trackable");
+        let all = read(json!(["in_negotiation", "customer", "in_trial"])).unwrap();
+        assert_eq!(TrackedStages::from_stored(&all.to_stored()), all);
+    }
+
+    #[test]
+    fn slugs_are_plain() {
+        for good in ["acme", "a", "acme-2"] {
+            assert!(Slug::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Acme", "-a", "a-", "a_b", "a.b", "ä", &"a".repeat(64)] {
+            assert!(Slug::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

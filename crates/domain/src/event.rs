@@ -1,0 +1,137 @@
+//! Events: something that happened, with a payload frozen when it happened.
+
+use serde::Serialize;
+
+use crate::account::{Account, AccountCore};
+use crate::company::Slug;
+use crate::id::{AccountId, EventId};
+use crate::pipeline::{Move, Source, Status};
+use crate::time::Time;
+
+/// The interface document's event kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    AccountCreated,
+    AccountStatusChanged,
+    MessageInbound,
+    WebhookTest,
+    ClientContactDue,
+}
+
+impl Kind {
+    pub const ALL: [Self; 5] = [
+        Self::AccountCreated,
+        Self::AccountStatusChanged,
+        Self::MessageInbound,
+        Self::WebhookTest,
+        Self::ClientContactDue,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AccountCreated => "account.created",
+            Self::AccountStatusChanged => "account.status_changed",
+            Self::MessageInbound => "message.inbound",
+            Self::WebhookTest => "webhook.test",
+            Self::ClientContactDue => "client.contact_due",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// An event as it is kept: the payload's bytes never change again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub id: EventId,
+    pub kind: Kind,
+    pub account: Option<AccountId>,
+    pub payload: String,
+    pub created_at: Time,
+}
+
+/// What every payload is wrapped in.
+#[derive(Serialize)]
+struct Envelope<'a, D> {
+    id: EventId,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    created_at: Time,
+    project: &'a str,
+    data: D,
+}
+
+/// Where and when an event happens: what the payload says of itself.
+#[derive(Clone, Copy)]
+pub struct Occasion<'a> {
+    pub id: EventId,
+    pub now: Time,
+    pub project: &'a Slug,
+}
+
+impl Occasion<'_> {
+    fn freeze<D: Serialize>(self, kind: Kind, account: Option<AccountId>, data: D) -> Event {
+        let Self { id, now, project } = self;
+        let envelope = Envelope { id, kind: kind.as_str(), created_at: now, project: project.as_str(), data };
+        let payload = serde_json::to_string(&envelope).expect("payload types always serialize");
+        Event { id, kind, account, payload, created_at: now }
+    }
+}
+
+pub fn account_created(occasion: Occasion, account: &Account, source: Source) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        source: Source,
+    }
+    occasion.freeze(Kind::AccountCreated, Some(account.id), Data { account: account.core(), source })
+}
+
+pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source: Source) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        previous_status: Status,
+        status: Status,
+        source: Source,
+    }
+    let data = Data { account: account.core(), previous_status: step.from, status: step.to, source };
+    occasion.freeze(Kind::AccountStatusChanged, Some(account.id), data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::company::Settings;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn payloads_have_the_decided_members() {
+        let now = Time::parse("2026-05-12T08:30:00Z").unwrap();
+        let slug = Slug::parse("acme").unwrap();
+        let occasion = Occasion { id: EventId::from_bytes([2; 16]), now, project: &slug };
+        let mut account =
+            Account::new(AccountId::from_bytes([1; 16]), "Nordlys".into(), Status::Lost, &Settings::default(), now);
+        let created = account_created(occasion, &account, Source::Upsert);
+        let payload: Value = serde_json::from_str(&created.payload).unwrap();
+        assert_eq!(payload["id"], json!(occasion.id.to_string()));
+        assert_eq!(payload["type"], json!("account.created"));
+        assert_eq!(payload["created_at"], json!("2026-05-12T08:30:00Z"));
+        assert_eq!(payload["project"], json!("acme"));
+        assert_eq!(payload["data"]["source"], json!("upsert"));
+        assert_eq!(payload["data"]["account"]["imported_id"], Value::Null);
+        assert!(payload["data"]["account"].as_object().unwrap().contains_key("imported_id"));
+        assert_eq!(payload["data"]["account"].as_object().unwrap().len(), 15);
+
+        account.status = Status::InTrial;
+        let step = Move { from: Status::Lost, to: Status::InTrial };
+        let moved = status_changed(occasion, &account, step, Source::Automation);
+        let payload: Value = serde_json::from_str(&moved.payload).unwrap();
+        assert_eq!(payload["data"]["previous_status"], json!("lost"));
+        assert_eq!(payload["data"]["status"], json!("in_trial"));
+        assert_eq!(payload["data"]["account"]["status"], json!("in_trial"));
+        assert_eq!(payload["data"]["source"], json!("automation"));
+    }
+}

@@ -1,0 +1,210 @@
+//! What is wrong with a request's members, and the reader that finds all of it at once.
+
+use serde_json::{Map, Value};
+
+use crate::text;
+
+/// One fault, at one place of the request.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FieldError {
+    /// A JSON pointer (RFC 6901) into the request body, or a query parameter's name.
+    pub pointer: String,
+    pub code: &'static str,
+    pub detail: String,
+}
+
+/// Every fault of a request. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} member(s) at fault", .0.len())]
+pub struct Invalid(pub Vec<FieldError>);
+
+impl Invalid {
+    pub fn one(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
+        Self(vec![FieldError { pointer: pointer.into(), code, detail: detail.into() }])
+    }
+}
+
+/// A fault before it is known which member has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub code: &'static str,
+    pub detail: String,
+}
+
+impl Fault {
+    pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+
+    /// The value is not one of a fixed set of words.
+    pub fn not_one_of<'a>(code: &'static str, allowed: impl IntoIterator<Item = &'a str>) -> Self {
+        let words: Vec<&str> = allowed.into_iter().collect();
+        Self::new(code, format!("must be one of: {}", words.join(", ")))
+    }
+}
+
+/// Reads the members of one JSON object and keeps every fault it meets.
+///
+/// Each accessor returns `None` both when a member is absent and when it is at fault; `finish` tells
+/// the two apart, so a parser reads everything first and decides once.
+pub struct Members<'a> {
+    map: &'a Map<String, Value>,
+    base: String,
+    known: Vec<&'static str>,
+    errors: Vec<FieldError>,
+}
+
+impl<'a> Members<'a> {
+    pub fn of(map: &'a Map<String, Value>) -> Self {
+        Self::under(map, String::new())
+    }
+
+    pub fn under(map: &'a Map<String, Value>, base: String) -> Self {
+        Self { map, base, known: Vec::new(), errors: Vec::new() }
+    }
+
+    /// The member as sent, `null` included.
+    pub fn raw(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.push(name);
+        self.map.get(name)
+    }
+
+    /// The member unless it is absent or `null`.
+    pub fn given(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.raw(name).filter(|value| !value.is_null())
+    }
+
+    pub fn fault(&mut self, name: &str, fault: Fault) {
+        let pointer = format!("{}/{}", self.base, escape(name));
+        self.errors.push(FieldError { pointer, code: fault.code, detail: fault.detail });
+    }
+
+    /// Parses a member that may be absent or `null`.
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
+    ) -> Option<T> {
+        let value = self.given(name)?;
+        parse(value).map_err(|fault| self.fault(name, fault)).ok()
+    }
+
+    /// Parses a member that must be there.
+    pub fn required<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
+    ) -> Option<T> {
+        if self.given(name).is_none() {
+            self.fault(name, Fault::new("required", "is required"));
+            return None;
+        }
+        self.optional(name, parse)
+    }
+
+    /// Parses a member where `null` means "clear it": `None` absent, `Some(None)` null.
+    #[expect(clippy::option_option, reason = "absent, null and a value are three different requests")]
+    pub fn clearable<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
+    ) -> Option<Option<T>> {
+        match self.raw(name)? {
+            Value::Null => Some(None),
+            value => parse(value).map_err(|fault| self.fault(name, fault)).ok().map(Some),
+        }
+    }
+
+    /// Names every member that was not asked for. Call it last.
+    pub fn refuse_unknown(&mut self) {
+        let unknown: Vec<String> =
+            self.map.keys().filter(|key| !self.known.contains(&key.as_str())).cloned().collect();
+        for key in unknown {
+            self.fault(&key, Fault::new("unknown_member", "is not a member of this request"));
+        }
+    }
+
+    pub fn absorb(&mut self, invalid: Invalid) {
+        self.errors.extend(invalid.0);
+    }
+
+    pub fn has_faults(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    pub fn finish(self) -> Result<(), Invalid> {
+        if self.errors.is_empty() { Ok(()) } else { Err(Invalid(self.errors)) }
+    }
+}
+
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+// Parsers of single values, for the accessors above.
+
+pub fn as_str(value: &Value) -> Result<&str, Fault> {
+    value.as_str().ok_or_else(|| Fault::new("wrong_type", "must be a string"))
+}
+
+pub fn as_text(value: &Value, limit: text::Length) -> Result<String, Fault> {
+    let text = as_str(value)?;
+    limit.check(text)?;
+    Ok(text.to_owned())
+}
+
+pub fn as_bool(value: &Value) -> Result<bool, Fault> {
+    value.as_bool().ok_or_else(|| Fault::new("wrong_type", "must be true or false"))
+}
+
+pub fn as_object(value: &Value) -> Result<&Map<String, Value>, Fault> {
+    value.as_object().ok_or_else(|| Fault::new("wrong_type", "must be an object"))
+}
+
+pub fn as_array(value: &Value) -> Result<&Vec<Value>, Fault> {
+    value.as_array().ok_or_else(|| Fault::new("wrong_type", "must be an array"))
+}
+
+pub fn as_integer(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result<i64, Fault> {
+    if !value.is_number() {
+        return Err(Fault::new("wrong_type", "must be a whole number"));
+    }
+    value.as_i64().filter(|number| range.contains(number)).ok_or_else(|| {
+        Fault::new("out_of_range", format!("must be a whole number from {} to {}", range.start(), range.end()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn all_faults_are_found_at_once() {
+        let body = json!({"a/b": 1, "count": "x", "flag": 0});
+        let mut members = Members::of(body.as_object().unwrap());
+        members.required("name", as_str);
+        members.optional("count", |value| as_integer(value, 1..=5));
+        members.optional("flag", as_bool);
+        members.refuse_unknown();
+        let found: Vec<(String, &str)> =
+            members.finish().unwrap_err().0.into_iter().map(|error| (error.pointer, error.code)).collect();
+        let expected = [
+            ("/name", "required"),
+            ("/count", "wrong_type"),
+            ("/flag", "wrong_type"),
+            ("/a~1b", "unknown_member"),
+        ];
+        assert_eq!(found, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    }
+
+    #[test]
+    fn null_is_absent_unless_it_clears() {
+        let body = json!({"a": null});
+        let mut members = Members::of(body.as_object().unwrap());
+        assert_eq!(members.optional("a", as_bool), None);
+        assert_eq!(members.clearable("a", as_bool), Some(None));
+        assert_eq!(members.clearable("b", as_bool), None);
+        assert!(members.finish().is_ok());
+    }
+}

@@ -1,0 +1,201 @@
+//! The pipeline: stages, what moves an account between them, and who did it.
+//!
+//! `apply` is the interface document's table "States and transitions"; the test below is that table
+//! again, row by row.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::invalid::{Fault, as_str};
+
+/// A stage of the pipeline, in order up to `Customer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    Prospect,
+    Contacted,
+    InNegotiation,
+    InTrial,
+    Customer,
+    Lost,
+    DoNotContact,
+}
+
+impl Status {
+    pub const ALL: [Self; 7] = [
+        Self::Prospect,
+        Self::Contacted,
+        Self::InNegotiation,
+        Self::InTrial,
+        Self::Customer,
+        Self::Lost,
+        Self::DoNotContact,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prospect => "prospect",
+            Self::Contacted => "contacted",
+            Self::InNegotiation => "in_negotiation",
+            Self::InTrial => "in_trial",
+            Self::Customer => "customer",
+            Self::Lost => "lost",
+            Self::DoNotContact => "do_not_contact",
+        }
+    }
+
+    /// As people read it.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Prospect => "Prospect",
+            Self::Contacted => "Contacted",
+            Self::InNegotiation => "In negotiation",
+            Self::InTrial => "In trial",
+            Self::Customer => "Customer",
+            Self::Lost => "Lost",
+            Self::DoNotContact => "Do not contact",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| Fault::not_one_of("unknown_status", Self::ALL.map(Self::as_str)))
+    }
+
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        Self::parse(as_str(value)?)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for Status {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Where a change of status, or an account, came from. A human edit is always `Operator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    Operator,
+    Upsert,
+    Import,
+    Lookup,
+    Inbound,
+    /// Client activity, through ingest.
+    Automation,
+}
+
+impl Source {
+    pub const ALL: [Self; 6] =
+        [Self::Operator, Self::Upsert, Self::Import, Self::Lookup, Self::Inbound, Self::Automation];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Upsert => "upsert",
+            Self::Import => "import",
+            Self::Lookup => "lookup",
+            Self::Inbound => "inbound",
+            Self::Automation => "automation",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.as_str() == text)
+    }
+}
+
+impl serde::Serialize for Source {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What may move an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    TrialStarted,
+    BecameCustomer,
+    Churned,
+    /// A status given by an operator, an upsert, an import.
+    Set(Status),
+}
+
+/// An actual move: `from` and `to` differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move {
+    pub from: Status,
+    pub to: Status,
+}
+
+/// Where a trigger takes an account, or `None` where it stays.
+pub fn apply(from: Status, trigger: Trigger) -> Option<Move> {
+    let to = match trigger {
+        Trigger::TrialStarted => match from {
+            // Never demoted; never touched.
+            Status::Customer | Status::DoNotContact => from,
+            Status::Prospect
+            | Status::Contacted
+            | Status::InNegotiation
+            | Status::InTrial
+            | Status::Lost => Status::InTrial,
+        },
+        Trigger::BecameCustomer => Status::Customer,
+        Trigger::Churned => Status::Lost,
+        Trigger::Set(status) => status,
+    };
+    (from != to).then_some(Move { from, to })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_transitions_are_the_documents_table() {
+        use Status::{Contacted, Customer, DoNotContact, InNegotiation, InTrial, Lost, Prospect};
+        let trial = [
+            (Prospect, Some(InTrial)),
+            (Contacted, Some(InTrial)),
+            (InNegotiation, Some(InTrial)),
+            (InTrial, None),
+            (Customer, None),
+            (Lost, Some(InTrial)),
+            (DoNotContact, None),
+        ];
+        for (from, to) in trial {
+            assert_eq!(apply(from, Trigger::TrialStarted).map(|step| step.to), to, "trial_started from {from}");
+        }
+        for from in Status::ALL {
+            let customer = (from != Customer).then_some(Move { from, to: Customer });
+            assert_eq!(apply(from, Trigger::BecameCustomer), customer, "became_customer from {from}");
+            let lost = (from != Lost).then_some(Move { from, to: Lost });
+            assert_eq!(apply(from, Trigger::Churned), lost, "churned from {from}");
+            for to in Status::ALL {
+                let set = (from != to).then_some(Move { from, to });
+                assert_eq!(apply(from, Trigger::Set(to)), set, "set {to} from {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn wire_values_are_the_decided_ones() {
+        let words = Status::ALL.map(Status::as_str);
+        let decided =
+            ["prospect", "contacted", "in_negotiation", "in_trial", "customer", "lost", "do_not_contact"];
+        assert_eq!(words, decided);
+        for word in decided {
+            assert_eq!(Status::parse(word).unwrap().as_str(), word);
+        }
+        let refused = Status::parse("Customer").unwrap_err();
+        assert!(refused.detail.contains("in_negotiation"), "{}", refused.detail);
+    }
+}

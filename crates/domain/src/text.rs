@@ -1,0 +1,82 @@
+//! Text from outside: how long it may be, what it may not hold, and how it is folded for search.
+
+use serde_json::Value;
+
+use crate::invalid::Fault;
+
+/// Bounds on a text, counted in characters (Unicode scalar values).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length {
+    pub min: usize,
+    pub max: usize,
+}
+
+impl Length {
+    pub const fn up_to(max: usize) -> Self {
+        Self { min: 1, max }
+    }
+
+    pub const fn or_empty(self) -> Self {
+        Self { min: 0, max: self.max }
+    }
+
+    pub fn check(self, text: &str) -> Result<(), Fault> {
+        refuse_nul(text)?;
+        // Bytes bound characters from above, so the common short text is not counted.
+        if text.len() > self.max && text.chars().count() > self.max {
+            return Err(Fault::new("too_long", format!("must be at most {} characters", self.max)));
+        }
+        if text.len() < self.min {
+            return Err(Fault::new("empty", "must not be empty"));
+        }
+        Ok(())
+    }
+}
+
+/// A NUL cannot be kept by every engine, so none keeps it.
+pub fn refuse_nul(text: &str) -> Result<(), Fault> {
+    if text.contains('\0') {
+        return Err(Fault::new("nul_character", "must not contain the NUL character"));
+    }
+    Ok(())
+}
+
+/// Refuses a NUL anywhere inside a JSON value, member names included.
+pub fn refuse_nul_within(value: &Value) -> Result<(), Fault> {
+    match value {
+        Value::String(text) => refuse_nul(text),
+        Value::Array(items) => items.iter().try_for_each(refuse_nul_within),
+        Value::Object(map) => map.iter().try_for_each(|(key, value)| {
+            refuse_nul(key)?;
+            refuse_nul_within(value)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    }
+}
+
+/// Lower-cased for comparison, the same on every engine because it happens here.
+pub fn fold(text: &str) -> String {
+    text.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lengths_are_counted_in_characters() {
+        let length = Length::up_to(3);
+        assert!(length.check("äöü").is_ok());
+        assert_eq!(length.check("abcd").unwrap_err().code, "too_long");
+        assert_eq!(length.check("").unwrap_err().code, "empty");
+        assert!(length.or_empty().check("").is_ok());
+    }
+
+    #[test]
+    fn nul_is_found_at_any_depth() {
+        assert!(refuse_nul_within(&json!({"a": ["fine", {"b": 1}]})).is_ok());
+        assert_eq!(refuse_nul_within(&json!({"a": ["x\0"]})).unwrap_err().code, "nul_character");
+        assert_eq!(refuse_nul_within(&json!([{"a\0": 1}])).unwrap_err().code, "nul_character");
+    }
+}

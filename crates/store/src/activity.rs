@@ -1,0 +1,256 @@
+//! Client activity: the raw events, the counters, first and last seen, and the event_ids taken.
+
+use std::collections::HashSet;
+
+use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS, PULSE_FEATURES};
+use rapport_domain::id::AccountId;
+use rapport_domain::time::{Day, Time};
+
+use crate::error::Error;
+use crate::page::Page;
+use crate::statement::{InsertMany, UpdateMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Type, Value};
+use crate::values;
+
+statements! {
+    company SEEN = "SELECT first_seen_at, last_seen_at FROM account_seen WHERE company = $1 AND account = $2";
+    company DAYS = "SELECT day, CAST(sum(count) AS BIGINT) FROM activity_count \
+                    WHERE company = $1 AND account = $2 AND day > $3 AND day <= $4 GROUP BY day ORDER BY day";
+    company FEATURES = "SELECT feature, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
+                        WHERE company = $1 AND account = $2 AND feature <> '' GROUP BY feature \
+                        ORDER BY 2 DESC, 1 LIMIT $3";
+    company LIST = "SELECT seq, occurred_at, received_at, kind, feature, metadata FROM activity \
+                    WHERE company = $1 AND account = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND seq < $4)) \
+                    ORDER BY occurred_at DESC, seq DESC LIMIT $5";
+    company DELETE_EVENTS = "DELETE FROM activity WHERE company = $1 AND account = $2";
+    company DELETE_COUNTS = "DELETE FROM activity_count WHERE company = $1 AND account = $2";
+    company DELETE_SEEN = "DELETE FROM account_seen WHERE company = $1 AND account = $2";
+}
+
+static INSERT: InsertMany = InsertMany::new(
+    "activity",
+    &[
+        ("account", Type::Bytes),
+        ("occurred_at", Type::Int),
+        ("received_at", Type::Int),
+        ("kind", Type::Text),
+        ("feature", Type::Text),
+        ("metadata", Type::Text),
+    ],
+    "",
+);
+
+static COUNT: InsertMany = InsertMany::new(
+    "activity_count",
+    &[
+        ("account", Type::Bytes),
+        ("day", Type::Int),
+        ("feature", Type::Text),
+        ("count", Type::Int),
+        ("last_used_at", Type::Int),
+    ],
+    "ON CONFLICT (company, account, day, feature) DO UPDATE SET count = activity_count.count + excluded.count, \
+     last_used_at = CASE WHEN excluded.last_used_at > activity_count.last_used_at \
+     THEN excluded.last_used_at ELSE activity_count.last_used_at END",
+);
+
+static SEE: InsertMany = InsertMany::new(
+    "account_seen",
+    &[
+        ("account", Type::Bytes),
+        ("first_seen_at", Type::Int),
+        ("last_seen_at", Type::Int),
+        ("last_seen_day", Type::Int),
+    ],
+    "ON CONFLICT (company, account) DO UPDATE SET \
+     first_seen_at = CASE WHEN excluded.first_seen_at < account_seen.first_seen_at \
+     THEN excluded.first_seen_at ELSE account_seen.first_seen_at END, \
+     last_seen_at = CASE WHEN excluded.last_seen_at > account_seen.last_seen_at \
+     THEN excluded.last_seen_at ELSE account_seen.last_seen_at END \
+     RETURNING account, last_seen_day",
+);
+
+static SEE_DAY: UpdateMany =
+    UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("last_seen_day", Type::Int)]);
+
+static TAKE_MARK: InsertMany = InsertMany::new(
+    "event_mark",
+    &[("mark", Type::Bytes), ("at", Type::Int)],
+    // An id taken longer ago than 90 days (in microseconds) is free again.
+    "ON CONFLICT (company, mark) DO UPDATE SET at = excluded.at \
+     WHERE event_mark.at <= excluded.at - 7776000000000 RETURNING mark",
+);
+const _: () = assert!(EVENT_ID_DAYS * 86_400_000_000 == 7_776_000_000_000);
+
+/// An event to keep.
+#[derive(Debug, Clone, Copy)]
+pub struct NewActivity<'a> {
+    pub account: AccountId,
+    pub occurred_at: Time,
+    pub received_at: Time,
+    pub kind: &'static str,
+    pub feature: Option<&'a str>,
+    pub metadata: Option<&'a str>,
+}
+
+pub fn insert(tx: &mut Tx, events: &[NewActivity]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(events.len() * INSERT.width());
+    for event in events {
+        rows.extend::<[Value; 6]>([
+            (&event.account).into(),
+            event.occurred_at.into(),
+            event.received_at.into(),
+            event.kind.into(),
+            event.feature.into(),
+            event.metadata.into(),
+        ]);
+    }
+    tx.insert(&INSERT, &rows)?;
+    Ok(())
+}
+
+/// An addition to one counter. One call has each (account, day, feature) once, in that order.
+#[derive(Debug, Clone, Copy)]
+pub struct Count<'a> {
+    pub account: AccountId,
+    pub day: Day,
+    /// Empty for activity that names no feature.
+    pub feature: &'a str,
+    pub count: i64,
+    pub last_used_at: Time,
+}
+
+pub fn count(tx: &mut Tx, counts: &[Count]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(counts.len() * COUNT.width());
+    for count in counts {
+        rows.extend::<[Value; 5]>([
+            (&count.account).into(),
+            count.day.into(),
+            count.feature.into(),
+            count.count.into(),
+            count.last_used_at.into(),
+        ]);
+    }
+    tx.insert(&COUNT, &rows)?;
+    Ok(())
+}
+
+/// A widening of first and last seen. One call has each account once, in order.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub account: AccountId,
+    pub first: Time,
+    pub last: Time,
+    /// The day of `last` in the company's zone.
+    pub day: Day,
+}
+
+pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(seen.len() * SEE.width());
+    for seen in seen {
+        rows.extend::<[Value; 4]>([
+            (&seen.account).into(),
+            seen.first.into(),
+            seen.last.into(),
+            seen.day.into(),
+        ]);
+    }
+    // The indexed day is left out of the upsert and moved forward only where it must: an index
+    // entry is rewritten once a day, not once an event.
+    let mut later = Vec::new();
+    for mut row in tx.insert(&SEE, &rows)? {
+        let (account, kept): (AccountId, Day) = (row.take()?, row.take()?);
+        let place = seen.binary_search_by_key(&account, |seen| seen.account);
+        if let Some(seen) = place.ok().map(|place| &seen[place])
+            && seen.day > kept
+        {
+            later.push((account, seen.day));
+        }
+    }
+    let rows: Vec<Value> =
+        later.iter().flat_map(|(account, day)| [Value::from(account), Value::from(*day)]).collect();
+    tx.update(&SEE_DAY, &rows)
+}
+
+/// Remembers event ids; the answer are those that were not taken within their time.
+pub fn take_marks(tx: &mut Tx, marks: &[EventMark], now: Time) -> Result<HashSet<EventMark>, Error> {
+    let mut rows = Vec::with_capacity(marks.len() * TAKE_MARK.width());
+    for mark in marks {
+        rows.extend::<[Value; 2]>([mark.into(), now.into()]);
+    }
+    let fresh = tx.insert(&TAKE_MARK, &rows)?;
+    fresh.into_iter().map(|mut row| Ok(EventMark::from_bytes(row.take()?))).collect()
+}
+
+/// First and last seen.
+pub fn seen(snapshot: &mut Snapshot, account: AccountId) -> Result<Option<(Time, Time)>, Error> {
+    let row = snapshot.query_opt(&SEEN, values![&account])?;
+    row.map(|mut row| Ok((row.take()?, row.take()?))).transpose()
+}
+
+/// How often, and when last, a feature was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureUse {
+    pub feature: String,
+    pub count: i64,
+    pub last_used_at: Time,
+}
+
+/// Events per day over the days shown that end with `today`, days without any left out.
+pub fn days(snapshot: &mut Snapshot, account: AccountId, today: Day) -> Result<Vec<(Day, i64)>, Error> {
+    let rows = snapshot.query(&DAYS, values![&account, today.minus_days(PULSE_DAYS), today])?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
+/// The most-used features, over the account's life.
+pub fn features(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<FeatureUse>, Error> {
+    let rows = snapshot.query(&FEATURES, values![&account, PULSE_FEATURES])?;
+    rows.into_iter()
+        .map(|mut row| Ok(FeatureUse { feature: row.take()?, count: row.take()?, last_used_at: row.take()? }))
+        .collect()
+}
+
+/// An event as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptActivity {
+    pub seq: i64,
+    pub occurred_at: Time,
+    pub received_at: Time,
+    pub kind: String,
+    pub feature: Option<String>,
+    /// JSON text.
+    pub metadata: Option<String>,
+}
+
+/// An account's activity, latest first, before (`occurred_at`, `seq`) where given.
+pub fn list(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    before: Option<(Time, i64)>,
+    limit: i64,
+) -> Result<Page<KeptActivity>, Error> {
+    let (at, seq) = before.unwrap_or((Time::from_micros(i64::MAX), i64::MAX));
+    let rows = snapshot.query(&LIST, values![&account, at, seq, limit + 1])?;
+    let items = rows.into_iter().map(read_kept).collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::from_one_more(items, limit))
+}
+
+fn read_kept(mut row: Row) -> Result<KeptActivity, Error> {
+    let row = &mut row;
+    Ok(KeptActivity {
+        seq: row.take()?,
+        occurred_at: row.take()?,
+        received_at: row.take()?,
+        kind: row.take()?,
+        feature: row.take()?,
+        metadata: row.take()?,
+    })
+}
+
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
+    for statement in [&DELETE_EVENTS, &DELETE_COUNTS, &DELETE_SEEN] {
+        tx.execute(statement, values![&account])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! API tokens, ingest and inbound keys: found by the hash of their text, checked in the transaction
+//! they serve, so that a rotation holds at once on every node.
+
+use rapport_domain::credential::{Credential, Kind, SecretHash};
+use rapport_domain::id::CredentialId;
+use rapport_domain::member::Role;
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Value};
+use crate::values;
+
+statements! {
+    company LIVE = "SELECT hash, id, kind, name, role, shown, created_at, last_used_at FROM credential \
+                    WHERE company = $1 AND hash = ANY($2)";
+    company LIST = "SELECT hash, id, kind, name, role, shown, created_at, last_used_at FROM credential \
+                    WHERE company = $1 AND kind = $2 ORDER BY id DESC";
+    company INSERT = "INSERT INTO credential (company, hash, id, kind, name, role, shown, created_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    company DELETE = "DELETE FROM credential WHERE company = $1 AND id = $2 AND kind = $3";
+    company DELETE_KIND = "DELETE FROM credential WHERE company = $1 AND kind = $2";
+    company TOUCH = "UPDATE credential SET last_used_at = $3 WHERE company = $1 AND id = $2 \
+                     AND (last_used_at IS NULL OR last_used_at < $3)";
+}
+
+/// The live ones among the hashes.
+pub fn live(snapshot: &mut Snapshot, hashes: &[SecretHash]) -> Result<Vec<(SecretHash, Credential)>, Error> {
+    let keys: Vec<Value> = hashes.iter().map(Value::from).collect();
+    snapshot.query_keys(&LIVE, &[], &keys)?.into_iter().map(read).collect()
+}
+
+pub fn list(snapshot: &mut Snapshot, kind: Kind) -> Result<Vec<Credential>, Error> {
+    let rows = snapshot.query(&LIST, values![kind.as_str()])?;
+    rows.into_iter().map(|row| read(row).map(|(_, credential)| credential)).collect()
+}
+
+pub fn insert(tx: &mut Tx, hash: &SecretHash, credential: &Credential) -> Result<(), Error> {
+    let Credential { id, kind, name, role, shown, created_at, .. } = credential;
+    tx.execute(&INSERT, values![hash, id, kind.as_str(), name, role.as_str(), shown, *created_at])?;
+    Ok(())
+}
+
+pub fn delete(tx: &mut Tx, id: CredentialId, kind: Kind) -> Result<bool, Error> {
+    Ok(tx.execute(&DELETE, values![&id, kind.as_str()])? > 0)
+}
+
+/// Takes away every credential of a kind: a rotation leaves none behind.
+pub fn delete_kind(tx: &mut Tx, kind: Kind) -> Result<(), Error> {
+    tx.execute(&DELETE_KIND, values![kind.as_str()])?;
+    Ok(())
+}
+
+pub fn touch(tx: &mut Tx, id: CredentialId, at: Time) -> Result<(), Error> {
+    tx.execute(&TOUCH, values![&id, at])?;
+    Ok(())
+}
+
+fn read(mut row: Row) -> Result<(SecretHash, Credential), Error> {
+    let row = &mut row;
+    let hash = row.take()?;
+    let bad = |what: &str| Error::fault(format!("a credential's {what} in storage is not valid"));
+    let credential = Credential {
+        id: row.take()?,
+        kind: Kind::parse(&row.take::<String>()?).ok_or_else(|| bad("kind"))?,
+        name: row.take()?,
+        role: Role::parse(&row.take::<String>()?).map_err(|_| bad("role"))?,
+        shown: row.take()?,
+        created_at: row.take()?,
+        last_used_at: row.take()?,
+    };
+    Ok((hash, credential))
+}

@@ -1,0 +1,189 @@
+//! The engines: threads that own connections and work off the queues.
+//!
+//! Use cases and storage are synchronous; whoever waits for an answer waits on a channel.
+
+mod postgres;
+mod sqlite;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use rapport_domain::id::CompanyId;
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::queue::{Job, Lane, Queue, ReadQueue, Verdict};
+use crate::tx::{Across, AfterCommit, Connection, Snapshot, Tx};
+
+/// Which database, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    Sqlite(PathBuf),
+    /// A connection string.
+    Postgres(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub database: Database,
+    /// SQLite's page cache of the writer; each reader has an eighth.
+    pub page_cache_bytes: usize,
+    pub readers: usize,
+    /// PostgreSQL's writing connections; SQLite has one writer.
+    pub writers: usize,
+}
+
+impl Config {
+    pub fn new(database: Database) -> Self {
+        Self { database, page_cache_bytes: 64 << 20, readers: 3, writers: 4 }
+    }
+}
+
+/// A read of one company, without a rule.
+pub trait Query: Send + 'static {
+    type Reply: Send + 'static;
+
+    fn run(&self, snapshot: &mut Snapshot) -> Result<Self::Reply, Error>;
+}
+
+/// How busy storage is.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    pub waiting: usize,
+}
+
+/// An open database. Dropping it stops its threads after the work they hold.
+pub struct Store {
+    writes: Arc<Queue>,
+    reads: Arc<ReadQueue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Store {
+    /// Opens the database, brings its schema up to date and starts the threads.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        let writes = Arc::new(Queue::default());
+        let reads = Arc::new(ReadQueue::default());
+        let threads = match &config.database {
+            Database::Sqlite(path) => sqlite::start(path, config, &writes, &reads)?,
+            Database::Postgres(url) => postgres::start(url, config, &writes, &reads)?,
+        };
+        Ok(Self { writes, reads, threads: Mutex::new(threads) })
+    }
+
+    /// Hands a job to the writers, or answers it "busy" at once.
+    pub fn submit(&self, lane: Lane, job: Box<dyn Job>) {
+        if let Err((job, error)) = self.writes.push(lane, job) {
+            job.settle(Err(error));
+        }
+    }
+
+    /// Reads one company.
+    pub fn read<T: Send + 'static>(
+        &self,
+        company: CompanyId,
+        read: impl FnOnce(&mut Snapshot) -> Result<T, Error> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, Error>> {
+        self.submit_read(move |connection| read(&mut Snapshot::new(connection, company)))
+    }
+
+    /// Reads over all companies.
+    pub fn read_across<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Across) -> Result<T, Error> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, Error>> {
+        self.submit_read(move |connection| read(&mut Across::new(connection)))
+    }
+
+    fn submit_read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut dyn Connection) -> Result<T, Error> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, Error>> {
+        let (reply, receiver) = oneshot::channel();
+        let pushed = self.reads.push(Box::new(move |connection| {
+            let answer = connection.and_then(|connection| guarded(|| read(connection)));
+            let _ = reply.send(answer);
+        }));
+        if let Err((read, error)) = pushed {
+            read(Err(error));
+        }
+        receiver
+    }
+
+    pub fn figures(&self) -> Figures {
+        Figures { waiting: self.writes.depth() }
+    }
+
+    /// Works off what waits, then stops.
+    pub fn close(&self) {
+        self.writes.close();
+        self.reads.close();
+        for thread in self.threads.lock().drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Brings a database's schema up to date without starting anything; says the version it has now.
+pub fn migrate_only(database: &Database) -> Result<i64, Error> {
+    match database {
+        Database::Sqlite(path) => sqlite::migrate(path),
+        Database::Postgres(url) => postgres::migrate(url),
+    }
+}
+
+/// Runs work that may panic: a panic is a fault of that work alone.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let message = panic_message(panic.as_ref());
+        tracing::error!(%message, "a storage job panicked");
+        Err(Error::fault(format!("panic: {message}")))
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Runs a batch (a job and the rest of its family) inside an open savepoint or transaction.
+fn run_batch(
+    connection: &mut dyn Connection,
+    batch: &mut [Box<dyn Job>],
+) -> Result<(Verdict, Vec<AfterCommit>), Error> {
+    let (first, rest) = batch.split_first_mut().ok_or_else(|| Error::fault("an empty batch"))?;
+    let mut tx = Tx::new(connection, first.company());
+    let verdict = guarded(|| first.run(rest, &mut tx))?;
+    Ok((verdict, tx.into_after_commit()))
+}
+
+/// Splits a group into batches of one family and company, in order of their first job.
+fn batches(group: Vec<Box<dyn Job>>) -> Vec<Vec<Box<dyn Job>>> {
+    let mut batches: Vec<Vec<Box<dyn Job>>> = Vec::new();
+    for job in group {
+        let family = job.family();
+        let home = family.and_then(|family| {
+            batches.iter_mut().find(|batch| {
+                let first = &batch[0];
+                first.family() == Some(family)
+                    && first.company() == job.company()
+                    && batch.len() < first.most_together()
+            })
+        });
+        match home {
+            Some(batch) => batch.push(job),
+            None => batches.push(vec![job]),
+        }
+    }
+    batches
+}

@@ -1,0 +1,87 @@
+//! The status history of accounts.
+
+use rapport_domain::history::{Actor, HistoryEntry};
+use rapport_domain::id::{AccountId, HistoryId};
+
+use crate::error::Error;
+use crate::page::Page;
+use crate::statement::{InsertMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Type, Value};
+use crate::values;
+
+statements! {
+    company OF_ACCOUNT = "SELECT id, account, from_status, to_status, source, actor_kind, actor_id, actor_name, \
+                          note, at FROM status_history WHERE company = $1 AND account = $2 AND id < $3 \
+                          ORDER BY id DESC LIMIT $4";
+    company DELETE = "DELETE FROM status_history WHERE company = $1 AND account = $2";
+}
+
+static INSERT: InsertMany = InsertMany::new(
+    "status_history",
+    &[
+        ("account", Type::Bytes),
+        ("id", Type::Bytes),
+        ("from_status", Type::Text),
+        ("to_status", Type::Text),
+        ("source", Type::Text),
+        ("actor_kind", Type::Text),
+        ("actor_id", Type::Bytes),
+        ("actor_name", Type::Text),
+        ("note", Type::Text),
+        ("at", Type::Int),
+    ],
+    "",
+);
+
+pub fn insert(tx: &mut Tx, entries: &[HistoryEntry]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(entries.len() * INSERT.width());
+    for entry in entries {
+        rows.extend::<[Value; 10]>([
+            (&entry.account).into(),
+            (&entry.id).into(),
+            entry.from.into(),
+            entry.to.into(),
+            entry.source.into(),
+            entry.actor.kind().into(),
+            entry.actor.id_bytes().map(<[u8; 16]>::as_slice).into(),
+            entry.actor.name().into(),
+            entry.note.as_deref().into(),
+            entry.at.into(),
+        ]);
+    }
+    tx.insert(&INSERT, &rows)?;
+    Ok(())
+}
+
+/// An account's history, newest first, before `before` where given.
+pub fn of_account(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    before: Option<HistoryId>,
+    limit: i64,
+) -> Result<Page<HistoryEntry>, Error> {
+    let before = before.unwrap_or(HistoryId::from_bytes([0xff; 16]));
+    let rows = snapshot.query(&OF_ACCOUNT, values![&account, &before, limit + 1])?;
+    let entries = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::from_one_more(entries, limit))
+}
+
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
+    tx.execute(&DELETE, values![&account])?;
+    Ok(())
+}
+
+fn read(mut row: Row) -> Result<HistoryEntry, Error> {
+    let row = &mut row;
+    Ok(HistoryEntry {
+        id: row.take()?,
+        account: row.take()?,
+        from: row.take()?,
+        to: row.take()?,
+        source: row.take()?,
+        actor: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
+        note: row.take()?,
+        at: row.take()?,
+    })
+}

@@ -1,0 +1,77 @@
+//! People and their membership in companies.
+
+use rapport_domain::id::PersonId;
+use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::{Snapshot, Tx};
+use crate::value::Row;
+use crate::values;
+
+statements! {
+    reference PERSON_BY_EMAIL = "SELECT id, name FROM person WHERE email = $1";
+    reference INSERT_PERSON = "INSERT INTO person (id, email, name, password_hash, created_at) \
+                               VALUES ($1, $2, $3, $4, $5) ON CONFLICT (email) DO NOTHING RETURNING id";
+    company INSERT_MEMBER = "INSERT INTO member (company, person, role, created_at) VALUES ($1, $2, $3, $4) \
+                             ON CONFLICT (company, person) DO NOTHING RETURNING person";
+    company LIST = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
+                    JOIN person p ON p.id = m.person WHERE m.company = $1 ORDER BY m.created_at, m.person";
+    company GET = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
+                   JOIN person p ON p.id = m.person WHERE m.company = $1 AND m.person = $2";
+    company UPDATE = "UPDATE member SET role = $3, deactivated_at = $4 WHERE company = $1 AND person = $2";
+    company DELETE = "DELETE FROM member WHERE company = $1 AND person = $2";
+}
+
+/// The person with this address, made where there is none; says whether it was made.
+pub fn person(
+    tx: &mut Tx,
+    fresh: PersonId,
+    email: &Email,
+    name: &str,
+    password_hash: &str,
+    now: Time,
+) -> Result<(PersonId, bool), Error> {
+    let inserted = tx.query_opt(&INSERT_PERSON, values![&fresh, email.as_str(), name, password_hash, now])?;
+    if let Some(mut row) = inserted {
+        return Ok((row.take()?, true));
+    }
+    let mut row = tx.query_opt(&PERSON_BY_EMAIL, values![email.as_str()])?.ok_or(Error::Again)?;
+    Ok((row.take()?, false))
+}
+
+/// Makes the person a member; `false` where they are one already.
+pub fn insert(tx: &mut Tx, person: PersonId, role: Role, now: Time) -> Result<bool, Error> {
+    Ok(tx.query_opt(&INSERT_MEMBER, values![&person, role.as_str(), now])?.is_some())
+}
+
+pub fn list(snapshot: &mut Snapshot) -> Result<Vec<Member>, Error> {
+    snapshot.query(&LIST, &[])?.into_iter().map(read).collect()
+}
+
+pub fn get(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<Member>, Error> {
+    snapshot.query_opt(&GET, values![&person])?.map(read).transpose()
+}
+
+pub fn update(tx: &mut Tx, person: PersonId, role: Role, deactivated_at: Option<Time>) -> Result<(), Error> {
+    tx.execute(&UPDATE, values![&person, role.as_str(), deactivated_at])?;
+    Ok(())
+}
+
+pub fn delete(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
+    tx.execute(&DELETE, values![&person])?;
+    Ok(())
+}
+
+fn read(mut row: Row) -> Result<Member, Error> {
+    let row = &mut row;
+    Ok(Member {
+        person: row.take()?,
+        email: Email::from_stored(row.take()?),
+        name: row.take()?,
+        role: Role::parse(&row.take::<String>()?).map_err(|_| Error::fault("a member's role is not valid"))?,
+        created_at: row.take()?,
+        deactivated_at: row.take()?,
+    })
+}

@@ -1,0 +1,107 @@
+//! Migrations: one text for both engines, applied in order at start.
+//!
+//! An embedded database that already holds something is backed up beside itself first.
+
+use std::path::Path;
+
+use postgres::Client;
+use rusqlite::{Connection as Sqlite, OptionalExtension};
+
+use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
+use crate::error::Error;
+
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_core.sql")];
+const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
+const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
+/// Any two processes that migrate one database meet at this lock.
+const MIGRATION_LOCK: i64 = 0x7261_7070_6f72_7400;
+
+/// The schema this program knows.
+#[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
+pub const VERSION: i64 = MIGRATIONS.len() as i64;
+
+pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
+    let found = sqlite_version(connection)?;
+    refuse_newer(found)?;
+    if found == VERSION {
+        return Ok(VERSION);
+    }
+    if found > 0 {
+        back_up(connection, path, found)?;
+    }
+    let bad = |error: rusqlite::Error| Error::fault(format!("the schema could not be brought up to date: {error}"));
+    let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(bad)?;
+    tx.execute_batch(VERSION_TABLE).map_err(bad)?;
+    // Another process may have been first.
+    let found = sqlite_version(&tx)?;
+    for (version, text) in pending(found) {
+        tx.execute_batch(&worded(text, &SQLITE_WORDS)).map_err(bad)?;
+        tx.execute("INSERT INTO schema_version (version) VALUES (?1)", [version]).map_err(bad)?;
+    }
+    tx.commit().map_err(bad)?;
+    Ok(VERSION)
+}
+
+fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
+    let bad = |error: rusqlite::Error| Error::Unavailable(format!("the database cannot be read: {error}"));
+    let known: Option<i64> = connection
+        .query_row("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'", [], |row| row.get(0))
+        .optional()
+        .map_err(bad)?;
+    if known.is_none() {
+        return Ok(0);
+    }
+    connection.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0)).map_err(bad)
+}
+
+fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let copy = path.with_file_name(format!("{name}.before-v{VERSION}-from-v{version}"));
+    if copy.exists() {
+        return Ok(());
+    }
+    let bad = |error: rusqlite::Error| Error::Unavailable(format!("the backup before migrating failed: {error}"));
+    connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(bad)?;
+    tracing::info!(backup = %copy.display(), "backed up the database before migrating");
+    Ok(())
+}
+
+pub fn postgres(client: &mut Client) -> Result<i64, Error> {
+    let bad = |error: postgres::Error| {
+        let text = error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string);
+        Error::fault(format!("the schema could not be brought up to date: {text}"))
+    };
+    let mut tx = client.transaction().map_err(bad)?;
+    tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).map_err(bad)?;
+    tx.batch_execute(VERSION_TABLE).map_err(bad)?;
+    let found: i64 =
+        tx.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).map_err(bad)?.get(0);
+    refuse_newer(found)?;
+    if found < VERSION {
+        for (version, text) in pending(found) {
+            tx.batch_execute(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
+            tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).map_err(bad)?;
+        }
+        tx.batch_execute(REPORTING).map_err(bad)?;
+    }
+    tx.commit().map_err(bad)?;
+    Ok(VERSION)
+}
+
+fn refuse_newer(found: i64) -> Result<(), Error> {
+    if found > VERSION {
+        return Err(Error::fault(format!(
+            "the database has schema version {found}, and this rapport knows up to {VERSION}: \
+             it was used by a newer rapport; start that one, or restore a backup"
+        )));
+    }
+    Ok(())
+}
+
+fn pending(found: i64) -> impl Iterator<Item = (i64, &'static str)> {
+    (1..).zip(MIGRATIONS).filter(move |(version, _)| *version > found)
+}
+
+fn worded(text: &str, words: &[(&str, &str)]) -> String {
+    words.iter().fold(text.to_owned(), |text, (word, own)| text.replace(word, own))
+}

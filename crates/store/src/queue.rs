@@ -1,0 +1,280 @@
+//! Work on its way to the engine's threads: bounded, in three lanes, never growing under load.
+
+use std::any::{Any, TypeId};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use rapport_domain::id::CompanyId;
+
+use crate::error::Error;
+use crate::tx::Tx;
+
+/// What waited longer is answered "busy": its caller has most likely given up.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+const MAX_JOBS: usize = 1024;
+const MAX_WEIGHT: usize = 32 * 1024;
+
+/// Who goes first, and who may be turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Results of work already done outside: never turned away.
+    Outcome,
+    /// What a person or a program waits for.
+    Interactive,
+    /// Small steps that can wait; at most one in a group.
+    Background,
+}
+
+/// How a job wants its part of the transaction to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Commit,
+    Rollback,
+}
+
+/// A unit of work: one company, one savepoint. It keeps its own reply until it is settled.
+pub trait Job: Send {
+    fn company(&self) -> CompanyId;
+
+    /// Jobs of one family and company may run together in one go, up to `most_together`.
+    fn family(&self) -> Option<TypeId> {
+        None
+    }
+
+    fn most_together(&self) -> usize {
+        1
+    }
+
+    /// Its cost against the queue's bound, in rows or kibibytes.
+    fn weight(&self) -> usize {
+        1
+    }
+
+    /// Nothing else of the company may run meanwhile.
+    fn exclusive(&self) -> bool {
+        false
+    }
+
+    /// Runs it, with `rest` of the same family. It may run again: it must start afresh.
+    fn run(&mut self, rest: &mut [Box<dyn Job>], tx: &mut Tx) -> Result<Verdict, Error>;
+
+    /// Answers. `Ok` means that what the verdict asked for is durable.
+    fn settle(self: Box<Self>, outcome: Result<(), Error>);
+
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+struct Waiting {
+    job: Box<dyn Job>,
+    since: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    outcome: VecDeque<Waiting>,
+    interactive: VecDeque<Waiting>,
+    background: VecDeque<Waiting>,
+    interactive_weight: usize,
+    closed: bool,
+}
+
+/// The writers' queue.
+#[derive(Default)]
+pub struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+/// What one `take` may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    pub max_jobs: usize,
+    pub max_weight: usize,
+    /// Only jobs that run together with the first.
+    pub one_family: bool,
+}
+
+impl Queue {
+    pub fn push(&self, lane: Lane, job: Box<dyn Job>) -> Result<(), (Box<dyn Job>, Error)> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err((job, Error::Closed));
+        }
+        let waiting = Waiting { since: Instant::now(), job };
+        match lane {
+            Lane::Outcome => state.outcome.push_back(waiting),
+            Lane::Background => state.background.push_back(waiting),
+            Lane::Interactive => {
+                let weight = waiting.job.weight();
+                let full = state.interactive.len() >= MAX_JOBS
+                    || (state.interactive_weight + weight > MAX_WEIGHT && !state.interactive.is_empty());
+                if full {
+                    return Err((waiting.job, Error::Busy));
+                }
+                state.interactive_weight += weight;
+                state.interactive.push_back(waiting);
+            }
+        }
+        drop(state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Waits for work and takes a group of it; `None` once closed and empty.
+    pub fn take(&self, limits: Group) -> Option<Vec<Box<dyn Job>>> {
+        loop {
+            let mut state = self.state.lock();
+            while state.is_empty() {
+                if state.closed {
+                    return None;
+                }
+                self.wake.wait(&mut state);
+            }
+            let expired = state.expire();
+            let group = state.take_group(limits);
+            let more = !state.is_empty();
+            drop(state);
+            if more {
+                self.wake.notify_one();
+            }
+            for waiting in expired {
+                waiting.job.settle(Err(Error::Busy));
+            }
+            if !group.is_empty() {
+                return Some(group);
+            }
+        }
+    }
+
+    /// No more is taken in; what waits is still worked off.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.wake.notify_all();
+    }
+
+    pub fn depth(&self) -> usize {
+        let state = self.state.lock();
+        state.outcome.len() + state.interactive.len() + state.background.len()
+    }
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.outcome.is_empty() && self.interactive.is_empty() && self.background.is_empty()
+    }
+
+    fn expire(&mut self) -> Vec<Waiting> {
+        let mut expired = Vec::new();
+        while let Some(first) = self.interactive.front() {
+            if first.since.elapsed() < MAX_WAIT {
+                break;
+            }
+            self.interactive_weight -= first.job.weight();
+            expired.extend(self.interactive.pop_front());
+        }
+        expired
+    }
+
+    fn take_group(&mut self, limits: Group) -> Vec<Box<dyn Job>> {
+        if limits.one_family {
+            return self.take_family(limits);
+        }
+        let mut group = Vec::new();
+        let mut weight = 0;
+        group.extend(self.outcome.drain(..).map(|waiting| waiting.job));
+        while let Some(first) = self.interactive.front() {
+            let next = first.job.weight();
+            if group.len() >= limits.max_jobs || (weight + next > limits.max_weight && !group.is_empty()) {
+                break;
+            }
+            weight += next;
+            self.interactive_weight -= next;
+            group.extend(self.interactive.pop_front().map(|waiting| waiting.job));
+        }
+        group.extend(self.background.pop_front().map(|waiting| waiting.job));
+        group
+    }
+
+    /// The first job waiting, and those that may run together with it.
+    fn take_family(&mut self, limits: Group) -> Vec<Box<dyn Job>> {
+        let (lane, counted) = if !self.outcome.is_empty() {
+            (&mut self.outcome, false)
+        } else if !self.interactive.is_empty() {
+            (&mut self.interactive, true)
+        } else {
+            (&mut self.background, false)
+        };
+        let Some(first) = lane.pop_front() else { return Vec::new() };
+        let mut weight = first.job.weight();
+        let mut group = vec![first.job];
+        if let Some(family) = group[0].family() {
+            let company = group[0].company();
+            let most = group[0].most_together().min(limits.max_jobs);
+            let mut at = 0;
+            while at < lane.len() && group.len() < most {
+                let job = &lane[at].job;
+                let fits = weight + job.weight() <= limits.max_weight;
+                if fits && job.family() == Some(family) && job.company() == company {
+                    weight += job.weight();
+                    group.extend(lane.remove(at).map(|waiting| waiting.job));
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        if counted {
+            self.interactive_weight -= weight;
+        }
+        group
+    }
+}
+
+/// A read on its way to a reader thread.
+pub type Read = Box<dyn FnOnce(Result<&mut dyn crate::tx::Connection, Error>) + Send>;
+
+/// The readers' queue: bounded, first come first served.
+#[derive(Default)]
+pub struct ReadQueue {
+    state: Mutex<(VecDeque<(Read, Instant)>, bool)>,
+    wake: Condvar,
+}
+
+impl ReadQueue {
+    pub fn push(&self, read: Read) -> Result<(), (Read, Error)> {
+        let mut state = self.state.lock();
+        if state.1 {
+            return Err((read, Error::Closed));
+        }
+        if state.0.len() >= MAX_JOBS {
+            return Err((read, Error::Busy));
+        }
+        state.0.push_back((read, Instant::now()));
+        drop(state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    pub fn take(&self) -> Option<Read> {
+        loop {
+            let mut state = self.state.lock();
+            while state.0.is_empty() {
+                if state.1 {
+                    return None;
+                }
+                self.wake.wait(&mut state);
+            }
+            let (read, since) = state.0.pop_front()?;
+            drop(state);
+            if since.elapsed() < MAX_WAIT {
+                return Some(read);
+            }
+            read(Err(Error::Busy));
+        }
+    }
+
+    pub fn close(&self) {
+        self.state.lock().1 = true;
+        self.wake.notify_all();
+    }
+}

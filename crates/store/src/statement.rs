@@ -1,0 +1,117 @@
+//! Statements: constants, each written once for both engines.
+
+use std::sync::OnceLock;
+
+use crate::dialect;
+use crate::value::Type;
+
+/// Whether a statement's `$1` is the company, bound by the transaction itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// `$1` is the company; the caller's values begin at `$2`.
+    Company,
+    /// A reference table (companies, people, sessions) or a read over all companies.
+    Reference,
+}
+
+#[derive(Debug)]
+pub struct Statement {
+    pub name: &'static str,
+    pub sql: &'static str,
+    pub scope: Scope,
+    sqlite: OnceLock<String>,
+}
+
+impl Statement {
+    pub const fn company(name: &'static str, sql: &'static str) -> Self {
+        Self { name, sql, scope: Scope::Company, sqlite: OnceLock::new() }
+    }
+
+    pub const fn reference(name: &'static str, sql: &'static str) -> Self {
+        Self { name, sql, scope: Scope::Reference, sqlite: OnceLock::new() }
+    }
+
+    pub fn sqlite(&self) -> &str {
+        self.sqlite.get_or_init(|| dialect::to_sqlite(self.sql))
+    }
+}
+
+/// Declares a module's statements and the list of them.
+///
+/// `company NAME = "…"` binds the company as `$1`; `reference NAME = "…"` does not.
+macro_rules! statements {
+    ($($scope:ident $name:ident = $sql:expr;)+) => {
+        $(pub(crate) static $name: $crate::statement::Statement = $crate::statement::Statement::$scope(
+            concat!(module_path!(), "::", stringify!($name)),
+            $sql,
+        );)+
+        pub(crate) static STATEMENTS: &[&$crate::statement::Statement] = &[$(&$name),+];
+    };
+}
+pub(crate) use statements;
+
+/// Inserts many rows of one table: one statement on PostgreSQL, one prepared statement per row on
+/// SQLite. The company is the first column and bound by the transaction.
+#[derive(Debug)]
+pub struct InsertMany {
+    pub table: &'static str,
+    pub columns: &'static [(&'static str, Type)],
+    /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may share a conflict key.
+    pub tail: &'static str,
+    sqlite: OnceLock<String>,
+    postgres: OnceLock<String>,
+}
+
+impl InsertMany {
+    pub const fn new(
+        table: &'static str,
+        columns: &'static [(&'static str, Type)],
+        tail: &'static str,
+    ) -> Self {
+        Self { table, columns, tail, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    pub fn sqlite(&self) -> &str {
+        self.sqlite.get_or_init(|| dialect::insert_sqlite(self))
+    }
+
+    pub fn postgres(&self) -> &str {
+        self.postgres.get_or_init(|| dialect::insert_postgres(self))
+    }
+
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+}
+
+/// Updates many rows of one table by key; the values of a row are its keys, then its columns.
+#[derive(Debug)]
+pub struct UpdateMany {
+    pub table: &'static str,
+    pub keys: &'static [(&'static str, Type)],
+    pub columns: &'static [(&'static str, Type)],
+    sqlite: OnceLock<String>,
+    postgres: OnceLock<String>,
+}
+
+impl UpdateMany {
+    pub const fn new(
+        table: &'static str,
+        keys: &'static [(&'static str, Type)],
+        columns: &'static [(&'static str, Type)],
+    ) -> Self {
+        Self { table, keys, columns, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    pub fn sqlite(&self) -> &str {
+        self.sqlite.get_or_init(|| dialect::update_sqlite(self))
+    }
+
+    pub fn postgres(&self) -> &str {
+        self.postgres.get_or_init(|| dialect::update_postgres(self))
+    }
+
+    pub fn width(&self) -> usize {
+        self.keys.len() + self.columns.len()
+    }
+}

@@ -1,0 +1,177 @@
+//! The face of storage: one company's transaction, one company's read, and the read over all.
+//!
+//! The company is bound here, not by callers: a statement of company scope gets it as `$1`, so no
+//! query can forget it. One transaction, one company.
+
+use std::ops::{Deref, DerefMut};
+
+use rapport_domain::id::CompanyId;
+
+use crate::error::Error;
+use crate::statement::{InsertMany, Scope, Statement, UpdateMany};
+use crate::value::{Row, Value};
+
+/// What an engine's connection can do inside a transaction that is open on it.
+pub(crate) trait Connection {
+    fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error>;
+    /// SQL composed at run time from constant parts; parameters as in a statement.
+    fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
+    fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error>;
+    /// A statement with `= ANY($n)` as its last parameter.
+    fn query_keys(&mut self, statement: &Statement, values: &[Value], keys: &[Value]) -> Result<Vec<Row>, Error>;
+    /// `values` are rows one after the other, `insert.width()` values each.
+    fn insert(&mut self, insert: &InsertMany, company: CompanyId, values: &[Value]) -> Result<Vec<Row>, Error>;
+    fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
+}
+
+/// One company's data at one moment. Cannot write.
+pub struct Snapshot<'c> {
+    connection: &'c mut dyn Connection,
+    company: CompanyId,
+}
+
+impl<'c> Snapshot<'c> {
+    pub(crate) fn new(connection: &'c mut dyn Connection, company: CompanyId) -> Self {
+        Self { connection, company }
+    }
+
+    pub fn company(&self) -> CompanyId {
+        self.company
+    }
+
+    pub(crate) fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error> {
+        let company = self.company;
+        with_scope(statement, company, values, |values| self.connection.query(statement, values))
+    }
+
+    pub(crate) fn query_opt(&mut self, statement: &Statement, values: &[Value]) -> Result<Option<Row>, Error> {
+        Ok(self.query(statement, values)?.into_iter().next())
+    }
+
+    /// A statement with `= ANY($n)`, `$n` being its last parameter. Rows come in no promised order.
+    pub(crate) fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let company = self.company;
+        with_scope(statement, company, values, |values| self.connection.query_keys(statement, values, keys))
+    }
+
+    /// SQL composed from constant parts; `$1` is the company.
+    pub(crate) fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        let mut all = Vec::with_capacity(values.len() + 1);
+        all.push(Value::from(self.company));
+        all.extend_from_slice(values);
+        self.connection.query_text(sql, &all)
+    }
+}
+
+fn with_scope<T>(
+    statement: &Statement,
+    company: CompanyId,
+    values: &[Value],
+    run: impl FnOnce(&[Value]) -> T,
+) -> T {
+    match statement.scope {
+        Scope::Reference => run(values),
+        Scope::Company => {
+            // On the stack: this is every statement of the hot path.
+            let mut all = [Value::Null; MAX_VALUES + 1];
+            assert!(values.len() <= MAX_VALUES, "{} binds too many values", statement.name);
+            all[0] = Value::from(company);
+            all[1..=values.len()].copy_from_slice(values);
+            run(&all[..=values.len()])
+        }
+    }
+}
+
+const MAX_VALUES: usize = 12;
+
+pub(crate) type AfterCommit = Box<dyn FnOnce() + Send>;
+
+/// One company's transaction. Reads are those of `Snapshot`.
+pub struct Tx<'c> {
+    snapshot: Snapshot<'c>,
+    after_commit: Vec<AfterCommit>,
+}
+
+impl<'c> Tx<'c> {
+    pub(crate) fn new(connection: &'c mut dyn Connection, company: CompanyId) -> Self {
+        Self { snapshot: Snapshot::new(connection, company), after_commit: Vec::new() }
+    }
+
+    pub(crate) fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
+        let company = self.company();
+        with_scope(statement, company, values, |values| self.snapshot.connection.execute(statement, values))
+    }
+
+    pub(crate) fn insert(&mut self, insert: &InsertMany, values: &[Value]) -> Result<Vec<Row>, Error> {
+        if values.is_empty() {
+            return Ok(Vec::new());
+        }
+        let company = self.company();
+        self.snapshot.connection.insert(insert, company, values)
+    }
+
+    pub(crate) fn update(&mut self, update: &UpdateMany, values: &[Value]) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let company = self.company();
+        self.snapshot.connection.update(update, company, values)
+    }
+
+    /// The transaction that creates a company becomes that company's.
+    pub(crate) fn adopt(&mut self, company: CompanyId) {
+        assert_eq!(self.snapshot.company, CompanyId(0), "one transaction, one company");
+        self.snapshot.company = company;
+    }
+
+    /// What must happen only if this commits, and then right after.
+    pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
+        self.after_commit.push(Box::new(action));
+    }
+
+    pub(crate) fn into_after_commit(self) -> Vec<AfterCommit> {
+        self.after_commit
+    }
+}
+
+impl<'c> Deref for Tx<'c> {
+    type Target = Snapshot<'c>;
+
+    fn deref(&self) -> &Snapshot<'c> {
+        &self.snapshot
+    }
+}
+
+impl<'c> DerefMut for Tx<'c> {
+    fn deref_mut(&mut self) -> &mut Snapshot<'c> {
+        &mut self.snapshot
+    }
+}
+
+/// A read over all companies. Cannot write.
+pub struct Across<'c> {
+    connection: &'c mut dyn Connection,
+}
+
+impl<'c> Across<'c> {
+    pub(crate) fn new(connection: &'c mut dyn Connection) -> Self {
+        Self { connection }
+    }
+
+    pub(crate) fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error> {
+        assert_eq!(statement.scope, Scope::Reference, "{} is a company's", statement.name);
+        self.connection.query(statement, values)
+    }
+
+    pub(crate) fn query_opt(&mut self, statement: &Statement, values: &[Value]) -> Result<Option<Row>, Error> {
+        Ok(self.query(statement, values)?.into_iter().next())
+    }
+}

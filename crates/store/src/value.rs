@@ -1,0 +1,284 @@
+//! The four kinds of value that storage knows, the same on both engines.
+//!
+//! Times are integer microseconds, ids 16 bytes, JSON and money amounts text and integers, flags 0 or 1.
+
+use std::error::Error as StdError;
+
+use postgres::types::{IsNull, ToSql, Type as PgType, private::BytesMut, to_sql_checked};
+use rapport_domain::activity::EventMark;
+use rapport_domain::credential::SecretHash;
+use rapport_domain::id::{
+    AccountId, AuditId, CampaignId, ChannelId, CompanyId, ConversationId, CredentialId, DeliveryId, EventId,
+    HistoryId, MessageId, PersonId, RedeliveryId, WebhookId,
+};
+use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::time::{Day, Time};
+
+use crate::error::Error;
+
+/// A column's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    Int,
+    Text,
+    Bytes,
+}
+
+/// A value to bind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Int(i64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// A value read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    Null,
+    Int(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// A row read, taken apart column by column in order.
+#[derive(Debug, Clone)]
+pub struct Row {
+    cells: std::vec::IntoIter<Cell>,
+}
+
+impl Row {
+    pub(crate) fn new(cells: Vec<Cell>) -> Self {
+        Self { cells: cells.into_iter() }
+    }
+
+    /// The next column.
+    pub fn take<T: FromCell>(&mut self) -> Result<T, Error> {
+        let cell = self.cells.next().ok_or_else(|| Error::fault("a row has fewer columns than were read"))?;
+        T::from_cell(cell)
+    }
+}
+
+pub trait FromCell: Sized {
+    fn from_cell(cell: Cell) -> Result<Self, Error>;
+}
+
+fn unexpected<T>(wanted: &str, cell: &Cell) -> Result<T, Error> {
+    let found = match cell {
+        Cell::Null => "null",
+        Cell::Int(_) => "an integer",
+        Cell::Text(_) => "text",
+        Cell::Bytes(_) => "bytes",
+    };
+    Err(Error::fault(format!("expected {wanted} in a column, found {found}")))
+}
+
+impl FromCell for i64 {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        if let Cell::Int(number) = cell { Ok(number) } else { unexpected("an integer", &cell) }
+    }
+}
+
+impl FromCell for bool {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        i64::from_cell(cell).map(|number| number != 0)
+    }
+}
+
+impl FromCell for String {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        if let Cell::Text(text) = cell { Ok(text) } else { unexpected("text", &cell) }
+    }
+}
+
+impl FromCell for Vec<u8> {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        if let Cell::Bytes(bytes) = cell { Ok(bytes) } else { unexpected("bytes", &cell) }
+    }
+}
+
+impl FromCell for [u8; 16] {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        Vec::from_cell(cell)?.try_into().map_err(|_| Error::fault("expected 16 bytes in a column"))
+    }
+}
+
+impl FromCell for Time {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        i64::from_cell(cell).map(Self::from_micros)
+    }
+}
+
+impl FromCell for Day {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        i64::from_cell(cell).map(Self::from_number)
+    }
+}
+
+impl FromCell for CompanyId {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        i64::from_cell(cell).map(Self)
+    }
+}
+
+impl FromCell for Status {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        let text = String::from_cell(cell)?;
+        Self::parse(&text).map_err(|_| Error::fault("an unknown status in a column"))
+    }
+}
+
+impl FromCell for Source {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        let text = String::from_cell(cell)?;
+        Self::parse(&text).ok_or_else(|| Error::fault("an unknown source in a column"))
+    }
+}
+
+impl FromCell for SecretHash {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        let bytes = Vec::from_cell(cell)?.try_into().map_err(|_| Error::fault("expected 32 bytes in a column"))?;
+        Ok(Self::from_bytes(bytes))
+    }
+}
+
+impl<T: FromCell> FromCell for Option<T> {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        if cell == Cell::Null { Ok(None) } else { T::from_cell(cell).map(Some) }
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(flag: bool) -> Self {
+        Self::Int(i64::from(flag))
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Time> for Value<'_> {
+    fn from(time: Time) -> Self {
+        Self::Int(time.as_micros())
+    }
+}
+
+impl From<Day> for Value<'_> {
+    fn from(day: Day) -> Self {
+        Self::Int(day.number())
+    }
+}
+
+impl From<CompanyId> for Value<'_> {
+    fn from(company: CompanyId) -> Self {
+        Self::Int(company.0)
+    }
+}
+
+impl From<Status> for Value<'_> {
+    fn from(status: Status) -> Self {
+        Self::Text(status.as_str())
+    }
+}
+
+impl From<Source> for Value<'_> {
+    fn from(source: Source) -> Self {
+        Self::Text(source.as_str())
+    }
+}
+
+impl<'a> From<&'a SecretHash> for Value<'a> {
+    fn from(hash: &'a SecretHash) -> Self {
+        Self::Bytes(hash.as_bytes())
+    }
+}
+
+impl<'a> From<&'a EventMark> for Value<'a> {
+    fn from(mark: &'a EventMark) -> Self {
+        Self::Bytes(mark.as_bytes())
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+macro_rules! id_values {
+    ($($id:ident),+) => {$(
+        impl<'a> From<&'a $id> for Value<'a> {
+            fn from(id: &'a $id) -> Self {
+                Self::Bytes(id.as_bytes())
+            }
+        }
+
+        impl FromCell for $id {
+            fn from_cell(cell: Cell) -> Result<Self, Error> {
+                <[u8; 16]>::from_cell(cell).map(Self::from_bytes)
+            }
+        }
+    )+};
+}
+
+id_values!(
+    AccountId, AuditId, CampaignId, ChannelId, ConversationId, CredentialId, DeliveryId, EventId, HistoryId,
+    MessageId, PersonId, RedeliveryId, WebhookId
+);
+
+impl rusqlite::ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        use rusqlite::types::{ToSqlOutput, ValueRef};
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self, kind: &PgType, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(number) => number.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Bytes(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(kind: &PgType) -> bool {
+        matches!(*kind, PgType::INT8 | PgType::TEXT | PgType::BYTEA)
+    }
+
+    to_sql_checked!();
+}
+
+/// Values to bind, in order: `values![id, name, now]`.
+#[macro_export]
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { &[$($crate::Value::from($value)),*] };
+}
