@@ -1,1 +1,118 @@
-//! placeholder
+//! What can be done: one command per use case. A command asks `domain` what follows, and writes rows,
+//! history and outbox in one transaction of one company.
+//!
+//! JSON API, pages, imports and ingest run the same commands, so an account made by any route fires
+//! the same event. Nothing here knows HTTP.
+
+pub mod access;
+pub mod account;
+pub mod audit;
+pub mod channel;
+pub mod command;
+pub mod company;
+pub mod context;
+pub mod credential;
+mod error;
+pub mod ingest;
+pub mod member;
+mod outbox;
+pub mod password;
+pub mod settings;
+pub mod upsert;
+
+use std::sync::Arc;
+
+use rapport_domain::company::Company;
+use rapport_domain::time::Time;
+use rapport_store::{Across, Snapshot, Store};
+
+pub use access::{Access, Caller, Needs};
+pub use command::{Command, Context};
+pub use context::{Clock, Random, Services};
+pub use error::Error;
+
+/// The application: commands and reads over an open store.
+#[derive(Clone)]
+pub struct App {
+    store: Arc<Store>,
+    services: Arc<Services>,
+}
+
+/// What a read found, and what its rendering needs: the company's settings and the time.
+#[derive(Debug, Clone)]
+pub struct Answer<T> {
+    pub reply: T,
+    pub company: Company,
+    pub now: Time,
+}
+
+impl App {
+    pub fn new(store: Store, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+        Self { store: Arc::new(store), services: Arc::new(Services::new(clock, random)) }
+    }
+
+    pub fn now(&self) -> Time {
+        self.services.clock.now()
+    }
+
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Runs a command in a transaction of the caller's company.
+    pub async fn write<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
+        let reply = command::submit(&self.store, &self.services, access.clone(), command);
+        reply.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// The same, for the command line and for threads that may wait.
+    pub fn write_blocking<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
+        let reply = command::submit(&self.store, &self.services, access.clone(), command);
+        reply.blocking_recv().unwrap_or(Err(Error::Closed))
+    }
+
+    /// Reads the caller's company; the credential is checked in the same snapshot.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        access: &Access,
+        needs: Needs,
+        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<Answer<T>, Error> {
+        let services = Arc::clone(&self.services);
+        let access = access.clone();
+        let found = self.store.read(access.company(), move |snapshot| {
+            let now = services.clock.now();
+            let caller = match access::check_one(snapshot, &services, &access, needs, now)? {
+                Ok(caller) => caller,
+                Err(refused) => return Ok(Err(refused)),
+            };
+            let reply = read(snapshot)?;
+            Ok(Ok(Answer { reply, company: caller.company, now }))
+        });
+        found.await.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)?
+    }
+
+    /// Reads over all companies, for the service itself and the command line.
+    pub async fn read_across<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Across) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.store.read_across(read).await.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)
+    }
+
+    pub fn read_across_blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Across) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let found = self.store.read_across(read).blocking_recv();
+        found.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)
+    }
+}
+
+fn settled(error: rapport_store::Error) -> Error {
+    Error::from(error).settled()
+}

@@ -1,0 +1,132 @@
+//! Who asks, and whether they may. Credentials are checked in the transaction they serve.
+
+use rapport_domain::company::Company;
+use rapport_domain::credential::{Credential, Kind, Presented, SecretHash};
+use rapport_domain::history::Actor;
+use rapport_domain::id::CompanyId;
+use rapport_domain::member::Role;
+use rapport_domain::time::Time;
+use rapport_store::{Snapshot, company, credential};
+
+use crate::context::Services;
+use crate::error::Error;
+
+/// What a caller presents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// A well-formed token or key, not yet known to be live.
+    Credential(Presented),
+    /// The administrator of the server, by the command line.
+    CommandLine(CompanyId),
+    /// The service itself.
+    System(CompanyId),
+}
+
+impl Access {
+    /// The command line before there is a company.
+    pub const NO_COMPANY: Self = Self::CommandLine(CompanyId(0));
+
+    pub fn company(&self) -> CompanyId {
+        match self {
+            Self::Credential(presented) => presented.company,
+            Self::CommandLine(company) | Self::System(company) => *company,
+        }
+    }
+}
+
+/// What a use case asks of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// An API token (later also a session) of at least this role.
+    Role(Role),
+    /// The company's ingest key.
+    IngestKey,
+    /// The server's own administrator, or the service itself.
+    Server,
+}
+
+/// A caller who may.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub company: Company,
+    pub actor: Actor,
+    pub role: Role,
+}
+
+/// Checks one caller. The outer error is storage's, the inner the refusal.
+pub(crate) fn check_one(
+    snapshot: &mut Snapshot,
+    services: &Services,
+    access: &Access,
+    needs: Needs,
+    now: Time,
+) -> Result<Result<Caller, Error>, rapport_store::Error> {
+    let mut checked = check(snapshot, services, &[access], needs, now)?;
+    Ok(checked.pop().unwrap_or(Err(Error::Unauthenticated)))
+}
+
+/// Checks callers of one company with one look-up.
+pub(crate) fn check(
+    snapshot: &mut Snapshot,
+    services: &Services,
+    callers: &[&Access],
+    needs: Needs,
+    now: Time,
+) -> Result<Vec<Result<Caller, Error>>, rapport_store::Error> {
+    let mut hashes: Vec<SecretHash> = callers.iter().filter_map(|access| hash_of(access)).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    let live = credential::live(snapshot, &hashes)?;
+    let company = company::get(snapshot)?;
+    let one = |access: &&Access| {
+        let company = company.clone().ok_or(Error::Unauthenticated)?;
+        let (actor, role) = match access {
+            Access::CommandLine(_) => (Actor::CommandLine, Role::Owner),
+            Access::System(_) => (Actor::System, Role::Owner),
+            Access::Credential(presented) => {
+                let known = live.iter().find(|(hash, _)| hash.matches(&presented.hash));
+                let (_, credential) = known.ok_or(Error::Unauthenticated)?;
+                if credential.kind != presented.kind {
+                    return Err(Error::Unauthenticated);
+                }
+                services.note_use(company.id, credential.id, now);
+                (actor_of(credential), credential.role)
+            }
+        };
+        permit(access, needs, role)?;
+        Ok(Caller { company, actor, role })
+    };
+    Ok(callers.iter().map(one).collect())
+}
+
+fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
+    let kind = match access {
+        Access::Credential(presented) => Some(presented.kind),
+        Access::CommandLine(_) | Access::System(_) => None,
+    };
+    match (needs, kind) {
+        (_, None) | (Needs::IngestKey, Some(Kind::IngestKey)) => Ok(()),
+        (Needs::Role(least), Some(Kind::ApiToken)) if role >= least => Ok(()),
+        (Needs::Role(least), Some(Kind::ApiToken)) => {
+            let detail = format!("this needs the role {} or more", least.as_str());
+            Err(Error::forbidden("role_required", detail))
+        }
+        (Needs::Role(_) | Needs::IngestKey | Needs::Server, Some(_)) => Err(Error::Unauthenticated),
+    }
+}
+
+fn hash_of(access: &Access) -> Option<SecretHash> {
+    match access {
+        Access::Credential(presented) => Some(presented.hash),
+        Access::CommandLine(_) | Access::System(_) => None,
+    }
+}
+
+fn actor_of(credential: &Credential) -> Actor {
+    let id = credential.id;
+    match credential.kind {
+        Kind::IngestKey => Actor::IngestKey { id },
+        Kind::InboundKey => Actor::InboundKey { id },
+        Kind::ApiToken | Kind::WebhookSecret => Actor::Token { id, name: credential.name.clone() },
+    }
+}

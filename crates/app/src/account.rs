@@ -1,0 +1,146 @@
+//! Accounts as an operator works with them: create, edit, move, delete.
+
+use rapport_domain::account::{self, Account, Change, Mover};
+use rapport_domain::channel::{Attribution, PromoCode};
+use rapport_domain::id::AccountId;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::member::Role;
+use rapport_domain::pipeline::{Move, Source, Trigger};
+use rapport_store::{Tx, channel};
+
+use crate::Answer;
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+const NEEDS: Needs = Needs::Role(Role::Member);
+
+/// An account made by hand.
+pub struct CreateAccount(pub account::Create);
+
+impl Command for CreateAccount {
+    type Reply = Answer<Account>;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Answer<Account>, Error> {
+        let attribution = attribution(tx, self.0.promo_code.as_ref())?;
+        let account = Account::from_create(cx.id(), &self.0, attribution.as_ref(), cx.settings(), cx.now)?;
+        if !rapport_store::account::insert(tx, &[&account])? {
+            return Err(imported_id_taken());
+        }
+        let mut outbox = Outbox::default();
+        outbox.created(cx, &account, Source::Operator);
+        outbox.write(tx)?;
+        Ok(answer(cx, account))
+    }
+}
+
+/// An edit.
+pub struct PatchAccount {
+    pub id: AccountId,
+    pub patch: account::Patch,
+    pub promo_code: Option<PromoCode>,
+}
+
+impl Command for PatchAccount {
+    type Reply = Answer<Account>;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Answer<Account>, Error> {
+        let mut account = lock(tx, self.id)?;
+        let attribution = attribution(tx, self.promo_code.as_ref())?;
+        if let Some(Some(imported_id)) = &self.patch.imported_id
+            && rapport_store::account::imported_id_is_taken(tx, imported_id, self.id)?
+        {
+            return Err(imported_id_taken());
+        }
+        let Change { changed, moved, .. } =
+            account.patch(&self.patch, attribution.as_ref(), cx.settings(), cx.now)?;
+        write_change(tx, cx, &account, moved, None, !changed.is_empty())?;
+        if changed.iter().any(|member| matches!(*member, "name" | "imported_id")) {
+            rapport_store::account::replace_words(tx, &account)?;
+        }
+        Ok(answer(cx, account))
+    }
+}
+
+/// The operator's change of status.
+pub struct ChangeStatus {
+    pub id: AccountId,
+    pub change: account::StatusChange,
+}
+
+/// The account, and whether it moved.
+pub struct StatusChanged {
+    pub account: Answer<Account>,
+    pub moved: bool,
+}
+
+impl Command for ChangeStatus {
+    type Reply = StatusChanged;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<StatusChanged, Error> {
+        let mut account = lock(tx, self.id)?;
+        let step = account.trigger(Trigger::Set(self.change.status), Mover::Operator, cx.settings(), cx.now);
+        write_change(tx, cx, &account, step, self.change.note.as_deref(), step.is_some())?;
+        Ok(StatusChanged { account: answer(cx, account), moved: step.is_some() })
+    }
+}
+
+/// Removes an account with its activity and history. What was frozen for delivery still goes.
+pub struct DeleteAccount(pub AccountId);
+
+impl Command for DeleteAccount {
+    type Reply = ();
+    const NEEDS: Needs = NEEDS;
+    /// No ingest may count for an account that is just going.
+    const EXCLUSIVE: bool = true;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+        lock(tx, self.0)?;
+        Ok(rapport_store::account::delete(tx, self.0)?)
+    }
+}
+
+fn lock(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
+    rapport_store::account::lock(tx, &[id])?.pop().ok_or(Error::NotFound("account"))
+}
+
+fn write_change(
+    tx: &mut Tx,
+    cx: &Context,
+    account: &Account,
+    step: Option<Move>,
+    note: Option<&str>,
+    changed: bool,
+) -> Result<(), Error> {
+    if !changed {
+        return Ok(());
+    }
+    rapport_store::account::update(tx, &[account])?;
+    if let Some(step) = step {
+        let mut outbox = Outbox::default();
+        outbox.moved(cx, account, step, Source::Operator, note);
+        outbox.write(tx)?;
+    }
+    Ok(())
+}
+
+/// What a code named by an operator points at; unlike in an upsert it must be a live one.
+fn attribution(tx: &mut Tx, code: Option<&PromoCode>) -> Result<Option<Attribution>, Error> {
+    let Some(code) = code else { return Ok(None) };
+    match channel::attributions(tx, &[code.folded()])?.pop() {
+        Some((_, attribution)) => Ok(Some(attribution)),
+        None => Err(Invalid::one("/promo_code", "unknown_promo_code", "is no live promo code of the company").into()),
+    }
+}
+
+fn imported_id_taken() -> Error {
+    Error::conflict("imported_id_taken", "another account has this imported_id")
+}
+
+fn answer(cx: &Context, account: Account) -> Answer<Account> {
+    Answer { reply: account, company: cx.company().clone(), now: cx.now }
+}

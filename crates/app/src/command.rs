@@ -1,0 +1,201 @@
+//! How a use case that writes runs: as a job of one company, alone or together with its like.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use rapport_domain::company::{Company, Settings};
+use rapport_domain::history::Actor;
+use rapport_domain::id::{CompanyId, RawId};
+use rapport_domain::time::Time;
+use rapport_store::{Job, Lane, Store, Tx, Verdict};
+use tokio::sync::oneshot;
+
+use crate::access::{self, Access, Caller, Needs};
+use crate::context::Services;
+use crate::error::Error;
+
+/// A use case that writes. `&self` makes running it again safe.
+pub trait Command: Send + Sync + Sized + 'static {
+    type Reply: Send + 'static;
+
+    /// Who may run it.
+    const NEEDS: Needs;
+    const LANE: Lane = Lane::Interactive;
+    /// Nothing else of the company runs meanwhile.
+    const EXCLUSIVE: bool = false;
+    /// How many of one company may run together, for hot commands that implement `run_many`.
+    const TOGETHER: usize = 1;
+
+    /// Its cost against the queue's bound.
+    fn weight(&self) -> usize {
+        1
+    }
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Self::Reply, Error>;
+
+    /// Runs several in few statements. One that is refused leaves nothing behind; an outer error
+    /// undoes all, and each then runs alone.
+    fn run_many(
+        batch: &[(&Self, &Context)],
+        tx: &mut Tx,
+    ) -> Result<Vec<Result<Self::Reply, Error>>, rapport_store::Error> {
+        let _ = tx;
+        unreachable!("{} commands run one by one", batch.len())
+    }
+}
+
+/// What a command runs in: one moment, one caller.
+pub struct Context<'a> {
+    pub now: Time,
+    pub caller: Caller,
+    services: &'a Services,
+}
+
+impl Context<'_> {
+    pub fn id<T: From<RawId>>(&self) -> T {
+        self.services.id(self.now)
+    }
+
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        self.services.random()
+    }
+
+    pub fn company(&self) -> &Company {
+        &self.caller.company
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.caller.company.settings
+    }
+
+    pub fn actor(&self) -> &Actor {
+        &self.caller.actor
+    }
+}
+
+pub(crate) fn submit<C: Command>(
+    store: &Store,
+    services: &Arc<Services>,
+    access: Access,
+    command: C,
+) -> oneshot::Receiver<Result<C::Reply, Error>> {
+    let (reply, receiver) = oneshot::channel();
+    let services = Arc::clone(services);
+    store.submit(C::LANE, Box::new(CommandJob { command, access, services, reply, kept: None }));
+    receiver
+}
+
+struct CommandJob<C: Command> {
+    command: C,
+    access: Access,
+    services: Arc<Services>,
+    reply: oneshot::Sender<Result<C::Reply, Error>>,
+    kept: Option<Result<C::Reply, Error>>,
+}
+
+impl<C: Command> CommandJob<C> {
+    fn run_alone(&mut self, tx: &mut Tx) -> Result<Verdict, rapport_store::Error> {
+        let services = Arc::clone(&self.services);
+        let now = services.clock.now();
+        let checked = if self.access == Access::NO_COMPANY {
+            Ok(nobody(now))
+        } else {
+            access::check_one(tx, &services, &self.access, C::NEEDS, now)?
+        };
+        let answer = checked.and_then(|caller| {
+            let cx = Context { now, caller, services: &services };
+            self.command.run(tx, &cx)
+        });
+        match answer {
+            Err(Error::Store(error)) => Err(error),
+            answer => {
+                let verdict = if answer.is_ok() { Verdict::Commit } else { Verdict::Rollback };
+                self.kept = Some(answer);
+                Ok(verdict)
+            }
+        }
+    }
+
+    fn run_together(
+        &mut self,
+        rest: &mut [Box<dyn Job>],
+        tx: &mut Tx,
+    ) -> Result<Verdict, rapport_store::Error> {
+        let services = Arc::clone(&self.services);
+        let now = services.clock.now();
+        let mut jobs: Vec<&mut Self> = vec![self];
+        jobs.extend(rest.iter_mut().filter_map(|job| job.as_any().downcast_mut::<Self>()));
+        let accesses: Vec<&Access> = jobs.iter().map(|job| &job.access).collect();
+        let checked = access::check(tx, &services, &accesses, C::NEEDS, now)?;
+        let contexts: Vec<Result<Context, Error>> = checked
+            .into_iter()
+            .map(|caller| caller.map(|caller| Context { now, caller, services: &services }))
+            .collect();
+        let batch: Vec<(&C, &Context)> = jobs
+            .iter()
+            .zip(&contexts)
+            .filter_map(|(job, cx)| cx.as_ref().ok().map(|cx| (&job.command, cx)))
+            .collect();
+        let mut answers = if batch.is_empty() { Vec::new() } else { C::run_many(&batch, tx)? }.into_iter();
+        for (job, cx) in jobs.into_iter().zip(contexts) {
+            job.kept = match cx {
+                Ok(_) => answers.next(),
+                Err(refused) => Some(Err(refused)),
+            };
+        }
+        Ok(Verdict::Commit)
+    }
+}
+
+/// The caller that creates a company: there is none yet to belong to.
+fn nobody(now: Time) -> Caller {
+    let company = Company {
+        id: CompanyId(0),
+        slug: rapport_domain::company::Slug::from_stored(String::new()),
+        name: String::new(),
+        settings: Settings::default(),
+        created_at: now,
+    };
+    Caller { company, actor: Actor::CommandLine, role: rapport_domain::member::Role::Owner }
+}
+
+impl<C: Command> Job for CommandJob<C> {
+    fn company(&self) -> CompanyId {
+        self.access.company()
+    }
+
+    fn family(&self) -> Option<TypeId> {
+        (C::TOGETHER > 1).then(TypeId::of::<C>)
+    }
+
+    fn most_together(&self) -> usize {
+        C::TOGETHER
+    }
+
+    fn weight(&self) -> usize {
+        self.command.weight()
+    }
+
+    fn exclusive(&self) -> bool {
+        C::EXCLUSIVE
+    }
+
+    fn run(&mut self, rest: &mut [Box<dyn Job>], tx: &mut Tx) -> Result<Verdict, rapport_store::Error> {
+        if C::TOGETHER > 1 { self.run_together(rest, tx) } else { self.run_alone(tx) }
+    }
+
+    fn settle(self: Box<Self>, outcome: Result<(), rapport_store::Error>) {
+        let answer = match outcome {
+            Ok(()) => self.kept.unwrap_or_else(|| Err(Error::Internal("a job kept no reply".to_owned()))),
+            Err(error) => Err(Error::Store(error)),
+        };
+        if let Err(Error::Store(rapport_store::Error::Fault(detail))) = &answer {
+            tracing::error!(%detail, command = std::any::type_name::<C>(), "a command failed");
+        }
+        let _ = self.reply.send(answer.map_err(Error::settled));
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}

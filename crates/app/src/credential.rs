@@ -1,0 +1,111 @@
+//! API tokens, the ingest key and the inbound key: made, rotated, revoked.
+
+use rapport_domain::credential::{Credential, Issued, Kind, issue};
+use rapport_domain::id::{CompanyId, CredentialId};
+use rapport_domain::member::Role;
+use rapport_domain::time::Time;
+use rapport_store::{Lane, Tx, credential};
+use serde_json::json;
+
+use crate::access::Needs;
+use crate::audit;
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// A credential with its text, for the one time it is shown.
+#[derive(Debug, Clone)]
+pub struct NewCredential {
+    pub credential: Credential,
+    pub text: String,
+}
+
+pub struct CreateToken {
+    pub name: String,
+    pub role: Role,
+}
+
+impl Command for CreateToken {
+    type Reply = NewCredential;
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewCredential, Error> {
+        if self.role > cx.caller.role {
+            return Err(Error::forbidden("role_required", "a token cannot have a higher role than its maker"));
+        }
+        let made = make(tx, cx, cx.company().id, Kind::ApiToken, &self.name, self.role)?;
+        let detail = json!({ "name": self.name, "role": self.role.as_str() });
+        audit::record(tx, cx, "token.created", Some(made.credential.id.to_string()), &detail)?;
+        Ok(made)
+    }
+}
+
+pub struct RevokeToken(pub CredentialId);
+
+impl Command for RevokeToken {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        if !credential::delete(tx, self.0, Kind::ApiToken)? {
+            return Err(Error::NotFound("token"));
+        }
+        audit::record(tx, cx, "token.revoked", Some(self.0.to_string()), &json!({}))?;
+        Ok(())
+    }
+}
+
+/// Makes a new ingest or inbound key; the old one is invalid at once.
+pub struct RotateKey(pub Kind);
+
+impl Command for RotateKey {
+    type Reply = NewCredential;
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewCredential, Error> {
+        // Two rotations at once must leave one key: they meet at the company's row.
+        rapport_store::company::lock(tx)?;
+        credential::delete_kind(tx, self.0)?;
+        let made = make(tx, cx, cx.company().id, self.0, self.0.as_str(), Role::Member)?;
+        let action = format!("{}.rotated", self.0.as_str());
+        audit::record(tx, cx, &action, Some(made.credential.id.to_string()), &json!({}))?;
+        Ok(made)
+    }
+}
+
+/// Writes down when credentials were last used.
+pub struct NoteUses(pub Vec<(CredentialId, Time)>);
+
+impl Command for NoteUses {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+        for (id, at) in &self.0 {
+            credential::touch(tx, *id, *at)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn make(
+    tx: &mut Tx,
+    cx: &Context,
+    company: CompanyId,
+    kind: Kind,
+    name: &str,
+    role: Role,
+) -> Result<NewCredential, rapport_store::Error> {
+    let Issued { text, hash, shown } = issue(kind, company, cx.random());
+    let made = Credential {
+        id: cx.id(),
+        kind,
+        name: name.to_owned(),
+        role,
+        shown,
+        created_at: cx.now,
+        last_used_at: None,
+    };
+    credential::insert(tx, &hash, &made)?;
+    Ok(NewCredential { credential: made, text })
+}

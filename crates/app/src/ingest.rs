@@ -1,0 +1,277 @@
+//! Ingest: a batch of client activity. It counts, keeps, and moves accounts.
+
+use std::collections::{HashMap, HashSet};
+
+use rapport_domain::account::{Account, Change, Mover};
+use rapport_domain::activity::{Activity, Batch, EventMark, Rejection};
+use rapport_domain::id::AccountId;
+use rapport_domain::money::Capture;
+use rapport_domain::pipeline::Source;
+use rapport_domain::time::{Day, Time};
+use rapport_store::activity::{Count, NewActivity, Seen};
+use rapport_store::{Tx, account, activity};
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+pub struct Ingest {
+    pub batch: Batch,
+    /// The arrival.
+    pub received_at: Time,
+    /// The size of the request, for its weight in the queue.
+    pub bytes: usize,
+}
+
+/// What became of a batch; `received` is the sum of the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ingested {
+    pub received: usize,
+    pub accepted: usize,
+    pub duplicates: usize,
+    /// Places of the events that match no account.
+    pub unmatched: Vec<usize>,
+    pub rejected: Vec<Rejection>,
+}
+
+impl Command for Ingest {
+    type Reply = Ingested;
+    const NEEDS: Needs = Needs::IngestKey;
+    const TOGETHER: usize = 64;
+
+    fn weight(&self) -> usize {
+        self.batch.received + self.bytes / 1024
+    }
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Ingested, Error> {
+        let mut answers = Self::run_many(&[(self, cx)], tx)?;
+        answers.pop().unwrap_or(Err(Error::Internal("no answer".to_owned())))
+    }
+
+    fn run_many(
+        batch: &[(&Self, &Context)],
+        tx: &mut Tx,
+    ) -> Result<Vec<Result<Ingested, Error>>, rapport_store::Error> {
+        let directory = Directory::load(tx, batch)?;
+        let mut matched = Vec::new();
+        let mut answers: Vec<Ingested> = batch
+            .iter()
+            .map(|(ingest, _)| directory.sort_out(&ingest.batch, ingest.received_at, &mut matched))
+            .collect();
+        // Which answer a matched event belongs to, in the order they came.
+        let mut owner = answers.iter().enumerate().flat_map(|(n, answer)| vec![n; answer.accepted]);
+        let fresh = fresh_marks(tx, &matched, batch[0].1.now)?;
+        let mut seen_marks = HashSet::new();
+        let mut accepted = Vec::with_capacity(matched.len());
+        let mut duplicates = vec![0; answers.len()];
+        for event in matched {
+            let owner = owner.next().unwrap_or(0);
+            let again = event.activity.mark.is_some_and(|mark| !fresh.contains(&mark) || !seen_marks.insert(mark));
+            if again {
+                duplicates[owner] += 1;
+            } else {
+                accepted.push((event, batch[owner].1));
+            }
+        }
+        drop(owner);
+        for (answer, duplicates) in answers.iter_mut().zip(duplicates) {
+            answer.duplicates = duplicates;
+            answer.accepted -= duplicates;
+        }
+        apply(tx, &accepted)?;
+        Ok(answers.into_iter().map(Ok).collect())
+    }
+}
+
+/// An event with the account it is about.
+struct Matched<'a> {
+    account: AccountId,
+    activity: &'a Activity,
+    received_at: Time,
+}
+
+/// The accounts that a batch names.
+struct Directory<'a> {
+    by_imported_id: HashMap<&'a str, AccountId>,
+    by_id: HashSet<AccountId>,
+}
+
+impl<'a> Directory<'a> {
+    fn load(tx: &mut Tx, batch: &[(&'a Ingest, &Context)]) -> Result<Self, rapport_store::Error> {
+        let events = || batch.iter().flat_map(|(ingest, _)| &ingest.batch.valid);
+        let mut imported_ids: Vec<&str> = events().filter_map(|event| event.imported_id.as_deref()).collect();
+        imported_ids.sort_unstable();
+        imported_ids.dedup();
+        let mut ids: Vec<AccountId> = events().filter_map(|event| event.account_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut by_imported_id = HashMap::with_capacity(imported_ids.len());
+        for (imported_id, id) in account::ids_by_imported_id(tx, &imported_ids)? {
+            if let Ok(place) = imported_ids.binary_search(&imported_id.as_str()) {
+                by_imported_id.insert(imported_ids[place], id);
+            }
+        }
+        Ok(Self { by_imported_id, by_id: account::existing(tx, &ids)?.into_iter().collect() })
+    }
+
+    /// Sorts a batch into matched, unmatched and rejected; `accepted` counts the matched for now.
+    fn sort_out(&self, batch: &'a Batch, received_at: Time, matched: &mut Vec<Matched<'a>>) -> Ingested {
+        let mut answer =
+            Ingested { received: batch.received, rejected: batch.rejected.clone(), ..Ingested::default() };
+        for activity in &batch.valid {
+            match self.find(activity) {
+                Found::Account(account) => {
+                    answer.accepted += 1;
+                    matched.push(Matched { account, activity, received_at });
+                }
+                Found::None => answer.unmatched.push(activity.index),
+                Found::Two => answer.rejected.push(Rejection {
+                    index: activity.index,
+                    code: "account_mismatch",
+                    field: "account_id",
+                    detail: "imported_id and account_id name different accounts".to_owned(),
+                }),
+            }
+        }
+        answer.rejected.sort_unstable_by_key(|rejection| rejection.index);
+        answer
+    }
+
+    fn find(&self, activity: &Activity) -> Found {
+        let by_imported_id = activity.imported_id.as_deref().map(|id| self.by_imported_id.get(id).copied());
+        let by_id = activity.account_id.map(|id| self.by_id.get(&id).copied());
+        match (by_imported_id, by_id) {
+            (Some(Some(one)), Some(Some(other))) if one != other => Found::Two,
+            // Named twice, both must be known: half a match is none.
+            (Some(None), _) | (_, Some(None)) | (None, None) => Found::None,
+            (Some(Some(account)), _) | (None, Some(Some(account))) => Found::Account(account),
+        }
+    }
+}
+
+enum Found {
+    Account(AccountId),
+    None,
+    /// The two names given belong to different accounts.
+    Two,
+}
+
+/// Takes the event ids of the matched events; the answer are those not taken before.
+fn fresh_marks(tx: &mut Tx, matched: &[Matched], now: Time) -> Result<HashSet<EventMark>, rapport_store::Error> {
+    let mut marks: Vec<EventMark> = matched.iter().filter_map(|event| event.activity.mark).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    activity::take_marks(tx, &marks, now)
+}
+
+/// Applies accepted events in order, and writes what they leave.
+fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_store::Error> {
+    let mut tally = Tally::default();
+    for (event, cx) in accepted {
+        tally.add(event, event.activity.occurred_at.day_in(&cx.settings().time_zone));
+    }
+    let mut movable = lock_movable(tx, accepted)?;
+    let mut outbox = Outbox::default();
+    for (event, cx) in accepted {
+        if let Some(account) = movable.get_mut(&event.account) {
+            account.apply(event.activity, cx, &mut outbox);
+        }
+    }
+    tally.write(tx)?;
+    let mut changed: Vec<&Account> =
+        movable.values().filter(|movable| movable.changed).map(|movable| &movable.account).collect();
+    changed.sort_unstable_by_key(|account| account.id);
+    account::update(tx, &changed)?;
+    outbox.write(tx)
+}
+
+/// An account that a batch may move.
+struct Movable {
+    account: Account,
+    changed: bool,
+}
+
+impl Movable {
+    fn apply(&mut self, activity: &Activity, cx: &Context, outbox: &mut Outbox) {
+        let account = &mut self.account;
+        account.see(activity.occurred_at);
+        let mut change = Change::default();
+        account.capture(activity.capture, cx.settings().default_currency, &mut change);
+        if !change.changed.is_empty() {
+            account.updated_at = cx.now;
+            self.changed = true;
+        }
+        let trigger = activity.kind.trigger();
+        let step = trigger.and_then(|trigger| account.trigger(trigger, Mover::Activity, cx.settings(), cx.now));
+        if let Some(step) = step {
+            outbox.moved(cx, account, step, Source::Automation, None);
+            self.changed = true;
+        }
+    }
+}
+
+/// Locks the accounts that some event may move or give a value; the others' rows stay untouched.
+fn lock_movable(
+    tx: &mut Tx,
+    accepted: &[(Matched, &Context)],
+) -> Result<HashMap<AccountId, Movable>, rapport_store::Error> {
+    let moves = |activity: &Activity| activity.kind.trigger().is_some() || activity.capture != Capture::Keep;
+    let mut ids: Vec<AccountId> =
+        accepted.iter().filter(|(event, _)| moves(event.activity)).map(|(event, _)| event.account).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let accounts = account::lock(tx, &ids)?;
+    Ok(accounts.into_iter().map(|account| (account.id, Movable { account, changed: false })).collect())
+}
+
+/// Everything a batch counts, brought together per row before it is written.
+#[derive(Default)]
+struct Tally<'a> {
+    events: Vec<NewActivity<'a>>,
+    counts: Vec<Count<'a>>,
+    seen: Vec<Seen>,
+}
+
+impl<'a> Tally<'a> {
+    fn add(&mut self, event: &Matched<'a>, day: Day) {
+        let Matched { account, activity, received_at } = *event;
+        let at = activity.occurred_at;
+        self.events.push(NewActivity {
+            account,
+            occurred_at: at,
+            received_at,
+            kind: activity.kind.as_str(),
+            feature: activity.feature.as_deref(),
+            metadata: activity.metadata.as_deref(),
+        });
+        let feature = activity.feature.as_deref().unwrap_or("");
+        self.counts.push(Count { account, day, feature, count: 1, last_used_at: at });
+        self.seen.push(Seen { account, first: at, last: at, day });
+    }
+
+    fn write(mut self, tx: &mut Tx) -> Result<(), rapport_store::Error> {
+        activity::insert(tx, &self.events)?;
+        self.seen.sort_unstable_by_key(|seen| seen.account);
+        self.seen.dedup_by(|next, kept| {
+            let same = next.account == kept.account;
+            if same {
+                kept.first = kept.first.min(next.first);
+                kept.last = kept.last.max(next.last);
+                kept.day = kept.day.max(next.day);
+            }
+            same
+        });
+        activity::see(tx, &self.seen)?;
+        self.counts.sort_unstable_by(|a, b| (a.account, a.day, a.feature).cmp(&(b.account, b.day, b.feature)));
+        self.counts.dedup_by(|next, kept| {
+            let same = (next.account, next.day, next.feature) == (kept.account, kept.day, kept.feature);
+            if same {
+                kept.count += next.count;
+                kept.last_used_at = kept.last_used_at.max(next.last_used_at);
+            }
+            same
+        });
+        activity::count(tx, &self.counts)
+    }
+}

@@ -1,0 +1,112 @@
+//! Members: people who log in, and their roles. At least one owner always.
+
+use rapport_domain::id::PersonId;
+use rapport_domain::member::{Email, Member, Role};
+use rapport_store::{Tx, member};
+use serde_json::json;
+
+use crate::access::Needs;
+use crate::audit;
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+pub struct AddMember {
+    pub email: Email,
+    pub name: String,
+    pub role: Role,
+    /// For a person who is new here; others keep their own.
+    pub password_hash: String,
+}
+
+/// The member, and whether the person is new and was given the password.
+pub struct AddedMember {
+    pub member: Member,
+    pub is_new: bool,
+}
+
+impl Command for AddMember {
+    type Reply = AddedMember;
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<AddedMember, Error> {
+        may_give(cx, self.role)?;
+        let (person, is_new) =
+            member::person(tx, cx.id(), &self.email, &self.name, &self.password_hash, cx.now)?;
+        if !member::insert(tx, person, self.role, cx.now)? {
+            return Err(Error::conflict("already_a_member", "this person is a member already"));
+        }
+        let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
+        audit::record(tx, cx, "member.added", Some(person.to_string()), &detail)?;
+        Ok(AddedMember { member: get(tx, person)?, is_new })
+    }
+}
+
+/// Changes a member's role, or deactivates or reactivates them.
+pub struct ChangeMember {
+    pub person: PersonId,
+    pub role: Option<Role>,
+    pub active: Option<bool>,
+}
+
+impl Command for ChangeMember {
+    type Reply = Member;
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Member, Error> {
+        // Two owners who demote each other at once must not both succeed.
+        rapport_store::company::lock(tx)?;
+        let found = get(tx, self.person)?;
+        may_give(cx, found.role.max(self.role.unwrap_or(found.role)))?;
+        let role = self.role.unwrap_or(found.role);
+        let deactivated_at = match self.active {
+            Some(true) => None,
+            Some(false) => found.deactivated_at.or(Some(cx.now)),
+            None => found.deactivated_at,
+        };
+        if role != Role::Owner || deactivated_at.is_some() {
+            keep_an_owner(tx, &found)?;
+        }
+        member::update(tx, self.person, role, deactivated_at)?;
+        let detail = json!({ "role": role.as_str(), "active": deactivated_at.is_none() });
+        audit::record(tx, cx, "member.changed", Some(self.person.to_string()), &detail)?;
+        Ok(Member { role, deactivated_at, ..found })
+    }
+}
+
+pub struct RemoveMember(pub PersonId);
+
+impl Command for RemoveMember {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        rapport_store::company::lock(tx)?;
+        let found = get(tx, self.0)?;
+        may_give(cx, found.role)?;
+        keep_an_owner(tx, &found)?;
+        member::delete(tx, self.0)?;
+        let detail = json!({ "email": found.email.as_str() });
+        audit::record(tx, cx, "member.removed", Some(self.0.to_string()), &detail)?;
+        Ok(())
+    }
+}
+
+fn get(tx: &mut Tx, person: PersonId) -> Result<Member, Error> {
+    member::get(tx, person)?.ok_or(Error::NotFound("member"))
+}
+
+fn may_give(cx: &Context, role: Role) -> Result<(), Error> {
+    if role > cx.caller.role {
+        return Err(Error::forbidden("role_required", "only an owner can add, change or remove an owner"));
+    }
+    Ok(())
+}
+
+fn keep_an_owner(tx: &mut Tx, leaving: &Member) -> Result<(), Error> {
+    let is_active_owner = |member: &Member| member.role == Role::Owner && member.deactivated_at.is_none();
+    let others = member::list(tx)?.into_iter().filter(|member| member.person != leaving.person);
+    if is_active_owner(leaving) && !others.into_iter().any(|member| is_active_owner(&member)) {
+        return Err(Error::conflict("last_owner", "a company keeps at least one owner"));
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! Passwords: hashed with argon2id, never kept or logged.
+
+use argon2::Argon2;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use rapport_domain::id::base32;
+
+use crate::context::Services;
+use crate::error::Error;
+
+/// Hashes a password. Slow on purpose: not for an engine thread, nor for an async one.
+pub fn hash(services: &Services, password: &str) -> Result<String, Error> {
+    let salt: [u8; 16] = services.random();
+    let hashed = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
+    Ok(hashed.map_err(|error| Error::Internal(error.to_string()))?.to_string())
+}
+
+pub fn verify(password: &str, hash: &str) -> bool {
+    let Ok(parsed) = PasswordHash::new(hash) else { return false };
+    Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok()
+}
+
+/// A password to hand to a person once: 100 random bits.
+pub fn generate(services: &Services) -> String {
+    let bytes: [u8; 15] = services.random();
+    let text = base32().encode(&bytes);
+    text.as_bytes().chunks(6).map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>().join("-")
+}

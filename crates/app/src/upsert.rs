@@ -1,0 +1,147 @@
+//! Upsert: an account change keyed by the customer's own record id.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use rapport_domain::account::{self, Account};
+use rapport_domain::channel::{Attribution, PromoCode};
+use rapport_domain::company::Settings;
+use rapport_domain::member::Role;
+use rapport_domain::pipeline::Source;
+use rapport_domain::time::Time;
+use rapport_store::{Tx, channel};
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+pub struct Upsert(pub account::Upsert);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upserted {
+    pub account: Account,
+    pub created: bool,
+    pub changed: Vec<&'static str>,
+    pub ignored: Vec<&'static str>,
+    pub promo_code_matched: bool,
+    pub settings: Settings,
+    pub now: Time,
+}
+
+/// The refusal of a `project` that is not the token's: the same whether it exists or not.
+pub fn foreign_project() -> Error {
+    Error::forbidden("foreign_project", "the token does not belong to this project")
+}
+
+impl Command for Upsert {
+    type Reply = Upserted;
+    const NEEDS: Needs = Needs::Role(Role::Member);
+    const TOGETHER: usize = 64;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Upserted, Error> {
+        let mut answers = Self::run_many(&[(self, cx)], tx)?;
+        answers.pop().unwrap_or(Err(Error::Internal("no answer".to_owned())))
+    }
+
+    fn run_many(
+        batch: &[(&Self, &Context)],
+        tx: &mut Tx,
+    ) -> Result<Vec<Result<Upserted, Error>>, rapport_store::Error> {
+        let mut imported_ids: Vec<&str> = batch.iter().map(|(upsert, _)| upsert.0.imported_id.as_str()).collect();
+        imported_ids.sort_unstable();
+        imported_ids.dedup();
+        let mut folded: Vec<String> =
+            batch.iter().filter_map(|(upsert, _)| upsert.0.promo_code.as_ref().map(PromoCode::folded)).collect();
+        folded.sort_unstable();
+        folded.dedup();
+        let codes: HashMap<String, Attribution> = channel::attributions(tx, &folded)?.into_iter().collect();
+        let mut work = Work::default();
+        for account in rapport_store::account::lock_by_imported_id(tx, &imported_ids)? {
+            let key = account.imported_id.clone().unwrap_or_default();
+            work.accounts.insert(key, Known { account, state: State::Unchanged });
+        }
+        let answers = batch.iter().map(|(upsert, cx)| work.apply(&upsert.0, &codes, cx)).collect();
+        work.write(tx)?;
+        Ok(answers)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unchanged,
+    Changed,
+    New,
+}
+
+struct Known {
+    account: Account,
+    state: State,
+}
+
+/// The accounts of a batch as the requests so far have left them, and what that leaves to write.
+#[derive(Default)]
+struct Work {
+    accounts: HashMap<String, Known>,
+    outbox: Outbox,
+}
+
+impl Work {
+    fn apply(
+        &mut self,
+        request: &account::Upsert,
+        codes: &HashMap<String, Attribution>,
+        cx: &Context,
+    ) -> Result<Upserted, Error> {
+        if request.project != cx.company().slug.as_str() {
+            return Err(foreign_project());
+        }
+        let (settings, now) = (cx.settings(), cx.now);
+        let attribution = request.promo_code.as_ref().and_then(|code| codes.get(&code.folded()));
+        let (account, change, created) = match self.accounts.entry(request.imported_id.clone()) {
+            Entry::Vacant(place) => {
+                let (account, change) = Account::from_upsert(cx.id(), request, attribution, settings, now)?;
+                self.outbox.created(cx, &account, Source::Upsert);
+                (&place.insert(Known { account, state: State::New }).account, change, true)
+            }
+            Entry::Occupied(place) => {
+                let known = place.into_mut();
+                let mut account = known.account.clone();
+                let change = account.upsert(request, attribution, settings, now)?;
+                if let Some(step) = change.moved {
+                    self.outbox.moved(cx, &account, step, Source::Upsert, None);
+                }
+                known.account = account;
+                if known.state == State::Unchanged && !change.changed.is_empty() {
+                    known.state = State::Changed;
+                }
+                (&known.account, change, false)
+            }
+        };
+        Ok(Upserted {
+            account: account.clone(),
+            created,
+            changed: change.changed,
+            ignored: change.ignored,
+            promo_code_matched: attribution.is_some(),
+            settings: settings.clone(),
+            now,
+        })
+    }
+
+    fn write(&self, tx: &mut Tx) -> Result<(), rapport_store::Error> {
+        let in_state = |state: State| {
+            let mut accounts: Vec<&Account> =
+                self.accounts.values().filter(|known| known.state == state).map(|known| &known.account).collect();
+            // One order for all transactions: none waits for another in a circle.
+            accounts.sort_unstable_by(|a, b| a.imported_id.cmp(&b.imported_id));
+            accounts
+        };
+        if !rapport_store::account::insert(tx, &in_state(State::New))? {
+            // Another node created one of them between our look and our insert.
+            return Err(rapport_store::Error::Again);
+        }
+        rapport_store::account::update(tx, &in_state(State::Changed))?;
+        self.outbox.write(tx)
+    }
+}
