@@ -31,7 +31,7 @@ impl Command for CreateAccount {
         }
         let mut outbox = Outbox::default();
         outbox.created(cx, &account, Source::Operator);
-        outbox.write(tx)?;
+        outbox.write(tx, cx)?;
         Ok(answer(cx, account))
     }
 }
@@ -123,7 +123,7 @@ fn write_change(
     if let Some(step) = step {
         let mut outbox = Outbox::default();
         outbox.moved(cx, account, step, Source::Operator, note);
-        outbox.write(tx)?;
+        outbox.write(tx, cx)?;
     }
     Ok(())
 }
@@ -133,7 +133,10 @@ fn attribution(tx: &mut Tx, code: Option<&PromoCode>) -> Result<Option<Attributi
     let Some(code) = code else { return Ok(None) };
     match channel::attributions(tx, &[code.folded()])?.pop() {
         Some((_, attribution)) => Ok(Some(attribution)),
-        None => Err(Invalid::one("/promo_code", "unknown_promo_code", "is no live promo code of the company").into()),
+        None => {
+            Err(Invalid::one("/promo_code", "unknown_promo_code", "is no live promo code of the company")
+                .into())
+        }
     }
 }
 

@@ -27,7 +27,13 @@ impl Command for CreateChannel {
         if !channel::insert(tx, &created)? {
             return Err(name_taken());
         }
-        audit::record(tx, cx, "channel.created", Some(created.id.to_string()), &json!({ "name": self.name }))?;
+        audit::record(
+            tx,
+            cx,
+            "channel.created",
+            Some(created.id.to_string()),
+            &json!({ "name": self.name }),
+        )?;
         Ok(created)
     }
 }
@@ -63,7 +69,10 @@ impl Command for DeleteChannel {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = lock(tx, self.0)?;
         if channel::is_in_use(tx, self.0)? {
-            return Err(Error::conflict("channel_in_use", "accounts are attributed to this channel; archive its codes"));
+            return Err(Error::conflict(
+                "channel_in_use",
+                "accounts are attributed to this channel; archive its codes",
+            ));
         }
         channel::delete(tx, self.0)?;
         audit::record(tx, cx, "channel.deleted", Some(self.0.to_string()), &json!({ "name": found.name }))?;
@@ -82,8 +91,12 @@ impl Command for AddCode {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<ChannelCode, Error> {
         lock(tx, self.channel)?;
-        let code =
-            ChannelCode { channel: self.channel, code: self.code.clone(), archived_at: None, created_at: cx.now };
+        let code = ChannelCode {
+            channel: self.channel,
+            code: self.code.clone(),
+            archived_at: None,
+            created_at: cx.now,
+        };
         if !channel::insert_code(tx, &code)? {
             return Err(Error::conflict("code_taken", "the company has this promo code already"));
         }

@@ -12,7 +12,9 @@ use tokio::sync::oneshot;
 
 use crate::access::{self, Access, Caller, Needs};
 use crate::context::Services;
+use crate::delivery::Sender;
 use crate::error::Error;
+use crate::vault::Vault;
 
 /// A use case that writes. `&self` makes running it again safe.
 pub trait Command: Send + Sync + Sized + 'static {
@@ -58,6 +60,14 @@ impl Context<'_> {
 
     pub fn random<const N: usize>(&self) -> [u8; N] {
         self.services.random()
+    }
+
+    pub fn sender(&self) -> Option<Arc<dyn Sender>> {
+        self.services.sender()
+    }
+
+    pub fn vault(&self) -> &Vault {
+        self.services.vault()
     }
 
     pub fn company(&self) -> &Company {

@@ -1,11 +1,16 @@
 //! Time and chance, handed in by whoever starts the service; tests hand in their own.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
 use rapport_domain::time::Time;
+
+use crate::delivery::Sender;
+use crate::vault::Vault;
+use crate::webhook::DestinationCheck;
 
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Time;
@@ -22,11 +27,14 @@ pub struct Services {
     random: Arc<dyn Random>,
     ids: Mutex<IdSequence>,
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
+    sender: OnceLock<Arc<dyn Sender>>,
+    destinations: OnceLock<Arc<dyn DestinationCheck>>,
+    vault: Vault,
 }
 
 impl Services {
-    pub(crate) fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
-        Self { clock, random, ids: Mutex::default(), used: Mutex::default() }
+    pub(crate) fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
+        Self { clock, random, ids: Mutex::default(), used: Mutex::default(), sender: OnceLock::new(), destinations: OnceLock::new(), vault }
     }
 
     pub fn now(&self) -> Time {
@@ -43,6 +51,32 @@ impl Services {
     pub fn id<T: From<RawId>>(&self, now: Time) -> T {
         let random = self.random();
         self.ids.lock().next(now, random)
+    }
+
+    /// Starts handing committed deliveries to a sender; without one they wait in the database.
+    pub fn set_sender(&self, sender: Arc<dyn Sender>) {
+        let _ = self.sender.set(sender);
+    }
+
+    pub fn sender(&self) -> Option<Arc<dyn Sender>> {
+        self.sender.get().cloned()
+    }
+
+    /// Has destinations judged by what also judges them at each attempt.
+    pub fn set_destination_check(&self, check: Arc<dyn DestinationCheck>) {
+        let _ = self.destinations.set(check);
+    }
+
+    /// Whether a webhook may point there. Without a check only addresses are judged, strictly.
+    pub async fn check_destination(&self, destination: &Destination) -> Result<(), Refusal> {
+        match self.destinations.get() {
+            Some(check) => check.check(destination).await,
+            None => destination.judge_literal(&AddressPolicy::default()),
+        }
+    }
+
+    pub fn vault(&self) -> &Vault {
+        &self.vault
     }
 
     /// Notes that a credential was used; written down now and then, not at every request.

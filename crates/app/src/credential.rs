@@ -30,7 +30,10 @@ impl Command for CreateToken {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewCredential, Error> {
         if self.role > cx.caller.role {
-            return Err(Error::forbidden("role_required", "a token cannot have a higher role than its maker"));
+            return Err(Error::forbidden(
+                "role_required",
+                "a token cannot have a higher role than its maker",
+            ));
         }
         let made = make(tx, cx, cx.company().id, Kind::ApiToken, &self.name, self.role)?;
         let detail = json!({ "name": self.name, "role": self.role.as_str() });

@@ -67,7 +67,8 @@ impl Command for Ingest {
         let mut duplicates = vec![0; answers.len()];
         for event in matched {
             let owner = owner.next().unwrap_or(0);
-            let again = event.activity.mark.is_some_and(|mark| !fresh.contains(&mark) || !seen_marks.insert(mark));
+            let again =
+                event.activity.mark.is_some_and(|mark| !fresh.contains(&mark) || !seen_marks.insert(mark));
             if again {
                 duplicates[owner] += 1;
             } else {
@@ -158,7 +159,11 @@ enum Found {
 }
 
 /// Takes the event ids of the matched events; the answer are those not taken before.
-fn fresh_marks(tx: &mut Tx, matched: &[Matched], now: Time) -> Result<HashSet<EventMark>, rapport_store::Error> {
+fn fresh_marks(
+    tx: &mut Tx,
+    matched: &[Matched],
+    now: Time,
+) -> Result<HashSet<EventMark>, rapport_store::Error> {
     let mut marks: Vec<EventMark> = matched.iter().filter_map(|event| event.activity.mark).collect();
     marks.sort_unstable();
     marks.dedup();
@@ -183,7 +188,8 @@ fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_st
         movable.values().filter(|movable| movable.changed).map(|movable| &movable.account).collect();
     changed.sort_unstable_by_key(|account| account.id);
     account::update(tx, &changed)?;
-    outbox.write(tx)
+    let Some((_, cx)) = accepted.first() else { return Ok(()) };
+    outbox.write(tx, cx)
 }
 
 /// An account that a batch may move.
@@ -203,7 +209,8 @@ impl Movable {
             self.changed = true;
         }
         let trigger = activity.kind.trigger();
-        let step = trigger.and_then(|trigger| account.trigger(trigger, Mover::Activity, cx.settings(), cx.now));
+        let step =
+            trigger.and_then(|trigger| account.trigger(trigger, Mover::Activity, cx.settings(), cx.now));
         if let Some(step) = step {
             outbox.moved(cx, account, step, Source::Automation, None);
             self.changed = true;
@@ -263,7 +270,8 @@ impl<'a> Tally<'a> {
             same
         });
         activity::see(tx, &self.seen)?;
-        self.counts.sort_unstable_by(|a, b| (a.account, a.day, a.feature).cmp(&(b.account, b.day, b.feature)));
+        self.counts
+            .sort_unstable_by(|a, b| (a.account, a.day, a.feature).cmp(&(b.account, b.day, b.feature)));
         self.counts.dedup_by(|next, kept| {
             let same = (next.account, next.day, next.feature) == (kept.account, kept.day, kept.feature);
             if same {

@@ -12,6 +12,7 @@ pub mod command;
 pub mod company;
 pub mod context;
 pub mod credential;
+pub mod delivery;
 mod error;
 pub mod ingest;
 pub mod member;
@@ -19,6 +20,8 @@ mod outbox;
 pub mod password;
 pub mod settings;
 pub mod upsert;
+pub mod vault;
+pub mod webhook;
 
 use std::sync::Arc;
 
@@ -30,6 +33,7 @@ pub use access::{Access, Caller, Needs};
 pub use command::{Command, Context};
 pub use context::{Clock, Random, Services};
 pub use error::Error;
+pub use vault::Vault;
 
 /// The application: commands and reads over an open store.
 #[derive(Clone)]
@@ -47,8 +51,8 @@ pub struct Answer<T> {
 }
 
 impl App {
-    pub fn new(store: Store, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
-        Self { store: Arc::new(store), services: Arc::new(Services::new(clock, random)) }
+    pub fn new(store: Store, clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
+        Self { store: Arc::new(store), services: Arc::new(Services::new(clock, random, vault)) }
     }
 
     pub fn now(&self) -> Time {

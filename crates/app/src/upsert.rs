@@ -48,11 +48,14 @@ impl Command for Upsert {
         batch: &[(&Self, &Context)],
         tx: &mut Tx,
     ) -> Result<Vec<Result<Upserted, Error>>, rapport_store::Error> {
-        let mut imported_ids: Vec<&str> = batch.iter().map(|(upsert, _)| upsert.0.imported_id.as_str()).collect();
+        let mut imported_ids: Vec<&str> =
+            batch.iter().map(|(upsert, _)| upsert.0.imported_id.as_str()).collect();
         imported_ids.sort_unstable();
         imported_ids.dedup();
-        let mut folded: Vec<String> =
-            batch.iter().filter_map(|(upsert, _)| upsert.0.promo_code.as_ref().map(PromoCode::folded)).collect();
+        let mut folded: Vec<String> = batch
+            .iter()
+            .filter_map(|(upsert, _)| upsert.0.promo_code.as_ref().map(PromoCode::folded))
+            .collect();
         folded.sort_unstable();
         folded.dedup();
         let codes: HashMap<String, Attribution> = channel::attributions(tx, &folded)?.into_iter().collect();
@@ -62,7 +65,7 @@ impl Command for Upsert {
             work.accounts.insert(key, Known { account, state: State::Unchanged });
         }
         let answers = batch.iter().map(|(upsert, cx)| work.apply(&upsert.0, &codes, cx)).collect();
-        work.write(tx)?;
+        work.write(tx, batch[0].1)?;
         Ok(answers)
     }
 }
@@ -129,10 +132,14 @@ impl Work {
         })
     }
 
-    fn write(&self, tx: &mut Tx) -> Result<(), rapport_store::Error> {
+    fn write(&self, tx: &mut Tx, cx: &Context) -> Result<(), rapport_store::Error> {
         let in_state = |state: State| {
-            let mut accounts: Vec<&Account> =
-                self.accounts.values().filter(|known| known.state == state).map(|known| &known.account).collect();
+            let mut accounts: Vec<&Account> = self
+                .accounts
+                .values()
+                .filter(|known| known.state == state)
+                .map(|known| &known.account)
+                .collect();
             // One order for all transactions: none waits for another in a circle.
             accounts.sort_unstable_by(|a, b| a.imported_id.cmp(&b.imported_id));
             accounts
@@ -142,6 +149,6 @@ impl Work {
             return Err(rapport_store::Error::Again);
         }
         rapport_store::account::update(tx, &in_state(State::Changed))?;
-        self.outbox.write(tx)
+        self.outbox.write(tx, cx)
     }
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::account::{Account, AccountCore};
-use crate::company::Slug;
-use crate::id::{AccountId, EventId};
+use crate::company::{Settings, Slug};
+use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
 use crate::time::Time;
 
@@ -101,10 +101,24 @@ pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source:
     occasion.freeze(Kind::AccountStatusChanged, Some(account.id), data)
 }
 
+/// The synthetic event of the Test button: an account that never was.
+pub fn webhook_test(occasion: Occasion, webhook: WebhookId, settings: &Settings) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        webhook_id: WebhookId,
+        message: &'static str,
+    }
+    let id = AccountId::from_bytes([0; 16]);
+    let mut account = Account::new(id, "Test account".to_owned(), Status::Prospect, settings, occasion.now);
+    account.imported_id = Some("test".to_owned());
+    let message = "This is a test event. It went the same way as every other event.";
+    occasion.freeze(Kind::WebhookTest, None, Data { account: account.core(), webhook_id: webhook, message })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::company::Settings;
     use serde_json::{Value, json};
 
     #[test]

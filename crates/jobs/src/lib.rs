@@ -1,1 +1,15 @@
-//! placeholder
+//! What happens by itself: webhook delivery, and the housekeeping around it. Calls `app`.
+//!
+//! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
+//! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
+//! - `lanes` is the sender's bookkeeping, without I/O.
+
+pub mod client;
+pub mod guard;
+mod housekeeping;
+mod lanes;
+pub mod sender;
+
+pub use client::{Client, Limits};
+pub use guard::{Guard, Resolver, SystemResolver};
+pub use sender::{Config, start};

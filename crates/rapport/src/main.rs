@@ -1,1 +1,42 @@
-fn main() {}
+//! The program: reads the command line and the configuration, and runs what was asked for.
+
+mod background;
+mod cli;
+mod clock;
+mod commands;
+mod config;
+mod data_dir;
+mod database;
+mod extra_ca;
+mod option_value;
+mod options;
+mod secret_key;
+mod serve;
+mod stop;
+mod telemetry;
+mod welcome;
+
+use std::process::ExitCode;
+
+use config::Config;
+
+/// What clap itself uses for a bad command line.
+const BAD_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = cli::parse();
+    let config = match Config::load(cli.options, &|name| std::env::var_os(name)) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("rapport: {error}");
+            return ExitCode::from(BAD_USAGE);
+        }
+    };
+    match commands::run(cli.command, &config) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("rapport: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

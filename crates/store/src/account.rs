@@ -3,7 +3,7 @@
 use rapport_domain::account::Account;
 use rapport_domain::channel::{ChannelRef, PromoCode};
 use rapport_domain::custom_fields::CustomFields;
-use rapport_domain::id::AccountId;
+use rapport_domain::id::{AccountId, ChannelId};
 use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::search::words_of;
 use rapport_domain::text::fold;
@@ -236,7 +236,10 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         promo_code: row.take::<Option<String>>()?.map(PromoCode::from_stored),
         channel: match (row.take()?, row.take()?) {
             (Some(id), Some(name)) => Some(ChannelRef { id, name }),
-            _ => None,
+            // The account changed while its lock was waited for: PostgreSQL then reads the new account,
+            // and of what is joined to it only what the old one had.
+            (Some::<ChannelId>(_), None) => return Err(Error::Again),
+            (None, _) => None,
         },
         acquired_at: row.take()?,
         last_contact_at: row.take()?,

@@ -13,23 +13,28 @@ pub mod audit;
 pub mod channel;
 pub mod company;
 pub mod credential;
+pub mod delivery;
 mod dialect;
+pub mod doctor;
 mod engine;
 mod error;
 pub mod event;
 pub mod history;
 pub mod member;
+pub mod manual_attempt;
 mod migrate;
+pub mod node;
 pub mod page;
 mod queue;
 mod statement;
 mod tx;
 mod value;
+pub mod webhook;
 
 pub use engine::{Config, Database, Figures, Query, Store, migrate_only};
 pub use error::Error;
 pub use queue::{Job, Lane, Verdict};
-pub use statement::{InsertMany, Statement, UpdateMany};
+pub use statement::{InsertMany, Scope, Statement, UpdateMany};
 pub use tx::{Across, Snapshot, Tx};
 pub use value::{Cell, Row, Type, Value};
 
@@ -37,14 +42,19 @@ pub use value::{Cell, Row, Type, Value};
 pub fn all_statements() -> Vec<&'static Statement> {
     [
         account::STATEMENTS,
+        account_list::STATEMENTS,
         activity::STATEMENTS,
         audit::STATEMENTS,
         channel::STATEMENTS,
         company::STATEMENTS,
         credential::STATEMENTS,
+        delivery::STATEMENTS,
         event::STATEMENTS,
         history::STATEMENTS,
+        manual_attempt::STATEMENTS,
         member::STATEMENTS,
+        node::STATEMENTS,
+        webhook::STATEMENTS,
     ]
     .concat()
 }

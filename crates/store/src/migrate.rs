@@ -10,7 +10,8 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_core.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_core.sql"), include_str!("../migrations/0002_webhooks.sql")];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 /// Any two processes that migrate one database meet at this lock.
@@ -42,7 +43,7 @@ pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
     Ok(VERSION)
 }
 
-fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
+pub fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
     let bad = |error: rusqlite::Error| Error::Unavailable(format!("the database cannot be read: {error}"));
     let known: Option<i64> = connection
         .query_row("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'", [], |row| row.get(0))

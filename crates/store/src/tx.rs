@@ -174,4 +174,18 @@ impl<'c> Across<'c> {
     pub(crate) fn query_opt(&mut self, statement: &Statement, values: &[Value]) -> Result<Option<Row>, Error> {
         Ok(self.query(statement, values)?.into_iter().next())
     }
+
+    /// A statement with `= ANY($n)`, `$n` being its last parameter.
+    pub(crate) fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        assert_eq!(statement.scope, Scope::Reference, "{} is a company's", statement.name);
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.connection.query_keys(statement, values, keys)
+    }
 }

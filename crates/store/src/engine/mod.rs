@@ -2,7 +2,7 @@
 //!
 //! Use cases and storage are synchronous; whoever waits for an answer waits on a channel.
 
-mod postgres;
+pub(crate) mod postgres;
 mod sqlite;
 
 use std::any::Any;
@@ -149,6 +149,16 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         tracing::error!(%message, "a storage job panicked");
         Err(Error::fault(format!("panic: {message}")))
     })
+}
+
+/// Runs what had to wait for the commit. A panic must not end the writer with it.
+fn act(actions: Vec<AfterCommit>) {
+    for action in actions {
+        let _ = guarded(|| {
+            action();
+            Ok(())
+        });
+    }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -15,7 +15,7 @@ use postgres::types::{ToSql, Type as PgType};
 use postgres::{Client, NoTls};
 use rapport_domain::id::CompanyId;
 
-use super::{Config, run_batch};
+use super::{Config, act, run_batch};
 use crate::error::Error;
 use crate::migrate;
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
@@ -26,10 +26,12 @@ use crate::value::{Cell, Row, Type, Value};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET default_transaction_isolation = 'read committed'; \
-     SET plan_cache_mode = 'force_generic_plan'";
+     SET plan_cache_mode = 'force_generic_plan'; SET jit = off";
 const GROUP: Group = Group { max_jobs: 64, max_weight: 2000, one_family: true };
 /// How often a transaction that another one was in the way of runs again.
 const MAX_RUNS: usize = 8;
+/// Statements kept prepared on a connection, as on SQLite.
+const MAX_PREPARED: usize = 512;
 /// The key space of our advisory locks; the other half of the key is the company.
 const LOCK_SPACE: i32 = 0x7261_7070;
 
@@ -107,6 +109,10 @@ impl Conn {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
+        if self.prepared.len() >= MAX_PREPARED {
+            // Lists have more shapes than a server should keep plans for; those in use come back.
+            self.prepared.clear();
+        }
         let statement = self.client()?.prepare(sql).map_err(|error| named(sql, &error))?;
         self.prepared.insert(sql.to_owned(), statement.clone());
         Ok(statement)
@@ -131,7 +137,7 @@ impl Conn {
     fn run_group(&mut self, mut group: Vec<Box<dyn Job>>) {
         match self.transact(&mut group) {
             Ok(actions) => {
-                actions.into_iter().for_each(|action| action());
+                act(actions);
                 group.into_iter().for_each(|job| job.settle(Ok(())));
             }
             Err(error) if group.len() > 1 && !matches!(error, Error::OutcomeUnknown | Error::Unavailable(_)) => {
@@ -161,7 +167,12 @@ impl Conn {
         let shared = if batch.iter().any(|job| job.exclusive()) { "" } else { "_shared" };
         // The lock's key is 32 + 32 bits; companies past 2^32 would share locks, never data.
         let key = i32::from_ne_bytes((company.0 as u32).to_ne_bytes());
-        self.control(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"))?;
+        let begun = self.control(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"));
+        if let Err(error) = begun {
+            // Where only the lock was refused, the transaction is open.
+            self.undo()?;
+            return Err(error);
+        }
         match run_batch(self, batch) {
             Ok((Verdict::Commit, actions)) => match self.control("COMMIT") {
                 Ok(()) => Ok(actions),
@@ -334,12 +345,23 @@ pub fn from_postgres(error: postgres::Error) -> Error {
     classify(&error)
 }
 
+/// With its cause: its own text stops at "error connecting to server".
+pub fn described(error: &postgres::Error) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
 fn classify(error: &postgres::Error) -> Error {
     let Some(state) = error.code() else {
-        return Error::Unavailable(error.to_string());
+        return Error::Unavailable(described(error));
     };
     match *state {
         SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED | SqlState::LOCK_NOT_AVAILABLE => {
+            Error::Again
+        }
+        // Taken by another transaction between our look and our write: the next run sees it.
+        SqlState::UNIQUE_VIOLATION => {
+            tracing::warn!(%error, "a unique key was taken meanwhile; the transaction runs again");
             Error::Again
         }
         SqlState::QUERY_CANCELED
@@ -348,7 +370,7 @@ fn classify(error: &postgres::Error) -> Error {
         | SqlState::CANNOT_CONNECT_NOW
         | SqlState::TOO_MANY_CONNECTIONS
         | SqlState::DISK_FULL
-        | SqlState::OUT_OF_MEMORY => Error::Unavailable(error.to_string()),
+        | SqlState::OUT_OF_MEMORY => Error::Unavailable(described(error)),
         _ => Error::fault(error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)),
     }
 }

@@ -13,7 +13,7 @@ use rapport_domain::id::CompanyId;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags};
 
-use super::{Config, batches, run_batch};
+use super::{Config, act, batches, run_batch};
 use crate::dialect;
 use crate::error::Error;
 use crate::migrate;
@@ -217,7 +217,7 @@ impl Conn {
         for (batch, result) in batches.into_iter().zip(results) {
             match result {
                 Ok(actions) => {
-                    actions.into_iter().for_each(|action| action());
+                    act(actions);
                     batch.into_iter().for_each(|job| job.settle(Ok(())));
                 }
                 Err(error) => settle_all(batch, &error),

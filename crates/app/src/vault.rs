@@ -1,0 +1,56 @@
+//! The vault: webhook secrets encrypted (ChaCha20-Poly1305) under a key that lives outside the database.
+
+use rapport_domain::id::WebhookId;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+/// Seals and opens secrets. What is sealed for one webhook opens for no other.
+pub struct Vault {
+    key: LessSafeKey,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the secret cannot be opened: was it sealed under another key?")]
+pub struct CannotOpen;
+
+impl Vault {
+    pub fn new(key: &[u8; 32]) -> Self {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, key).expect("32 bytes are a key");
+        Self { key: LessSafeKey::new(key) }
+    }
+
+    /// A random nonce, then the sealed text: random 96-bit nonces are safe for the few secrets there are.
+    pub fn seal(&self, webhook: WebhookId, text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
+        let mut sealed = text.as_bytes().to_vec();
+        let aad = Aad::from(webhook.as_bytes());
+        self.key
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
+            .expect("a secret is short");
+        [nonce.as_slice(), &sealed].concat()
+    }
+
+    pub fn open(&self, webhook: WebhookId, sealed: &[u8]) -> Result<String, CannotOpen> {
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(CannotOpen)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
+        let mut text = sealed.to_vec();
+        let opened = self.key.open_in_place(nonce, Aad::from(webhook.as_bytes()), &mut text);
+        let opened = opened.map_err(|_| CannotOpen)?;
+        String::from_utf8(opened.to_vec()).map_err(|_| CannotOpen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_opens_only_with_its_key_and_for_its_webhook() {
+        let (one, other) = (WebhookId::from_bytes([1; 16]), WebhookId::from_bytes([2; 16]));
+        let vault = Vault::new(&[7; 32]);
+        let sealed = vault.seal(one, "whs_secret", [3; NONCE_LEN]);
+        assert!(!sealed.windows(6).any(|part| part == b"secret"));
+        assert_eq!(vault.open(one, &sealed).as_deref(), Ok("whs_secret"));
+        assert_eq!(vault.open(other, &sealed), Err(CannotOpen));
+        assert_eq!(Vault::new(&[8; 32]).open(one, &sealed), Err(CannotOpen));
+        assert_eq!(vault.open(one, &sealed[..5]), Err(CannotOpen));
+    }
+}

@@ -1,0 +1,260 @@
+//! Webhooks: what a company says about a receiver, and what failures do to it.
+
+use serde_json::{Map, Value};
+
+use crate::destination::{Destination, Refusal};
+use crate::event::Kind;
+use crate::id::WebhookId;
+use crate::invalid::{Fault, Invalid, Members, as_array, as_str, as_text};
+use crate::text::Length;
+use crate::time::Time;
+
+/// Consecutive failed attempts that disable a webhook.
+pub const MAX_STREAK: i64 = 20;
+pub const MAX_DESCRIPTION: Length = Length::up_to(200);
+
+/// The kinds a webhook may choose: the business events and `client.contact_due`.
+pub const SELECTABLE: [Kind; 4] =
+    [Kind::AccountCreated, Kind::AccountStatusChanged, Kind::MessageInbound, Kind::ClientContactDue];
+
+/// A non-empty choice of event kinds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection(Vec<Kind>);
+
+impl Selection {
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        let not_allowed = || Fault::not_one_of("unknown_event", SELECTABLE.map(Kind::as_str));
+        let mut chosen = Vec::new();
+        for item in as_array(value)? {
+            let kind = Kind::parse(as_str(item)?).filter(|kind| SELECTABLE.contains(kind)).ok_or_else(not_allowed)?;
+            if !chosen.contains(&kind) {
+                chosen.push(kind);
+            }
+        }
+        if chosen.is_empty() {
+            return Err(Fault::new("empty", "must choose at least one event"));
+        }
+        Ok(Self(chosen))
+    }
+
+    pub fn includes(&self, kind: Kind) -> bool {
+        self.0.contains(&kind)
+    }
+
+    pub fn kinds(&self) -> &[Kind] {
+        &self.0
+    }
+
+    /// As storage keeps it: the wire words, joined by commas.
+    pub fn to_stored(&self) -> String {
+        self.0.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    pub fn from_stored(text: &str) -> Self {
+        Self(text.split(',').filter_map(Kind::parse).collect())
+    }
+}
+
+/// Whether a webhook is sent to, and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    Enabled,
+    DisabledByHand,
+    /// After too many failures in a row.
+    AutoDisabled { at: Time },
+}
+
+impl Switch {
+    pub const fn is_enabled(self) -> bool {
+        matches!(self, Self::Enabled)
+    }
+}
+
+/// The last test event and what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastTest {
+    pub at: Time,
+    pub succeeded: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    pub id: WebhookId,
+    pub url: String,
+    pub description: String,
+    pub events: Selection,
+    pub switch: Switch,
+    pub failure_streak: i64,
+    pub last_test: Option<LastTest>,
+    /// When the URL last changed: a test proves nothing about a later URL.
+    pub url_changed_at: Time,
+    pub created_at: Time,
+    pub updated_at: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeedsTest;
+
+impl Webhook {
+    /// One counter for all attempts, tests and manual ones included, in the order they are recorded.
+    /// The 20th failure in a row disables; a late success does not enable again.
+    pub fn record(&mut self, succeeded: bool, now: Time) {
+        if succeeded {
+            self.failure_streak = 0;
+            return;
+        }
+        self.failure_streak += 1;
+        if self.failure_streak >= MAX_STREAK && self.switch.is_enabled() {
+            self.switch = Switch::AutoDisabled { at: now };
+        }
+    }
+
+    pub fn record_test(&mut self, succeeded: bool, now: Time) {
+        self.last_test = Some(LastTest { at: now, succeeded });
+    }
+
+    /// An auto-disabled webhook is enabled only after a successful test since the disabling and the
+    /// last change of URL; one disabled by hand at any time. Enabling zeroes the streak.
+    pub fn enable(&mut self, now: Time) -> Result<(), NeedsTest> {
+        if let Switch::AutoDisabled { at } = self.switch {
+            let since = at.max(self.url_changed_at);
+            if !self.last_test.is_some_and(|test| test.succeeded && test.at >= since) {
+                return Err(NeedsTest);
+            }
+        }
+        self.switch = Switch::Enabled;
+        self.failure_streak = 0;
+        self.updated_at = now;
+        Ok(())
+    }
+}
+
+/// A request to create a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    pub url: Destination,
+    pub events: Selection,
+    pub description: String,
+}
+
+impl Create {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let url = members.required("url", destination);
+        let events = members.required("events", Selection::from_json);
+        let description = members.optional("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
+        members.refuse_unknown();
+        members.finish()?;
+        let (Some(url), Some(events)) = (url, events) else { unreachable!("required") };
+        Ok(Self { url, events, description: description.unwrap_or_default() })
+    }
+}
+
+/// An edit of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Patch {
+    pub url: Option<Destination>,
+    pub events: Option<Selection>,
+    pub description: Option<String>,
+}
+
+impl Patch {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let url = members.optional("url", destination);
+        let events = members.optional("events", Selection::from_json);
+        let description = members.optional("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
+        members.refuse_unknown();
+        members.finish()?;
+        Ok(Self { url, events, description })
+    }
+}
+
+fn destination(value: &Value) -> Result<Destination, Fault> {
+    Destination::parse(as_str(value)?).map_err(|refusal| refused(&refusal))
+}
+
+/// A refused destination as a fault of the member `url`.
+pub fn refused(refusal: &Refusal) -> Fault {
+    Fault::new(refusal.code(), refusal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: Time = Time::from_micros(1_000_000);
+    const LATER: Time = Time::from_micros(2_000_000);
+
+    fn webhook() -> Webhook {
+        Webhook {
+            id: WebhookId::from_bytes([1; 16]),
+            url: "https://example.com/".to_owned(),
+            description: String::new(),
+            events: Selection(vec![Kind::AccountCreated]),
+            switch: Switch::Enabled,
+            failure_streak: 0,
+            last_test: None,
+            url_changed_at: NOW,
+            created_at: NOW,
+            updated_at: NOW,
+        }
+    }
+
+    #[test]
+    fn the_twentieth_failure_in_a_row_disables() {
+        let mut hook = webhook();
+        for _ in 0..19 {
+            hook.record(false, NOW);
+        }
+        assert!(hook.switch.is_enabled());
+        hook.record(true, NOW);
+        assert_eq!(hook.failure_streak, 0);
+        for _ in 0..20 {
+            hook.record(false, LATER);
+        }
+        assert_eq!(hook.switch, Switch::AutoDisabled { at: LATER });
+        hook.record(true, LATER);
+        assert_eq!(hook.switch, Switch::AutoDisabled { at: LATER }, "a late success does not enable it");
+    }
+
+    #[test]
+    fn enabling_needs_a_successful_test_since_the_disabling_and_the_last_url() {
+        let mut hook = webhook();
+        hook.switch = Switch::AutoDisabled { at: LATER };
+        hook.failure_streak = 20;
+        assert_eq!(hook.enable(LATER), Err(NeedsTest));
+        hook.record_test(true, NOW);
+        assert_eq!(hook.enable(LATER), Err(NeedsTest), "a test before the disabling proves nothing");
+        hook.record_test(false, LATER);
+        assert_eq!(hook.enable(LATER), Err(NeedsTest));
+        hook.record_test(true, LATER);
+        hook.url_changed_at = LATER.plus_seconds(1);
+        assert_eq!(hook.enable(LATER), Err(NeedsTest), "nor does one of another URL");
+        hook.url_changed_at = NOW;
+        assert_eq!(hook.enable(LATER), Ok(()));
+        assert_eq!((hook.switch, hook.failure_streak), (Switch::Enabled, 0));
+        hook.switch = Switch::DisabledByHand;
+        hook.last_test = None;
+        assert_eq!(hook.enable(LATER), Ok(()));
+    }
+
+    #[test]
+    fn a_webhook_chooses_among_the_business_events() {
+        let read = |value: Value| Selection::from_json(&value);
+        assert_eq!(read(json!(["account.created", "account.created"])).unwrap().kinds(), [Kind::AccountCreated]);
+        assert_eq!(read(json!([])).unwrap_err().code, "empty");
+        assert_eq!(read(json!(["webhook.test"])).unwrap_err().code, "unknown_event");
+        assert_eq!(read(json!("account.created")).unwrap_err().code, "wrong_type");
+        let all = read(json!(SELECTABLE.map(Kind::as_str))).unwrap();
+        assert_eq!(Selection::from_stored(&all.to_stored()), all);
+    }
+
+    #[test]
+    fn only_https_is_taken() {
+        let body = json!({"url": "http://example.com/", "events": ["account.created"]});
+        let invalid = Create::parse(body.as_object().unwrap()).unwrap_err();
+        assert_eq!((invalid.0[0].pointer.as_str(), invalid.0[0].code), ("/url", "not_https"));
+    }
+}

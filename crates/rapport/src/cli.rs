@@ -1,0 +1,213 @@
+//! The command line: commands and their arguments. The options that are also settings stand in
+//! `options`; what a command does stands in `commands`.
+
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use rapport_domain::company::{self, Slug};
+use rapport_domain::id::CredentialId;
+use rapport_domain::invalid::Fault;
+use rapport_domain::member::{Email, Role};
+
+use crate::options::{self, Options};
+
+/// A self-hosted sales-pipeline service.
+///
+/// Without a command it serves. Every option can also be given by the environment variable beside it,
+/// or in a TOML file under the option's name with underscores. The command line wins over the
+/// environment, the environment over the file.
+#[derive(Debug, Parser)]
+#[command(name = "rapport", version)]
+pub struct Cli {
+    #[command(flatten)]
+    pub options: Options,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service (what happens without a command)
+    Serve,
+    /// Print the effective configuration, with secrets hidden
+    Config,
+    /// Create and list companies
+    #[command(subcommand)]
+    Company(CompanyCommand),
+    /// Create, list and revoke API tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Rotate a company's keys
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Bring the database's schema up to date, without serving
+    Migrate,
+    /// Look for what could keep the service from working
+    Doctor,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CompanyCommand {
+    /// Create a company with its owner, a first API token and the ingest key
+    Create(CreateCompany),
+    /// List the companies
+    List(Output),
+}
+
+#[derive(Debug, Args)]
+pub struct CreateCompany {
+    /// What names the company on the wire: lower-case letters, digits and hyphens
+    #[arg(value_parser = slug)]
+    pub project: Slug,
+    /// The company's name
+    #[arg(long, value_parser = name)]
+    pub name: String,
+    /// The owner's email address
+    #[arg(long, value_name = "EMAIL", value_parser = email)]
+    pub owner: Email,
+    /// The owner's name; by default what stands before the @
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub owner_name: Option<String>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Create an API token; it is shown once
+    Create(CreateToken),
+    /// List a company's API tokens
+    List(ListTokens),
+    /// Revoke an API token, at once
+    Revoke(RevokeToken),
+}
+
+#[derive(Debug, Args)]
+pub struct CreateToken {
+    #[arg(long, value_parser = slug)]
+    pub project: Slug,
+    /// What the token is for
+    #[arg(long, value_parser = name)]
+    pub name: String,
+    /// What the token may do: member, admin or owner
+    #[arg(long, default_value = "member", value_parser = role)]
+    pub role: Role,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct ListTokens {
+    #[arg(long, value_parser = slug)]
+    pub project: Slug,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct RevokeToken {
+    /// The token's id, as `rapport token list` shows it
+    #[arg(value_parser = credential)]
+    pub id: CredentialId,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Make a new key; the old one is invalid at once
+    Rotate(RotateKey),
+}
+
+#[derive(Debug, Args)]
+pub struct RotateKey {
+    pub key: KeyKind,
+    #[arg(long, value_parser = slug)]
+    pub project: Slug,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeyKind {
+    /// For client activity
+    Ingest,
+    /// For inbound mail
+    Inbound,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Output {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads the command line; on a bad one, or for help, prints and ends the program.
+pub fn parse() -> Cli {
+    let matches = definition().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn definition() -> clap::Command {
+    Cli::command().mut_args(|arg| if arg.is_global_set() { naming_its_variable(arg) } else { arg })
+}
+
+fn naming_its_variable(arg: Arg) -> Arg {
+    let note = format!("[env: {}]", options::variable(arg.get_id().as_str()));
+    let short = arg.get_help().map(|help| format!("{help} {note}"));
+    let long = arg.get_long_help().map(|help| format!("{help}\n\n{note}"));
+    let arg = if let Some(help) = short { arg.help(help) } else { arg };
+    if let Some(help) = long { arg.long_help(help) } else { arg }
+}
+
+fn slug(text: &str) -> Result<Slug, String> {
+    Slug::parse(text).map_err(detail)
+}
+
+fn email(text: &str) -> Result<Email, String> {
+    Email::parse(text).map_err(detail)
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::parse(text).map_err(detail)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    company::MAX_NAME.check(text).map_err(detail)?;
+    Ok(text.to_owned())
+}
+
+fn credential(text: &str) -> Result<CredentialId, String> {
+    text.parse().map_err(|_| format!("must be an id such as {}…", CredentialId::PREFIX))
+}
+
+fn detail(fault: Fault) -> String {
+    fault.detail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_names_its_variable_in_the_help() {
+        let help = definition().render_long_help().to_string();
+        for name in
+            ["RAPPORT_LISTEN", "RAPPORT_DATABASE", "RAPPORT_ALLOW_DESTINATION", "RAPPORT_SECRET_KEY_FILE"]
+        {
+            assert!(help.contains(&format!("[env: {name}]")), "{name} is missing in:\n{help}");
+        }
+    }
+
+    #[test]
+    fn settings_stand_before_or_after_the_command() {
+        for line in ["rapport --listen 127.0.0.1:1 company list", "rapport company list --listen 127.0.0.1:1"]
+        {
+            let matches = definition().get_matches_from(line.split(' '));
+            let cli = Cli::from_arg_matches(&matches).unwrap();
+            assert_eq!(cli.options.listen, Some("127.0.0.1:1".parse().unwrap()), "{line}");
+        }
+    }
+}

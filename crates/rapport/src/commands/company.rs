@@ -1,0 +1,78 @@
+//! `rapport company`: creates and lists companies.
+
+use std::process::ExitCode;
+
+use rapport_app::company::{self, CreatedCompany};
+use rapport_app::{Access, password};
+use serde_json::{Value, json};
+
+use super::{explained, open_beside, print, print_json, write};
+use crate::cli::{CompanyCommand, CreateCompany, Output};
+use crate::config::Config;
+
+pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        CompanyCommand::Create(arguments) => create(config, &arguments),
+        CompanyCommand::List(output) => list(config, output),
+    }
+}
+
+fn create(config: &Config, arguments: &CreateCompany) -> anyhow::Result<ExitCode> {
+    let app = open_beside(config)?;
+    let password = password::generate(app.services());
+    let password_hash = password::hash(app.services(), &password).map_err(explained)?;
+    let address = arguments.owner.as_str();
+    let owner_name = arguments.owner_name.as_deref();
+    let owner_name = owner_name.unwrap_or_else(|| address.split('@').next().unwrap_or(address));
+    let created = write(&app, &Access::NO_COMPANY, || company::CreateCompany {
+        slug: arguments.project.clone(),
+        name: arguments.name.clone(),
+        owner: arguments.owner.clone(),
+        owner_name: owner_name.to_owned(),
+        password_hash: password_hash.clone(),
+    })?;
+    // A person who was here before keeps their password.
+    let password = created.owner_is_new.then_some(password);
+    if arguments.output.json {
+        return print_json(&json!({
+            "project": created.slug.as_str(),
+            "api_token": created.api_token,
+            "ingest_key": created.ingest_key,
+            "owner": { "email": address, "password": password },
+        }));
+    }
+    print(&in_words(&created, &arguments.name, address, password.as_deref()))
+}
+
+fn in_words(created: &CreatedCompany, name: &str, address: &str, password: Option<&str>) -> String {
+    let CreatedCompany { slug, api_token, ingest_key, .. } = created;
+    let password = password.unwrap_or("(as before: this person was known already)");
+    format!(
+        "Created the company {name}. What follows is shown once: keep it.\n\n\
+         project     {slug}\n\
+         API token   {api_token}\n\
+         ingest key  {ingest_key}\n\
+         owner       {address}\n\
+         password    {password}\n",
+        slug = slug.as_str(),
+    )
+}
+
+fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
+    let app = open_beside(config)?;
+    let companies = app.read_across_blocking(rapport_store::company::list).map_err(explained)?;
+    if output.json {
+        let item = |company: &rapport_domain::company::Company| {
+            let created_at = company.created_at.to_string();
+            json!({ "project": company.slug.as_str(), "name": company.name, "created_at": created_at })
+        };
+        return print_json(&Value::Array(companies.iter().map(item).collect()));
+    }
+    if companies.is_empty() {
+        return print("There is no company yet.\n");
+    }
+    let line = |company: &rapport_domain::company::Company| {
+        format!("{:<20}  {}\n", company.slug.as_str(), company.name)
+    };
+    print(&companies.iter().map(line).collect::<String>())
+}

@@ -1,0 +1,93 @@
+//! `rapport doctor`: looks for what could keep the service from working. Changes nothing.
+
+use std::fmt::Display;
+use std::net::TcpListener;
+use std::process::ExitCode;
+
+use rapport_store::doctor::{Finding, Level, examine};
+
+use super::print;
+use crate::config::Config;
+use crate::secret_key::SecretKey;
+use crate::{data_dir, extra_ca};
+
+pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
+    let mut findings = vec![look_at_data_dir(config), look_at_secret_key(config)];
+    findings.extend(examine(&config.database.value.0).into_iter().map(|finding| Finding {
+        text: format!("database {}: {}", config.database.value, finding.text),
+        ..finding
+    }));
+    findings.extend([look_at_listener(config), look_at_destinations(config), look_at_extra_ca(config)]);
+    let line = |finding: &Finding| format!("{:<4}  {}\n", finding.level.as_str(), finding.text);
+    print(&findings.iter().map(line).collect::<String>())?;
+    let failed = findings.iter().any(|finding| finding.level == Level::Fail);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn finding(level: Level, text: impl Display) -> Finding {
+    Finding { level, text: text.to_string() }
+}
+
+fn look_at_data_dir(config: &Config) -> Finding {
+    let path = &config.data_dir.value;
+    let shown = path.display();
+    if !path.exists() {
+        return finding(Level::Warn, format!("data directory {shown}: not there yet; serving makes it"));
+    }
+    match (tempfile::tempfile_in(path), data_dir::is_open_to_others(path)) {
+        (Err(error), _) | (_, Err(error)) => {
+            finding(Level::Fail, format!("data directory {shown}: not writable (--data-dir): {error}"))
+        }
+        (Ok(_), Ok(true)) => {
+            finding(Level::Warn, format!("data directory {shown}: others can look into it: chmod 700"))
+        }
+        (Ok(_), Ok(false)) => finding(Level::Ok, format!("data directory {shown}: writable, and private")),
+    }
+}
+
+fn look_at_secret_key(config: &Config) -> Finding {
+    let path = &config.secret_key_file.value;
+    if config.secret_key_file.is_default() && !path.exists() {
+        return finding(Level::Warn, format!("key file {}: not there yet; serving makes it", path.display()));
+    }
+    match SecretKey::read(path) {
+        Ok(key) => {
+            let text = format!("key file {}: fingerprint {}", path.display(), key.fingerprint());
+            finding(Level::Ok, text)
+        }
+        Err(error) => finding(Level::Fail, format!("{error:#}")),
+    }
+}
+
+fn look_at_listener(config: &Config) -> Finding {
+    let address = config.listen.value;
+    match TcpListener::bind(address) {
+        Ok(_) => finding(Level::Ok, format!("address {address}: free to listen on")),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => finding(
+            Level::Warn,
+            format!("address {address}: in use, by a running rapport or another program"),
+        ),
+        Err(error) => finding(Level::Fail, format!("address {address}: {error} (--listen)")),
+    }
+}
+
+fn look_at_destinations(config: &Config) -> Finding {
+    let networks = &config.allow_destination.value;
+    if networks.is_empty() {
+        return finding(Level::Ok, "webhooks: only to public addresses");
+    }
+    let list = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if networks.iter().any(|network| network.0.prefix_len() == 0) {
+        return finding(Level::Warn, format!("webhooks: to any address at all ({list})"));
+    }
+    finding(Level::Ok, format!("webhooks: to public addresses and {list}"))
+}
+
+fn look_at_extra_ca(config: &Config) -> Finding {
+    match extra_ca::load(&config.extra_ca.value) {
+        Ok(authorities) => {
+            finding(Level::Ok, format!("extra certificate authorities: {}", authorities.len()))
+        }
+        Err(error) => finding(Level::Fail, format!("{error:#}")),
+    }
+}

@@ -1,0 +1,34 @@
+//! `rapport key`: rotates a company's ingest or inbound key.
+
+use std::process::ExitCode;
+
+use rapport_app::{Access, credential};
+use rapport_domain::credential::Kind;
+use serde_json::json;
+
+use super::{find_company, open_beside, print, print_json, write};
+use crate::cli::{KeyCommand, KeyKind, RotateKey};
+use crate::config::Config;
+
+pub fn run(config: &Config, command: KeyCommand) -> anyhow::Result<ExitCode> {
+    let KeyCommand::Rotate(arguments) = command;
+    rotate(config, &arguments)
+}
+
+fn rotate(config: &Config, arguments: &RotateKey) -> anyhow::Result<ExitCode> {
+    let kind = match arguments.key {
+        KeyKind::Ingest => Kind::IngestKey,
+        KeyKind::Inbound => Kind::InboundKey,
+    };
+    let app = open_beside(config)?;
+    let company = find_company(&app, &arguments.project)?;
+    let made = write(&app, &Access::CommandLine(company.id), || credential::RotateKey(kind))?;
+    if arguments.output.json {
+        return print_json(&json!({ "project": company.slug.as_str(), kind.as_str(): made.text }));
+    }
+    let project = company.slug.as_str();
+    print(&format!(
+        "{}\n\nThis key of {project} is shown once: keep it. The old one is invalid now.\n",
+        made.text
+    ))
+}

@@ -1,0 +1,89 @@
+//! What the commands do, one file a command. All but `serve` may run beside a running service.
+
+mod company;
+mod config;
+mod doctor;
+mod key;
+mod migrate;
+mod token;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use rapport_app::{Access, App, Command as UseCase, Error};
+use rapport_domain::company::{Company, Slug};
+use serde_json::Value;
+
+use crate::cli::Command;
+use crate::clock::OsRandom;
+use crate::config::Config;
+use crate::secret_key::SecretKey;
+use crate::{data_dir, database, serve, telemetry};
+
+/// How often a change runs again that found the database busy: a service under load leaves a command
+/// few gaps, and each try already waits some seconds for one.
+const TRIES: usize = 6;
+
+pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode> {
+    match command {
+        None | Some(Command::Serve) => serve::run(config),
+        Some(command) => {
+            telemetry::log_of_command(config);
+            match command {
+                Command::Serve => unreachable!("matched above"),
+                Command::Config => config::run(config),
+                Command::Company(command) => company::run(config, command),
+                Command::Token(command) => token::run(config, command),
+                Command::Key(command) => key::run(config, command),
+                Command::Migrate => migrate::run(config),
+                Command::Doctor => doctor::run(config),
+            }
+        }
+    }
+}
+
+/// Opens the database beside a service that may be running.
+fn open_beside(config: &Config) -> anyhow::Result<App> {
+    data_dir::prepare(config)?;
+    let random = Arc::new(OsRandom::new());
+    let secret_key = SecretKey::load(config, random.as_ref())?;
+    database::open(config, &config.store_beside(), random, &secret_key)
+}
+
+fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {
+    let wanted = slug.as_str().to_owned();
+    let found = app.read_across_blocking(move |across| rapport_store::company::by_slug(across, &wanted));
+    found.map_err(explained)?.ok_or_else(|| anyhow!("there is no company {}", slug.as_str()))
+}
+
+/// Makes a change as the administrator of the server.
+fn write<C: UseCase>(app: &App, access: &Access, command: impl Fn() -> C) -> anyhow::Result<C::Reply> {
+    let mut tries = 1;
+    loop {
+        match app.write_blocking(access, command()) {
+            Err(Error::Busy) if tries < TRIES => tries += 1,
+            result => return result.map_err(explained),
+        }
+    }
+}
+
+/// The error with the detail that the wire does not show, but an administrator needs.
+fn explained(error: Error) -> anyhow::Error {
+    match error {
+        Error::Unavailable(detail) => anyhow!("the database is not available: {detail}"),
+        Error::Internal(detail) => anyhow!("internal error: {detail}"),
+        other => anyhow!("{other}"),
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output cannot be written")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_json(value: &Value) -> anyhow::Result<ExitCode> {
+    print(&format!("{value:#}\n"))
+}

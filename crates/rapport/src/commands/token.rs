@@ -1,0 +1,84 @@
+//! `rapport token`: creates, lists and revokes API tokens.
+
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail};
+use rapport_app::{Access, App, credential};
+use rapport_domain::company::Company;
+use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::time::Time;
+use serde_json::{Value, json};
+
+use super::{explained, find_company, open_beside, print, print_json, write};
+use crate::cli::{CreateToken, ListTokens, RevokeToken, TokenCommand};
+use crate::config::Config;
+use crate::database;
+
+pub fn run(config: &Config, command: TokenCommand) -> anyhow::Result<ExitCode> {
+    let app = open_beside(config)?;
+    match command {
+        TokenCommand::Create(arguments) => create(&app, &arguments),
+        TokenCommand::List(arguments) => list(&app, &arguments),
+        TokenCommand::Revoke(arguments) => revoke(&app, &arguments),
+    }
+}
+
+fn create(app: &App, arguments: &CreateToken) -> anyhow::Result<ExitCode> {
+    let company = find_company(app, &arguments.project)?;
+    let access = Access::CommandLine(company.id);
+    let name = &arguments.name;
+    let made = write(app, &access, || credential::CreateToken { name: name.clone(), role: arguments.role })?;
+    if arguments.output.json {
+        let mut object = described(&made.credential);
+        object["project"] = company.slug.as_str().into();
+        object["token"] = made.text.into();
+        return print_json(&object);
+    }
+    print(&format!("{}\n\nThis token of {} is shown once: keep it.\n", made.text, company.slug.as_str()))
+}
+
+fn list(app: &App, arguments: &ListTokens) -> anyhow::Result<ExitCode> {
+    let company = find_company(app, &arguments.project)?;
+    let tokens = tokens_of(app, &company)?;
+    if arguments.output.json {
+        return print_json(&Value::Array(tokens.iter().map(described).collect()));
+    }
+    if tokens.is_empty() {
+        return print("There is no token.\n");
+    }
+    let line = |token: &Credential| {
+        let used = token.last_used_at.map_or("never used".to_owned(), |at| format!("last used {at}"));
+        let (id, shown, role) = (token.id, &token.shown, token.role.as_str());
+        format!("{id}  {shown}  {role:<6}  {}  created {}, {used}\n", token.name, token.created_at)
+    };
+    print(&tokens.iter().map(line).collect::<String>())
+}
+
+fn revoke(app: &App, arguments: &RevokeToken) -> anyhow::Result<ExitCode> {
+    // An id does not say whose it is, and every look-up names a company.
+    for company in app.read_across_blocking(rapport_store::company::list).map_err(explained)? {
+        if tokens_of(app, &company)?.iter().any(|token| token.id == arguments.id) {
+            write(app, &Access::CommandLine(company.id), || credential::RevokeToken(arguments.id))?;
+            return print(&format!("Revoked {} of {}.\n", arguments.id, company.slug.as_str()));
+        }
+    }
+    bail!("there is no token {}", arguments.id)
+}
+
+fn tokens_of(app: &App, company: &Company) -> anyhow::Result<Vec<Credential>> {
+    let read =
+        |snapshot: &mut rapport_store::Snapshot| rapport_store::credential::list(snapshot, Kind::ApiToken);
+    let found = app.store().read(company.id, read).blocking_recv()?;
+    found.map_err(|error| anyhow!(database::detail(error)))
+}
+
+fn described(token: &Credential) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "role": token.role,
+        "shown": token.shown,
+        "created_at": token.created_at.to_string(),
+        "last_used_at": token.last_used_at.as_ref().map(Time::to_string),
+    })
+}

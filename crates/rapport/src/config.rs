@@ -1,0 +1,363 @@
+//! The effective configuration: for each setting the value of the strongest source, and which one
+//! that was. Command line, environment, file, default.
+
+use std::fmt::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use rapport_store::Database;
+use toml::Value;
+
+use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
+use crate::options::{self, Environment, Options};
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const DEFAULT_DATA_DIR: &str = "rapport-data";
+const CONFIG_FILE: &str = "rapport.toml";
+const DATABASE_FILE: &str = "rapport.db";
+const SECRET_KEY_FILE: &str = "secret.key";
+const DEFAULT_PAGE_CACHE_MIB: u32 = 64;
+const DEFAULT_READERS: u32 = 3;
+const DEFAULT_WRITERS: u32 = 4;
+const DEFAULT_RATE_LIMIT: u32 = 2_000;
+const DEFAULT_LOG: &str = "info";
+const PAGE_CACHE_MIB: RangeInclusive<u32> = 1..=65_536;
+const THREADS: RangeInclusive<u32> = 1..=64;
+const RATE_LIMIT: RangeInclusive<u32> = 1..=1_000_000;
+/// A command beside the service reads and writes a few rows.
+const BESIDE_PAGE_CACHE_BYTES: usize = 4 << 20;
+
+/// What is wrong with the configuration, in one line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadConfig(String);
+
+impl BadConfig {
+    pub fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl fmt::Display for BadConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    CommandLine,
+    Environment,
+    File,
+    Default,
+}
+
+#[derive(Debug, Clone)]
+pub struct Setting<T> {
+    /// As the file spells it.
+    pub name: &'static str,
+    pub value: T,
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    /// As the command line spells it, for messages that say what to change.
+    pub fn flag(&self) -> String {
+        format!("--{}", self.name.replace('_', "-"))
+    }
+
+    pub fn is_default(&self) -> bool {
+        self.origin == Origin::Default
+    }
+
+    fn origin_text(&self, file: Option<&Path>) -> String {
+        match self.origin {
+            Origin::CommandLine => format!("command line ({})", self.flag()),
+            Origin::Environment => format!("environment ({})", options::variable(self.name)),
+            Origin::File => format!("file {}", file.unwrap_or(Path::new("")).display()),
+            Origin::Default => "default".to_owned(),
+        }
+    }
+
+    fn within(self, range: &RangeInclusive<u32>) -> Result<Self, BadConfig>
+    where
+        T: PartialOrd<u32> + Copy,
+        u32: PartialOrd<T>,
+    {
+        if range.contains(&self.value) {
+            return Ok(self);
+        }
+        let (least, most) = (range.start(), range.end());
+        let source = match self.origin {
+            Origin::Environment => options::variable(self.name),
+            Origin::CommandLine | Origin::Default => self.flag(),
+            Origin::File => format!("{} in the configuration file", self.name),
+        };
+        Err(BadConfig(format!("{source}: must be from {least} to {most}")))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file that was read, if there was one.
+    pub file: Option<Setting<PathBuf>>,
+    pub listen: Setting<SocketAddr>,
+    pub database: Setting<DatabaseAddress>,
+    pub data_dir: Setting<PathBuf>,
+    pub base_url: Setting<BaseUrl>,
+    pub allow_destination: Setting<Vec<Network>>,
+    pub extra_ca: Setting<Vec<PathBuf>>,
+    pub secret_key_file: Setting<PathBuf>,
+    pub page_cache_mb: Setting<u32>,
+    pub database_readers: Setting<u32>,
+    pub database_writers: Setting<u32>,
+    pub rate_limit: Setting<u32>,
+    pub log: Setting<LogFilter>,
+    pub log_format: Setting<LogFormat>,
+}
+
+impl Config {
+    pub fn load(command_line: Options, environment: Environment) -> Result<Self, BadConfig> {
+        let environment = Options::from_environment(environment)?;
+        let mut layers = Layers { command_line, environment, file: Options::default() };
+        let file = layers.read_file()?;
+
+        let listen = layers.pick("listen", |o| &mut o.listen, || DEFAULT_LISTEN);
+        let data_dir = layers.pick("data_dir", |o| &mut o.data_dir, || DEFAULT_DATA_DIR.into());
+        let in_data_dir = |name: &str| data_dir.value.join(name);
+        let default_database = || DatabaseAddress(Database::Sqlite(in_data_dir(DATABASE_FILE)));
+        let default_log = || DEFAULT_LOG.parse().expect("a valid filter");
+        Ok(Self {
+            database: layers.pick("database", |o| &mut o.database, default_database),
+            base_url: layers.pick("base_url", |o| &mut o.base_url, || BaseUrl::of_listener(listen.value)),
+            allow_destination: layers.pick("allow_destination", |o| &mut o.allow_destination, Vec::new),
+            extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
+            secret_key_file: layers.pick(
+                "secret_key_file",
+                |o| &mut o.secret_key_file,
+                || in_data_dir(SECRET_KEY_FILE),
+            ),
+            page_cache_mb: layers
+                .pick("page_cache_mb", |o| &mut o.page_cache_mb, || DEFAULT_PAGE_CACHE_MIB)
+                .within(&PAGE_CACHE_MIB)?,
+            database_readers: layers
+                .pick("database_readers", |o| &mut o.database_readers, || DEFAULT_READERS)
+                .within(&THREADS)?,
+            database_writers: layers
+                .pick("database_writers", |o| &mut o.database_writers, || DEFAULT_WRITERS)
+                .within(&THREADS)?,
+            rate_limit: layers
+                .pick("rate_limit", |o| &mut o.rate_limit, || DEFAULT_RATE_LIMIT)
+                .within(&RATE_LIMIT)?,
+            log: layers.pick("log", |o| &mut o.log, default_log),
+            log_format: layers.pick("log_format", |o| &mut o.log_format, || LogFormat::Text),
+            file,
+            listen,
+            data_dir,
+        })
+    }
+
+    /// How the service opens the database.
+    pub fn store(&self) -> rapport_store::Config {
+        rapport_store::Config {
+            database: self.database.value.0.clone(),
+            page_cache_bytes: (self.page_cache_mb.value as usize) << 20,
+            readers: self.database_readers.value as usize,
+            writers: self.database_writers.value as usize,
+        }
+    }
+
+    /// How a command opens it, beside a service that may be running.
+    pub fn store_beside(&self) -> rapport_store::Config {
+        let page_cache_bytes = BESIDE_PAGE_CACHE_BYTES;
+        rapport_store::Config { page_cache_bytes, readers: 1, writers: 1, ..self.store() }
+    }
+
+    /// The configuration as a file would give it, each value with its origin; secrets are hidden.
+    pub fn to_toml(&self) -> String {
+        let source = self.file.as_ref().map_or("none".to_owned(), |file| file.value.display().to_string());
+        let mut text = format!("# The effective configuration. File read: {source}\n\n");
+        for (name, value, origin) in self.entries() {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "{name} = {value}  # {origin}");
+        }
+        text
+    }
+
+    fn entries(&self) -> Vec<(&'static str, Value, String)> {
+        let file = self.file.as_ref().map(|file| file.value.as_path());
+        fn entry<T>(
+            file: Option<&Path>,
+            setting: &Setting<T>,
+            value: impl Fn(&T) -> Value,
+        ) -> (&'static str, Value, String) {
+            (setting.name, value(&setting.value), setting.origin_text(file))
+        }
+        let path = |path: &PathBuf| Value::String(path.display().to_string());
+        let number = |number: &u32| Value::Integer(i64::from(*number));
+        vec![
+            entry(file, &self.listen, |address| Value::String(address.to_string())),
+            entry(file, &self.database, |address| Value::String(address.to_string())),
+            entry(file, &self.data_dir, path),
+            entry(file, &self.base_url, |url| Value::String(url.as_str().to_owned())),
+            entry(file, &self.allow_destination, |networks| {
+                networks.iter().map(ToString::to_string).collect::<Vec<_>>().into()
+            }),
+            entry(file, &self.extra_ca, |files| files.iter().map(path).collect::<Vec<_>>().into()),
+            entry(file, &self.secret_key_file, path),
+            entry(file, &self.page_cache_mb, number),
+            entry(file, &self.database_readers, number),
+            entry(file, &self.database_writers, number),
+            entry(file, &self.rate_limit, number),
+            entry(file, &self.log, |filter| Value::String(filter.as_str().to_owned())),
+            entry(file, &self.log_format, |format| Value::String(format.as_str().to_owned())),
+        ]
+    }
+}
+
+struct Layers {
+    command_line: Options,
+    environment: Options,
+    file: Options,
+}
+
+impl Layers {
+    /// Reads the file that was named, or the one in the data directory where there is one.
+    fn read_file(&mut self) -> Result<Option<Setting<PathBuf>>, BadConfig> {
+        let named = self.pick("config", |o| &mut o.config, PathBuf::new);
+        if !named.is_default() {
+            self.file = Options::from_file(&named.value)?;
+            return Ok(Some(named));
+        }
+        let data_dir = self.command_line.data_dir.as_deref().or(self.environment.data_dir.as_deref());
+        let path = data_dir.unwrap_or(Path::new(DEFAULT_DATA_DIR)).join(CONFIG_FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        self.file = Options::from_file(&path)?;
+        if self.file.data_dir.is_some() {
+            let path = path.display();
+            return Err(BadConfig(format!("{path}: data_dir cannot be set by a file in the data directory")));
+        }
+        Ok(Some(Setting { value: path, ..named }))
+    }
+
+    fn pick<T>(
+        &mut self,
+        name: &'static str,
+        field: impl Fn(&mut Options) -> &mut Option<T>,
+        default: impl FnOnce() -> T,
+    ) -> Setting<T> {
+        let sources = [
+            (&mut self.command_line, Origin::CommandLine),
+            (&mut self.environment, Origin::Environment),
+            (&mut self.file, Origin::File),
+        ];
+        for (options, origin) in sources {
+            if let Some(value) = field(options).take() {
+                return Setting { name, value, origin };
+            }
+        }
+        Setting { name, value: default(), origin: Origin::Default }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::fs;
+
+    use super::*;
+
+    fn load(command_line: Options, variables: &[(&str, &str)]) -> Result<Config, BadConfig> {
+        let find = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        };
+        Config::load(command_line, &find)
+    }
+
+    fn file(text: &str) -> (tempfile::TempDir, Options) {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(CONFIG_FILE), text).unwrap();
+        let options = Options { data_dir: Some(directory.path().to_owned()), ..Options::default() };
+        (directory, options)
+    }
+
+    #[test]
+    fn the_strongest_source_wins() {
+        let text = "listen = '127.0.0.1:1'\nrate_limit = 11\npage_cache_mb = 12\nlog = 'warn'\n";
+        let (_directory, mut options) = file(text);
+        options.listen = Some("127.0.0.1:3".parse().unwrap());
+        let variables =
+            [("RAPPORT_LISTEN", "127.0.0.1:2"), ("RAPPORT_RATE_LIMIT", "22"), ("RAPPORT_PAGE_CACHE_MB", "")];
+        let config = load(options, &variables).unwrap();
+        assert_eq!((config.listen.value.port(), config.listen.origin), (3, Origin::CommandLine));
+        assert_eq!((config.rate_limit.value, config.rate_limit.origin), (22, Origin::Environment));
+        assert_eq!((config.page_cache_mb.value, config.page_cache_mb.origin), (12, Origin::File));
+        assert_eq!((config.database_readers.value, config.database_readers.origin), (3, Origin::Default));
+    }
+
+    #[test]
+    fn defaults_follow_the_data_directory_and_the_listener() {
+        let variables = [("RAPPORT_DATA_DIR", "/nowhere/data"), ("RAPPORT_LISTEN", "0.0.0.0:81")];
+        let config = load(Options::default(), &variables).unwrap();
+        assert_eq!(config.database.value.to_string(), "sqlite:/nowhere/data/rapport.db");
+        assert_eq!(config.secret_key_file.value, Path::new("/nowhere/data/secret.key"));
+        assert_eq!(config.base_url.value.as_str(), "http://127.0.0.1:81");
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_named_with_its_line_and_without_its_value() {
+        let table = [
+            ("listen = '127.0.0.1:1'\nlisen = 'x'", "line 2: unknown field `lisen`"),
+            ("database = 'mysql://u:hunter2@h'", "line 1: must be sqlite:PATH"),
+            ("rate_limit = 'fast'", "line 1: invalid type"),
+            ("rate_limit = 0", "rate_limit in the configuration file: must be from 1 to"),
+            ("data_dir = 'x'", "data_dir cannot be set by a file in the data directory"),
+            ("config = 'x'", "unknown field `config`"),
+        ];
+        for (text, expected) in table {
+            let (_directory, options) = file(text);
+            let message = load(options, &[]).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_the_environment_names_the_variable() {
+        for (name, value) in [("RAPPORT_LISTEN", "8080"), ("RAPPORT_ALLOW_DESTINATION", "10.0.0.0/8,x")] {
+            let message = load(Options::default(), &[(name, value)]).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("{name}: ")), "{message}");
+        }
+        let message = load(Options::default(), &[("RAPPORT_DATABASE_READERS", "0")]).unwrap_err().to_string();
+        assert!(message.starts_with("RAPPORT_DATABASE_READERS: "), "{message}");
+    }
+
+    #[test]
+    fn a_named_file_must_be_there() {
+        assert!(load(Options::default(), &[("RAPPORT_CONFIG", "/nowhere/rapport.toml")]).is_err());
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_as_the_same_configuration() {
+        let variables = [
+            ("RAPPORT_ALLOW_DESTINATION", "10.0.0.0/8, 127.0.0.1"),
+            ("RAPPORT_EXTRA_CA", "a.pem,b.pem"),
+            ("RAPPORT_DATABASE", "postgres://u@h/db"),
+            ("RAPPORT_DATA_DIR", "/nowhere/data"),
+        ];
+        let printed = load(Options::default(), &variables).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copy.toml");
+        fs::write(&path, printed.to_toml()).unwrap();
+        let config = Some(path);
+        let read = load(Options { config, ..Options::default() }, &[]).unwrap();
+        let values = |config: &Config| {
+            config.entries().into_iter().map(|(name, value, _)| (name, value)).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&read), values(&printed));
+        assert!(read.entries().iter().all(|(_, _, origin)| origin.starts_with("file ")));
+    }
+}

@@ -1,0 +1,83 @@
+//! The data directory, and the locks that keep two services off one embedded database.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use rapport_store::Database;
+
+use crate::config::Config;
+
+const LOCK_FILE: &str = "rapport.lock";
+const OWNER_ONLY_DIR: u32 = 0o700;
+const OWNER_ONLY_FILE: u32 = 0o600;
+
+/// Makes the directory where it is missing, and sees that it can be written to.
+pub fn prepare(config: &Config) -> anyhow::Result<()> {
+    let path = &config.data_dir.value;
+    let unusable = || format!("the data directory {} cannot be used (--data-dir)", path.display());
+    if !path.is_dir() {
+        let made = DirBuilder::new().recursive(true).mode(OWNER_ONLY_DIR).create(path);
+        made.with_context(unusable)?;
+    }
+    tempfile::tempfile_in(path).with_context(unusable)?;
+    Ok(())
+}
+
+/// Proof that no other service runs on the data directory, nor on its embedded database. Held until
+/// dropped; the operating system lets go of it however the process ends.
+pub struct Locks {
+    _files: Vec<File>,
+}
+
+impl Locks {
+    /// Takes the locks. On PostgreSQL there are none: any number of nodes may run.
+    pub fn take(config: &Config) -> anyhow::Result<Self> {
+        let Database::Sqlite(database) = &config.database.value.0 else {
+            return Ok(Self { _files: Vec::new() });
+        };
+        let data_dir = lock(&config.data_dir.value.join(LOCK_FILE), "data directory", "--data-dir")?;
+        // A service with a data directory of its own may still have been given the same database.
+        let database = lock(&beside(database), "database", "--database")?;
+        Ok(Self { _files: vec![data_dir, database] })
+    }
+}
+
+/// Never the database file itself: closing it would drop the locks SQLite holds on it.
+fn beside(database: &Path) -> PathBuf {
+    let mut name = OsString::from(database);
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+fn lock(path: &Path, what: &str, flag: &str) -> anyhow::Result<File> {
+    let cannot = || format!("the lock file {} cannot be used ({flag})", path.display());
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(OWNER_ONLY_FILE);
+    let mut file = options.open(path).with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut owner = String::new();
+            let _ = file.read_to_string(&mut owner);
+            bail!(
+                "another rapport (process {}) is running on this {what}, {}: stop it, or choose another with {flag}",
+                owner.trim(),
+                path.parent().filter(|_| what == "data directory").unwrap_or(path).display()
+            );
+        }
+        Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
+    }
+    // Only for people who look: the lock is what counts.
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).with_context(cannot)?;
+    Ok(file)
+}
+
+/// Whether others than the owner can look into the directory.
+pub fn is_open_to_others(path: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
+}

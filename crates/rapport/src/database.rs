@@ -1,0 +1,41 @@
+//! Opening the database, with messages that say which setting to change.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use rapport_app::{App, Random};
+use rapport_store::{Error, Store};
+
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::secret_key::SecretKey;
+
+/// Opens it as `store` says: the service and the commands beside it differ in their threads.
+pub fn open(
+    config: &Config,
+    store: &rapport_store::Config,
+    random: Arc<dyn Random>,
+    secret_key: &SecretKey,
+) -> anyhow::Result<App> {
+    let opened = Store::open(store).map_err(|error| anyhow!(detail(error)));
+    let store = opened.with_context(|| unusable(config))?;
+    Ok(App::new(store, Arc::new(SystemClock), random, secret_key.vault()))
+}
+
+/// Brings the schema up to date; says its version.
+pub fn migrate(config: &Config) -> anyhow::Result<i64> {
+    let migrated = rapport_store::migrate_only(&config.database.value.0);
+    migrated.map_err(|error| anyhow!(detail(error))).with_context(|| unusable(config))
+}
+
+/// What went wrong, without storage's own introduction.
+pub fn detail(error: Error) -> String {
+    match error {
+        Error::Unavailable(detail) | Error::Fault(detail) => detail,
+        other => other.to_string(),
+    }
+}
+
+fn unusable(config: &Config) -> String {
+    format!("the database {} cannot be used (--database)", config.database.value)
+}

@@ -1,0 +1,26 @@
+//! Certificate authorities that the operator trusts besides the system's.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+/// Reads the certificates of PEM files, and sees that each can stand as an authority.
+pub fn load(files: &[PathBuf]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let mut authorities = Vec::new();
+    for path in files {
+        let cannot = || format!("{} cannot be used (--extra-ca)", path.display());
+        let found = CertificateDer::pem_file_iter(path).with_context(cannot)?;
+        let found: Vec<_> = found.collect::<Result<_, _>>().with_context(cannot)?;
+        if found.is_empty() {
+            bail!("{} holds no certificate in PEM form (--extra-ca)", path.display());
+        }
+        for certificate in found {
+            RootCertStore::empty().add(certificate.clone()).with_context(cannot)?;
+            authorities.push(certificate);
+        }
+    }
+    Ok(authorities)
+}

@@ -1,0 +1,151 @@
+//! The settings as one source gives them: the command line, the environment or the file. Every field
+//! is optional here; `config` decides which source wins.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use serde::Deserialize;
+
+use crate::config::BadConfig;
+use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
+
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[command(next_help_heading = "Settings")]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// The configuration file; by default rapport.toml in the data directory, when there is one
+    #[arg(long, global = true, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Where to listen; by default 127.0.0.1:8080
+    #[arg(long, global = true, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+
+    /// sqlite:PATH or postgres://…; by default the SQLite file rapport.db in the data directory
+    #[arg(long, global = true, value_name = "DATABASE")]
+    pub database: Option<DatabaseAddress>,
+
+    /// Where the service keeps its files; by default ./rapport-data
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// The address people and programs use; by default http:// and where it listens
+    #[arg(long, global = true, value_name = "URL")]
+    pub base_url: Option<BaseUrl>,
+
+    /// A network webhooks may be sent to although it is not public; repeatable
+    ///
+    /// An address alone is that address. In the environment, separate several by commas.
+    #[arg(long, global = true, value_name = "CIDR")]
+    pub allow_destination: Option<Vec<Network>>,
+
+    /// A PEM file with certificate authorities to trust besides the system's; repeatable
+    ///
+    /// In the environment, separate several by commas.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub extra_ca: Option<Vec<PathBuf>>,
+
+    /// The key that encrypts secrets in the database; by default secret.key in the data directory
+    ///
+    /// The default file is made when there is none; a file named here must be there: 64 hexadecimal
+    /// digits. With several nodes on one PostgreSQL database, give every node the same file.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub secret_key_file: Option<PathBuf>,
+
+    /// SQLite's page cache in MiB; by default 64
+    #[arg(long, global = true, value_name = "MIB")]
+    pub page_cache_mb: Option<u32>,
+
+    /// Threads (and on PostgreSQL connections) that read; by default 3
+    #[arg(long, global = true, value_name = "COUNT")]
+    pub database_readers: Option<u32>,
+
+    /// Connections to PostgreSQL that write; by default 4. SQLite has one writer
+    #[arg(long, global = true, value_name = "COUNT")]
+    pub database_writers: Option<u32>,
+
+    /// Requests per second that one token or key may make; by default 2000
+    #[arg(long, global = true, value_name = "COUNT")]
+    pub rate_limit: Option<u32>,
+
+    /// What to log: a level, or targets with levels such as info,rapport_web=debug; by default info
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<LogFilter>,
+
+    /// How log lines are written; by default text
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// Looks up an environment variable.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The environment variable of a setting.
+pub fn variable(name: &str) -> String {
+    format!("RAPPORT_{}", name.to_uppercase())
+}
+
+impl Options {
+    pub fn from_environment(environment: Environment) -> Result<Self, BadConfig> {
+        Ok(Self {
+            config: one(environment, "config")?,
+            listen: one(environment, "listen")?,
+            database: one(environment, "database")?,
+            data_dir: one(environment, "data_dir")?,
+            base_url: one(environment, "base_url")?,
+            allow_destination: several(environment, "allow_destination")?,
+            extra_ca: several(environment, "extra_ca")?,
+            secret_key_file: one(environment, "secret_key_file")?,
+            page_cache_mb: one(environment, "page_cache_mb")?,
+            database_readers: one(environment, "database_readers")?,
+            database_writers: one(environment, "database_writers")?,
+            rate_limit: one(environment, "rate_limit")?,
+            log: one(environment, "log")?,
+            log_format: one(environment, "log_format")?,
+        })
+    }
+
+    pub fn from_file(path: &Path) -> Result<Self, BadConfig> {
+        let bad = |error: &dyn std::fmt::Display| BadConfig::new(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| bad(&error))?;
+        // The message names the key; the excerpt that the full one draws could show a password.
+        toml::from_str(&text).map_err(|error: toml::de::Error| match error.span() {
+            Some(span) => {
+                let line = text[..span.start].matches('\n').count() + 1;
+                bad(&format!("line {line}: {}", error.message()))
+            }
+            None => bad(&error.message()),
+        })
+    }
+}
+
+/// A variable set to nothing counts as not set: that is how container files leave one out.
+fn text(environment: Environment, name: &str) -> Result<Option<String>, BadConfig> {
+    let Some(value) = environment(&variable(name)).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let value = value.into_string();
+    value.map(Some).map_err(|_| BadConfig::new(format!("{}: not valid UTF-8", variable(name))))
+}
+
+fn one<T: FromStr<Err: std::fmt::Display>>(
+    environment: Environment,
+    name: &str,
+) -> Result<Option<T>, BadConfig> {
+    text(environment, name)?.map(|text| read(name, &text)).transpose()
+}
+
+fn several<T: FromStr<Err: std::fmt::Display>>(
+    environment: Environment,
+    name: &str,
+) -> Result<Option<Vec<T>>, BadConfig> {
+    let Some(text) = text(environment, name)? else { return Ok(None) };
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| read(name, part)).collect::<Result<_, _>>().map(Some)
+}
+
+fn read<T: FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> Result<T, BadConfig> {
+    text.parse().map_err(|error| BadConfig::new(format!("{}: {error}", variable(name))))
+}

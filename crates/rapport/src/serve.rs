@@ -1,0 +1,142 @@
+//! `rapport serve`: puts the parts together, runs them, and stops them in order.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use metrics_exporter_prometheus::PrometheusHandle;
+use rapport_app::App;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::background::{self, Outbound};
+use crate::clock::OsRandom;
+use crate::config::Config;
+use crate::data_dir::{self, Locks};
+use crate::option_value::BaseUrl;
+use crate::secret_key::SecretKey;
+use crate::stop::Signals;
+use crate::{database, telemetry, welcome};
+
+/// Sockets and parsing need no more; the database has threads of its own.
+const MOST_WORKER_THREADS: usize = 4;
+/// From the signal on: requests under way end within the first limit, background work within the
+/// second, and the database is closed within the third.
+const HTTP_LIMIT: Duration = Duration::from_secs(5);
+const BACKGROUND_LIMIT: Duration = Duration::from_secs(7);
+const STOP_LIMIT: Duration = Duration::from_millis(9_500);
+
+pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
+    telemetry::log_of_service(config);
+    data_dir::prepare(config)?;
+    let _locks = Locks::take(config)?;
+    let random = Arc::new(OsRandom::new());
+    let secret_key = SecretKey::load(config, random.as_ref())?;
+    let outbound = Outbound::load(config)?;
+    let runtime = runtime()?;
+    let listener = runtime.block_on(bind(config))?;
+    let metrics = telemetry::start_metrics()?;
+    // Outside the runtime: the PostgreSQL client is a synchronous one.
+    let app = database::open(config, &config.store(), random, &secret_key)?;
+    runtime.block_on(Service { config, app, outbound, metrics }.run(listener))?;
+    // What did not end in time must not hold up the process.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built =
+        builder.worker_threads(cores.min(MOST_WORKER_THREADS)).thread_name("http").enable_all().build();
+    built.context("the threads of the service cannot be started")
+}
+
+async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
+    let address = config.listen.value;
+    let bound = TcpListener::bind(address).await;
+    bound.with_context(|| format!("cannot listen on {address} (--listen)"))
+}
+
+struct Service<'a> {
+    config: &'a Config,
+    app: App,
+    outbound: Outbound,
+    metrics: PrometheusHandle,
+}
+
+impl Service<'_> {
+    async fn run(self, listener: TcpListener) -> anyhow::Result<()> {
+        let listening = listener.local_addr().context("the listener has no address")?;
+        let (stop_http, stop_background, finished) =
+            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let signals = Signals::catch().context("signals cannot be caught")?;
+        let watcher = tokio::spawn(signals.watch(stop_http.clone(), finished.clone()));
+        let tasks = TaskTracker::new();
+        background::start(&self.app, &self.outbound, self.metrics.clone(), &tasks, &stop_background);
+        let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
+        self.say_hello(listening).await;
+
+        tokio::select! {
+            () = stop_http.cancelled() => {}
+            _ = &mut http => bail!("the HTTP server ended by itself"),
+        }
+        let asked_at = Instant::now();
+        http.await.context("the HTTP server panicked")?;
+        stop_background.cancel();
+        tasks.close();
+        if timeout_at(asked_at + BACKGROUND_LIMIT, tasks.wait()).await.is_err() {
+            tracing::warn!("background work did not end in time");
+        }
+        let closing = close_store(self.app);
+        timeout_at(asked_at + STOP_LIMIT, closing).await.context("the database was not closed in time")??;
+        finished.cancel();
+        watcher.await.context("the signal watcher panicked")?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+impl Service<'_> {
+    fn http(&self, listener: TcpListener, stop: CancellationToken) -> impl Future<Output = ()> + 'static {
+        let (app, figures) = (self.app.clone(), self.metrics.clone());
+        let per_second = self.config.rate_limit.value;
+        let config = rapport_web::Config {
+            per_credential: rapport_web::Rate { per_second, burst: per_second },
+            shutdown_timeout: HTTP_LIMIT,
+            metrics: Some(Arc::new(move || telemetry::render(&figures, &app))),
+            ..rapport_web::Config::default()
+        };
+        let router = rapport_web::router(self.app.clone(), &config);
+        async move { rapport_web::serve(listener, router, &config, stop).await }
+    }
+
+    /// What was configured; else where it really listens, which a port 0 leaves open until now.
+    fn base_url(&self, listening: SocketAddr) -> BaseUrl {
+        let configured = &self.config.base_url;
+        if configured.is_default() { BaseUrl::of_listener(listening) } else { configured.value.clone() }
+    }
+
+    async fn say_hello(&self, listening: SocketAddr) {
+        let companies = self.app.read_across(rapport_store::company::list).await;
+        let is_empty = companies.is_ok_and(|companies| companies.is_empty());
+        let program = std::env::args().next().unwrap_or_else(|| "rapport".to_owned());
+        let base_url = self.base_url(listening);
+        let text = welcome::text(self.config, &program, base_url.as_str(), listening, is_empty);
+        // Nobody has to read it.
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        tracing::info!(%listening, base_url = base_url.as_str(), version = env!("CARGO_PKG_VERSION"), "serving");
+    }
+}
+
+async fn close_store(app: App) -> anyhow::Result<()> {
+    tokio::task::spawn_blocking(move || app.store().close()).await.context("closing the database panicked")
+}

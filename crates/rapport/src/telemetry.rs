@@ -1,0 +1,54 @@
+//! Logs to standard error, and the figures that `/metrics` shows.
+
+use std::io::IsTerminal as _;
+
+use anyhow::Context as _;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::Config;
+use crate::option_value::LogFormat;
+
+/// Commands print their result, and logs only where something is wrong.
+const QUIET: &str = "warn";
+/// Seconds: from a tenth of a millisecond, where an embedded database answers, to a time limit.
+const BUCKETS: [f64; 14] =
+    [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
+pub fn log_of_service(config: &Config) {
+    start_logging(config, config.log.value.as_str());
+}
+
+pub fn log_of_command(config: &Config) {
+    let filter = if config.log.is_default() { QUIET } else { config.log.value.as_str() };
+    start_logging(config, filter);
+}
+
+fn start_logging(config: &Config, filter: &str) {
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    match config.log_format.value {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+/// Starts counting. The handle renders what was counted; someone must call its upkeep now and then.
+pub fn start_metrics() -> anyhow::Result<PrometheusHandle> {
+    let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).context("figures are counted already")?;
+    metrics::describe_gauge!("rapport_build_info", "Always 1; the labels say what runs.");
+    metrics::gauge!("rapport_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    metrics::describe_gauge!("rapport_store_queue_depth", "Changes that wait for the database.");
+    Ok(handle)
+}
+
+/// The figures as text; those that are looked up rather than counted are looked up now.
+pub fn render(handle: &PrometheusHandle, app: &rapport_app::App) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "the queue is bounded far below 2^52")]
+    metrics::gauge!("rapport_store_queue_depth").set(app.store().figures().waiting as f64);
+    handle.render()
+}

@@ -1,0 +1,74 @@
+//! What the service says on standard output when it is ready: where to open it, and what to do next.
+
+use std::net::SocketAddr;
+
+use crate::config::{Config, Origin, Setting};
+
+pub fn text(config: &Config, program: &str, base_url: &str, listening: SocketAddr, is_empty: bool) -> String {
+    let elsewhere =
+        if base_url.starts_with("http://") && base_url.ends_with(&format!(":{}", listening.port())) {
+            String::new()
+        } else {
+            format!(" (listening on {listening})")
+        };
+    let first_line = format!("Rapport is running at {base_url}{elsewhere}\n");
+    if !is_empty {
+        return first_line;
+    }
+    let (program, settings) = (quoted(program), settings_to_repeat(config));
+    format!(
+        "{first_line}There is no company yet. Create the first one, in another terminal:\n  \
+         {program}{settings} company create acme --name \"Acme\" --owner you@acme.test\n"
+    )
+}
+
+/// Those that only this command line knows; the environment and the file will be there again.
+fn settings_to_repeat(config: &Config) -> String {
+    let file = config.file.as_ref().map(|file| shown(file, file.value.display().to_string()));
+    let database = shown(&config.database, config.database.value.to_string());
+    let data_dir = shown(&config.data_dir, config.data_dir.value.display().to_string());
+    [file.flatten(), data_dir, database].into_iter().flatten().collect()
+}
+
+fn shown<T>(setting: &Setting<T>, value: String) -> Option<String> {
+    (setting.origin == Origin::CommandLine).then(|| format!(" {} {}", setting.flag(), quoted(&value)))
+}
+
+/// As a shell reads it back.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,+=".contains(c);
+    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    fn config(options: Options) -> Config {
+        Config::load(options, &|_| None).unwrap()
+    }
+
+    #[test]
+    fn the_first_line_says_where() {
+        let listening = "127.0.0.1:8080".parse().unwrap();
+        let local = text(&config(Options::default()), "rapport", "http://127.0.0.1:8080", listening, false);
+        assert_eq!(local, "Rapport is running at http://127.0.0.1:8080\n");
+        let public = text(&config(Options::default()), "rapport", "https://crm.acme.test", listening, false);
+        assert_eq!(public, "Rapport is running at https://crm.acme.test (listening on 127.0.0.1:8080)\n");
+    }
+
+    #[test]
+    fn the_next_command_repeats_what_the_command_line_said() {
+        let options = Options {
+            data_dir: Some("/tmp/my data".into()),
+            database: Some("sqlite:/tmp/x.db".parse().unwrap()),
+            ..Options::default()
+        };
+        let listening = "127.0.0.1:8080".parse().unwrap();
+        let text = text(&config(options), "target/release/rapport", "http://127.0.0.1:8080", listening, true);
+        let expected = "  target/release/rapport --data-dir '/tmp/my data' --database sqlite:/tmp/x.db \
+                        company create acme --name \"Acme\" --owner you@acme.test";
+        assert_eq!(text.lines().last(), Some(expected));
+    }
+}

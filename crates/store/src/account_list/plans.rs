@@ -1,0 +1,237 @@
+//! The plans of both engines: a page of the list is an index read, whatever the size of the table,
+//! and both ways to a page find the same.
+
+use std::fmt::Write as _;
+
+use rapport_domain::id::CompanyId;
+use rapport_testkit::PostgresServer;
+
+use super::keys::Source;
+use super::*;
+use crate::{Config, Database, Store, dialect, migrate_only};
+
+const ACCOUNTS: u32 = 20_000;
+const DAY: i64 = 86_400_000_000;
+
+/// A page to plan, and the indexes that its plan must name on SQLite and on PostgreSQL.
+struct Case {
+    what: &'static str,
+    filter: AccountFilter,
+    sort: Sort,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+fn cases() -> Vec<Case> {
+    let any = AccountFilter::default;
+    let q = |text: &str| AccountFilter { q: Some(text.to_owned()), ..any() };
+    let statuses = |statuses: &[Status]| AccountFilter { statuses: statuses.to_vec(), ..any() };
+    let channel = || AccountFilter { channel: Some(ChannelId::from_bytes([1; 16])), ..any() };
+    let imported_id = || AccountFilter { imported_id: Some("crm-17".to_owned()), ..any() };
+    let seen_after = |days: i64| AccountFilter { seen_after: Some(Time::from_micros(days * DAY)), ..any() };
+    let case = |what, filter, sort, sqlite, postgres| Case { what, filter, sort, sqlite, postgres };
+    let (by_id, by_status, by_channel) = ("sqlite_autoindex_account_1", "account_by_status", "account_by_channel");
+    let (by_name, by_imported_id, by_day) = ("account_by_name", "account_by_imported_id", "account_seen_by_day");
+    let words = "PRIMARY KEY (company=? AND word>? AND word<?)";
+    vec![
+        case("newest", any(), Sort::Newest, by_id, "account_pkey"),
+        case("oldest", any(), Sort::Oldest, by_id, "account_pkey"),
+        case("status", statuses(&[Status::Customer]), Sort::Newest, by_status, by_status),
+        case("statuses", statuses(&[Status::Customer, Status::Lost]), Sort::Oldest, by_status, by_status),
+        case("channel", channel(), Sort::Newest, by_channel, by_channel),
+        case("name", any(), Sort::Name, by_name, by_name),
+        case("name descending", any(), Sort::NameDescending, by_name, by_name),
+        case("imported_id", imported_id(), Sort::Newest, by_imported_id, by_imported_id),
+        case("imported_id by last seen", imported_id(), Sort::LastSeen, by_imported_id, by_imported_id),
+        case("rare word", q("zanzi"), Sort::Newest, words, "account_word_pkey"),
+        case("rare word by name", q("zanzi"), Sort::Name, words, "account_word_pkey"),
+        case("rare and frequent word", q("frequent zanzi"), Sort::LastSeen, words, "account_word_pkey"),
+        case("frequent word", q("freq"), Sort::Newest, by_id, "account_word_by_account"),
+        case("frequent word by name", q("freq"), Sort::Name, by_name, "account_word_by_account"),
+        case("last seen", any(), Sort::LastSeen, by_day, by_day),
+        case("seen lately", seen_after(995), Sort::Newest, by_day, by_day),
+        case("seen some time", seen_after(5), Sort::Newest, by_id, "account_pkey"),
+        case("rare status by name", statuses(&[Status::Lost]), Sort::Name, by_status, by_status),
+        case("frequent status by name", statuses(&[Status::Prospect]), Sort::Name, by_name, by_name),
+        case("most statuses by name", statuses(&Status::ALL[..6]), Sort::Name, by_name, by_name),
+        case("frequent status by last seen", statuses(&[Status::Prospect]), Sort::LastSeen, by_day, by_day),
+    ]
+}
+
+/// The rows of the tables an account is in, as SQL; `bytes` writes a literal.
+fn fill(run: &mut dyn FnMut(&str), bytes: impl Fn(&str) -> String) {
+    let one = |text: &str, run: &mut dyn FnMut(&str)| run(text);
+    one(
+        "INSERT INTO company (id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
+         time_zone, default_currency, created_at) \
+         VALUES (1, 'acme', 'Acme', 42, 'customer', 1, 'monday', 'UTC', 'USD', 0)",
+        run,
+    );
+    let channel = bytes(&"01".repeat(16));
+    for chunk in (0..ACCOUNTS).collect::<Vec<_>>().chunks(500) {
+        let (mut accounts, mut words, mut seen) = (String::new(), String::new(), String::new());
+        for n in chunk {
+            let id = bytes(&format!("{n:032x}"));
+            let status = Status::ALL[(n % 7) as usize];
+            let status = if n % 10 < 6 { Status::Prospect } else { status };
+            let channel = if n % 20 == 0 { channel.as_str() } else { "NULL" };
+            let name = n.wrapping_mul(2_654_435_761);
+            let _ = write!(
+                accounts,
+                ",(1, {id}, 'crm-{n}', 'Frequent {name}', 'frequent {name}', '{status}', '{{}}', {channel}, \
+                 {}, 0, 0, 0)",
+                i64::from(n % 97) * DAY
+            );
+            let _ = write!(words, ",(1, 'frequent', {id}), (1, '{name}', {id}), (1, 'crm-{n}', {id})");
+            if n % 2000 == 7 {
+                let _ = write!(words, ",(1, 'zanzibar', {id})");
+            }
+            let day = n % 1000;
+            let _ = write!(seen, ",(1, {id}, 0, {}, {day})", i64::from(day) * DAY);
+        }
+        one(
+            &format!(
+                "INSERT INTO account (company, id, imported_id, name, name_folded, status, custom_fields, channel, \
+                 last_contact_at, campaign_hold, created_at, updated_at) VALUES {}",
+                &accounts[1..]
+            ),
+            run,
+        );
+        one(&format!("INSERT INTO account_word (company, word, account) VALUES {}", &words[1..]), run);
+        let columns = "company, account, first_seen_at, last_seen_at, last_seen_day";
+        one(&format!("INSERT INTO account_seen ({columns}) VALUES {}", &seen[1..]), run);
+    }
+}
+
+/// The queries that read a case's first page, and those of the page after its first account.
+fn queries(store: &Store, case: &Case) -> Vec<(String, usize)> {
+    let (filter, sort) = (case.filter.clone(), case.sort);
+    let read = store.read(CompanyId(1), move |snapshot| {
+        let first = ListAccounts { filter, sort, cursor: None, limit: 50, now: Time::from_micros(0) };
+        let terms = Terms::of(&first.filter, first.now, snapshot)?;
+        let narrow = terms.narrow_source(sort, snapshot)?;
+        let places = first.places(snapshot, None)?;
+        let mut texts = Vec::new();
+        for after in [None, places.first()] {
+            for sql in terms.queries(narrow.as_ref(), Order { sort, after, limit: 51 }) {
+                snapshot.query_text(sql.text(), sql.values())?;
+                texts.push((sql.text().to_owned(), sql.values().len() + 1));
+            }
+        }
+        assert!(!places.is_empty(), "a case without accounts proves nothing");
+        Ok(texts)
+    });
+    read.blocking_recv().expect("an answer").expect("readable")
+}
+
+#[test]
+fn sqlite_reads_pages_by_indexes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("rapport.db");
+    let database = Database::Sqlite(path.clone());
+    migrate_only(&database).expect("migrated");
+    let mut raw = rusqlite::Connection::open(&path).expect("opened");
+    let tx = raw.transaction().expect("a transaction");
+    fill(&mut |sql| tx.execute_batch(sql).expect(sql), |hex| format!("X'{hex}'"));
+    tx.commit().expect("committed");
+    let store = Store::open(&Config::new(database)).expect("opened");
+    for case in cases() {
+        let mut index_named = false;
+        for (text, _) in queries(&store, &case) {
+            let explain = format!("EXPLAIN QUERY PLAN {}", dialect::to_sqlite(&text));
+            let mut statement = raw.prepare(&explain).expect("prepared");
+            let plan: Vec<String> = statement.raw_query().mapped(|row| row.get(3)).collect::<Result<_, _>>().expect("explained");
+            let shown = format!("{}: {text}\n{}", case.what, plan.join("\n"));
+            assert!(!plan.iter().any(|line| is_scan(line)), "{shown}");
+            let collected = text.starts_with("WITH") || text.contains("UNION ALL");
+            let sorts = plan.iter().any(|line| line.contains("TEMP B-TREE FOR ORDER BY"));
+            assert!(collected || !sorts, "{shown}");
+            index_named |= plan.iter().any(|line| line.contains(case.sqlite));
+            assert!(index_named, "{} is not in {shown}", case.sqlite);
+        }
+    }
+    both_ways_find_the_same(&store);
+}
+
+#[test]
+fn postgres_reads_pages_by_indexes() {
+    let url = PostgresServer::shared().fresh_database();
+    let database = Database::Postgres(url.clone());
+    migrate_only(&database).expect("migrated");
+    let mut raw = postgres::Client::connect(&url, postgres::NoTls).expect("connected");
+    fill(&mut |sql| raw.batch_execute(sql).expect("filled"), |hex| format!("'\\x{hex}'::bytea"));
+    raw.batch_execute("VACUUM ANALYZE").expect("analyzed");
+    raw.batch_execute("SET plan_cache_mode = 'force_generic_plan'").expect("set");
+    let store = Store::open(&Config::new(database)).expect("opened");
+    for case in cases() {
+        let mut index_named = false;
+        for (text, parameters) in queries(&store, &case) {
+            raw.batch_execute(&format!("PREPARE page AS {text}")).expect("prepared");
+            let values = vec!["NULL"; parameters].join(", ");
+            let rows = raw.query(&format!("EXPLAIN EXECUTE page({values})"), &[]).expect("explained");
+            let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            raw.batch_execute("DEALLOCATE page").expect("deallocated");
+            let shown = format!("{}: {text}\n{}", case.what, plan.join("\n"));
+            assert!(!plan.iter().any(|line| line.contains("Seq Scan on")), "{shown}");
+            index_named |= plan.iter().any(|line| line.contains(case.postgres));
+            assert!(index_named, "{} is not in {shown}", case.postgres);
+        }
+    }
+    both_ways_find_the_same(&store);
+}
+
+/// A scan of a table, not of what a query has collected.
+fn is_scan(line: &str) -> bool {
+    ["SCAN a", "SCAN w", "SCAN s"].iter().any(|scan| line == *scan || line.starts_with(&format!("{scan} ")))
+}
+
+/// Walks and collects the same pages, whichever way would have been chosen.
+fn both_ways_find_the_same(store: &Store) {
+    let q = |text: &str| Some(text.to_owned());
+    let seen_before = Some(Time::from_micros(600 * DAY));
+    let any = AccountFilter::default;
+    let filters = [
+        AccountFilter { q: q("frequent zanzi"), ..any() },
+        AccountFilter { q: q("crm-17"), ..any() },
+        AccountFilter { overdue: Some(true), seen_before, q: q("frequent 1"), ..any() },
+        AccountFilter { overdue: Some(false), seen_before, statuses: vec![Status::Customer], ..any() },
+        AccountFilter { tracked: Some(false), channel: Some(ChannelId::from_bytes([1; 16])), ..any() },
+    ];
+    let mut compared = 0;
+    for (filter, sort) in filters.into_iter().flat_map(|filter| Sort::ALL.map(|sort| (filter.clone(), sort))) {
+        let read = store.read(CompanyId(1), move |snapshot| {
+            let terms = Terms::of(&filter, Time::from_micros(60 * DAY), snapshot)?;
+            let first = keys_of(snapshot, &terms, None, sort, None)?;
+            let later = first.get(5).cloned();
+            let mut compared = 0;
+            for after in [None, later.as_ref()] {
+                let walked = keys_of(snapshot, &terms, None, sort, after)?;
+                for source in terms.sources(sort) {
+                    let collected = keys_of(snapshot, &terms, Some(&source), sort, after)?;
+                    assert_eq!(collected, walked, "{filter:?} {sort:?} after {after:?}");
+                    compared += usize::from(!walked.is_empty());
+                }
+            }
+            Ok(compared)
+        });
+        compared += read.blocking_recv().expect("an answer").expect("the same keys");
+    }
+    assert!(compared > 40, "only {compared} pages were compared");
+}
+
+fn keys_of<'a>(
+    snapshot: &mut Snapshot,
+    terms: &'a Terms,
+    narrow: Option<&Source<'a>>,
+    sort: Sort,
+    after: Option<&'a Place>,
+) -> Result<Vec<Place>, Error> {
+    let mut places = Vec::new();
+    for sql in terms.queries(narrow, Order { sort, after, limit: 51 }) {
+        for row in snapshot.query_text(sql.text(), sql.values())? {
+            places.push(read_place(sort, row)?);
+        }
+    }
+    places.truncate(51);
+    Ok(places)
+}

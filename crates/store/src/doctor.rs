@@ -1,0 +1,128 @@
+//! What an administrator should know about a database. Looks only: makes and changes nothing.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use postgres::{Client, NoTls};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::engine::Database;
+use crate::engine::postgres::described;
+use crate::migrate;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The oldest version that the tests run on.
+const OLDEST_POSTGRES: i32 = 150_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub level: Level,
+    pub text: String,
+}
+
+impl Finding {
+    fn new(level: Level, text: impl Into<String>) -> Self {
+        Self { level, text: text.into() }
+    }
+}
+
+pub fn examine(database: &Database) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let ended = match database {
+        Database::Sqlite(path) => examine_sqlite(path, &mut findings).map_err(|error| error.to_string()),
+        Database::Postgres(url) => examine_postgres(url, &mut findings).map_err(|error| described(&error)),
+    };
+    if let Err(error) = ended {
+        findings.push(Finding::new(Level::Fail, error));
+    }
+    findings
+}
+
+fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqlite::Error> {
+    if !path.exists() {
+        findings.push(Finding::new(Level::Warn, "not there yet; serving makes it"));
+        return Ok(());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(CONNECT_TIMEOUT)?;
+    findings.push(Finding::new(Level::Ok, format!("SQLite {}", rusqlite::version())));
+    match migrate::sqlite_version(&connection) {
+        Ok(version) => findings.push(schema(version)),
+        Err(error) => findings.push(Finding::new(Level::Fail, error.to_string())),
+    }
+    let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    findings.push(match answer.as_str() {
+        "ok" => Finding::new(Level::Ok, "its pages and indexes are whole"),
+        damage => Finding::new(Level::Fail, format!("damaged: {damage}; restore a backup")),
+    });
+    Ok(())
+}
+
+fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), postgres::Error> {
+    let mut client = postgres::Config::from_str(url)?.connect_timeout(CONNECT_TIMEOUT).connect(NoTls)?;
+    let shown = setting(&mut client, "server_version")?;
+    let number: i32 = setting(&mut client, "server_version_num")?.parse().unwrap_or(0);
+    let level = if number >= OLDEST_POSTGRES { Level::Ok } else { Level::Warn };
+    findings.push(Finding::new(level, format!("PostgreSQL {shown} (15 or newer is tested)")));
+    findings.push(schema(postgres_version(&mut client)?));
+    for (name, good, why) in [
+        ("fsync", &["on"][..], "a crash of the machine can destroy the database"),
+        ("full_page_writes", &["on"], "a crash of the machine can destroy the database"),
+        (
+            "synchronous_commit",
+            &["on", "remote_apply", "remote_write", "local"],
+            "a crash can lose what was acknowledged",
+        ),
+        ("server_encoding", &["UTF8"], "not every text can be kept"),
+    ] {
+        let value = setting(&mut client, name)?;
+        findings.push(if good.contains(&value.as_str()) {
+            Finding::new(Level::Ok, format!("{name} = {value}"))
+        } else {
+            Finding::new(Level::Warn, format!("{name} = {value}: {why}"))
+        });
+    }
+    Ok(())
+}
+
+fn setting(client: &mut Client, name: &str) -> Result<String, postgres::Error> {
+    client.query_one("SELECT current_setting($1)", &[&name])?.try_get(0)
+}
+
+fn postgres_version(client: &mut Client) -> Result<i64, postgres::Error> {
+    let known: bool = client.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[])?.try_get(0)?;
+    if !known {
+        return Ok(0);
+    }
+    client.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[])?.try_get(0)
+}
+
+fn schema(found: i64) -> Finding {
+    let known = migrate::VERSION;
+    let (level, text) = match found {
+        0 => (Level::Warn, "no schema yet; serving makes it".to_owned()),
+        _ if found < known => (Level::Warn, format!("schema version {found}; serving brings it to {known}")),
+        _ if found == known => (Level::Ok, format!("schema version {found}")),
+        _ => (Level::Fail, format!("schema version {found}; this rapport knows up to {known}: use a newer one")),
+    };
+    Finding::new(level, text)
+}

@@ -1,0 +1,134 @@
+//! Attempts that somebody asked for: redeliveries, and tests of a disabled webhook. They are made
+//! whether the webhook is enabled or not, and wait here until they are.
+
+use rapport_domain::event::Kind;
+use rapport_domain::id::{CompanyId, DeliveryId, EventId, RedeliveryId, WebhookId};
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::{InsertMany, statements};
+use crate::tx::{Across, Tx};
+use crate::value::{Type, Value};
+use crate::values;
+
+statements! {
+    company WAITING = "SELECT m.id, m.delivery, m.webhook, d.event, d.kind, d.attempts, e.payload \
+                       FROM manual_attempt m \
+                       LEFT JOIN delivery d ON d.company = m.company AND d.id = m.delivery \
+                       LEFT JOIN event e ON e.company = d.company AND e.id = d.event \
+                       WHERE m.company = $1 AND m.owner IS NULL ORDER BY m.id LIMIT $2 \
+                       FOR UPDATE OF m SKIP LOCKED";
+    company CLAIM = "UPDATE manual_attempt SET owner = $2 WHERE company = $1 AND id = ANY($3)";
+    company DELETE = "DELETE FROM manual_attempt WHERE company = $1 AND id = ANY($2)";
+    company DELETE_UNOWNED_OF = "DELETE FROM manual_attempt WHERE company = $1 AND redelivery = $2 AND owner IS NULL";
+    company RELEASE_OWNER = "UPDATE manual_attempt SET owner = NULL WHERE company = $1 AND owner = $2";
+    reference UNOWNED = "SELECT DISTINCT company FROM manual_attempt WHERE owner IS NULL";
+    reference OWNED = "SELECT DISTINCT company, owner FROM manual_attempt WHERE owner IS NOT NULL";
+    company UNMADE_OF = "SELECT count(*) FROM manual_attempt WHERE company = $1 AND redelivery = $2";
+}
+
+static INSERT: InsertMany = InsertMany::new(
+    "manual_attempt",
+    &[
+        ("id", Type::Bytes),
+        ("delivery", Type::Bytes),
+        ("webhook", Type::Bytes),
+        ("redelivery", Type::Bytes),
+        ("owner", Type::Int),
+        ("requested_at", Type::Int),
+    ],
+    "",
+);
+
+#[derive(Debug, Clone)]
+pub struct NewManualAttempt {
+    pub id: RedeliveryId,
+    pub delivery: DeliveryId,
+    pub webhook: WebhookId,
+    /// The redelivery of many that asked for it.
+    pub redelivery: Option<RedeliveryId>,
+    pub owner: Option<i64>,
+    pub requested_at: Time,
+}
+
+pub fn insert(tx: &mut Tx, attempts: &[NewManualAttempt]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(attempts.len() * INSERT.width());
+    for attempt in attempts {
+        rows.extend::<[Value; 6]>([
+            (&attempt.id).into(),
+            (&attempt.delivery).into(),
+            (&attempt.webhook).into(),
+            attempt.redelivery.as_ref().into(),
+            attempt.owner.into(),
+            attempt.requested_at.into(),
+        ]);
+    }
+    tx.insert(&INSERT, &rows)?;
+    Ok(())
+}
+
+/// A manual attempt claimed for sending; `None` inside where its delivery or payload is gone.
+#[derive(Debug, Clone)]
+pub struct ClaimedManual {
+    pub id: RedeliveryId,
+    pub delivery: DeliveryId,
+    pub webhook: WebhookId,
+    pub event: Option<EventId>,
+    pub kind: Option<Kind>,
+    pub attempts: i64,
+    pub payload: Option<String>,
+}
+
+pub fn claim(tx: &mut Tx, owner: i64, limit: i64) -> Result<Vec<ClaimedManual>, Error> {
+    let rows = tx.query(&WAITING, values![limit])?;
+    let claimed = rows
+        .into_iter()
+        .map(|mut row| {
+            let row = &mut row;
+            Ok(ClaimedManual {
+                id: row.take()?,
+                delivery: row.take()?,
+                webhook: row.take()?,
+                event: row.take()?,
+                kind: row.take::<Option<String>>()?.and_then(|kind| Kind::parse(&kind)),
+                attempts: row.take::<Option<i64>>()?.unwrap_or(0),
+                payload: row.take()?,
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    let keys: Vec<Value> = claimed.iter().map(|claimed| Value::from(&claimed.id)).collect();
+    tx.query_keys(&CLAIM, values![owner], &keys)?;
+    Ok(claimed)
+}
+
+pub fn delete(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
+    tx.query_keys(&DELETE, &[], &keys)?;
+    Ok(())
+}
+
+/// Takes back what a redelivery of many asked for and nobody has begun.
+pub fn cancel(tx: &mut Tx, redelivery: RedeliveryId) -> Result<(), Error> {
+    tx.execute(&DELETE_UNOWNED_OF, values![&redelivery])?;
+    Ok(())
+}
+
+/// How many attempts of a redelivery of many are still to be made.
+pub fn unmade(tx: &mut crate::tx::Snapshot, redelivery: RedeliveryId) -> Result<i64, Error> {
+    tx.query_opt(&UNMADE_OF, values![&redelivery])?.map_or(Ok(0), |mut row| row.take())
+}
+
+pub fn release_owner(tx: &mut Tx, owner: i64) -> Result<(), Error> {
+    tx.execute(&RELEASE_OWNER, values![owner])?;
+    Ok(())
+}
+
+/// The companies in which some wait for a node.
+pub fn companies_waiting(across: &mut Across) -> Result<Vec<CompanyId>, Error> {
+    across.query(&UNOWNED, &[])?.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// Which nodes hold some, and in which company.
+pub fn owners(across: &mut Across) -> Result<Vec<(CompanyId, i64)>, Error> {
+    across.query(&OWNED, &[])?.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}

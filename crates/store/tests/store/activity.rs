@@ -1,0 +1,155 @@
+//! Counters add up, sightings widen, event_ids are taken once, and pages have no gaps.
+
+use rapport_domain::activity::EventMark;
+use rapport_domain::id::CompanyId;
+use rapport_domain::time::{Day, Time};
+use rapport_store::activity::{self, Count, FeatureUse, NewActivity, Seen};
+
+use crate::support::{World, account_id, new_account, on_both_engines, time};
+
+const TODAY: Day = Day::from_number(20_000);
+
+fn count(world: &World, company: CompanyId, day: Day, feature: &'static str, count: i64, at: Time) {
+    let account = account_id(1);
+    let counted = world.write(company, move |tx| {
+        activity::count(tx, &[Count { account, day, feature, count, last_used_at: at }])
+    });
+    counted.expect("counted");
+}
+
+#[test]
+fn counters_add_up_by_day_and_feature() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, vec![new_account(1, "Nordlys")]);
+        count(world, company, TODAY, "", 3, time(1));
+        count(world, company, TODAY, "export", 2, time(9));
+        count(world, company, TODAY, "export", 5, time(4));
+        count(world, company, TODAY.minus_days(89), "import", 7, time(2));
+        count(world, company, TODAY.minus_days(90), "export", 100, time(0));
+        count(world, company, Day::from_number(TODAY.number() + 1), "later", 100, time(0));
+        count(world, company, TODAY, "also", 7, time(3));
+        let days = world.read(company, |snapshot| activity::days(snapshot, account_id(1), TODAY));
+        assert_eq!(days, [(TODAY.minus_days(89), 7), (TODAY, 17)], "ninety days that end today");
+        let features = world.read(company, |snapshot| activity::features(snapshot, account_id(1)));
+        let used = |feature: &str, count, at| FeatureUse { feature: feature.to_owned(), count, last_used_at: at };
+        let expected = [
+            used("export", 107, time(9)),
+            used("later", 100, time(0)),
+            used("also", 7, time(3)),
+            used("import", 7, time(2)),
+        ];
+        assert_eq!(features, expected, "most used first, then by name; the latest use is kept");
+    });
+}
+
+#[test]
+fn twenty_features_are_shown() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, vec![new_account(1, "Nordlys")]);
+        let counted = world.write(company, |tx| {
+            let names: Vec<String> = (0..30).map(|n| format!("feature {n:02}")).collect();
+            let counts: Vec<Count> = names
+                .iter()
+                .zip(1..)
+                .map(|(name, count)| Count {
+                    account: account_id(1),
+                    day: TODAY,
+                    feature: name,
+                    count,
+                    last_used_at: time(0),
+                })
+                .collect();
+            activity::count(tx, &counts)
+        });
+        counted.expect("counted");
+        let features = world.read(company, |snapshot| activity::features(snapshot, account_id(1)));
+        assert_eq!(features.len(), 20);
+        assert_eq!((features[0].count, features[19].count), (30, 11));
+    });
+}
+
+#[test]
+fn sightings_only_widen() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, vec![new_account(1, "Nordlys"), new_account(2, "Other")]);
+        let see = |first, last, day| {
+            let seen = move |n| Seen { account: account_id(n), first: time(first), last: time(last), day };
+            world.write(company, move |tx| activity::see(tx, &[seen(1), seen(2)])).expect("seen");
+            let times = world.read(company, |snapshot| activity::seen(snapshot, account_id(1)));
+            let day = world.number("SELECT max(last_seen_day) FROM account_seen");
+            let (first, last) = times.expect("a seen account");
+            (first.micros_since(time(0)) / 1_000_000, last.micros_since(time(0)) / 1_000_000, day)
+        };
+        let unseen = world.read(company, |snapshot| activity::seen(snapshot, account_id(1)));
+        assert_eq!(unseen, None);
+        assert_eq!(see(10, 20, Day::from_number(100)), (10, 20, 100));
+        assert_eq!(see(12, 15, Day::from_number(99)), (10, 20, 100), "within what is known");
+        assert_eq!(see(5, 5, Day::from_number(98)), (5, 20, 100), "earlier");
+        assert_eq!(see(30, 40, Day::from_number(101)), (5, 40, 101), "later, on a later day");
+        let account = world.account(company, account_id(1)).expect("there");
+        assert_eq!((account.first_seen_at, account.last_seen_at), (Some(time(5)), Some(time(40))));
+    });
+}
+
+#[test]
+fn an_event_id_is_taken_for_ninety_days() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        let take = |ids: &'static [&'static str], now: Time| {
+            let fresh = world.write(company, move |tx| {
+                let marks: Vec<EventMark> = ids.iter().map(|id| EventMark::of(id)).collect();
+                activity::take_marks(tx, &marks, now)
+            });
+            let fresh = fresh.expect("taken");
+            ids.iter().map(|id| fresh.contains(&EventMark::of(id))).collect::<Vec<bool>>()
+        };
+        let start = time(0);
+        assert_eq!(take(&["a", "b"], start), [true, true]);
+        assert_eq!(take(&["a", "c"], start), [false, true]);
+        let almost = Time::from_micros(start.plus_days(90).as_micros() - 1);
+        assert_eq!(take(&["a"], almost), [false]);
+        assert_eq!(take(&["a", "b"], start.plus_days(90)), [true, true], "free again");
+        assert_eq!(take(&["a"], start.plus_days(179)), [false], "and taken again from then");
+    });
+}
+
+#[test]
+fn activity_pages_have_no_gaps_and_no_repeats() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, vec![new_account(1, "Nordlys"), new_account(2, "Other")]);
+        let written = world.write(company, |tx| {
+            // Five events in each of five seconds, out of order, and some of another account.
+            let event = |n: i64| NewActivity {
+                account: account_id(if n % 6 == 5 { 2 } else { 1 }),
+                occurred_at: time(n * 7 % 5),
+                received_at: time(n),
+                kind: "custom",
+                feature: (n % 2 == 0).then_some("export"),
+                metadata: (n % 3 == 0).then_some(r#"{"n":1.0}"#),
+            };
+            activity::insert(tx, &(0..30).map(event).collect::<Vec<_>>())
+        });
+        written.expect("written");
+        for limit in [1, 4, 25, 100] {
+            let mut all = Vec::new();
+            let mut before = None;
+            loop {
+                let page = world.read(company, move |snapshot| activity::list(snapshot, account_id(1), before, limit));
+                before = page.items.last().map(|event| (event.occurred_at, event.seq));
+                all.extend(page.items);
+                if !page.more {
+                    break;
+                }
+            }
+            assert_eq!(all.len(), 25, "pages of {limit}");
+            assert!(all.is_sorted_by(|a, b| (a.occurred_at, a.seq) > (b.occurred_at, b.seq)), "latest first");
+            let kept = all.iter().find(|event| event.received_at == time(6)).expect("the seventh");
+            assert_eq!((kept.occurred_at, kept.kind.as_str()), (time(2), "custom"));
+            assert_eq!((kept.feature.as_deref(), kept.metadata.as_deref()), (Some("export"), Some(r#"{"n":1.0}"#)));
+        }
+    });
+}

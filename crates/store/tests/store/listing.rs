@@ -1,0 +1,239 @@
+//! The list of accounts, held against a plain filter and sort in memory, on both engines.
+
+use jiff::civil::Date;
+use rapport_domain::account::Account;
+use rapport_domain::channel::{Channel, ChannelRef};
+use rapport_domain::company::{Settings, TrackedStages, parse_time_zone};
+use rapport_domain::id::{ChannelId, CompanyId};
+use rapport_domain::pipeline::Status;
+use rapport_domain::search;
+use rapport_domain::text::fold;
+use rapport_domain::time::Time;
+use rapport_store::account_list::{AccountFilter, AccountPage, CappedCount, Cursor, ListAccounts, Sort, count_capped};
+use rapport_store::activity::{self, Seen};
+use rapport_store::{Query, channel};
+
+use crate::support::{Random, World, account_id, bytes, new_account, on_both_engines, time};
+
+const ACCOUNTS: u64 = 300;
+const DAY_SECONDS: i64 = 86_400;
+
+fn settings() -> Settings {
+    Settings {
+        cadence_days: 20,
+        tracked_stages: TrackedStages::from_statuses(&[Status::Customer, Status::InNegotiation]).expect("stages"),
+        time_zone: parse_time_zone("America/New_York").expect("a zone"),
+        ..Settings::default()
+    }
+}
+
+fn channels() -> [ChannelRef; 2] {
+    [("Partners", 1), ("Fair", 2)]
+        .map(|(name, n)| ChannelRef { id: ChannelId::from_bytes(bytes(n)), name: name.to_owned() })
+}
+
+/// Accounts of all sorts, with many equal names and times.
+fn accounts() -> Vec<Account> {
+    let words = ["Keller", "keller", "Sohn", "Łódź", "株式会社", "Nord", "Nordlys", "Z", "Ärzte", "O'Neil", "42", "Ⅷ"];
+    let mut random = Random::seeded(1);
+    let mut account = |n: u64| {
+        let count = 1 + random.below(3);
+        let name: Vec<&str> = (0..count).map(|_| random.pick(&words)).collect();
+        let mut account = new_account(n, &name.join(" "));
+        account.status = random.pick(&Status::ALL);
+        account.imported_id = (!random.one_in(3)).then(|| format!("CRM-{:03}/{}", n % 250, random.pick(&["a", "B", "_"])));
+        if account.imported_id.is_some() && n >= 250 {
+            account.imported_id = Some(format!("x{n}"));
+        }
+        account.channel = random.one_in(3).then(|| random.pick(&channels()));
+        let days = |random: &mut Random, span: usize| {
+            time(-DAY_SECONDS * i64::try_from(random.below(span)).expect("small"))
+        };
+        account.last_contact_at = random.one_in(2).then(|| days(&mut random, 40));
+        account.tracked_since = (!random.one_in(4)).then(|| days(&mut random, 40));
+        account.cadence_override = random.one_in(4).then(|| 1 + i64::try_from(random.below(30)).expect("small"));
+        let day = i8::try_from(8 + random.below(9)).expect("small");
+        account.snoozed_until = random.one_in(3).then(|| Date::constant(2026, 5, day));
+        if !random.one_in(3) {
+            account.see(days(&mut random, 30));
+            account.see(days(&mut random, 30));
+        }
+        account
+    };
+    (0..ACCOUNTS).map(&mut account).collect()
+}
+
+fn fill(world: &World) -> CompanyId {
+    let company = world.company_with("acme", settings());
+    // Another company's, which must never be found.
+    let other = world.company_with("other", settings());
+    for company in [other, company] {
+        world
+            .write(company, |tx| {
+                for ChannelRef { id, name } in channels() {
+                    assert!(channel::insert(tx, &Channel { id, name, created_at: time(0) })?);
+                }
+                Ok(())
+            })
+            .expect("channels");
+        world.insert(company, accounts());
+        world
+            .write(company, |tx| {
+                let seen: Vec<Seen> = accounts()
+                    .iter()
+                    .filter_map(|account| {
+                        let (first, last) = (account.first_seen_at?, account.last_seen_at?);
+                        Some(Seen { account: account.id, first, last, day: last.day_in(&settings().time_zone) })
+                    })
+                    .collect();
+                activity::see(tx, &seen)
+            })
+            .expect("seen");
+    }
+    company
+}
+
+/// What the filter means.
+fn matches(account: &Account, filter: &AccountFilter, now: Time) -> bool {
+    let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } = filter;
+    let due = account.due(&settings(), now);
+    let found = q.as_deref().is_none_or(|q| {
+        let words = search::words_of(&account.name, account.imported_id.as_deref());
+        let begins = |prefix: &String| words.iter().any(|word| word.starts_with(prefix));
+        let (asked, whole) = (search::query_words(q), search::whole(q));
+        whole.is_empty() || (!asked.is_empty() && asked.iter().all(begins)) || begins(&whole)
+    });
+    found
+        && (statuses.is_empty() || statuses.contains(&account.status))
+        && channel.is_none_or(|id| account.channel.as_ref().is_some_and(|channel| channel.id == id))
+        && imported_id.as_ref().is_none_or(|id| account.imported_id.as_ref() == Some(id))
+        && tracked.is_none_or(|tracked| due.tracked == tracked)
+        && overdue.is_none_or(|overdue| due.overdue == overdue)
+        && seen_before.is_none_or(|time| account.last_seen_at.is_some_and(|seen| seen < time))
+        && seen_after.is_none_or(|time| account.last_seen_at.is_some_and(|seen| seen > time))
+}
+
+fn sorted(mut accounts: Vec<Account>, sort: Sort) -> Vec<Account> {
+    accounts.sort_by(|a, b| match sort {
+        Sort::Newest => b.id.cmp(&a.id),
+        Sort::Oldest => a.id.cmp(&b.id),
+        Sort::Name => (fold(&a.name), a.id).cmp(&(fold(&b.name), b.id)),
+        Sort::NameDescending => (fold(&b.name), b.id).cmp(&(fold(&a.name), a.id)),
+        Sort::LastSeen => (b.last_seen_at, b.id).cmp(&(a.last_seen_at, a.id)),
+    });
+    accounts
+}
+
+fn page(world: &World, company: CompanyId, list: ListAccounts) -> AccountPage {
+    world.read(company, move |snapshot| list.run(snapshot))
+}
+
+/// Reads page after page; the cursor goes through its text, as it does on the wire.
+fn pages(world: &World, company: CompanyId, filter: &AccountFilter, sort: Sort, limit: i64, now: Time) -> Vec<Account> {
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = page(world, company, ListAccounts { filter: filter.clone(), sort, cursor, limit, now });
+        assert!(page.items.len() <= usize::try_from(limit).expect("a limit"));
+        all.extend(page.items);
+        let Some(next) = page.next else { return all };
+        cursor = Some(Cursor::parse(&next.to_string(), sort).expect("a cursor of this sort"));
+        assert!(all.len() <= accounts().len(), "pages without end");
+    }
+}
+
+fn random_filter(random: &mut Random) -> AccountFilter {
+    let queries =
+        ["keller", "KELL soh", "nord", "nordl", "łó", "crm-0", "CRM-017/", "sohn x", "***", "  ", "株", "o'neil", "z 42"];
+    let moment = |random: &mut Random| {
+        time(-DAY_SECONDS * i64::try_from(random.below(30)).expect("small") - 1 + i64::try_from(random.below(3)).expect("small"))
+    };
+    let statuses = if random.one_in(2) { 0 } else { random.below(4) };
+    AccountFilter {
+        q: random.one_in(2).then(|| random.pick(&queries).to_owned()),
+        statuses: (0..statuses).map(|_| random.pick(&Status::ALL)).collect(),
+        channel: random.one_in(4).then(|| random.pick(&channels()).id),
+        imported_id: random.one_in(12).then(|| random.pick(&["CRM-017/a", "CRM-100/B", "x260", "X260"]).to_owned()),
+        tracked: random.one_in(4).then(|| random.one_in(2)),
+        overdue: random.one_in(3).then(|| random.one_in(2)),
+        seen_before: random.one_in(5).then(|| moment(random)),
+        seen_after: random.one_in(5).then(|| moment(random)),
+    }
+}
+
+#[test]
+fn every_filter_sort_and_page_is_what_it_says() {
+    on_both_engines(|world| {
+        let company = fill(world);
+        let all = accounts();
+        let mut random = Random::seeded(2);
+        let mut found = 0;
+        for round in 0..250 {
+            let filter = if round < 5 { AccountFilter::default() } else { random_filter(&mut random) };
+            let sort = Sort::ALL[round % 5];
+            let limit = random.pick(&[1, 7, 50, 51, 200]);
+            let now = time(random.pick(&[0, -DAY_SECONDS, 15 * 3600 + 1, 20 * 3600]));
+            let wanted: Vec<Account> = all.iter().filter(|account| matches(account, &filter, now)).cloned().collect();
+            let wanted = sorted(wanted, sort);
+            // One by one through a long list would only take time.
+            let limit = if wanted.len() > 60 { limit.max(50) } else { limit };
+            let read = pages(world, company, &filter, sort, limit, now);
+            let shown = |accounts: &[Account]| {
+                accounts.iter().map(|account| (account.id, account.name.clone(), account.status)).collect::<Vec<_>>()
+            };
+            assert_eq!(shown(&read), shown(&wanted), "{filter:?} {sort:?} by {limit} at {now}");
+            assert_eq!(read, wanted, "whole accounts");
+            found += usize::from(!wanted.is_empty());
+            let count = world.read(company, move |snapshot| count_capped(snapshot, &filter, now, 40));
+            let expected = i64::try_from(wanted.len()).expect("small");
+            assert_eq!(count, CappedCount { count: expected.min(40), capped: expected > 40 });
+        }
+        assert!(found > 100, "only {found} filters found anything");
+    });
+}
+
+#[test]
+fn a_page_stays_in_its_bounds() {
+    on_both_engines(|world| {
+        let company = fill(world);
+        for (asked, given) in [(-5, 1), (0, 1), (1, 1), (50, 50), (200, 200), (9000, 200)] {
+            let list = ListAccounts {
+                filter: AccountFilter::default(),
+                sort: Sort::default(),
+                cursor: None,
+                limit: asked,
+                now: time(0),
+            };
+            let page = page(world, company, list);
+            assert_eq!(page.items.len(), given, "limit {asked}");
+            assert!(page.next.is_some());
+            assert_eq!(page.items[0].id, account_id(ACCOUNTS - 1), "newest first");
+        }
+    });
+}
+
+#[test]
+fn a_list_read_while_accounts_come_has_no_repeats() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, (0..20).map(|n| new_account(n * 2, "Nordlys")).collect());
+        let list = |cursor| ListAccounts { filter: AccountFilter::default(), sort: Sort::Newest, cursor, limit: 8, now: time(0) };
+        let first = page(world, company, list(None));
+        world.insert(company, vec![new_account(100, "Newer"), new_account(23, "Between")]);
+        let second = page(world, company, list(first.next));
+        let ids: Vec<_> = second.items.iter().map(|account| account.id).collect();
+        let expected = [23, 22, 20, 18, 16, 14, 12, 10].map(account_id);
+        assert_eq!(ids, expected);
+    });
+}
+
+#[test]
+fn a_forged_cursor_finds_nothing_it_should_not() {
+    on_both_engines(|world| {
+        let company = fill(world);
+        let list = |sort, cursor| ListAccounts { filter: AccountFilter::default(), sort, cursor, limit: 1, now: time(0) };
+        let newest = page(world, company, list(Sort::Newest, None)).next.expect("more");
+        let read = world.store.read(company, move |snapshot| list(Sort::Name, Some(newest)).run(snapshot));
+        assert!(read.blocking_recv().expect("an answer").is_err(), "a cursor of another sort");
+    });
+}

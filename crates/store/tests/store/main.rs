@@ -1,0 +1,12 @@
+//! What storage promises, tested on SQLite and on PostgreSQL alike.
+
+mod account;
+mod activity;
+mod group_commit;
+mod listing;
+mod opening;
+mod queue;
+mod records;
+mod statements;
+mod support;
+mod tenancy;

@@ -1,0 +1,102 @@
+//! The queue in front of the writers: bounded, honest about it, and worked off at the end.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use rapport_store::{Error, Lane, Verdict, account};
+
+use crate::support::{World, answer_of, new_account, with_one_writer};
+
+/// How long work may wait, and a little more.
+const PAST_WAIT: Duration = Duration::from_millis(1050);
+
+fn submit_insert(
+    world: &World,
+    lane: Lane,
+    company: rapport_domain::id::CompanyId,
+    number: u64,
+) -> std::sync::mpsc::Receiver<Result<(), Error>> {
+    world.submit(lane, company, move |tx| {
+        account::insert(tx, &[&new_account(number, "Nordlys")])?;
+        Ok(Verdict::Commit)
+    })
+}
+
+#[test]
+fn a_full_queue_answers_busy_at_once_and_stores_nothing() {
+    with_one_writer(|world| {
+        let company = world.company("acme");
+        let held = world.hold_writer(company);
+        let answers: Vec<_> =
+            (0..1100).map(|number| submit_insert(world, Lane::Interactive, company, number)).collect();
+        let turned_away = answers.iter().filter(|answer| matches!(answer.try_recv(), Ok(Err(Error::Busy)))).count();
+        assert_eq!(turned_away, 1100 - 1024, "answered while the writer was held up");
+        assert_eq!(world.store.figures().waiting, 1024);
+        drop(held);
+        // On a slow machine some of those taken in may have waited too long by now.
+        let done = answers[..1024].iter().filter(|answer| answer_of(answer).is_ok()).count();
+        assert_eq!(world.rows_of("account"), i64::try_from(done).expect("a count"));
+        assert_eq!(world.store.figures().waiting, 0);
+    });
+}
+
+#[test]
+fn what_waited_over_a_second_is_answered_busy_but_outcomes_are_not() {
+    with_one_writer(|world| {
+        let company = world.company("acme");
+        let held = world.hold_writer(company);
+        let interactive = submit_insert(world, Lane::Interactive, company, 1);
+        let outcome = submit_insert(world, Lane::Outcome, company, 2);
+        let background = submit_insert(world, Lane::Background, company, 3);
+        assert_eq!(interactive.recv_timeout(PAST_WAIT).err(), Some(RecvTimeoutError::Timeout));
+        drop(held);
+        assert!(matches!(answer_of(&interactive), Err(Error::Busy)));
+        answer_of(&outcome).expect("an outcome is kept");
+        answer_of(&background).expect("what can wait has waited");
+        assert_eq!(world.rows_of("account"), 2);
+    });
+}
+
+#[test]
+fn outcomes_are_never_turned_away() {
+    with_one_writer(|world| {
+        let company = world.company("acme");
+        let held = world.hold_writer(company);
+        let answers: Vec<_> =
+            (0..1500).map(|number| submit_insert(world, Lane::Outcome, company, number)).collect();
+        drop(held);
+        for answer in &answers {
+            answer_of(answer).expect("an outcome is kept");
+        }
+        assert_eq!(world.rows_of("account"), 1500);
+    });
+}
+
+#[test]
+fn closing_works_off_what_waits_and_takes_no_more() {
+    with_one_writer(|world| {
+        let company = world.company("acme");
+        let held = world.hold_writer(company);
+        let lanes = [Lane::Outcome, Lane::Interactive, Lane::Background];
+        let answers: Vec<_> =
+            (0..30).zip(lanes.into_iter().cycle()).map(|(n, lane)| submit_insert(world, lane, company, n)).collect();
+        std::thread::scope(|scope| {
+            let closing = scope.spawn(|| world.store.close());
+            // Closed from here on, while the writer is still held up.
+            loop {
+                let answer = world.submit(Lane::Outcome, company, |_| Ok(Verdict::Rollback));
+                if matches!(answer.try_recv(), Ok(Err(Error::Closed))) {
+                    break;
+                }
+            }
+            drop(held);
+            closing.join().expect("closed");
+        });
+        for answer in &answers {
+            assert!(answer.try_recv().expect("an answer before the end of closing").is_ok());
+        }
+        assert_eq!(world.rows_of("account"), 30);
+        let read = world.store.read(company, |_| Ok(())).blocking_recv().expect("an answer");
+        assert!(matches!(read, Err(Error::Closed)));
+    });
+}

@@ -1,0 +1,150 @@
+//! What a caller presents: which header carries the credential, and whether it is well-formed.
+//!
+//! Whether it is live is decided by the use case, in its own transaction; a malformed one is refused
+//! here, without asking storage.
+
+use std::net::IpAddr;
+
+use axum::http::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use rapport_domain::credential::{self, Kind, Presented};
+
+const INGEST_KEY: HeaderName = HeaderName::from_static("x-service-ingest-key");
+const INGEST_PATH: &str = "/api/pulse/ingest/";
+
+/// How a caller of a path is asked to authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// `Authorization: Bearer <token>`, or `Token <token>`.
+    Token,
+    /// `X-Service-Ingest-Key: <key>`.
+    IngestKey,
+}
+
+impl Scheme {
+    pub fn of_path(path: &str) -> Self {
+        if path == INGEST_PATH { Self::IngestKey } else { Self::Token }
+    }
+
+    /// The value of `WWW-Authenticate`.
+    pub const fn challenge(self) -> &'static str {
+        match self {
+            Self::Token => r#"Bearer realm="rapport""#,
+            Self::IngestKey => r#"X-Service-Ingest-Key realm="rapport""#,
+        }
+    }
+
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Token => "send a valid API token as Authorization: Bearer <token>",
+            Self::IngestKey => "send the company's ingest key as X-Service-Ingest-Key: <key>",
+        }
+    }
+}
+
+/// The credential of a request, as far as its text tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credential {
+    pub scheme: Scheme,
+    /// `None` where it is missing or malformed.
+    pub presented: Option<Presented>,
+}
+
+impl Credential {
+    pub fn of(scheme: Scheme, headers: &HeaderMap) -> Self {
+        let presented = match scheme {
+            Scheme::Token => only(headers, &AUTHORIZATION)
+                .and_then(token)
+                .and_then(|token| credential::read(Kind::ApiToken, token).ok()),
+            Scheme::IngestKey => {
+                only(headers, &INGEST_KEY).and_then(|key| credential::read(Kind::IngestKey, key.trim()).ok())
+            }
+        };
+        Self { scheme, presented }
+    }
+}
+
+/// What is known of a caller when the request arrives.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub credential: Credential,
+    pub address: IpAddr,
+    /// The credential was valid when it was last used.
+    pub known: bool,
+}
+
+/// The header's value, unless it is sent twice: then nobody knows which one counts.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() { None } else { value.to_str().ok() }
+}
+
+fn token(value: &str) -> Option<&str> {
+    let (scheme, token) = value.trim().split_once(' ')?;
+    let known = scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("token");
+    known.then_some(token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use rapport_domain::credential::issue;
+    use rapport_domain::id::CompanyId;
+
+
+    fn read(scheme: Scheme, values: &[(&'static str, &str)]) -> Option<Presented> {
+        let mut map = HeaderMap::new();
+        for (name, value) in values {
+            map.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+        }
+        Credential::of(scheme, &map).presented
+    }
+
+    #[test]
+    fn a_token_comes_as_bearer_or_token_in_any_case() {
+        let issued = issue(Kind::ApiToken, CompanyId(3), [7; 20]);
+        for scheme in ["Bearer", "bearer", "BEARER", "Token", "token"] {
+            let value = format!("{scheme} {}", issued.text);
+            let presented = read(Scheme::Token, &[("authorization", &value)]).unwrap();
+            assert_eq!((presented.company, presented.hash), (CompanyId(3), issued.hash));
+        }
+        let spaced = format!("Bearer   {} ", issued.text);
+        assert!(read(Scheme::Token, &[("authorization", &spaced)]).is_some());
+    }
+
+    #[test]
+    fn what_is_malformed_is_not_presented() {
+        let token = issue(Kind::ApiToken, CompanyId(3), [7; 20]).text;
+        let key = issue(Kind::IngestKey, CompanyId(3), [7; 20]).text;
+        let good = format!("Bearer {token}");
+        let wrong = [
+            String::new(),
+            token.clone(),
+            "Bearer".to_owned(),
+            "Bearer ".to_owned(),
+            format!("Basic {token}"),
+            format!("Bearer {key}"),
+            format!("Bearer {}", &token[..token.len() - 1]),
+            format!("Bearer {token}x"),
+            format!("Bearer {}", token.to_uppercase()),
+        ];
+        for value in &wrong {
+            assert_eq!(read(Scheme::Token, &[("authorization", value)]), None, "{value}");
+        }
+        assert_eq!(read(Scheme::Token, &[]), None);
+        assert_eq!(read(Scheme::Token, &[("authorization", &good), ("authorization", &good)]), None);
+        assert_eq!(read(Scheme::Token, &[("x-service-ingest-key", &key)]), None);
+        assert_eq!(read(Scheme::IngestKey, &[("x-service-ingest-key", &token)]), None);
+        assert_eq!(read(Scheme::IngestKey, &[("authorization", &good)]), None);
+        assert!(read(Scheme::IngestKey, &[("x-service-ingest-key", &key)]).is_some());
+    }
+
+    #[test]
+    fn only_the_ingest_path_asks_for_the_ingest_key() {
+        assert_eq!(Scheme::of_path("/api/pulse/ingest/"), Scheme::IngestKey);
+        for path in ["/api/accounts/upsert-by-imported-id/", "/api/pulse/", "/api/settings/ingest-key/rotate/"] {
+            assert_eq!(Scheme::of_path(path), Scheme::Token, "{path}");
+        }
+    }
+}

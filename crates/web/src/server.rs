@@ -1,0 +1,202 @@
+//! The router, and the loop that accepts connections for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::uri::PathAndQuery;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rapport_app::App;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::{Service, ServiceExt};
+
+use crate::api::{self, Api};
+use crate::front::{self, Front, Peer};
+use crate::health;
+use crate::problem::Problem;
+use crate::rate_limit::{Rate, RateLimiter};
+
+/// How long to wait when the system has no socket or file left to accept with.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// What a connection may buffer of a request's head or of a body's next part.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
+
+/// Renders the figures of `/metrics`.
+pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Limits of the HTTP side.
+#[derive(Clone)]
+pub struct Config {
+    /// Requests of one credential.
+    pub per_credential: Rate,
+    /// Requests of one address without a valid credential.
+    pub per_address: Rate,
+    pub max_connections: usize,
+    /// For a request's head to arrive, and for a kept-alive connection to send its next one.
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    /// For a request as a whole.
+    pub request_timeout: Duration,
+    /// For the requests under way when the service stops.
+    pub shutdown_timeout: Duration,
+    pub metrics: Option<MetricsText>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            per_credential: Rate { per_second: 2_000, burst: 2_000 },
+            per_address: Rate { per_second: 50, burst: 100 },
+            max_connections: 4_096,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(20),
+            request_timeout: Duration::from_secs(30),
+            shutdown_timeout: Duration::from_secs(10),
+            metrics: None,
+        }
+    }
+}
+
+/// Everything that is served.
+pub fn router(app: App, config: &Config) -> Router {
+    let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address));
+    let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config.request_timeout));
+    let served = api::routes()
+        .with_state(Api::new(app.clone(), limiter, config.body_timeout))
+        .merge(health::routes(app, config.metrics.clone()))
+        .fallback(async || Problem::not_found("path"))
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(front, front::around));
+    // A layer runs after the routes were matched, so the slash is put in place by a router around them.
+    Router::new().fallback_service(served.map_request(with_slash))
+}
+
+/// `OPTIONS` learns what a path takes from the header `Allow`, which the router adds to either answer.
+async fn other_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    Problem::method_not_allowed().into_response()
+}
+
+/// An API path means the same with and without its last slash. Routes have it; files have none.
+fn with_slash(mut request: Request) -> Request {
+    let path = request.uri().path();
+    let path = match path.strip_suffix('/') {
+        Some(file) if api::FILES.contains(&file) => file.to_owned(),
+        None if (path == "/api" || path.starts_with("/api/")) && !api::FILES.contains(&path) => format!("{path}/"),
+        _ => return request,
+    };
+    let text = match request.uri().query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    if let Ok(rewritten) = PathAndQuery::try_from(text) {
+        let mut parts = request.uri().clone().into_parts();
+        parts.path_and_query = Some(rewritten);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}
+
+/// Serves connections until `shutdown`, then lets requests under way finish.
+pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutdown: CancellationToken) {
+    let slots = Arc::new(Semaphore::new(config.max_connections));
+    let connections = TaskTracker::new();
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(config.header_timeout).max_buf_size(MAX_BUFFER_BYTES);
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &slots) => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        let (stream, peer, slot) = accepted;
+        connections.spawn(connection(stream, peer, builder.clone(), router.clone(), shutdown.clone(), slot));
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(config.shutdown_timeout, connections.wait()).await.is_err() {
+        tracing::warn!(open = connections.len(), "stopped with connections still open");
+    }
+}
+
+/// The next connection, once there is room for it.
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, Peer, OwnedSemaphorePermit) {
+    loop {
+        let slot = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
+        match listener.accept().await {
+            Ok((stream, address)) => return (stream, Peer(address.ip()), slot),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: Peer,
+    builder: http1::Builder,
+    router: Router,
+    shutdown: CancellationToken,
+    _slot: OwnedSemaphorePermit,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection went away");
+        return;
+    }
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.clone().call(request)
+    });
+    let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    #[test]
+    fn api_paths_get_their_slash_and_nothing_else_does() {
+        let table = [
+            ("/api/accounts", "/api/accounts/"),
+            ("/api/accounts/", "/api/accounts/"),
+            ("/api/accounts?limit=5&q=a%2Fb", "/api/accounts/?limit=5&q=a%2Fb"),
+            ("/api/accounts/?limit=5", "/api/accounts/?limit=5"),
+            ("/api/openapi.json", "/api/openapi.json"),
+            ("/api/openapi.json/", "/api/openapi.json"),
+            ("/api", "/api/"),
+            ("/apiary", "/apiary"),
+            ("/health/live", "/health/live"),
+            ("/", "/"),
+            ("*", "*"),
+        ];
+        for (sent, seen) in table {
+            let request = Request::builder().uri(sent).body(Body::empty()).unwrap();
+            assert_eq!(with_slash(request).uri(), seen, "{sent}");
+        }
+    }
+}
