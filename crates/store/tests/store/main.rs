@@ -5,6 +5,7 @@ mod activity;
 mod group_commit;
 mod listing;
 mod opening;
+mod postgres;
 mod queue;
 mod records;
 mod statements;

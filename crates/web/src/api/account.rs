@@ -1,0 +1,119 @@
+//! One account: read, edited, moved, deleted.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::Answer;
+use rapport_app::account::{ChangeStatus, DeleteAccount, PatchAccount};
+use rapport_domain::account::{AccountView, Patch, StatusChange};
+use rapport_domain::id::AccountId;
+use serde::Serialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::accounts::render;
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(get_account, patch_account, delete_account))
+        .routes(routes!(change_status))
+}
+
+/// Get an account
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.", example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")),
+    responses(
+        (status = 200, description = "The account.", body = schema::Account),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_account(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let id = id.one::<AccountId>("account");
+    let Answer { reply, company, now } = api.read(&caller, MEMBER, id, rapport_store::account::get).await?;
+    let account = reply.ok_or_else(|| Problem::not_found("account"))?;
+    Ok(render(StatusCode::OK, &Answer { reply: account, company, now }))
+}
+
+/// Edit an account
+///
+/// Only the members sent are changed; null clears `imported_id`, `cadence_days`, `snoozed_until`,
+/// `captured_value` and `promo_code` (with the channel). `custom_fields` are merged per key, null deletes
+/// one. A status that differs moves the account as an operator's change does.
+#[utoipa::path(
+    patch,
+    path = "/api/accounts/{id}/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.")),
+    request_body = schema::AccountPatch,
+    responses(
+        (status = 200, description = "The account.", body = schema::Account),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 409, description = "Another account has this imported_id.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn patch_account(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, patch) = call.parse(Patch::parse);
+    let id = id.one("account");
+    let command = id.and_then(|id| patch.map(|(patch, promo_code)| PatchAccount { id, patch, promo_code }));
+    let patched = api.write(&caller, command).await?;
+    Ok(render(StatusCode::OK, &patched))
+}
+
+/// Delete an account
+///
+/// Its activity and history go with it and its imported_id is free again. Events that were raised before
+/// are still delivered.
+#[utoipa::path(
+    delete,
+    path = "/api/accounts/{id}/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn delete_account(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("account").map(DeleteAccount)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Change an account's status
+///
+/// The operator's change: `account.status_changed` fires if the account actually moves.
+#[utoipa::path(
+    post,
+    path = "/api/accounts/{id}/status/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.")),
+    request_body = schema::StatusChange,
+    responses(
+        (status = 200, description = "The account, and whether it moved.", body = schema::MovedAccount),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn change_status(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Reply<'a> {
+        #[serde(flatten)]
+        account: AccountView<'a>,
+        moved: bool,
+    }
+    let (caller, change) = call.parse(StatusChange::parse);
+    let command = id.one("account").and_then(|id| change.map(|change| ChangeStatus { id, change }));
+    let changed = api.write(&caller, command).await?;
+    let Answer { reply, company, now } = &changed.account;
+    let reply = Reply { account: reply.view(&company.settings, *now), moved: changed.moved };
+    Ok(json::respond(StatusCode::OK, &reply))
+}

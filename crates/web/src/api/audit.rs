@@ -1,0 +1,81 @@
+//! The audit log: who changed settings, keys, members and channels.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_domain::history::Actor;
+use rapport_domain::id::AuditId;
+use rapport_domain::time::Time;
+use rapport_store::audit::{self, AuditEntry};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::Caller;
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'u';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list_audit))
+}
+
+/// One change, by whom and when.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+struct AuditView {
+    #[schema(value_type = String, example = "aud_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: AuditId,
+    #[schema(value_type = schema::Actor)]
+    actor: Actor,
+    #[schema(example = "settings.changed")]
+    action: String,
+    /// The id of what was changed.
+    #[schema(required = true)]
+    target: Option<String>,
+    /// What was changed; never a secret.
+    #[schema(required = true, value_type = Option<Object>)]
+    detail: Option<Box<RawValue>>,
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+}
+
+impl From<AuditEntry> for AuditView {
+    fn from(AuditEntry { id, actor, action, target, detail, at }: AuditEntry) -> Self {
+        Self { id, actor, action, target, detail: RawValue::from_string(detail).ok(), at }
+    }
+}
+
+/// List the audit log
+///
+/// Newest first. Needs the role admin.
+#[utoipa::path(
+    get,
+    path = "/api/audit/",
+    tag = "Audit",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of the log.", body = Page<AuditView>)),
+    security(("token" = [])),
+)]
+async fn list_audit(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(|text| read_cursor(LIST, text).map(AuditId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+        audit::list(snapshot, before, limit)
+    });
+    let page = found.await?.reply;
+    let next_cursor =
+        page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));
+    let items: Vec<AuditView> = page.items.into_iter().map(AuditView::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}

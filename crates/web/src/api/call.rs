@@ -1,0 +1,141 @@
+//! What handlers take out of a request: who calls, the body, a segment of the path.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use rapport_app::Access;
+use rapport_domain::credential::Presented;
+use rapport_domain::invalid::Invalid;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::api::Api;
+use crate::auth::{Arrival, Scheme};
+use crate::json::{self, Object, Presence};
+use crate::problem::Problem;
+
+/// Who calls: a well-formed credential, which the use case verifies.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller {
+    pub presented: Presented,
+    pub scheme: Scheme,
+    pub address: IpAddr,
+    /// The credential was valid when it was last used.
+    pub known: bool,
+}
+
+impl Caller {
+    fn of(parts: &Parts) -> Result<Self, Problem> {
+        let arrival = parts.extensions.get::<Arrival>();
+        let Arrival { credential, address, known } =
+            *arrival.ok_or_else(|| Problem::internal("a request came past the front"))?;
+        let scheme = credential.scheme;
+        let presented = credential.presented.ok_or_else(|| Problem::unauthenticated(scheme))?;
+        Ok(Self { presented, scheme, address, known })
+    }
+
+    pub fn access(&self) -> Access {
+        Access::Credential(self.presented)
+    }
+}
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Problem> {
+        Self::of(parts)
+    }
+}
+
+/// A request with a body. What is wrong with the body is kept until the caller is verified.
+pub struct Call {
+    pub caller: Caller,
+    pub body: Result<Object, Problem>,
+}
+
+impl Call {
+    async fn read(request: Request, api: &Api, presence: Presence) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let caller = match Caller::of(&parts) {
+            Ok(caller) => caller,
+            Err(refused) => {
+                json::drain(body).await;
+                return Err(refused);
+            }
+        };
+        let body = json::read(&parts.headers, body, presence, api.0.body_timeout).await;
+        Ok(Self { caller, body })
+    }
+
+    /// The caller, and what the body's members were parsed to.
+    pub fn parse<T>(
+        self,
+        parse: impl FnOnce(&Map<String, Value>) -> Result<T, Invalid>,
+    ) -> (Caller, Result<T, Problem>) {
+        let parsed = self.body.and_then(|object| Ok(parse(&object.members)?));
+        (self.caller, parsed)
+    }
+}
+
+impl FromRequest<Api> for Call {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        Self::read(request, api, Presence::Required).await
+    }
+}
+
+/// A request that takes no members: no body, or an empty object.
+pub struct PlainCall(Call);
+
+impl PlainCall {
+    /// The caller, and the command to run if the body is as empty as it should be.
+    pub fn command<C>(self, command: C) -> (Caller, Result<C, Problem>) {
+        self.0.parse(|members| {
+            let mut members = rapport_domain::invalid::Members::of(members);
+            members.refuse_unknown();
+            members.finish().map(|()| command)
+        })
+    }
+}
+
+impl FromRequest<Api> for PlainCall {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        Call::read(request, api, Presence::Optional).await.map(Self)
+    }
+}
+
+/// The variable segments of the path, not yet read.
+pub struct Segments<T = String>(Option<T>);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Segments<T> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
+        // A segment that is no UTF-8 names nothing.
+        let path = Path::<T>::from_request_parts(parts, api).await;
+        Ok(Self(path.ok().map(|Path(segments)| segments)))
+    }
+}
+
+impl Segments {
+    /// The one segment; what does not parse names nothing there is.
+    pub fn one<T: FromStr>(self, what: &'static str) -> Result<T, Problem> {
+        self.0.and_then(|text| text.parse().ok()).ok_or_else(|| Problem::not_found(what))
+    }
+}
+
+impl Segments<(String, String)> {
+    pub fn two<A, B>(
+        self,
+        what: &'static str,
+        read: impl FnOnce(&str, &str) -> Option<(A, B)>,
+    ) -> Result<(A, B), Problem> {
+        self.0.and_then(|(first, second)| read(&first, &second)).ok_or_else(|| Problem::not_found(what))
+    }
+}

@@ -1,0 +1,369 @@
+//! Channels and the promo codes that attribute accounts to them.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
+use rapport_domain::channel::{Channel, ChannelCode, MAX_NAME, PromoCode};
+use rapport_domain::id::ChannelId;
+use rapport_domain::invalid::{Invalid, Members, as_bool, as_text};
+use rapport_domain::time::Time;
+use rapport_store::channel;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'c';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_channels, create_channel))
+        .routes(routes!(get_channel, rename_channel, delete_channel))
+        .routes(routes!(list_codes, add_code))
+        .routes(routes!(get_code, archive_code, delete_code))
+}
+
+/// What promo codes attribute accounts to.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Channel)]
+struct ChannelView {
+    #[schema(value_type = String, example = "chn_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: ChannelId,
+    #[schema(example = "Spring fair")]
+    name: String,
+    codes: Vec<CodeView>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+}
+
+/// A promo code of a channel.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PromoCode)]
+struct CodeView {
+    #[schema(example = "SPRING_26")]
+    code: String,
+    /// An archived code matches no more; what it attributed stays.
+    archived: bool,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    archived_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+}
+
+impl ChannelView {
+    fn new(Channel { id, name, created_at }: Channel, codes: Vec<CodeView>) -> Self {
+        Self { id, name, codes, created_at }
+    }
+}
+
+impl From<ChannelCode> for CodeView {
+    fn from(ChannelCode { code, archived_at, created_at, .. }: ChannelCode) -> Self {
+        Self { code: code.as_str().to_owned(), archived: archived_at.is_some(), archived_at, created_at }
+    }
+}
+
+/// List channels
+#[utoipa::path(
+    get,
+    path = "/api/channels/",
+    tag = "Channels",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of channels with their codes.", body = Page<ChannelView>)),
+    security(("token" = [])),
+)]
+async fn list_channels(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(|text| read_cursor(LIST, text).map(ChannelId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, ()| {
+        Ok((channel::list(snapshot)?, channel::all_codes(snapshot)?))
+    });
+    let (channels, mut codes) = found.await?.reply;
+    codes.sort_by_key(|code| code.channel);
+    let cursor = |id: ChannelId| write_cursor(LIST, id.as_bytes());
+    let Page { items, next_cursor } =
+        Page::cut(channels, |channel| channel.id, after.as_ref(), limit, cursor);
+    let with_codes = |channel: Channel| {
+        let first = codes.partition_point(|code| code.channel < channel.id);
+        let own = codes[first..].iter().take_while(|code| code.channel == channel.id);
+        let own = own.cloned().map(CodeView::from).collect();
+        ChannelView::new(channel, own)
+    };
+    let items: Vec<ChannelView> = items.into_iter().map(with_codes).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Create a channel
+#[utoipa::path(
+    post,
+    path = "/api/channels/",
+    tag = "Channels",
+    request_body = schema::ChannelName,
+    responses(
+        (status = 201, description = "The channel, without codes yet.", body = ChannelView),
+        (status = 409, description = "There is a channel of this name.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, name) = call.parse(channel_name);
+    let created = api.write(&caller, name.map(|name| CreateChannel { name })).await?;
+    Ok(json::respond(StatusCode::CREATED, &ChannelView::new(created, Vec::new())))
+}
+
+/// Get a channel
+#[utoipa::path(
+    get,
+    path = "/api/channels/{id}/",
+    tag = "Channels",
+    params(("id" = String, Path, description = "The channel's id.")),
+    responses(
+        (status = 200, description = "The channel with its codes.", body = ChannelView),
+        (status = 404, description = "There is no such channel.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    show(&api, &caller, id.one("channel")).await
+}
+
+/// Rename a channel
+#[utoipa::path(
+    patch,
+    path = "/api/channels/{id}/",
+    tag = "Channels",
+    params(("id" = String, Path, description = "The channel's id.")),
+    request_body = schema::ChannelName,
+    responses(
+        (status = 200, description = "The channel with its codes.", body = ChannelView),
+        (status = 404, description = "There is no such channel.", body = schema::Problem),
+        (status = 409, description = "There is a channel of this name.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn rename_channel(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, name) = call.parse(channel_name);
+    let command = id.one("channel").and_then(|id| name.map(|name| RenameChannel { id, name }));
+    let renamed = api.write(&caller, command).await?;
+    show(&api, &caller, Ok(renamed.id)).await
+}
+
+/// Delete a channel
+///
+/// Its codes go with it. A channel that accounts are attributed to stays: archive its codes instead.
+#[utoipa::path(
+    delete,
+    path = "/api/channels/{id}/",
+    tag = "Channels",
+    params(("id" = String, Path, description = "The channel's id.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "There is no such channel.", body = schema::Problem),
+        (status = 409, description = "Accounts are attributed to it.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn delete_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("channel").map(DeleteChannel)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Result<Response, Problem> {
+    let found = api.read(caller, MEMBER, id, |snapshot, id| {
+        let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
+        Ok(Some((found, channel::codes(snapshot, id)?)))
+    });
+    let (found, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
+    let codes = codes.into_iter().map(CodeView::from).collect();
+    Ok(json::respond(StatusCode::OK, &ChannelView::new(found, codes)))
+}
+
+fn channel_name(body: &Map<String, Value>) -> Result<String, Invalid> {
+    let mut members = Members::of(body);
+    let name = members.required("name", |value| as_text(value, MAX_NAME));
+    members.refuse_unknown();
+    members.finish().map(|()| name.unwrap_or_default())
+}
+
+/// List a channel's promo codes
+#[utoipa::path(
+    get,
+    path = "/api/channels/{id}/codes/",
+    tag = "Channels",
+    params(("id" = String, Path, description = "The channel's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of its codes.", body = Page<CodeView>),
+        (status = 404, description = "There is no such channel.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn list_codes(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    const CODES: u8 = b'p';
+    let after = parameters.cursor(|text| {
+        let place: [u8; 8 + 64] = read_cursor(CODES, text)?;
+        let (at, code) = place.split_first_chunk::<8>()?;
+        Some((Time::from_micros(i64::from_be_bytes(*at)), padded(code)))
+    });
+    let limit = parameters.limit();
+    let question = id.one::<ChannelId>("channel").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, |snapshot, id| {
+        let Some(_) = channel::get(snapshot, id)? else { return Ok(None) };
+        channel::codes(snapshot, id).map(Some)
+    });
+    let codes = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
+    let key = |code: &ChannelCode| (code.created_at, padded(code.code.folded().as_bytes()));
+    let cursor = |(at, code): (Time, [u8; 64])| {
+        write_cursor(CODES, &[at.as_micros().to_be_bytes().as_slice(), &code].concat())
+    };
+    let Page { items, next_cursor } = Page::cut(codes, key, after.as_ref(), limit, cursor);
+    let items: Vec<CodeView> = items.into_iter().map(CodeView::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// A code in a cursor has a fixed size.
+fn padded(code: &[u8]) -> [u8; 64] {
+    let mut place = [0; 64];
+    let length = code.len().min(place.len());
+    place[..length].copy_from_slice(&code[..length]);
+    place
+}
+
+/// Add a promo code to a channel
+///
+/// Letters, digits, hyphens and underscores, at most 64, unique in the company without regard to case.
+#[utoipa::path(
+    post,
+    path = "/api/channels/{id}/codes/",
+    tag = "Channels",
+    params(("id" = String, Path, description = "The channel's id.")),
+    request_body = schema::CodeCreate,
+    responses(
+        (status = 201, description = "The code.", body = CodeView),
+        (status = 404, description = "There is no such channel.", body = schema::Problem),
+        (status = 409, description = "The company has this code already.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn add_code(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, code) = call.parse(|body| {
+        let mut members = Members::of(body);
+        let code = members.required("code", PromoCode::from_json);
+        members.refuse_unknown();
+        members.finish().map(|()| code)
+    });
+    let command = id.one("channel").and_then(|channel| code.map(|code| (channel, code)));
+    let command = command.map(|(channel, code)| {
+        let Some(code) = code else { unreachable!("required") };
+        AddCode { channel, code }
+    });
+    let added = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &CodeView::from(added)))
+}
+
+/// Get a promo code
+#[utoipa::path(
+    get,
+    path = "/api/channels/{id}/codes/{code}/",
+    tag = "Channels",
+    params(
+        ("id" = String, Path, description = "The channel's id."),
+        ("code" = String, Path, description = "The code, in any case."),
+    ),
+    responses(
+        (status = 200, description = "The code.", body = CodeView),
+        (status = 404, description = "There is no such code in this channel.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_code(
+    State(api): State<Api>,
+    caller: Caller,
+    path: Segments<(String, String)>,
+) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, code_path(path), |snapshot, (id, code)| {
+        let codes = channel::codes(snapshot, id)?;
+        Ok(codes.into_iter().find(|found| found.code.folded() == code.folded()))
+    });
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("promo code"))?;
+    Ok(json::respond(StatusCode::OK, &CodeView::from(found)))
+}
+
+/// Archive or restore a promo code
+#[utoipa::path(
+    patch,
+    path = "/api/channels/{id}/codes/{code}/",
+    tag = "Channels",
+    params(
+        ("id" = String, Path, description = "The channel's id."),
+        ("code" = String, Path, description = "The code, in any case."),
+    ),
+    request_body = schema::CodePatch,
+    responses(
+        (status = 200, description = "The code.", body = CodeView),
+        (status = 404, description = "There is no such code in this channel.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn archive_code(
+    State(api): State<Api>,
+    path: Segments<(String, String)>,
+    call: Call,
+) -> Result<Response, Problem> {
+    let (caller, archived) = call.parse(|body| {
+        let mut members = Members::of(body);
+        let archived = members.required("archived", as_bool);
+        members.refuse_unknown();
+        members.finish().map(|()| archived.unwrap_or_default())
+    });
+    let command = code_path(path)
+        .and_then(|(channel, code)| archived.map(|archived| ArchiveCode { channel, code, archived }));
+    let archived = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::OK, &CodeView::from(archived)))
+}
+
+/// Delete a promo code
+///
+/// It matches no more and its name is free again; what it attributed stays.
+#[utoipa::path(
+    delete,
+    path = "/api/channels/{id}/codes/{code}/",
+    tag = "Channels",
+    params(
+        ("id" = String, Path, description = "The channel's id."),
+        ("code" = String, Path, description = "The code, in any case."),
+    ),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "There is no such code in this channel.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn delete_code(
+    State(api): State<Api>,
+    caller: Caller,
+    path: Segments<(String, String)>,
+) -> Result<Response, Problem> {
+    api.write(&caller, code_path(path).map(|(channel, code)| DeleteCode { channel, code })).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn code_path(path: Segments<(String, String)>) -> Result<(ChannelId, PromoCode), Problem> {
+    path.two("promo code", |id, code| Some((id.parse().ok()?, PromoCode::parse(code).ok()?)))
+}

@@ -1,0 +1,58 @@
+//! An account's status history.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_domain::id::{AccountId, HistoryId};
+use rapport_store::{account, history};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'h';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(account_history))
+}
+
+/// List an account's status history
+///
+/// Every move, newest first: where from, where to, by which route and by whom. The first entry of an
+/// account has no `from`.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/history/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of the history.", body = Page<schema::HistoryEntry>),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn account_history(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(|text| read_cursor(LIST, text).map(HistoryId::from_bytes));
+    let limit = parameters.limit();
+    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        if account::existing(snapshot, &[id])?.is_empty() {
+            return Ok(None);
+        }
+        history::of_account(snapshot, id, before, limit).map(Some)
+    });
+    let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    let next_cursor =
+        page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));
+    Ok(json::respond(StatusCode::OK, &Page { items: page.items, next_cursor }))
+}

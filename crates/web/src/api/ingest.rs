@@ -1,0 +1,125 @@
+//! The documented ingest: a batch of client activity from the customer's own product.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::Needs;
+use rapport_app::ingest::{Ingest, Ingested};
+use rapport_domain::activity::{BatchError, Rejection, parse_batch};
+use rapport_domain::invalid::FieldError;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::Call;
+use crate::api::{Api, schema};
+use crate::json::{self, Object};
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(ingest))
+}
+
+/// Record client activity
+///
+/// Takes a batch of up to 100 events. 200 means that every accepted event is stored with all its effects.
+/// Events apply in array order. `received` is always the sum of `accepted`, `duplicates`, `unmatched` and
+/// `rejected`. Do not retry unmatched events in a loop: import the account first. An `event_id` makes an
+/// event safe to send again. The body may be compressed (`Content-Encoding: gzip`).
+#[utoipa::path(
+    post,
+    path = "/api/pulse/ingest/",
+    tag = "Upsert and ingest",
+    request_body = schema::IngestRequest,
+    responses(
+        (status = 200, description = "The batch is stored.", body = schema::IngestReply),
+        (status = 413, description = "More than 100 events, or over 1 MiB.", body = schema::Problem),
+        (status = 422, description = "No events, or every one of them invalid; the members of the reply are there too.", body = schema::Problem),
+    ),
+    security(("ingest_key" = [])),
+)]
+async fn ingest(State(api): State<Api>, Call { caller, body }: Call) -> Result<Response, Problem> {
+    let received_at = api.app().now();
+    let parsed = body.and_then(|object| match parse_batch(&object.members, received_at) {
+        Ok(batch) if batch.valid.is_empty() => Err(all_invalid(batch.rejected)),
+        Ok(batch) => Ok((batch, object)),
+        Err(BatchError::TooLarge { received }) => Err(Problem::batch_too_large(received)),
+        Err(BatchError::Invalid(invalid)) => Err(invalid.into()),
+    });
+    let (batch, object) = match parsed {
+        Ok(parsed) => parsed,
+        Err(problem) => {
+            api.verify(&caller, Needs::IngestKey).await?;
+            return Err(problem);
+        }
+    };
+    let ingested = api.write(&caller, Ok(Ingest { batch, received_at, bytes: object.bytes })).await?;
+    count(&ingested);
+    if ingested.rejected.len() == ingested.received {
+        return Err(all_invalid(ingested.rejected));
+    }
+    Ok(render(ingested, object))
+}
+
+fn render(ingested: Ingested, object: Object) -> Response {
+    #[derive(Serialize)]
+    struct Reply {
+        received: usize,
+        accepted: usize,
+        duplicates: usize,
+        unmatched: Vec<Value>,
+        rejected: Vec<Rejection>,
+    }
+    let Ingested { received, accepted, duplicates, unmatched, rejected } = ingested;
+    let unmatched = as_sent(&unmatched, object);
+    json::respond(StatusCode::OK, &Reply { received, accepted, duplicates, unmatched, rejected })
+}
+
+/// The events at these places as they were sent, each with its place.
+fn as_sent(places: &[usize], mut object: Object) -> Vec<Value> {
+    let Some(Value::Array(events)) = object.members.get_mut("events") else { return Vec::new() };
+    let sent = places.iter().filter_map(|place| {
+        let mut event = events.get_mut(*place)?.take();
+        event.as_object_mut()?.insert("index".to_owned(), Value::from(*place));
+        Some(event)
+    });
+    sent.collect()
+}
+
+/// A batch without a valid event: refused, with the members of the reply.
+fn all_invalid(rejected: Vec<Rejection>) -> Problem {
+    let errors = rejected.iter().map(|rejection| FieldError {
+        pointer: pointer(rejection),
+        code: rejection.code,
+        detail: rejection.detail.clone(),
+    });
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "all_rejected", "every event of the batch is invalid")
+        .with_errors(errors.collect())
+        .with_member("received", rejected.len().into())
+        .with_member("accepted", 0.into())
+        .with_member("duplicates", 0.into())
+        .with_member("unmatched", json!([]))
+        .with_member("rejected", json!(rejected))
+}
+
+fn pointer(rejection: &Rejection) -> String {
+    let mut pointer = format!("/events/{}", rejection.index);
+    for part in rejection.field.split('.').filter(|part| !part.is_empty()) {
+        pointer.push('/');
+        pointer.push_str(part);
+    }
+    pointer
+}
+
+fn count(ingested: &Ingested) {
+    let add = |outcome: &'static str, events: usize| {
+        if events > 0 {
+            metrics::counter!("rapport_ingest_events_total", "outcome" => outcome).increment(events as u64);
+        }
+    };
+    add("accepted", ingested.accepted);
+    add("duplicate", ingested.duplicates);
+    add("unmatched", ingested.unmatched.len());
+    add("rejected", ingested.rejected.len());
+}

@@ -1,0 +1,227 @@
+//! Members: the people of a company and their roles.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
+use rapport_app::password;
+use rapport_domain::company::MAX_NAME;
+use rapport_domain::id::PersonId;
+use rapport_domain::invalid::{Invalid, Members, as_bool, as_str, as_text};
+use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::time::Time;
+use rapport_store::member;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'm';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_members, add_member))
+        .routes(routes!(get_member, change_member, remove_member))
+}
+
+/// A person as a member of the company.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Member)]
+struct MemberView {
+    #[schema(value_type = String, example = "per_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: PersonId,
+    #[schema(example = "ana@acme.example")]
+    email: String,
+    name: String,
+    #[schema(value_type = schema::Role)]
+    role: Role,
+    active: bool,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    deactivated_at: Option<Time>,
+}
+
+impl From<Member> for MemberView {
+    fn from(Member { person, email, name, role, created_at, deactivated_at }: Member) -> Self {
+        let active = deactivated_at.is_none();
+        Self { id: person, email: email.as_str().to_owned(), name, role, active, created_at, deactivated_at }
+    }
+}
+
+/// A member just added.
+#[derive(Serialize, ToSchema)]
+struct NewMember {
+    #[serde(flatten)]
+    view: MemberView,
+    /// For a person who is new here, to hand to them; it is shown this once. Others keep their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    password: Option<String>,
+}
+
+/// List members
+#[utoipa::path(
+    get,
+    path = "/api/members/",
+    tag = "Members",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of members.", body = Page<MemberView>)),
+    security(("token" = [])),
+)]
+async fn list_members(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(read_place);
+    let limit = parameters.limit();
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, ()| member::list(snapshot));
+    let members = found.await?.reply;
+    let key = |member: &Member| (member.created_at, member.person);
+    let Page { items, next_cursor } = Page::cut(members, key, after.as_ref(), limit, write_place);
+    let items: Vec<MemberView> = items.into_iter().map(MemberView::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+fn write_place((at, person): (Time, PersonId)) -> String {
+    write_cursor(LIST, &[at.as_micros().to_be_bytes().as_slice(), person.as_bytes()].concat())
+}
+
+fn read_place(text: &str) -> Option<(Time, PersonId)> {
+    let place: [u8; 24] = read_cursor(LIST, text)?;
+    let (at, person) = place.split_first_chunk::<8>()?;
+    Some((Time::from_micros(i64::from_be_bytes(*at)), PersonId::from_bytes(person.try_into().ok()?)))
+}
+
+/// Add a member
+///
+/// A person who is new here gets a password, which is answered once. Needs the role admin; only an owner
+/// adds an owner.
+#[utoipa::path(
+    post,
+    path = "/api/members/",
+    tag = "Members",
+    request_body = schema::MemberCreate,
+    responses(
+        (status = 201, description = "The member.", body = NewMember),
+        (status = 409, description = "This person is a member already.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn add_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, request) = call.parse(Request::parse);
+    // A password takes a core for a while: only for callers who may ask for it.
+    api.verify(&caller, ADMIN).await?;
+    let Request { email, name, role } = request?;
+    let (password, password_hash) = new_password(&api).await?;
+    let command = AddMember { email, name, role, password_hash };
+    let added = api.write(&caller, Ok(command)).await?;
+    let password = added.is_new.then_some(password);
+    Ok(json::respond(StatusCode::CREATED, &NewMember { view: added.member.into(), password }))
+}
+
+async fn new_password(api: &Api) -> Result<(String, String), Problem> {
+    let _turn = api.0.hashing.acquire().await;
+    let services = std::sync::Arc::clone(api.app().services());
+    let hashed = tokio::task::spawn_blocking(move || {
+        let password = password::generate(&services);
+        password::hash(&services, &password).map(|hash| (password, hash))
+    });
+    let hashed = hashed.await.map_err(|error| Problem::internal(error.to_string()))?;
+    hashed.map_err(|error| Problem::internal(error.to_string()))
+}
+
+struct Request {
+    email: Email,
+    name: String,
+    role: Role,
+}
+
+impl Request {
+    fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let email = members.required("email", |value| Email::parse(as_str(value)?));
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let role = members.required("role", |value| Role::parse(as_str(value)?));
+        members.refuse_unknown();
+        members.finish()?;
+        let (Some(email), Some(role)) = (email, role) else { unreachable!("required") };
+        let name = name.unwrap_or_else(|| email.as_str().to_owned());
+        Ok(Self { email, name, role })
+    }
+}
+
+/// Get a member
+#[utoipa::path(
+    get,
+    path = "/api/members/{id}/",
+    tag = "Members",
+    params(("id" = String, Path, description = "The member's id.")),
+    responses(
+        (status = 200, description = "The member.", body = MemberView),
+        (status = 404, description = "There is no such member.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, id.one("member"), member::get).await?;
+    let member = found.reply.ok_or_else(|| Problem::not_found("member"))?;
+    Ok(json::respond(StatusCode::OK, &MemberView::from(member)))
+}
+
+/// Change a member's role, deactivate or reactivate them
+///
+/// Needs the role admin; only an owner changes an owner. A company keeps at least one active owner.
+#[utoipa::path(
+    patch,
+    path = "/api/members/{id}/",
+    tag = "Members",
+    params(("id" = String, Path, description = "The member's id.")),
+    request_body = schema::MemberPatch,
+    responses(
+        (status = 200, description = "The member.", body = MemberView),
+        (status = 404, description = "There is no such member.", body = schema::Problem),
+        (status = 409, description = "This is the last owner.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn change_member(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, change) = call.parse(|body| {
+        let mut members = Members::of(body);
+        let role = members.optional("role", |value| Role::parse(as_str(value)?));
+        let active = members.optional("active", as_bool);
+        members.refuse_unknown();
+        members.finish().map(|()| (role, active))
+    });
+    let command = id.one("member").and_then(|person| change.map(|(role, active)| ChangeMember { person, role, active }));
+    let changed = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::OK, &MemberView::from(changed)))
+}
+
+/// Remove a member
+///
+/// Needs the role admin; only an owner removes an owner. A company keeps at least one active owner.
+#[utoipa::path(
+    delete,
+    path = "/api/members/{id}/",
+    tag = "Members",
+    params(("id" = String, Path, description = "The member's id.")),
+    responses(
+        (status = 204, description = "They are no member any more."),
+        (status = 404, description = "There is no such member.", body = schema::Problem),
+        (status = 409, description = "This is the last owner.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn remove_member(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("member").map(RemoveMember)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

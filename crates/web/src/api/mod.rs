@@ -1,0 +1,147 @@
+//! The JSON API: one group of endpoints a file, each with its part of the OpenAPI document.
+//!
+//! A handler parses, calls one use case, renders. What it could not parse it hands on as a `Problem` in
+//! the command's place: the credential is verified before the caller learns what was wrong.
+
+mod account;
+mod accounts;
+mod activity;
+mod audit;
+mod call;
+mod channels;
+mod docs;
+mod history;
+mod ingest;
+mod members;
+pub mod openapi;
+mod paging;
+mod parameters;
+mod pulse;
+mod schema;
+mod settings;
+mod tokens;
+mod upsert;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use rapport_app::{Access, Answer, App, Command, Error, Needs};
+use rapport_domain::company::Company;
+use rapport_domain::member::Role;
+use rapport_store::Snapshot;
+use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::api::call::Caller;
+use crate::problem::Problem;
+use crate::rate_limit::RateLimiter;
+
+/// Paths that are files: they have no slash at their end.
+pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
+
+const MEMBER: Needs = Needs::Role(Role::Member);
+const ADMIN: Needs = Needs::Role(Role::Admin);
+/// How many passwords may be hashed at once: each takes a core and some memory for a while.
+const HASHES_AT_ONCE: usize = 2;
+
+/// All routes under `/api/`.
+pub fn routes() -> Router<Api> {
+    let (router, document) = documented().split_for_parts();
+    router.merge(openapi::routes(&document)).merge(docs::routes(&document))
+}
+
+/// The endpoints, and the document they describe themselves in.
+fn documented() -> OpenApiRouter<Api> {
+    OpenApiRouter::with_openapi(openapi::frame())
+        .merge(upsert::routes())
+        .merge(ingest::routes())
+        .merge(accounts::routes())
+        .merge(account::routes())
+        .merge(history::routes())
+        .merge(activity::routes())
+        .merge(pulse::routes())
+        .merge(channels::routes())
+        .merge(settings::routes())
+        .merge(tokens::routes())
+        .merge(members::routes())
+        .merge(audit::routes())
+}
+
+/// What handlers share.
+#[derive(Clone)]
+pub struct Api(Arc<Shared>);
+
+struct Shared {
+    app: App,
+    limiter: Arc<RateLimiter>,
+    body_timeout: Duration,
+    hashing: Semaphore,
+}
+
+impl Api {
+    pub fn new(app: App, limiter: Arc<RateLimiter>, body_timeout: Duration) -> Self {
+        Self(Arc::new(Shared { app, limiter, body_timeout, hashing: Semaphore::new(HASHES_AT_ONCE) }))
+    }
+
+    fn app(&self) -> &App {
+        &self.0.app
+    }
+
+    /// Runs a command, or refuses what was no command, to a caller who may run such a one.
+    async fn write<C: Command>(&self, caller: &Caller, command: Result<C, Problem>) -> Result<C::Reply, Problem> {
+        match command {
+            Ok(command) => self.settle(caller, self.app().write(&caller.access(), command).await),
+            Err(problem) => {
+                self.verify(caller, C::NEEDS).await?;
+                Err(problem)
+            }
+        }
+    }
+
+    /// Reads by a question, or refuses what was no question, to a caller who may read.
+    async fn read<Q: Send + 'static, T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        needs: Needs,
+        question: Result<Q, Problem>,
+        read: impl FnOnce(&mut Snapshot, Q) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<Answer<T>, Problem> {
+        match question {
+            Ok(question) => {
+                let found = self.app().read(&caller.access(), needs, |snapshot| read(snapshot, question)).await;
+                self.settle(caller, found)
+            }
+            Err(problem) => {
+                self.verify(caller, needs).await?;
+                Err(problem)
+            }
+        }
+    }
+
+    /// Checks a caller and nothing else; answers the company they belong to.
+    async fn verify(&self, caller: &Caller, needs: Needs) -> Result<Company, Problem> {
+        let access: Access = caller.access();
+        let found = self.app().read(&access, needs, |_| Ok(())).await;
+        self.settle(caller, found).map(|answer| answer.company)
+    }
+
+    /// Tells the rate limiter how the credential turned out, and the caller what was refused.
+    fn settle<T>(&self, caller: &Caller, outcome: Result<T, Error>) -> Result<T, Problem> {
+        let valid = match &outcome {
+            Err(Error::Unauthenticated) => Some(false),
+            Ok(_)
+            | Err(Error::Forbidden { .. } | Error::NotFound(_) | Error::Conflict { .. } | Error::Invalid(_)) => {
+                Some(true)
+            }
+            Err(_) => None,
+        };
+        if let Some(valid) = valid
+            && !(valid && caller.known)
+        {
+            let now = self.app().now();
+            self.0.limiter.settle_credential(&caller.presented.hash, caller.address, valid, now);
+        }
+        outcome.map_err(|error| Problem::of(error, caller.scheme))
+    }
+}

@@ -1,0 +1,204 @@
+//! Query parameters, read so that every fault is found at once and unknown ones are named.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use rapport_domain::id::base32;
+use rapport_domain::invalid::{Fault, FieldError, Invalid};
+use rapport_domain::text::{Length, refuse_nul};
+use rapport_domain::time::Time;
+use rapport_store::page::{DEFAULT_LIMIT, MAX_LIMIT};
+
+use crate::api::Api;
+use crate::problem::Problem;
+
+const MAX_TEXT: Length = Length::up_to(255);
+
+/// The parameters of one request.
+#[derive(Debug, Default)]
+pub struct Parameters {
+    pairs: Vec<(String, String)>,
+    known: Vec<&'static str>,
+    errors: Vec<FieldError>,
+}
+
+impl FromRequestParts<Api> for Parameters {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Infallible> {
+        let Query(pairs) = Query::try_from_uri(&parts.uri).unwrap_or_default();
+        Ok(Self { pairs, ..Self::default() })
+    }
+}
+
+impl Parameters {
+    fn fault(&mut self, name: &str, fault: Fault) {
+        self.errors.push(FieldError { pointer: name.to_owned(), code: fault.code, detail: fault.detail });
+    }
+
+    /// A parameter that is given once or not at all; an empty one counts as not given.
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, Fault>,
+    ) -> Option<T> {
+        self.known.push(name);
+        let mut given = self.pairs.iter().filter(|(given, value)| given == name && !value.is_empty());
+        let (first, second) = (given.next(), given.next());
+        let parsed = match (first, second) {
+            (None, _) => return None,
+            (Some(_), Some(_)) => Err(Fault::new("repeated", "may be given once")),
+            (Some((_, value)), None) => refuse_nul(value).and_then(|()| parse(value)),
+        };
+        parsed.map_err(|fault| self.fault(name, fault)).ok()
+    }
+
+    pub fn text(&mut self, name: &'static str) -> Option<String> {
+        self.optional(name, |value| MAX_TEXT.check(value).map(|()| value.to_owned()))
+    }
+
+    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+        self.optional(name, |value| value.parse().map_err(|_| Fault::new("wrong_type", "must be true or false")))
+    }
+
+    pub fn time(&mut self, name: &'static str) -> Option<Time> {
+        self.optional(name, |value| {
+            // A plus that was not escaped arrives as a space.
+            let value = value.replace(' ', "+");
+            Time::parse(&value).map_err(|error| Fault::new("malformed", error.to_string()))
+        })
+    }
+
+    /// A parameter that may be repeated, or hold several values joined by commas.
+    pub fn several<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Fault>) -> Vec<T> {
+        self.known.push(name);
+        let given = self.pairs.iter().filter(|(given, _)| given == name);
+        let words = given.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|word| !word.is_empty());
+        let (mut values, mut faults) = (Vec::new(), Vec::new());
+        for word in words {
+            match parse(word) {
+                Ok(value) => values.push(value),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        for fault in faults {
+            self.fault(name, fault);
+        }
+        values
+    }
+
+    /// How many items a page may have: 50 unless said, 200 at most.
+    pub fn limit(&mut self) -> i64 {
+        let wrong = |_| Fault::new("wrong_type", "must be a whole number from 1");
+        let limit = self.optional("limit", |value| match value.parse::<u64>().map_err(wrong)? {
+            0 => Err(Fault::new("out_of_range", "must be a whole number from 1")),
+            limit => Ok(i64::try_from(limit).unwrap_or(MAX_LIMIT)),
+        });
+        limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT)
+    }
+
+    /// Where the page before ended, as that page said.
+    pub fn cursor<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let invalid = || Fault::new("invalid_cursor", "is not a cursor of this list");
+        self.optional("cursor", |text| read(text).ok_or_else(invalid))
+    }
+
+    /// Every fault so far, and every parameter nobody asked for.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        let mut unknown: Vec<String> = Vec::new();
+        for (name, _) in &self.pairs {
+            if !self.known.contains(&name.as_str()) && !unknown.contains(name) {
+                unknown.push(name.clone());
+            }
+        }
+        for name in unknown {
+            self.fault(&name, Fault::new("unknown_parameter", "is not a parameter of this path"));
+        }
+        if self.errors.is_empty() { Ok(()) } else { Err(Invalid(self.errors).into()) }
+    }
+}
+
+/// Writes a cursor: the list it belongs to, and the place in it.
+pub fn write_cursor(list: u8, place: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(1 + place.len());
+    bytes.push(list);
+    bytes.extend_from_slice(place);
+    base32().encode(&bytes)
+}
+
+/// Reads a cursor of this list whose place has `N` bytes.
+pub fn read_cursor<const N: usize>(list: u8, text: &str) -> Option<[u8; N]> {
+    let bytes = base32().decode(text.as_bytes()).ok()?;
+    let (found, place) = bytes.split_first()?;
+    if *found == list { place.try_into().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Uri;
+    use rapport_domain::pipeline::Status;
+
+    fn parameters(query: &str) -> Parameters {
+        let uri: Uri = format!("/api/accounts/?{query}").parse().unwrap();
+        let Query(pairs) = Query::try_from_uri(&uri).unwrap();
+        Parameters { pairs, ..Parameters::default() }
+    }
+
+    fn faults(parameters: Parameters) -> Vec<(String, String)> {
+        let shown = serde_json::to_value(parameters.finish().unwrap_err()).unwrap();
+        let errors = shown["errors"].as_array().unwrap().iter();
+        errors.map(|error| (error["pointer"].as_str().unwrap().into(), error["code"].as_str().unwrap().into())).collect()
+    }
+
+    #[test]
+    fn a_limit_is_clamped_and_must_be_a_number() {
+        for (query, limit) in [("", 50), ("limit=1", 1), ("limit=200", 200), ("limit=201", 200), ("limit=99999999999", 200)] {
+            let mut parameters = parameters(query);
+            assert_eq!(parameters.limit(), limit, "{query}");
+            assert!(parameters.finish().is_ok());
+        }
+        for query in ["limit=0", "limit=-1", "limit=ten", "limit=1.5", "limit=1&limit=2"] {
+            let mut parameters = parameters(query);
+            parameters.limit();
+            assert_eq!(faults(parameters)[0].0, "limit", "{query}");
+        }
+    }
+
+    #[test]
+    fn every_fault_and_every_unknown_parameter_is_named() {
+        let mut parameters = parameters("status=customer,nope&overdue=yes&q=a%00b&more=1&more=2&seen_after=never&cursor=x");
+        parameters.several("status", Status::parse);
+        parameters.boolean("overdue");
+        parameters.text("q");
+        parameters.time("seen_after");
+        parameters.cursor(|text| read_cursor::<16>(b'h', text));
+        let expected = [
+            ("status", "unknown_status"),
+            ("overdue", "wrong_type"),
+            ("q", "nul_character"),
+            ("seen_after", "malformed"),
+            ("cursor", "invalid_cursor"),
+            ("more", "unknown_parameter"),
+        ];
+        assert_eq!(faults(parameters), expected.map(|(name, code)| (name.to_owned(), code.to_owned())));
+    }
+
+    #[test]
+    fn a_list_is_repeated_or_joined() {
+        let mut parameters = parameters("status=customer,in_trial&status=lost");
+        let statuses = parameters.several("status", Status::parse);
+        assert_eq!(statuses, [Status::Customer, Status::InTrial, Status::Lost]);
+        assert!(parameters.finish().is_ok());
+    }
+
+    #[test]
+    fn a_cursor_reads_back_in_its_own_list_only() {
+        let cursor = write_cursor(b'h', &[7; 16]);
+        assert_eq!(read_cursor(b'h', &cursor), Some([7; 16]));
+        assert_eq!(read_cursor::<16>(b'a', &cursor), None);
+        assert_eq!(read_cursor::<8>(b'h', &cursor), None);
+        assert_eq!(read_cursor::<16>(b'h', "%%%"), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! The Pulse card's figures: first and last seen, activity over 90 days, the most-used features.
+
+use std::collections::HashMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_domain::activity::PULSE_DAYS;
+use rapport_domain::id::AccountId;
+use rapport_domain::time::{Day, Time};
+use rapport_store::activity::FeatureUse;
+use rapport_store::{account, activity, company};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Caller, Segments};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(account_pulse))
+}
+
+#[derive(Serialize, ToSchema)]
+struct Pulse {
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    first_seen_at: Option<Time>,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    last_seen_at: Option<Time>,
+    /// 90 days, oldest first, ending today in the company's time zone; days without activity count 0.
+    days: Vec<PulseDay>,
+    /// The 20 most used over the account's life.
+    features: Vec<PulseFeature>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PulseDay {
+    #[schema(format = Date, example = "2026-05-12")]
+    date: String,
+    count: i64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PulseFeature {
+    #[schema(example = "reports.export")]
+    feature: String,
+    count: i64,
+    #[schema(value_type = String, format = DateTime)]
+    last_used_at: Time,
+}
+
+/// Get an account's pulse
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/pulse/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.")),
+    responses(
+        (status = 200, description = "The figures.", body = Pulse),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn account_pulse(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let id = id.one::<AccountId>("account");
+    let now = api.app().now();
+    let found = api.read(&caller, MEMBER, id, move |snapshot, id| {
+        let Some(company) = company::get(snapshot)? else { return Ok(None) };
+        if account::existing(snapshot, &[id])?.is_empty() {
+            return Ok(None);
+        }
+        let today = now.day_in(&company.settings.time_zone);
+        let figures = Figures {
+            today,
+            seen: activity::seen(snapshot, id)?,
+            days: activity::days(snapshot, id, today)?,
+            features: activity::features(snapshot, id)?,
+        };
+        Ok(Some(figures))
+    });
+    let figures = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    Ok(json::respond(StatusCode::OK, &Pulse::from(figures)))
+}
+
+struct Figures {
+    today: Day,
+    seen: Option<(Time, Time)>,
+    days: Vec<(Day, i64)>,
+    features: Vec<FeatureUse>,
+}
+
+impl From<Figures> for Pulse {
+    fn from(Figures { today, seen, days, features }: Figures) -> Self {
+        let counts: HashMap<Day, i64> = days.into_iter().collect();
+        let days = (0..PULSE_DAYS).rev().map(|back| today.minus_days(back));
+        Self {
+            first_seen_at: seen.map(|(first, _)| first),
+            last_seen_at: seen.map(|(_, last)| last),
+            days: days
+                .map(|day| PulseDay { date: day.to_string(), count: counts.get(&day).copied().unwrap_or(0) })
+                .collect(),
+            features: features
+                .into_iter()
+                .map(|FeatureUse { feature, count, last_used_at }| PulseFeature { feature, count, last_used_at })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_zero_filled_oldest_first_and_end_today() {
+        let today = Day::from_number(20_000);
+        let days = vec![(today.minus_days(89), 3), (today, 5)];
+        let pulse = Pulse::from(Figures { today, seen: None, days, features: Vec::new() });
+        assert_eq!(pulse.days.len(), 90);
+        assert_eq!((pulse.days[0].count, pulse.days[1].count, pulse.days[89].count), (3, 0, 5));
+        assert_eq!((pulse.days[0].date.as_str(), pulse.days[89].date.as_str()), ("2024-07-07", "2024-10-04"));
+    }
+}

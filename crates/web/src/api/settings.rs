@@ -1,0 +1,197 @@
+//! The company's settings, and the rotation of its keys.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::Answer;
+use rapport_app::credential::{NewCredential, RotateKey};
+use rapport_app::settings::PatchSettings;
+use rapport_domain::company::{Company, time_zone_name};
+use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+use rapport_store::credential;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, PlainCall};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(get_settings, patch_settings))
+        .routes(routes!(rotate_ingest_key))
+        .routes(routes!(rotate_inbound_key))
+}
+
+/// The company and its settings.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Settings)]
+struct SettingsView {
+    /// The company's slug, as upserts name it.
+    #[schema(example = "acme")]
+    project: String,
+    #[schema(example = "Acme")]
+    name: String,
+    /// Contact every so many days.
+    #[schema(minimum = 1, maximum = 3650, example = 42)]
+    cadence_days: i64,
+    /// The stages whose accounts are clients to keep in touch with.
+    #[schema(value_type = Vec<schema::Status>)]
+    tracked_stages: Vec<Status>,
+    digest_enabled: bool,
+    #[schema(value_type = schema::Weekday)]
+    digest_weekday: &'static str,
+    /// An IANA name.
+    #[schema(example = "Europe/Berlin")]
+    time_zone: String,
+    /// An ISO 4217 code.
+    #[schema(example = "USD")]
+    default_currency: &'static str,
+    /// Null where there is none.
+    #[schema(required = true)]
+    ingest_key: Option<KeyView>,
+    /// Null where there is none yet: rotating makes the first.
+    #[schema(required = true)]
+    inbound_key: Option<KeyView>,
+}
+
+/// A key without its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Key)]
+struct KeyView {
+    /// What may be shown of it.
+    #[schema(example = "rik_…7d4e")]
+    prefix: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    last_used_at: Option<Time>,
+}
+
+impl From<Credential> for KeyView {
+    fn from(Credential { shown, created_at, last_used_at, .. }: Credential) -> Self {
+        Self { prefix: shown, created_at, last_used_at }
+    }
+}
+
+impl SettingsView {
+    fn new(company: Company, ingest_key: Option<Credential>, inbound_key: Option<Credential>) -> Self {
+        let Company { slug, name, settings, .. } = company;
+        Self {
+            project: slug.as_str().to_owned(),
+            name,
+            cadence_days: settings.cadence_days,
+            tracked_stages: settings.tracked_stages.statuses(),
+            digest_enabled: settings.digest_enabled,
+            digest_weekday: settings.digest_weekday.as_str(),
+            time_zone: time_zone_name(&settings.time_zone).to_owned(),
+            default_currency: settings.default_currency.code(),
+            ingest_key: ingest_key.map(KeyView::from),
+            inbound_key: inbound_key.map(KeyView::from),
+        }
+    }
+}
+
+/// Get the settings
+#[utoipa::path(
+    get,
+    path = "/api/settings/",
+    tag = "Settings",
+    responses((status = 200, description = "The company and its settings.", body = SettingsView)),
+    security(("token" = [])),
+)]
+async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response, Problem> {
+    show(&api, &caller).await
+}
+
+/// Change the settings
+///
+/// Only the members sent are changed. Needs the role admin.
+#[utoipa::path(
+    patch,
+    path = "/api/settings/",
+    tag = "Settings",
+    request_body = schema::SettingsPatch,
+    responses((status = 200, description = "The company and its settings.", body = SettingsView)),
+    security(("token" = [])),
+)]
+async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> Result<Response, Problem> {
+    api.write(&caller, body.map(|object| PatchSettings(object.members))).await?;
+    show(&api, &caller).await
+}
+
+async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
+    let found = api.read(caller, MEMBER, Ok(()), |snapshot, ()| {
+        let ingest_key = credential::list(snapshot, Kind::IngestKey)?.into_iter().next();
+        let inbound_key = credential::list(snapshot, Kind::InboundKey)?.into_iter().next();
+        Ok((ingest_key, inbound_key))
+    });
+    let Answer { reply: (ingest_key, inbound_key), company, .. } = found.await?;
+    Ok(json::respond(StatusCode::OK, &SettingsView::new(company, ingest_key, inbound_key)))
+}
+
+/// Rotate the ingest key
+///
+/// Answers the new key, once; the old one is invalid at once. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/settings/ingest-key/rotate/",
+    tag = "Settings",
+    responses((status = 200, description = "The new key.", body = schema::NewIngestKey)),
+    security(("token" = [])),
+)]
+async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Reply<'a> {
+        ingest_key: &'a str,
+        #[serde(flatten)]
+        key: NewKey<'a>,
+    }
+    let made = rotate(&api, call, Kind::IngestKey).await?;
+    Ok(json::respond(StatusCode::OK, &Reply { ingest_key: &made.text, key: NewKey::of(&made) }))
+}
+
+/// Rotate the inbound key
+///
+/// Answers the new key, once; the old one, where there was one, is invalid at once. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/settings/inbound-key/rotate/",
+    tag = "Settings",
+    responses((status = 200, description = "The new key.", body = schema::NewInboundKey)),
+    security(("token" = [])),
+)]
+async fn rotate_inbound_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Reply<'a> {
+        inbound_key: &'a str,
+        #[serde(flatten)]
+        key: NewKey<'a>,
+    }
+    let made = rotate(&api, call, Kind::InboundKey).await?;
+    Ok(json::respond(StatusCode::OK, &Reply { inbound_key: &made.text, key: NewKey::of(&made) }))
+}
+
+async fn rotate(api: &Api, call: PlainCall, kind: Kind) -> Result<NewCredential, Problem> {
+    let (caller, command) = call.command(RotateKey(kind));
+    api.write(&caller, command).await
+}
+
+/// A key just made, for the one time it is shown.
+#[derive(Serialize)]
+struct NewKey<'a> {
+    key: &'a str,
+    prefix: &'a str,
+    created_at: Time,
+}
+
+impl<'a> NewKey<'a> {
+    fn of(made: &'a NewCredential) -> Self {
+        Self { key: &made.text, prefix: &made.credential.shown, created_at: made.credential.created_at }
+    }
+}

@@ -1,0 +1,139 @@
+//! API tokens: listed, made, revoked.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::credential::{CreateToken, RevokeToken};
+use rapport_domain::company::MAX_NAME;
+use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::id::CredentialId;
+use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
+use rapport_domain::member::Role;
+use rapport_domain::time::Time;
+use rapport_store::credential;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b't';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list_tokens, create_token)).routes(routes!(revoke_token))
+}
+
+/// An API token without its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Token)]
+struct TokenView {
+    #[schema(value_type = String, example = "crd_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: CredentialId,
+    #[schema(example = "CRM sync")]
+    name: String,
+    #[schema(value_type = schema::Role)]
+    role: Role,
+    /// What may be shown of it.
+    #[schema(example = "rap_…7d4e")]
+    prefix: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    last_used_at: Option<Time>,
+}
+
+impl From<Credential> for TokenView {
+    fn from(Credential { id, name, role, shown, created_at, last_used_at, .. }: Credential) -> Self {
+        Self { id, name, role, prefix: shown, created_at, last_used_at }
+    }
+}
+
+/// An API token just made.
+#[derive(Serialize, ToSchema)]
+struct NewToken {
+    /// The token itself. It is shown this once.
+    #[schema(example = "rap_0000000000000g7d4e…")]
+    token: String,
+    #[serde(flatten)]
+    view: TokenView,
+}
+
+/// List API tokens
+///
+/// Needs the role admin.
+#[utoipa::path(
+    get,
+    path = "/api/tokens/",
+    tag = "Tokens",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of tokens, without their secrets.", body = Page<TokenView>)),
+    security(("token" = [])),
+)]
+async fn list_tokens(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(|text| read_cursor(LIST, text).map(CredentialId::from_bytes));
+    let limit = parameters.limit();
+    let found =
+        api.read(&caller, ADMIN, parameters.finish(), |snapshot, ()| credential::list(snapshot, Kind::ApiToken));
+    let tokens = found.await?.reply;
+    let cursor = |id: CredentialId| write_cursor(LIST, id.as_bytes());
+    let Page { items, next_cursor } = Page::cut(tokens, |token| token.id, after.as_ref(), limit, cursor);
+    let items: Vec<TokenView> = items.into_iter().map(TokenView::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Create an API token
+///
+/// Answers the token, once. Its role is `member` unless said, and never above its maker's. Needs the role
+/// admin.
+#[utoipa::path(
+    post,
+    path = "/api/tokens/",
+    tag = "Tokens",
+    request_body = schema::TokenCreate,
+    responses((status = 201, description = "The token.", body = NewToken)),
+    security(("token" = [])),
+)]
+async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, command) = call.parse(read);
+    let made = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &NewToken { token: made.text, view: made.credential.into() }))
+}
+
+fn read(body: &Map<String, Value>) -> Result<CreateToken, Invalid> {
+    let mut members = Members::of(body);
+    let name = members.required("name", |value| as_text(value, MAX_NAME));
+    let role = members.optional("role", |value| Role::parse(as_str(value)?));
+    members.refuse_unknown();
+    members.finish()?;
+    Ok(CreateToken { name: name.unwrap_or_default(), role: role.unwrap_or(Role::Member) })
+}
+
+/// Revoke an API token
+///
+/// It is invalid at once. Needs the role admin.
+#[utoipa::path(
+    delete,
+    path = "/api/tokens/{id}/",
+    tag = "Tokens",
+    params(("id" = String, Path, description = "The token's id.")),
+    responses(
+        (status = 204, description = "It is revoked."),
+        (status = 404, description = "There is no such token.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn revoke_token(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("token").map(RevokeToken)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

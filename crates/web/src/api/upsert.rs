@@ -1,0 +1,78 @@
+//! The documented upsert: an account change keyed by the customer's own record id.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::upsert::{Upsert, Upserted, foreign_project};
+use rapport_domain::account::{self, AccountView};
+use rapport_domain::invalid::Invalid;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller};
+use crate::api::{Api, MEMBER, schema};
+use crate::json::{self, Object};
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(upsert_by_imported_id))
+}
+
+/// Create or change an account by its external record id
+///
+/// Finds the account by `imported_id` and changes only the members that were sent; creates it where there
+/// is none. Safe to repeat: an unchanged status adds no history and fires no event. `name` is used at
+/// creation only; on an existing account it is left as it is and listed under `ignored`. A `promo_code`
+/// that matches nothing never fails the request. Unknown members are ignored.
+#[utoipa::path(
+    post,
+    path = "/api/accounts/upsert-by-imported-id/",
+    tag = "Upsert and ingest",
+    request_body = schema::UpsertRequest,
+    responses(
+        (status = 200, description = "The account was there; what changed is listed.", body = schema::UpsertReply),
+        (status = 201, description = "The account was created.", body = schema::UpsertReply),
+        (status = 403, description = "`project` is not the token's company.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn upsert_by_imported_id(
+    State(api): State<Api>,
+    Call { caller, body }: Call,
+) -> Result<Response, Problem> {
+    let request = match body.map(|object| (account::Upsert::parse(&object.members), object)) {
+        Ok((Ok(request), _)) => Ok(Upsert(request)),
+        Ok((Err(invalid), object)) => Err(faulty(&api, &caller, invalid, &object).await?),
+        Err(problem) => Err(problem),
+    };
+    let upserted = api.write(&caller, request).await?;
+    Ok(render(&upserted))
+}
+
+/// What a faulty request is answered: of a foreign `project` the caller hears before anything else.
+async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Result<Problem, Problem> {
+    let company = api.verify(caller, MEMBER).await?;
+    Ok(match object.members.get("project").and_then(Value::as_str) {
+        Some(project) if project != company.slug.as_str() => Problem::of(foreign_project(), caller.scheme),
+        _ => invalid.into(),
+    })
+}
+
+fn render(upserted: &Upserted) -> Response {
+    #[derive(Serialize)]
+    struct Reply<'a> {
+        account: AccountView<'a>,
+        created: bool,
+        changed: &'a [&'static str],
+        ignored: &'a [&'static str],
+        promo_code_matched: bool,
+    }
+    let Upserted { account, created, changed, ignored, promo_code_matched, settings, now } = upserted;
+    let account = account.view(settings, *now);
+    let status = if *created { StatusCode::CREATED } else { StatusCode::OK };
+    let reply =
+        Reply { account, created: *created, changed, ignored, promo_code_matched: *promo_code_matched };
+    json::respond(status, &reply)
+}
