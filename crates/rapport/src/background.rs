@@ -6,44 +6,19 @@ use std::time::Duration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use rapport_app::credential::NoteUses;
 use rapport_app::{Access, App};
-use rapport_domain::destination::AddressPolicy;
 use rapport_domain::id::{CompanyId, CredentialId};
 use rapport_domain::time::Time;
-use rustls::pki_types::CertificateDer;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::Config;
-use crate::extra_ca;
-
 const NOTE_USES_EVERY: Duration = Duration::from_secs(30);
 const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// What sending to the outside needs, read before anything starts so that a mistake shows at once.
-pub struct Outbound {
-    pub policy: AddressPolicy,
-    pub authorities: Vec<CertificateDer<'static>>,
-}
-
-impl Outbound {
-    pub fn load(config: &Config) -> anyhow::Result<Self> {
-        let allowed = config.allow_destination.value.iter().map(|network| network.0).collect();
-        Ok(Self { policy: AddressPolicy { allowed }, authorities: extra_ca::load(&config.extra_ca.value)? })
-    }
-}
-
 /// Starts every background task on `tasks`; each ends soon after `stop`.
-pub fn start(
-    app: &App,
-    outbound: &Outbound,
-    metrics: PrometheusHandle,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-) {
+pub fn start(app: &App, metrics: PrometheusHandle, tasks: &TaskTracker, stop: &CancellationToken) {
     tasks.spawn(note_uses(app.clone(), stop.clone()));
     tasks.spawn(keep_metrics_small(metrics, stop.clone()));
-    // The delivery engine of `rapport_jobs` starts here, with `app`, `outbound`, `tasks` and `stop`.
 }
 
 /// Writes down now and then, and once more at the end, when credentials were last used.

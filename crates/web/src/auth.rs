@@ -92,7 +92,6 @@ mod tests {
     use rapport_domain::credential::issue;
     use rapport_domain::id::CompanyId;
 
-
     fn read(scheme: Scheme, values: &[(&'static str, &str)]) -> Option<Presented> {
         let mut map = HeaderMap::new();
         for (name, value) in values {
@@ -143,7 +142,9 @@ mod tests {
     #[test]
     fn only_the_ingest_path_asks_for_the_ingest_key() {
         assert_eq!(Scheme::of_path("/api/pulse/ingest/"), Scheme::IngestKey);
-        for path in ["/api/accounts/upsert-by-imported-id/", "/api/pulse/", "/api/settings/ingest-key/rotate/"] {
+        for path in
+            ["/api/accounts/upsert-by-imported-id/", "/api/pulse/", "/api/settings/ingest-key/rotate/"]
+        {
             assert_eq!(Scheme::of_path(path), Scheme::Token, "{path}");
         }
     }

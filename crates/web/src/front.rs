@@ -89,7 +89,12 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
     }
     write_headers(response.headers_mut(), id, is_api);
     let status = response.status().as_u16();
-    tracing::debug!(status, company, micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), "answered");
+    tracing::debug!(
+        status,
+        company,
+        micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+        "answered"
+    );
     count(path, method, status, elapsed);
     response
 }
@@ -104,7 +109,8 @@ impl Front {
     /// Counts an API request against its limit, serves it if it may pass, and tells the caller where it
     /// stands in either case.
     async fn limited(&self, mut request: Request, next: Next) -> Served {
-        let address = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+        let address =
+            request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
         let credential = Credential::of(Scheme::of_path(request.uri().path()), request.headers());
         let now = self.app.now();
         let (verdict, known) = match &credential.presented {
@@ -175,7 +181,8 @@ fn count(path: &str, method: &'static str, status: u16, elapsed: Duration) {
     let path = path.to_owned();
     metrics::histogram!("rapport_http_request_seconds", "path" => path.clone(), "method" => method)
         .record(elapsed.as_secs_f64());
-    let status = StatusCode::from_u16(status).map_or_else(|_| String::new(), |status| status.as_str().to_owned());
+    let status =
+        StatusCode::from_u16(status).map_or_else(|_| String::new(), |status| status.as_str().to_owned());
     metrics::counter!("rapport_http_requests_total", "path" => path, "method" => method, "status" => status)
         .increment(1);
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::Router;
 use rapport_app::App;
 use serde_json::json;
 
@@ -30,7 +30,8 @@ async fn ready(State(app): State<App>) -> Response {
     match tokio::time::timeout(READY_TIMEOUT, read).await {
         Ok(Ok(_)) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
         Ok(Err(_)) | Err(_) => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "the database cannot be read").into_response()
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "the database cannot be read")
+                .into_response()
         }
     }
 }

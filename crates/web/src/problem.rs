@@ -70,7 +70,11 @@ impl Problem {
     }
 
     pub fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "the header Allow names what this path takes")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "the header Allow names what this path takes",
+        )
     }
 
     pub fn body_too_large(max_bytes: usize) -> Self {
@@ -91,7 +95,8 @@ impl Problem {
     }
 
     pub fn body_too_slow() -> Self {
-        let problem = Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body took too long to arrive");
+        let problem =
+            Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body took too long to arrive");
         problem.with_header(header::CONNECTION, HeaderValue::from_static("close"))
     }
 
@@ -126,16 +131,21 @@ impl Problem {
             Error::NotFound(what) => Self::not_found(what),
             Error::Conflict { code, detail } => Self::new(StatusCode::CONFLICT, code, detail),
             Error::Invalid(invalid) => invalid.into(),
-            Error::Busy => {
-                Self::unavailable("busy", "the service is busy; nothing was stored; try again shortly", BUSY_SECONDS)
-            }
+            Error::Busy => Self::unavailable(
+                "busy",
+                "the service is busy; nothing was stored; try again shortly",
+                BUSY_SECONDS,
+            ),
             Error::OutcomeUnknown => {
                 let detail = "the database was lost at the commit; the change may or may not be stored";
                 Self::unavailable("outcome_unknown", detail, BUSY_SECONDS)
             }
             Error::Unavailable(fault) => {
-                let mut problem =
-                    Self::unavailable("unavailable", "the database is not available; nothing was stored", AWAY_SECONDS);
+                let mut problem = Self::unavailable(
+                    "unavailable",
+                    "the database is not available; nothing was stored",
+                    AWAY_SECONDS,
+                );
                 problem.0.fault = Some(Fault(fault));
                 problem
             }
@@ -180,8 +190,11 @@ impl Problem {
 
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
-        let problem =
-            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "members are at fault; `errors` names each of them");
+        let problem = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid",
+            "members are at fault; `errors` names each of them",
+        );
         problem.with_errors(invalid.0)
     }
 }

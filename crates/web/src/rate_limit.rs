@@ -287,7 +287,8 @@ mod tests {
         assert!(passes(limiter.admit_address(HOME, NOW.plus_millis(500))));
         let mapped = IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
         assert!(!passes(limiter.admit_address(mapped, NOW.plus_millis(500))), "a mapped address is the same");
-        let neighbours = [1, 2, 3, 4, 5].map(|host| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, host)));
+        let neighbours =
+            [1, 2, 3, 4, 5].map(|host| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, host)));
         let passed = neighbours.into_iter().filter(|host| passes(limiter.admit_address(*host, NOW))).count();
         assert_eq!(passed, 4, "a /64 is one caller");
     }

@@ -93,7 +93,9 @@ fn with_slash(mut request: Request) -> Request {
     let path = request.uri().path();
     let path = match path.strip_suffix('/') {
         Some(file) if api::FILES.contains(&file) => file.to_owned(),
-        None if (path == "/api" || path.starts_with("/api/")) && !api::FILES.contains(&path) => format!("{path}/"),
+        None if (path == "/api" || path.starts_with("/api/")) && !api::FILES.contains(&path) => {
+            format!("{path}/")
+        }
         _ => return request,
     };
     let text = match request.uri().query() {
@@ -115,7 +117,10 @@ pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutd
     let slots = Arc::new(Semaphore::new(config.max_connections));
     let connections = TaskTracker::new();
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(config.header_timeout).max_buf_size(MAX_BUFFER_BYTES);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(config.header_timeout)
+        .max_buf_size(MAX_BUFFER_BYTES);
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &slots) => accepted,

@@ -20,7 +20,7 @@ use crate::cli::Command;
 use crate::clock::OsRandom;
 use crate::config::Config;
 use crate::secret_key::SecretKey;
-use crate::{data_dir, database, serve, telemetry};
+use crate::{data_dir, database, listen, serve, telemetry};
 
 /// How often a change runs again that found the database busy: a service under load leaves a command
 /// few gaps, and each try already waits some seconds for one.
@@ -39,6 +39,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
                 Command::Key(command) => key::run(config, command),
                 Command::Migrate => migrate::run(config),
                 Command::Doctor => doctor::run(config),
+                Command::Listen(options) => listen::run(config, &options),
             }
         }
     }

@@ -68,6 +68,8 @@ fn fill(run: &mut dyn FnMut(&str), bytes: impl Fn(&str) -> String) {
         run,
     );
     let channel = bytes(&"01".repeat(16));
+    let columns = "company, id, name, name_folded, created_at";
+    one(&format!("INSERT INTO channel ({columns}) VALUES (1, {channel}, 'Fair', 'fair', 0)"), run);
     for chunk in (0..ACCOUNTS).collect::<Vec<_>>().chunks(500) {
         let (mut accounts, mut words, mut seen) = (String::new(), String::new(), String::new());
         for n in chunk {

@@ -86,12 +86,18 @@ impl Conn {
             postgres::Config::from_str(url).map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
         config.connect_timeout(CONNECT_TIMEOUT).application_name("rapport");
         let mut connection = Self { config, client: None, prepared: HashMap::new() };
-        connection.client()?;
+        connection.connected()?;
         Ok(connection)
     }
 
-    /// The client, connected anew where the last connection was lost.
+    /// The client of the transaction under way: on a new connection there would be none.
     fn client(&mut self) -> Result<&mut Client, Error> {
+        let open = self.client.as_mut().filter(|client| !client.is_closed());
+        open.ok_or_else(|| Error::Unavailable("the connection was lost".to_owned()))
+    }
+
+    /// The client, connected anew where the last connection was lost.
+    fn connected(&mut self) -> Result<&mut Client, Error> {
         if self.client.as_ref().is_none_or(Client::is_closed) {
             self.prepared.clear();
             let mut client = self.config.connect(NoTls).map_err(from_postgres)?;
@@ -99,6 +105,10 @@ impl Conn {
             self.client = Some(client);
         }
         self.client.as_mut().ok_or_else(|| Error::fault("no connection"))
+    }
+
+    fn begin(&mut self, sql: &str) -> Result<(), Error> {
+        self.connected()?.batch_execute(sql).map_err(from_postgres)
     }
 
     fn control(&mut self, sql: &str) -> Result<(), Error> {
@@ -125,7 +135,7 @@ impl Conn {
     }
 
     fn read(&mut self, read: crate::queue::Read) {
-        if let Err(error) = self.control("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
+        if let Err(error) = self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
             return read(Err(error));
         }
         read(Ok(self));
@@ -167,22 +177,26 @@ impl Conn {
         let shared = if batch.iter().any(|job| job.exclusive()) { "" } else { "_shared" };
         // The lock's key is 32 + 32 bits; companies past 2^32 would share locks, never data.
         let key = i32::from_ne_bytes((company.0 as u32).to_ne_bytes());
-        let begun = self.control(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"));
+        let begun = self.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"));
         if let Err(error) = begun {
             // Where only the lock was refused, the transaction is open.
             self.undo()?;
             return Err(error);
         }
         match run_batch(self, batch) {
-            Ok((Verdict::Commit, actions)) => match self.control("COMMIT") {
-                Ok(()) => Ok(actions),
-                Err(Error::Again) => Err(Error::Again),
-                Err(error) => {
-                    let lost = self.client.as_ref().is_none_or(Client::is_closed);
-                    self.client = None;
-                    Err(if lost { Error::OutcomeUnknown } else { error })
+            Ok((Verdict::Commit, actions)) => {
+                // Lost before the COMMIT is sent, it is known to be undone.
+                self.client()?;
+                match self.control("COMMIT") {
+                    Ok(()) => Ok(actions),
+                    Err(Error::Again) => Err(Error::Again),
+                    Err(error) => {
+                        let lost = self.client.as_ref().is_none_or(Client::is_closed);
+                        self.client = None;
+                        Err(if lost { Error::OutcomeUnknown } else { error })
+                    }
                 }
-            },
+            }
             Ok((Verdict::Rollback, _)) => self.undo().map(|()| Vec::new()),
             Err(error) => {
                 self.undo()?;

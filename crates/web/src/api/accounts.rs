@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::account::CreateAccount;
 use rapport_app::App;
+use rapport_app::account::CreateAccount;
 use rapport_domain::account::{self, Account};
 use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::Fault;

@@ -17,12 +17,13 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Segments};
 use crate::api::paging::Page;
-use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::parameters::{Parameters, read_cursor, read_cursor_bytes, write_cursor};
 use crate::api::{Api, MEMBER, schema};
 use crate::json;
 use crate::problem::Problem;
 
 const LIST: u8 = b'c';
+const CODES: u8 = b'p';
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
@@ -215,12 +216,7 @@ async fn list_codes(
     id: Segments,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
-    const CODES: u8 = b'p';
-    let after = parameters.cursor(|text| {
-        let place: [u8; 8 + 64] = read_cursor(CODES, text)?;
-        let (at, code) = place.split_first_chunk::<8>()?;
-        Some((Time::from_micros(i64::from_be_bytes(*at)), padded(code)))
-    });
+    let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
     let question = id.one::<ChannelId>("channel").and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, |snapshot, id| {
@@ -228,21 +224,20 @@ async fn list_codes(
         channel::codes(snapshot, id).map(Some)
     });
     let codes = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
-    let key = |code: &ChannelCode| (code.created_at, padded(code.code.folded().as_bytes()));
-    let cursor = |(at, code): (Time, [u8; 64])| {
-        write_cursor(CODES, &[at.as_micros().to_be_bytes().as_slice(), &code].concat())
-    };
-    let Page { items, next_cursor } = Page::cut(codes, key, after.as_ref(), limit, cursor);
+    let key = |code: &ChannelCode| (code.created_at, code.code.folded());
+    let Page { items, next_cursor } = Page::cut(codes, key, after.as_ref(), limit, write_code_place);
     let items: Vec<CodeView> = items.into_iter().map(CodeView::from).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
 }
 
-/// A code in a cursor has a fixed size.
-fn padded(code: &[u8]) -> [u8; 64] {
-    let mut place = [0; 64];
-    let length = code.len().min(place.len());
-    place[..length].copy_from_slice(&code[..length]);
-    place
+fn write_code_place((at, code): (Time, String)) -> String {
+    write_cursor(CODES, &[at.as_micros().to_be_bytes().as_slice(), code.as_bytes()].concat())
+}
+
+fn read_code_place(text: &str) -> Option<(Time, String)> {
+    let place = read_cursor_bytes(CODES, text)?;
+    let (at, code) = place.split_first_chunk::<8>()?;
+    Some((Time::from_micros(i64::from_be_bytes(*at)), String::from_utf8(code.to_vec()).ok()?))
 }
 
 /// Add a promo code to a channel

@@ -27,9 +27,11 @@ use crate::problem::Problem;
 const LIST: u8 = b'm';
 
 pub fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .routes(routes!(list_members, add_member))
-        .routes(routes!(get_member, change_member, remove_member))
+    OpenApiRouter::new().routes(routes!(list_members, add_member)).routes(routes!(
+        get_member,
+        change_member,
+        remove_member
+    ))
 }
 
 /// A person as a member of the company.
@@ -201,7 +203,9 @@ async fn change_member(State(api): State<Api>, id: Segments, call: Call) -> Resu
         members.refuse_unknown();
         members.finish().map(|()| (role, active))
     });
-    let command = id.one("member").and_then(|person| change.map(|(role, active)| ChangeMember { person, role, active }));
+    let command = id
+        .one("member")
+        .and_then(|person| change.map(|(role, active)| ChangeMember { person, role, active }));
     let changed = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(changed)))
 }

@@ -48,6 +48,7 @@ const HASHES_AT_ONCE: usize = 2;
 /// All routes under `/api/`.
 pub fn routes() -> Router<Api> {
     let (router, document) = documented().split_for_parts();
+    let document = openapi::completed(document);
     router.merge(openapi::routes(&document)).merge(docs::routes(&document))
 }
 
@@ -89,7 +90,11 @@ impl Api {
     }
 
     /// Runs a command, or refuses what was no command, to a caller who may run such a one.
-    async fn write<C: Command>(&self, caller: &Caller, command: Result<C, Problem>) -> Result<C::Reply, Problem> {
+    async fn write<C: Command>(
+        &self,
+        caller: &Caller,
+        command: Result<C, Problem>,
+    ) -> Result<C::Reply, Problem> {
         match command {
             Ok(command) => self.settle(caller, self.app().write(&caller.access(), command).await),
             Err(problem) => {
@@ -109,7 +114,8 @@ impl Api {
     ) -> Result<Answer<T>, Problem> {
         match question {
             Ok(question) => {
-                let found = self.app().read(&caller.access(), needs, |snapshot| read(snapshot, question)).await;
+                let found =
+                    self.app().read(&caller.access(), needs, |snapshot| read(snapshot, question)).await;
                 self.settle(caller, found)
             }
             Err(problem) => {
@@ -131,9 +137,9 @@ impl Api {
         let valid = match &outcome {
             Err(Error::Unauthenticated) => Some(false),
             Ok(_)
-            | Err(Error::Forbidden { .. } | Error::NotFound(_) | Error::Conflict { .. } | Error::Invalid(_)) => {
-                Some(true)
-            }
+            | Err(
+                Error::Forbidden { .. } | Error::NotFound(_) | Error::Conflict { .. } | Error::Invalid(_),
+            ) => Some(true),
             Err(_) => None,
         };
         if let Some(valid) = valid

@@ -40,7 +40,8 @@ mod tests {
     fn pages_cut_from_a_list_cover_it_newest_first() {
         let (mut after, mut seen) = (None, Vec::new());
         loop {
-            let page = Page::cut(vec![3, 1, 5, 2, 4], |item| *item, after.as_ref(), 2, |key: i32| key.to_string());
+            let page =
+                Page::cut(vec![3, 1, 5, 2, 4], |item| *item, after.as_ref(), 2, |key: i32| key.to_string());
             seen.extend(page.items);
             let Some(cursor) = page.next_cursor else { break };
             after = Some(cursor.parse().unwrap());

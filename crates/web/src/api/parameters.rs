@@ -59,7 +59,9 @@ impl Parameters {
     }
 
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
-        self.optional(name, |value| value.parse().map_err(|_| Fault::new("wrong_type", "must be true or false")))
+        self.optional(name, |value| {
+            value.parse().map_err(|_| Fault::new("wrong_type", "must be true or false"))
+        })
     }
 
     pub fn time(&mut self, name: &'static str) -> Option<Time> {
@@ -74,7 +76,8 @@ impl Parameters {
     pub fn several<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Fault>) -> Vec<T> {
         self.known.push(name);
         let given = self.pairs.iter().filter(|(given, _)| given == name);
-        let words = given.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|word| !word.is_empty());
+        let words =
+            given.flat_map(|(_, value)| value.split(',')).map(str::trim).filter(|word| !word.is_empty());
         let (mut values, mut faults) = (Vec::new(), Vec::new());
         for word in words {
             match parse(word) {
@@ -127,11 +130,15 @@ pub fn write_cursor(list: u8, place: &[u8]) -> String {
     base32().encode(&bytes)
 }
 
-/// Reads a cursor of this list whose place has `N` bytes.
+/// Reads the place out of a cursor of this list.
+pub fn read_cursor_bytes(list: u8, text: &str) -> Option<Vec<u8>> {
+    let mut bytes = base32().decode(text.as_bytes()).ok()?;
+    (bytes.first() == Some(&list)).then(|| bytes.split_off(1))
+}
+
+/// Reads a place of a fixed size.
 pub fn read_cursor<const N: usize>(list: u8, text: &str) -> Option<[u8; N]> {
-    let bytes = base32().decode(text.as_bytes()).ok()?;
-    let (found, place) = bytes.split_first()?;
-    if *found == list { place.try_into().ok() } else { None }
+    read_cursor_bytes(list, text)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -149,12 +156,16 @@ mod tests {
     fn faults(parameters: Parameters) -> Vec<(String, String)> {
         let shown = serde_json::to_value(parameters.finish().unwrap_err()).unwrap();
         let errors = shown["errors"].as_array().unwrap().iter();
-        errors.map(|error| (error["pointer"].as_str().unwrap().into(), error["code"].as_str().unwrap().into())).collect()
+        errors
+            .map(|error| (error["pointer"].as_str().unwrap().into(), error["code"].as_str().unwrap().into()))
+            .collect()
     }
 
     #[test]
     fn a_limit_is_clamped_and_must_be_a_number() {
-        for (query, limit) in [("", 50), ("limit=1", 1), ("limit=200", 200), ("limit=201", 200), ("limit=99999999999", 200)] {
+        for (query, limit) in
+            [("", 50), ("limit=1", 1), ("limit=200", 200), ("limit=201", 200), ("limit=99999999999", 200)]
+        {
             let mut parameters = parameters(query);
             assert_eq!(parameters.limit(), limit, "{query}");
             assert!(parameters.finish().is_ok());
@@ -168,7 +179,8 @@ mod tests {
 
     #[test]
     fn every_fault_and_every_unknown_parameter_is_named() {
-        let mut parameters = parameters("status=customer,nope&overdue=yes&q=a%00b&more=1&more=2&seen_after=never&cursor=x");
+        let mut parameters =
+            parameters("status=customer,nope&overdue=yes&q=a%00b&more=1&more=2&seen_after=never&cursor=x");
         parameters.several("status", Status::parse);
         parameters.boolean("overdue");
         parameters.text("q");

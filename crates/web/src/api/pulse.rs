@@ -104,7 +104,11 @@ impl From<Figures> for Pulse {
                 .collect(),
             features: features
                 .into_iter()
-                .map(|FeatureUse { feature, count, last_used_at }| PulseFeature { feature, count, last_used_at })
+                .map(|FeatureUse { feature, count, last_used_at }| PulseFeature {
+                    feature,
+                    count,
+                    last_used_at,
+                })
                 .collect(),
         }
     }

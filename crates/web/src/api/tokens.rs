@@ -83,8 +83,8 @@ async fn list_tokens(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(CredentialId::from_bytes));
     let limit = parameters.limit();
-    let found =
-        api.read(&caller, ADMIN, parameters.finish(), |snapshot, ()| credential::list(snapshot, Kind::ApiToken));
+    let found = api
+        .read(&caller, ADMIN, parameters.finish(), |snapshot, ()| credential::list(snapshot, Kind::ApiToken));
     let tokens = found.await?.reply;
     let cursor = |id: CredentialId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(tokens, |token| token.id, after.as_ref(), limit, cursor);
@@ -94,7 +94,7 @@ async fn list_tokens(
 
 /// Create an API token
 ///
-/// Answers the token, once. Its role is `member` unless said, and never above its maker's. Needs the role
+/// Answers the token, once. Its role is `admin` unless said, and never above its maker's. Needs the role
 /// admin.
 #[utoipa::path(
     post,
@@ -116,7 +116,7 @@ fn read(body: &Map<String, Value>) -> Result<CreateToken, Invalid> {
     let role = members.optional("role", |value| Role::parse(as_str(value)?));
     members.refuse_unknown();
     members.finish()?;
-    Ok(CreateToken { name: name.unwrap_or_default(), role: role.unwrap_or(Role::Member) })
+    Ok(CreateToken { name: name.unwrap_or_default(), role: role.unwrap_or(Role::Admin) })
 }
 
 /// Revoke an API token

@@ -1,0 +1,129 @@
+//! `rapport listen`: a local HTTPS receiver for people who build the other end of a webhook.
+//!
+//! It has a certificate of its own authority, verifies signatures, prints what arrives, and can be
+//! told to misbehave.
+
+mod authority;
+mod print;
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::cli::{Answer, Listen};
+use crate::config::Config;
+
+const MAX_BODY_BYTES: usize = 4 << 20;
+/// What `--answer slow` waits before it answers: longer than a sender should.
+const SLOW: Duration = Duration::from_secs(20);
+
+pub fn run(config: &Config, listen: &Listen) -> anyhow::Result<ExitCode> {
+    let directory = config.data_dir.value.join("listen");
+    let authority = authority::load_or_make(&directory)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(&authority, &directory, listen))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(authority: &authority::Authority, directory: &Path, listen: &Listen) -> anyhow::Result<()> {
+    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), listen.port);
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen on {address} (--port)"))?;
+    let address = listener.local_addr()?;
+    print::hello(address, &directory.join(authority::CA_FILE), listen.secret.is_some());
+    let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
+    let receiver = Arc::new(Receiver {
+        secret: listen.secret.clone(),
+        answer: listen.answer,
+        retry_after: listen.retry_after,
+        count: AtomicU64::new(0),
+    });
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
+    loop {
+        tokio::select! {
+            _ = &mut interrupted => return Ok(()),
+            accepted = listener.accept() => {
+                let (stream, _) = accepted?;
+                tokio::spawn(converse(stream, acceptor.clone(), Arc::clone(&receiver)));
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, receiver: Arc<Receiver>) {
+    let stream = match acceptor.accept(stream).await {
+        Ok(stream) => stream,
+        Err(error) => return print::handshake_failed(&error),
+    };
+    let service = service_fn(move |request| {
+        let receiver = Arc::clone(&receiver);
+        async move { Ok::<_, Infallible>(receiver.receive(request).await) }
+    });
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+struct Receiver {
+    secret: Option<String>,
+    answer: Answer,
+    retry_after: Option<u32>,
+    count: AtomicU64,
+}
+
+impl Receiver {
+    async fn receive(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) => {
+                print::unreadable(error.as_ref());
+                return answer(StatusCode::PAYLOAD_TOO_LARGE);
+            }
+        };
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let sent = head.headers.get("x-service-signature").and_then(|value| value.to_str().ok());
+        let verdict = print::Verdict::of(self.secret.as_deref(), sent, &body);
+        print::event(number, &head, &body, verdict);
+        if verdict == print::Verdict::Wrong {
+            return answer(StatusCode::UNAUTHORIZED);
+        }
+        self.respond().await
+    }
+
+    async fn respond(&self) -> Response<Full<Bytes>> {
+        match self.answer {
+            Answer::Code(code) => {
+                let mut response = answer(code);
+                if let Some(seconds) = self.retry_after {
+                    response.headers_mut().insert(hyper::header::RETRY_AFTER, seconds.into());
+                }
+                response
+            }
+            Answer::Slow => {
+                tokio::time::sleep(SLOW).await;
+                answer(StatusCode::OK)
+            }
+            Answer::None => std::future::pending().await,
+        }
+    }
+}
+
+fn answer(code: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::new()));
+    *response.status_mut() = code;
+    response
+}

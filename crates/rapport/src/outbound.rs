@@ -1,0 +1,21 @@
+//! What sending to the outside needs of the configuration.
+
+use rapport_domain::destination::AddressPolicy;
+use rustls::pki_types::CertificateDer;
+
+use crate::config::Config;
+use crate::extra_ca;
+
+/// Read before anything starts, so that a mistake shows at once.
+pub struct Outbound {
+    pub policy: AddressPolicy,
+    pub authorities: Vec<CertificateDer<'static>>,
+}
+
+impl Outbound {
+    pub fn load(config: &Config) -> anyhow::Result<Self> {
+        let allowed = config.allow_destination.value.iter().map(|network| network.0).collect();
+        let authorities = extra_ca::load(&config.extra_ca.value)?;
+        Ok(Self { policy: AddressPolicy { allowed }, authorities })
+    }
+}

@@ -1,0 +1,32 @@
+//! The webhook sender, put together: its guard, its client, its place among the nodes.
+
+use std::sync::Arc;
+
+use rapport_app::App;
+use rapport_jobs::client::tls_config;
+use rapport_jobs::{Client, Guard, Limits, SystemResolver};
+use rapport_store::Database;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::outbound::Outbound;
+
+/// Starts sending; it ends soon after `stop`.
+pub async fn start(
+    app: &App,
+    config: &Config,
+    outbound: &Outbound,
+    tasks: &TaskTracker,
+    stop: &CancellationToken,
+) -> Result<(), rapport_app::Error> {
+    let guard = Arc::new(Guard::new(outbound.policy.clone(), Arc::new(SystemResolver)));
+    app.services().set_destination_check(Arc::clone(&guard) as _);
+    // Kept connections end with the process; nothing waits for a receiver to close them.
+    let connections = TaskTracker::new();
+    let client = Client::new(guard, tls_config(&outbound.authorities), Limits::default(), connections);
+    // The lock on the data directory proves that no other service sends from an embedded database.
+    let alone = matches!(config.database.value.0, Database::Sqlite(_));
+    let settings = rapport_jobs::Config { alone, ..rapport_jobs::Config::default() };
+    rapport_jobs::start(app, Arc::new(client), settings, stop.clone(), tasks).await
+}

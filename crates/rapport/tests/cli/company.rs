@@ -1,0 +1,108 @@
+//! `rapport company`, `rapport token` and `rapport key`: what they print.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::program::Place;
+
+const CREATE: [&str; 7] = ["company", "create", "acme", "--name", "Acme", "--owner", "You@acme.test"];
+
+fn members(value: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn creating_a_company_prints_one_json_object() {
+    Place::each(|place| {
+        let created = place.json(&[&CREATE[..], &["--json"]].concat());
+        assert_eq!(members(&created), ["api_token", "ingest_key", "owner", "project"]);
+        assert_eq!(members(&created["owner"]), ["email", "password"]);
+        assert_eq!(created["project"], "acme");
+        assert_eq!(created["owner"]["email"], "you@acme.test");
+        assert!(created["api_token"].as_str().unwrap().starts_with("rap_"));
+        assert!(created["ingest_key"].as_str().unwrap().starts_with("rik_"));
+        assert!(created["owner"]["password"].as_str().unwrap().len() >= 20);
+
+        let listed = place.json(&["company", "list", "--json"]);
+        assert_eq!(listed.as_array().unwrap().len(), 1);
+        assert_eq!((&listed[0]["project"], &listed[0]["name"]), (&json!("acme"), &json!("Acme")));
+    });
+}
+
+#[test]
+fn a_known_person_keeps_their_password() {
+    let place = Place::sqlite();
+    place.json(&[&CREATE[..], &["--json"]].concat());
+    let arguments = ["company", "create", "other", "--name", "Other", "--owner", "you@acme.test", "--json"];
+    assert_eq!(place.json(&arguments)["owner"], json!({ "email": "you@acme.test", "password": null }));
+}
+
+#[test]
+fn a_taken_project_is_an_error_even_with_json() {
+    let place = Place::sqlite();
+    assert_eq!(place.run(&CREATE).code, Some(0));
+    let again = place.run(&[&CREATE[..], &["--json"]].concat());
+    assert_eq!((again.code, again.stdout.as_str()), (Some(1), ""));
+    assert_eq!(again.stderr, "rapport: there is a company acme already\n");
+}
+
+#[test]
+fn without_json_people_can_read_it() {
+    let place = Place::sqlite();
+    let printed = place.run(&CREATE).stdout;
+    for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown once"] {
+        assert!(printed.contains(part), "{part} is missing in:\n{printed}");
+    }
+    assert!(place.run(&["company", "list"]).stdout.contains("Acme"));
+}
+
+#[test]
+fn tokens_are_created_listed_and_revoked() {
+    let place = Place::sqlite();
+    place.run(&CREATE);
+    let arguments = ["token", "create", "--project", "acme", "--name", "CRM", "--role", "admin", "--json"];
+    let made = place.json(&arguments);
+    assert!(made["token"].as_str().unwrap().starts_with("rap_"));
+    assert_eq!((&made["role"], &made["name"]), (&json!("admin"), &json!("CRM")));
+
+    let list = || place.json(&["token", "list", "--project", "acme", "--json"]);
+    let names = |listed: &Value| -> Vec<String> {
+        listed.as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&list()), ["CRM", "First token"]);
+    let revoked = place.run(&["token", "revoke", made["id"].as_str().unwrap()]);
+    assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
+    assert_eq!(names(&list()), ["First token"]);
+    let again = place.run(&["token", "revoke", made["id"].as_str().unwrap()]);
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains("there is no token crd_"), "{}", again.stderr);
+}
+
+#[test]
+fn keys_are_rotated() {
+    let place = Place::sqlite();
+    let created = place.json(&[&CREATE[..], &["--json"]].concat());
+    let rotate = |kind: &str| place.json(&["key", "rotate", kind, "--project", "acme", "--json"]);
+    let ingest = rotate("ingest");
+    assert!(ingest["ingest_key"].as_str().unwrap().starts_with("rik_"));
+    assert_ne!(ingest["ingest_key"], created["ingest_key"]);
+    assert!(rotate("inbound")["inbound_key"].as_str().unwrap().starts_with("rin_"));
+    let unknown = place.run(&["key", "rotate", "ingest", "--project", "nobody"]);
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "rapport: there is no company nobody\n"));
+}
+
+#[test]
+fn what_the_program_makes_is_its_owners_alone() {
+    let place = Place::sqlite();
+    let data_dir = place.path().join("new");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let ended = place.run(&["migrate", "--data-dir", data_dir.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(mode(&data_dir), 0o700);
+    place.run(&["company", "list", "--data-dir", data_dir.to_str().unwrap()]);
+    assert_eq!(mode(&data_dir.join("secret.key")), 0o600);
+}

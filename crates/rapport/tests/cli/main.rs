@@ -1,0 +1,11 @@
+//! The real program, run as people run it: its commands, its service, its signals.
+
+mod bad_options;
+mod beside_service;
+mod company;
+mod configuration;
+mod crash;
+mod doctor;
+mod lifecycle;
+mod program;
+mod receiving_webhooks;

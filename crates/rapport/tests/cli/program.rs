@@ -1,0 +1,203 @@
+//! Runs the program: commands to their end, and the service until it is stopped.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rapport_testkit::PostgresServer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// An empty data directory and a database, and what it takes to name them on a command line.
+pub struct Place {
+    directory: TempDir,
+    database: Option<String>,
+}
+
+impl Place {
+    /// On the embedded database, as by default.
+    pub fn sqlite() -> Self {
+        Self { directory: TempDir::new().unwrap(), database: None }
+    }
+
+    pub fn postgres() -> Self {
+        Self { database: Some(PostgresServer::shared().fresh_database()), ..Self::sqlite() }
+    }
+
+    /// Runs a test on either engine.
+    pub fn each(test: impl Fn(&Self)) {
+        test(&Self::sqlite());
+        test(&Self::postgres());
+    }
+
+    /// The same database, for a look at what the service left.
+    pub fn database(&self) -> rapport_store::Database {
+        match &self.database {
+            Some(url) => rapport_store::Database::Postgres(url.clone()),
+            None => rapport_store::Database::Sqlite(self.path().join("rapport.db")),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The program on this place, with an environment of its own.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = program(arguments);
+        command.env("RAPPORT_DATA_DIR", self.path());
+        if let Some(url) = &self.database {
+            command.env("RAPPORT_DATABASE", url);
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        run(&mut self.command(arguments))
+    }
+
+    /// Runs a command that must succeed, and reads what it printed as JSON.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let ended = self.run(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in: {}", ended.stdout))
+    }
+
+    /// Starts the service on a free port and waits until it says where.
+    pub fn serve(&self) -> Service {
+        self.serve_with(&[])
+    }
+
+    pub fn serve_with(&self, options: &[&str]) -> Service {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.args(options);
+        let log = self.path().join("service.log");
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .expect("starting the service");
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut first_line = String::new();
+        stdout.read_line(&mut first_line).unwrap();
+        let address = first_line.trim_end().strip_prefix("Rapport is running at http://");
+        let Some(address) = address.map(str::to_owned) else {
+            let log = std::fs::read_to_string(log).unwrap();
+            panic!("the service said {first_line:?}, and in its log:\n{log}");
+        };
+        Service { child, stdout, address }
+    }
+}
+
+/// The program, away from whatever configuration the developer has.
+pub fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rapport"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("RAPPORT_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// How a run ended.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+pub fn run(command: &mut Command) -> Ended {
+    let output = command.output().expect("running the program");
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A running service. Dropping it kills it.
+pub struct Service {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    pub address: String,
+}
+
+impl Service {
+    /// A GET without credentials: the status and the body.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        self.request("GET", path, &[], "")
+    }
+
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        let mut stream = self.connect();
+        let headers: Vec<String> =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+            self.address,
+            body.len(),
+            headers = headers.concat(),
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, body.to_owned())
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("connecting to the service");
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream
+    }
+
+    pub fn signal(&self, name: &str) {
+        let script = format!("kill -s {name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut ended = None;
+        wait_until("the service to end", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.unwrap()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// What it printed after the first line; ends when the service does.
+    pub fn rest_of_output(&mut self) -> String {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        rest
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited {LIMIT:?} in vain for {what}");
+        thread::sleep(POLL_INTERVAL);
+    }
+}

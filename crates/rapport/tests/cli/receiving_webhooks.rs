@@ -1,0 +1,73 @@
+//! The verification programs of `docs/receiving/`, each run against a known signature where its
+//! interpreter is on the machine, and `rapport listen` as the sender sees it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[path = "../../../../docs/receiving/verify.rs"]
+mod verify;
+
+const SECRET: &str = "whs_0123456789abcdefghjkmnpqrstvwxyz";
+const BODY: &str = r#"{"id":"evt_1","type":"account.created","data":{"name":"Ōkubo & Søn"}}"#;
+
+fn signature() -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
+    let tag = ring::hmac::sign(&key, BODY.as_bytes());
+    format!("sha256={}", data_encoding::HEXLOWER.encode(tag.as_ref()))
+}
+
+/// Whether the program takes the body as genuine; `None` where it cannot run here.
+fn accepts(program: &str, arguments: &[&str], file: &str, signature: &str, body: &str) -> Option<bool> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receiving").join(file);
+    assert!(path.exists(), "{} is there", path.display());
+    let mut command = Command::new(program);
+    command.args(arguments).arg(path).arg(signature).env("WEBHOOK_SECRET", SECRET);
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut child = spawned.ok()?;
+    child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    Some(child.wait().unwrap().success())
+}
+
+#[test]
+fn every_verification_program_tells_genuine_from_forged() {
+    let programs: [(&str, &[&str], &str); 5] = [
+        ("python3", &[], "verify.py"),
+        ("node", &[], "verify.js"),
+        ("go", &["run"], "verify.go"),
+        ("php", &[], "verify.php"),
+        ("sh", &[], "verify.sh"),
+    ];
+    let genuine = signature();
+    let forged = genuine.replace(&genuine[10..12], if &genuine[10..12] == "00" { "11" } else { "00" });
+    let mut ran = 0;
+    for (program, arguments, file) in programs {
+        let Some(accepted) = accepts(program, arguments, file, &genuine, BODY) else {
+            println!("{program} is not on this machine: {file} was not run");
+            continue;
+        };
+        ran += 1;
+        assert!(accepted, "{file} takes a genuine signature");
+        assert_eq!(accepts(program, arguments, file, &forged, BODY), Some(false), "{file} refuses a forged one");
+        let other = BODY.replace("evt_1", "evt_2");
+        assert_eq!(accepts(program, arguments, file, &genuine, &other), Some(false), "{file}: another body");
+    }
+    assert!(ran > 0, "a shell is on every machine");
+}
+
+#[test]
+fn the_rust_verification_tells_genuine_from_forged() {
+    assert!(verify::is_genuine(SECRET, &signature(), BODY.as_bytes()));
+    assert!(!verify::is_genuine("whs_other", &signature(), BODY.as_bytes()));
+    assert!(!verify::is_genuine(SECRET, "sha256=zz", BODY.as_bytes()));
+}
+
+#[test]
+fn the_guide_names_every_program() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let guide = std::fs::read_to_string(docs.join("receiving-webhooks.md")).unwrap();
+    for entry in std::fs::read_dir(docs.join("receiving")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(guide.contains(&format!("(receiving/{name})")), "{name}");
+    }
+}
