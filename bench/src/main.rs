@@ -1,1 +1,138 @@
-fn main() {}
+//! The benchmarks of record, and the raw limits they are held against. `./scripts/bench` builds and runs this.
+//!
+//! The service under test is always the real program in a process of its own; everything else (load,
+//! receivers, raw limits) is here. What each figure means stands in `README.md` beside this crate.
+
+//mod backlog;
+//mod bare_client;
+mod body;
+mod chance;
+mod core_part;
+mod dataset;
+mod drive;
+mod http;
+//mod interference;
+mod measure;
+mod overload;
+mod place;
+mod raw;
+mod raw_ingest;
+mod raw_upsert;
+//mod receiver;
+mod report;
+mod service;
+//mod webhooks_part;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Parser, ValueEnum};
+
+use crate::place::Engine;
+use crate::report::Report;
+
+/// Measures Rapport against the raw limits of the machine it runs on.
+#[derive(Debug, Parser)]
+#[command(name = "rapport-bench")]
+pub struct Options {
+    /// What to measure
+    #[arg(value_enum, default_value_t = Part::All)]
+    part: Part,
+    /// Short runs on small data: shows that everything works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    #[arg(long, value_enum, default_value_t = Engines::Both)]
+    engine: Engines,
+    /// Account counts of the core part; by default 10000,100000,1000000 (with --quick: 2000)
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
+    accounts: Vec<usize>,
+    /// How long each figure is measured; by default 20 (with --quick: 2)
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// The service's program; by default the one beside this program
+    #[arg(long, value_name = "FILE")]
+    rapport: Option<PathBuf>,
+    /// Where the figures are written as JSON
+    #[arg(long, value_name = "FILE", default_value = "bench/results/latest.json")]
+    results: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Ingest, upsert and overload
+    Core,
+    /// Delivery to receivers
+    Webhooks,
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engines {
+    Sqlite,
+    Postgres,
+    Both,
+}
+
+/// How long and how large; the same for every part.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub quick: bool,
+    pub accounts: Vec<usize>,
+    pub window: Duration,
+    pub warm_up: Duration,
+    pub rapport: PathBuf,
+}
+
+impl Plan {
+    fn of(options: &Options) -> anyhow::Result<Self> {
+        let quick = options.quick;
+        let accounts = match (options.accounts.is_empty(), quick) {
+            (false, _) => options.accounts.clone(),
+            (true, true) => vec![2_000],
+            (true, false) => vec![10_000, 100_000, 1_000_000],
+        };
+        let rapport = match &options.rapport {
+            Some(path) => path.clone(),
+            None => std::env::current_exe().context("the path of this program")?.with_file_name("rapport"),
+        };
+        anyhow::ensure!(rapport.is_file(), "{} is not there: build it first", rapport.display());
+        Ok(Self {
+            quick,
+            accounts,
+            window: Duration::from_secs(options.seconds.unwrap_or(if quick { 2 } else { 20 }).max(1)),
+            warm_up: Duration::from_millis(if quick { 500 } else { 3_000 }),
+            rapport,
+        })
+    }
+
+    /// The long value, or the short one of a quick run.
+    pub fn pick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let options = Options::parse();
+    let plan = Plan::of(&options)?;
+    let engines = match options.engine {
+        Engines::Sqlite => vec![Engine::Sqlite],
+        Engines::Postgres => vec![Engine::Postgres],
+        Engines::Both => vec![Engine::Sqlite, Engine::Postgres],
+    };
+    let mut report = Report::start(&plan)?;
+    for engine in engines {
+        if options.part != Part::Webhooks {
+            core_part::run(&plan, engine, &mut report)?;
+        }
+        if options.part != Part::Core {
+            //WHP
+        }
+        // After each engine, so that a run that is cut short leaves what it has.
+        report.write(&options.results)?;
+    }
+    report.print_checks();
+    println!("\nFigures as JSON: {}", options.results.display());
+    Ok(ExitCode::SUCCESS)
+}

@@ -10,7 +10,7 @@ use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::id::{DeliveryId, WebhookId};
 use rapport_domain::member::Role;
 use rapport_domain::webhook::{Create, Patch, Switch, Webhook};
-use rapport_store::{Tx, delivery, webhook};
+use rapport_store::{Tx, delivery, manual_attempt, webhook};
 use serde_json::json;
 
 use crate::access::Needs;
@@ -34,6 +34,8 @@ pub trait DestinationCheck: Send + Sync + 'static {
 pub struct NewSecret {
     pub webhook: Webhook,
     pub secret: String,
+    /// What may be shown of it later.
+    pub shown: String,
 }
 
 /// The destination was judged before: a name is resolved outside of the transaction.
@@ -62,7 +64,7 @@ impl Command for CreateWebhook {
         webhook::insert(tx, &created, &sealed, &shown)?;
         let detail = json!({ "url": created.url, "events": created.events.to_stored() });
         audit::record(tx, cx, "webhook.created", Some(created.id.to_string()), &detail)?;
-        Ok(NewSecret { webhook: created, secret: text })
+        Ok(NewSecret { webhook: created, secret: text, shown })
     }
 }
 
@@ -113,6 +115,7 @@ impl Command for DeleteWebhook {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = lock(tx, self.0)?;
         webhook::mark_deleted(tx, self.0, cx.now)?;
+        manual_attempt::delete_of_webhook(tx, self.0)?;
         audit::record(tx, cx, "webhook.deleted", Some(self.0.to_string()), &json!({ "url": found.url }))?;
         wake(tx, cx, self.0);
         Ok(())
@@ -132,7 +135,7 @@ impl Command for RotateSecret {
         let sealed = cx.vault().seal(self.0, &text, cx.random());
         webhook::set_secret(tx, self.0, &sealed, &shown, cx.now)?;
         audit::record(tx, cx, "webhook.secret_rotated", Some(self.0.to_string()), &json!({}))?;
-        Ok(NewSecret { webhook: found, secret: text })
+        Ok(NewSecret { webhook: found, secret: text, shown })
     }
 }
 

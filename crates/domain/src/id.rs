@@ -127,6 +127,15 @@ impl IdSequence {
     }
 }
 
+/// The least id that can be made at `time`, to the millisecond: every earlier one sorts before it.
+pub fn lowest_at<T: From<RawId>>(time: Time) -> T {
+    const LAST_MILLI: u64 = (1 << 48) - 1;
+    let millis = u64::try_from(time.as_micros() / 1_000).unwrap_or(0).min(LAST_MILLI);
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
+    RawId(bytes).into()
+}
+
 static BASE32: LazyLock<Encoding> = LazyLock::new(|| {
     let mut specification = Specification::new();
     specification.symbols.push_str("0123456789abcdefghjkmnpqrstvwxyz");
@@ -171,6 +180,16 @@ mod tests {
         assert_eq!(text.parse::<AccountId>(), Ok(id));
         assert_eq!(text.parse::<EventId>(), Err(NotAnId));
         assert_eq!(text.to_uppercase().parse::<AccountId>(), Err(NotAnId));
+    }
+
+    #[test]
+    fn a_time_splits_ids_into_earlier_and_later_ones() {
+        let time = Time::from_micros(1_700_000_000_000_000);
+        let made = |time| IdSequence::default().next::<EventId>(time, [0; 10]);
+        assert!(made(time.plus_millis(-1)) < lowest_at(time));
+        assert!(lowest_at::<EventId>(time) <= made(time));
+        assert_eq!(lowest_at::<EventId>(Time::from_micros(-5)), EventId::from_bytes([0; 16]));
+        assert!(made(time) < lowest_at(Time::from_micros(i64::MAX)));
     }
 
     proptest! {

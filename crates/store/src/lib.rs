@@ -14,9 +14,11 @@ pub mod channel;
 pub mod company;
 pub mod credential;
 pub mod delivery;
+pub mod delivery_list;
 mod dialect;
 pub mod doctor;
 mod engine;
+pub mod erasure;
 mod error;
 pub mod event;
 pub mod history;
@@ -26,6 +28,8 @@ mod migrate;
 pub mod node;
 pub mod page;
 mod queue;
+pub mod redelivery;
+pub mod retention;
 mod statement;
 mod tx;
 mod value;
@@ -49,11 +53,15 @@ pub fn all_statements() -> Vec<&'static Statement> {
         company::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,
+        delivery_list::STATEMENTS,
+        erasure::STATEMENTS,
         event::STATEMENTS,
         history::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         node::STATEMENTS,
+        redelivery::STATEMENTS,
+        retention::STATEMENTS,
         webhook::STATEMENTS,
     ]
     .concat()

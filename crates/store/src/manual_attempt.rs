@@ -15,12 +15,14 @@ statements! {
     company WAITING = "SELECT m.id, m.delivery, m.webhook, d.event, d.kind, d.attempts, e.payload \
                        FROM manual_attempt m \
                        LEFT JOIN delivery d ON d.company = m.company AND d.id = m.delivery \
-                       LEFT JOIN event e ON e.company = d.company AND e.id = d.event \
+                       LEFT JOIN webhook w ON w.company = m.company AND w.id = m.webhook AND w.deleted_at IS NULL \
+                       LEFT JOIN event e ON e.company = w.company AND e.id = d.event \
                        WHERE m.company = $1 AND m.owner IS NULL ORDER BY m.id LIMIT $2 \
                        FOR UPDATE OF m SKIP LOCKED";
     company CLAIM = "UPDATE manual_attempt SET owner = $2 WHERE company = $1 AND id = ANY($3)";
     company DELETE = "DELETE FROM manual_attempt WHERE company = $1 AND id = ANY($2)";
     company DELETE_UNOWNED_OF = "DELETE FROM manual_attempt WHERE company = $1 AND redelivery = $2 AND owner IS NULL";
+    company DELETE_OF_WEBHOOK = "DELETE FROM manual_attempt WHERE company = $1 AND webhook = $2";
     company RELEASE_OWNER = "UPDATE manual_attempt SET owner = NULL WHERE company = $1 AND owner = $2";
     reference UNOWNED = "SELECT DISTINCT company FROM manual_attempt WHERE owner IS NULL";
     reference OWNED = "SELECT DISTINCT company, owner FROM manual_attempt WHERE owner IS NOT NULL";
@@ -67,7 +69,7 @@ pub fn insert(tx: &mut Tx, attempts: &[NewManualAttempt]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A manual attempt claimed for sending; `None` inside where its delivery or payload is gone.
+/// A manual attempt claimed for sending; `None` inside where its delivery, payload or webhook is gone.
 #[derive(Debug, Clone)]
 pub struct ClaimedManual {
     pub id: RedeliveryId,
@@ -110,6 +112,12 @@ pub fn delete(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
 /// Takes back what a redelivery of many asked for and nobody has begun.
 pub fn cancel(tx: &mut Tx, redelivery: RedeliveryId) -> Result<(), Error> {
     tx.execute(&DELETE_UNOWNED_OF, values![&redelivery])?;
+    Ok(())
+}
+
+/// Nothing more is attempted for a webhook that is deleted.
+pub fn delete_of_webhook(tx: &mut Tx, webhook: WebhookId) -> Result<(), Error> {
+    tx.execute(&DELETE_OF_WEBHOOK, values![&webhook])?;
     Ok(())
 }
 

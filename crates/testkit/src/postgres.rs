@@ -41,6 +41,8 @@ pub struct PostgresServer {
     /// User and group to run as when this process is root, which PostgreSQL refuses to be.
     run_as: Option<(u32, u32)>,
     options: Options,
+    /// Settings over our own, such as `shared_buffers=256MB`.
+    tuning: Vec<String>,
     port: u16,
     databases_made: AtomicU32,
     processes: Mutex<Processes>,
@@ -61,6 +63,11 @@ impl PostgresServer {
 
     /// A server of one's own, for tests that crash or stop it.
     pub fn start(options: Options) -> Self {
+        Self::start_tuned(options, &[])
+    }
+
+    /// The same with settings such as `shared_buffers=256MB`, for the benchmarks.
+    pub fn start_tuned(options: Options, tuning: &[&str]) -> Self {
         let bin_dir = find_bin_dir();
         let directory = tempfile::Builder::new()
             .prefix("rapport-pg-")
@@ -73,7 +80,8 @@ impl PostgresServer {
             chown(&directory, Some(user), Some(group)).expect("handing the cluster directory to its user");
         }
         let databases_made = AtomicU32::new(0);
-        let mut server = Self { bin_dir, directory, run_as, options, port: 0, databases_made, processes };
+        let tuning = tuning.iter().map(|&setting| setting.to_owned()).collect();
+        let mut server = Self { bin_dir, directory, run_as, options, tuning, port: 0, databases_made, processes };
         server.init_cluster();
         server.start_on_a_free_port();
         server
@@ -208,6 +216,7 @@ impl PostgresServer {
             settings
                 .extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"].map(str::to_owned));
         }
+        settings.extend_from_slice(&self.tuning);
         settings
     }
 

@@ -167,8 +167,8 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
 /// Decompresses up to the limit and not a byte further, whatever the body would grow to.
 fn gunzip(raw: &[u8]) -> Result<Vec<u8>, Problem> {
     let mut decoded = Vec::with_capacity(raw.len().saturating_mul(4).min(MAX_BODY_BYTES));
-    let mut decoder = MultiGzDecoder::new(raw).take(MAX_BODY_BYTES as u64 + 1);
-    if decoder.read_to_end(&mut decoded).is_err() {
+    let mut reader = MultiGzDecoder::new(raw).take(MAX_BODY_BYTES as u64 + 1);
+    if reader.read_to_end(&mut decoded).is_err() {
         return Err(Problem::bad_request("broken_gzip", "the gzip data is damaged or incomplete"));
     }
     if decoded.len() > MAX_BODY_BYTES {
@@ -208,7 +208,7 @@ enum Reason {
 
 impl From<Refusal> for Problem {
     fn from(Refusal { reason, path }: Refusal) -> Self {
-        let pointer: String = path.iter().rev().map(|segment| format!("/{segment}")).collect();
+        let pointer = path.iter().rev().flat_map(|segment| ["/", segment]).collect::<String>();
         match reason {
             Reason::Duplicate => {
                 Self::bad_request("duplicate_member", format!("the member {pointer} appears more than once"))
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_literal_text() {
-        for literal in ["0", "-1", "1200.50", "123456789012345678901234567890.10", "1e400", "-0.0", "1E+5"] {
+        for literal in ["0", "-1", "1200.50", "123456789012345678901234567890.10", "1e+400", "-0.0", "1E+5"] {
             let members = parse(format!(r#"{{"n": {literal}}}"#).as_bytes()).unwrap();
             assert!(members["n"].is_number());
             assert_eq!(members["n"].to_string().to_lowercase(), literal.to_lowercase());
@@ -551,7 +551,7 @@ mod tests {
             read_with(&headers, gzipped(MAX_BODY_BYTES + 1)).await.unwrap_err(),
             (413, "body_too_large")
         );
-        let bomb = gzip(&vec![b' '; 200 << 20]);
+        let bomb = gzip(&vec![b' '; 32 << 20]);
         assert_eq!(read_with(&headers, bomb).await.unwrap_err(), (413, "body_too_large"));
     }
 

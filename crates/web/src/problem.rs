@@ -178,14 +178,6 @@ impl Problem {
     fn retry_after(self, seconds: u64) -> Self {
         self.with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
     }
-
-    pub fn status(&self) -> StatusCode {
-        self.0.status
-    }
-
-    pub fn code(&self) -> &'static str {
-        self.0.code
-    }
 }
 
 impl From<Invalid> for Problem {
@@ -243,6 +235,17 @@ impl IntoResponse for Problem {
             response.extensions_mut().insert(fault);
         }
         response
+    }
+}
+
+#[cfg(test)]
+impl Problem {
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.0.code
     }
 }
 

@@ -1,5 +1,7 @@
 //! POST /api/pulse/ingest/: matching, effects by kind, duplicates and the answer's sums.
 
+use std::thread;
+
 use rapport_app::account::{ChangeStatus, DeleteAccount};
 use rapport_app::ingest::{Ingest, Ingested};
 use rapport_domain::account::{Account, StatusChange};
@@ -603,5 +605,35 @@ fn a_deleted_account_matches_no_more_and_its_successor_starts_unseen() {
         assert_eq!((new.first_seen_at, features(app, new.id)), (None, vec![]));
         app.ingest(event);
         assert_eq!(features(app, new.id), [("f".to_owned(), 1)]);
+    });
+}
+
+#[test]
+fn deleting_an_account_under_ingest_leaves_nothing_of_it_behind() {
+    TestApp::on_both(|app| {
+        let node = app.another_node();
+        for round in 0..5 {
+            let id = app.upsert(json!({"imported_id": "crm-1"})).account.id;
+            let batches = (0..40).map(|n| {
+                let node = if n % 2 == 0 { app.app() } else { &node };
+                let event =
+                    json!({"imported_id": "crm-1", "kind": "feature_used", "feature": format!("f{n}")});
+                node.write(
+                    app.ingest_key(),
+                    request(app, json!([event, {"imported_id": "crm-1", "kind": "churned"}])),
+                )
+            });
+            thread::scope(|scope| {
+                let deleting = scope.spawn(|| app.write(DeleteAccount(id)));
+                for answer in block_on(all(batches)) {
+                    let (accepted, _, unmatched, _) = counts(&answer.expect("an answer"));
+                    assert!(matches!((accepted, unmatched), (2, 0) | (0, 2)), "all of a batch, or nothing");
+                }
+                deleting.join().unwrap().unwrap();
+            });
+            let tables =
+                ["account", "account_seen", "activity", "activity_count", "status_history", "account_word"];
+            assert_eq!(tables.map(|table| app.rows(table)), [0; 6], "round {round}");
+        }
     });
 }

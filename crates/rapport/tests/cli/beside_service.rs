@@ -43,3 +43,19 @@ fn commands_and_service_share_the_database() {
         assert_eq!(service.get("/health/ready").0, 200);
     });
 }
+
+#[test]
+fn a_stopping_service_writes_down_when_tokens_were_used() {
+    Place::each(|place| {
+        let mut service = place.serve();
+        let create = ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"];
+        let created = place.json(&create);
+        let last_used =
+            || place.json(&["token", "list", "--project", "acme", "--json"])[0]["last_used_at"].clone();
+        assert_eq!(last_used(), Value::Null);
+        assert_eq!(upsert(&service, text(&created["api_token"])), 201);
+        service.signal("TERM");
+        assert_eq!(service.wait().code(), Some(0));
+        assert!(last_used().is_string());
+    });
+}

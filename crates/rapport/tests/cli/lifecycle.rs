@@ -1,12 +1,18 @@
 //! The service from start to end: what it says, who may run beside it, and how signals end it.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::program::{Place, run};
+use crate::program::{Place, run, wait_until};
 
 /// Past the time a stop may take.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+fn wait_until_stopping(place: &Place) {
+    let log = place.path().join("service.log");
+    wait_until("the service to begin to stop", || fs::read_to_string(&log).unwrap().contains("stopping"));
+}
 
 #[test]
 fn it_is_ready_when_it_says_so_and_ends_with_0_on_sigterm() {
@@ -95,12 +101,14 @@ fn several_services_share_a_postgres_database() {
 
 #[test]
 fn a_request_under_way_is_answered_before_the_end() {
-    let mut service = Place::sqlite().serve();
+    let place = Place::sqlite();
+    let mut service = place.serve();
     let mut stream = service.connect();
     stream.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n").unwrap();
     // Another answer means that the first connection was accepted before it.
     assert_eq!(service.get("/health/live").0, 200);
     service.signal("TERM");
+    wait_until_stopping(&place);
     stream.write_all(b"\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -116,9 +124,8 @@ fn a_second_signal_ends_it_at_once() {
     let mut stream = service.connect();
     stream.write_all(b"POST /api/pulse/ingest/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").unwrap();
     assert_eq!(service.get("/health/live").0, 200);
-    let log = || std::fs::read_to_string(place.path().join("service.log")).unwrap();
     service.signal("TERM");
-    crate::program::wait_until("the service to begin to stop", || log().contains("stopping"));
+    wait_until_stopping(&place);
     service.signal("TERM");
     assert_eq!(service.wait().code(), Some(130));
 }

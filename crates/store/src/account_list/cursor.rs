@@ -36,7 +36,10 @@ pub(super) enum Key {
     /// Folded.
     Name(String),
     /// Both are `keys::NEVER` for an account never seen.
-    Seen { day: i64, at: i64 },
+    Seen {
+        day: i64,
+        at: i64,
+    },
 }
 
 impl Cursor {

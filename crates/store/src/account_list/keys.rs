@@ -137,7 +137,8 @@ pub(super) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
 
 impl Terms {
     pub fn of(filter: &AccountFilter, now: Time, snapshot: &mut Snapshot) -> Result<Self, Error> {
-        let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } = filter;
+        let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } =
+            filter;
         let seen = seen_before.is_some() || seen_after.is_some();
         let settings = if tracked.is_some() || overdue.is_some() || seen {
             let company = company::get(snapshot)?.ok_or_else(|| Error::fault("a list of no company"))?;
@@ -194,7 +195,9 @@ impl Terms {
             if words.is_empty() {
                 sources.push(Source(whole.into_iter().collect()));
             }
-            sources.extend(words.iter().map(|word| Source([Range::Word(word)].into_iter().chain(whole).collect())));
+            sources.extend(
+                words.iter().map(|word| Source([Range::Word(word)].into_iter().chain(whole).collect())),
+            );
         }
         // The walk by last seen begins where this filter does; those by id have indexes of channel
         // and status in their own order.
@@ -293,7 +296,9 @@ impl Terms {
         let mut queries = Vec::new();
         if !past_seen {
             let mut sql = Sql::default();
-            sql.push("SELECT s.account, s.last_seen_day, s.last_seen_at FROM account_seen s WHERE s.company = $1");
+            sql.push(
+                "SELECT s.account, s.last_seen_day, s.last_seen_at FROM account_seen s WHERE s.company = $1",
+            );
             if let Some(seen) = &self.seen {
                 seen.in_days(&mut sql);
                 seen.exactly(&mut sql);
@@ -329,7 +334,11 @@ impl Terms {
     /// Whether anything but the time last seen is asked of an account.
     fn look_at_account(&self) -> bool {
         let Self { text, channel, imported_id, overdue, statuses: _, seen: _ } = self;
-        self.restrict_status() || text.is_some() || channel.is_some() || imported_id.is_some() || overdue.is_some()
+        self.restrict_status()
+            || text.is_some()
+            || channel.is_some()
+            || imported_id.is_some()
+            || overdue.is_some()
     }
 
     /// Everything that must hold of an account `a`.
@@ -358,7 +367,7 @@ impl Terms {
     }
 }
 
-fn one_of<'a>(sql: &mut Sql<'a>, statuses: &[Status]) {
+fn one_of(sql: &mut Sql<'_>, statuses: &[Status]) {
     if let [status] = statuses {
         sql.push(" = ").bind(*status);
         return;
@@ -421,12 +430,12 @@ impl SeenTerms {
     }
 
     /// The days in question: what the index knows.
-    fn in_days<'a>(&'a self, sql: &mut Sql<'a>) {
+    fn in_days(&self, sql: &mut Sql<'_>) {
         sql.push(" AND s.last_seen_day >= ").bind(self.first_day);
         sql.push(" AND s.last_seen_day <= ").bind(self.last_day);
     }
 
-    fn exactly<'a>(&'a self, sql: &mut Sql<'a>) {
+    fn exactly(&self, sql: &mut Sql<'_>) {
         if let Some(after) = self.after {
             sql.push(" AND s.last_seen_at > ").bind(after);
         }
@@ -476,7 +485,8 @@ impl<'a> Range<'a> {
                 seen.in_days(sql);
             }
             Self::Channel(channel) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.channel = ").bind(channel);
+                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.channel = ")
+                    .bind(channel);
             }
             Self::Statuses(statuses) => {
                 sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.status");

@@ -30,8 +30,10 @@ fn cases() -> Vec<Case> {
     let imported_id = || AccountFilter { imported_id: Some("crm-17".to_owned()), ..any() };
     let seen_after = |days: i64| AccountFilter { seen_after: Some(Time::from_micros(days * DAY)), ..any() };
     let case = |what, filter, sort, sqlite, postgres| Case { what, filter, sort, sqlite, postgres };
-    let (by_id, by_status, by_channel) = ("sqlite_autoindex_account_1", "account_by_status", "account_by_channel");
-    let (by_name, by_imported_id, by_day) = ("account_by_name", "account_by_imported_id", "account_seen_by_day");
+    let (by_id, by_status, by_channel) =
+        ("sqlite_autoindex_account_1", "account_by_status", "account_by_channel");
+    let (by_name, by_imported_id, by_day) =
+        ("account_by_name", "account_by_imported_id", "account_seen_by_day");
     let words = "PRIMARY KEY (company=? AND word>? AND word<?)";
     vec![
         case("newest", any(), Sort::Newest, by_id, "account_pkey"),
@@ -59,17 +61,15 @@ fn cases() -> Vec<Case> {
 }
 
 /// The rows of the tables an account is in, as SQL; `bytes` writes a literal.
-fn fill(run: &mut dyn FnMut(&str), bytes: impl Fn(&str) -> String) {
-    let one = |text: &str, run: &mut dyn FnMut(&str)| run(text);
-    one(
+fn fill(mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String) {
+    run(
         "INSERT INTO company (id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
          time_zone, default_currency, created_at) \
          VALUES (1, 'acme', 'Acme', 42, 'customer', 1, 'monday', 'UTC', 'USD', 0)",
-        run,
     );
     let channel = bytes(&"01".repeat(16));
     let columns = "company, id, name, name_folded, created_at";
-    one(&format!("INSERT INTO channel ({columns}) VALUES (1, {channel}, 'Fair', 'fair', 0)"), run);
+    run(&format!("INSERT INTO channel ({columns}) VALUES (1, {channel}, 'Fair', 'fair', 0)"));
     for chunk in (0..ACCOUNTS).collect::<Vec<_>>().chunks(500) {
         let (mut accounts, mut words, mut seen) = (String::new(), String::new(), String::new());
         for n in chunk {
@@ -91,17 +91,14 @@ fn fill(run: &mut dyn FnMut(&str), bytes: impl Fn(&str) -> String) {
             let day = n % 1000;
             let _ = write!(seen, ",(1, {id}, 0, {}, {day})", i64::from(day) * DAY);
         }
-        one(
-            &format!(
-                "INSERT INTO account (company, id, imported_id, name, name_folded, status, custom_fields, channel, \
+        run(&format!(
+            "INSERT INTO account (company, id, imported_id, name, name_folded, status, custom_fields, channel, \
                  last_contact_at, campaign_hold, created_at, updated_at) VALUES {}",
-                &accounts[1..]
-            ),
-            run,
-        );
-        one(&format!("INSERT INTO account_word (company, word, account) VALUES {}", &words[1..]), run);
+            &accounts[1..]
+        ));
+        run(&format!("INSERT INTO account_word (company, word, account) VALUES {}", &words[1..]));
         let columns = "company, account, first_seen_at, last_seen_at, last_seen_day";
-        one(&format!("INSERT INTO account_seen ({columns}) VALUES {}", &seen[1..]), run);
+        run(&format!("INSERT INTO account_seen ({columns}) VALUES {}", &seen[1..]));
     }
 }
 
@@ -134,7 +131,7 @@ fn sqlite_reads_pages_by_indexes() {
     migrate_only(&database).expect("migrated");
     let mut raw = rusqlite::Connection::open(&path).expect("opened");
     let tx = raw.transaction().expect("a transaction");
-    fill(&mut |sql| tx.execute_batch(sql).expect(sql), |hex| format!("X'{hex}'"));
+    fill(|sql| tx.execute_batch(sql).expect(sql), |hex| format!("X'{hex}'"));
     tx.commit().expect("committed");
     let store = Store::open(&Config::new(database)).expect("opened");
     for case in cases() {
@@ -142,7 +139,8 @@ fn sqlite_reads_pages_by_indexes() {
         for (text, _) in queries(&store, &case) {
             let explain = format!("EXPLAIN QUERY PLAN {}", dialect::to_sqlite(&text));
             let mut statement = raw.prepare(&explain).expect("prepared");
-            let plan: Vec<String> = statement.raw_query().mapped(|row| row.get(3)).collect::<Result<_, _>>().expect("explained");
+            let plan: Vec<String> =
+                statement.raw_query().mapped(|row| row.get(3)).collect::<Result<_, _>>().expect("explained");
             let shown = format!("{}: {text}\n{}", case.what, plan.join("\n"));
             assert!(!plan.iter().any(|line| is_scan(line)), "{shown}");
             let collected = text.starts_with("WITH") || text.contains("UNION ALL");
@@ -161,7 +159,7 @@ fn postgres_reads_pages_by_indexes() {
     let database = Database::Postgres(url.clone());
     migrate_only(&database).expect("migrated");
     let mut raw = postgres::Client::connect(&url, postgres::NoTls).expect("connected");
-    fill(&mut |sql| raw.batch_execute(sql).expect("filled"), |hex| format!("'\\x{hex}'::bytea"));
+    fill(|sql| raw.batch_execute(sql).expect("filled"), |hex| format!("'\\x{hex}'::bytea"));
     raw.batch_execute("VACUUM ANALYZE").expect("analyzed");
     raw.batch_execute("SET plan_cache_mode = 'force_generic_plan'").expect("set");
     let store = Store::open(&Config::new(database)).expect("opened");
@@ -200,7 +198,8 @@ fn both_ways_find_the_same(store: &Store) {
         AccountFilter { tracked: Some(false), channel: Some(ChannelId::from_bytes([1; 16])), ..any() },
     ];
     let mut compared = 0;
-    for (filter, sort) in filters.into_iter().flat_map(|filter| Sort::ALL.map(|sort| (filter.clone(), sort))) {
+    for (filter, sort) in filters.into_iter().flat_map(|filter| Sort::ALL.map(|sort| (filter.clone(), sort)))
+    {
         let read = store.read(CompanyId(1), move |snapshot| {
             let terms = Terms::of(&filter, Time::from_micros(60 * DAY), snapshot)?;
             let first = keys_of(snapshot, &terms, None, sort, None)?;

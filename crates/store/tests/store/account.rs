@@ -66,19 +66,27 @@ fn accounts_are_locked_by_id_and_by_imported_id() {
     on_both_engines(|world| {
         let company = world.company("acme");
         world.insert(company, (1..=5).map(|n| imported_account(n, &format!("crm-{n}"))).collect());
-        let locked = world.write(company, |tx| account::lock(tx, &[account_id(4), account_id(9), account_id(2)]));
+        let locked =
+            world.write(company, |tx| account::lock(tx, &[account_id(4), account_id(9), account_id(2)]));
         let mut locked: Vec<_> = locked.expect("locked").into_iter().map(|account| account.id).collect();
         locked.sort_unstable();
         assert_eq!(locked, [account_id(2), account_id(4)]);
-        let locked = world.write(company, |tx| account::lock_by_imported_id(tx, &["crm-5", "CRM-1", "none", "crm-3"]));
+        let locked =
+            world.write(company, |tx| account::lock_by_imported_id(tx, &["crm-5", "CRM-1", "none", "crm-3"]));
         let mut locked: Vec<_> = locked.expect("locked").into_iter().map(|account| account.id).collect();
         locked.sort_unstable();
-        assert_eq!(locked, [account_id(3), account_id(5)], "an imported_id is the customer's own, case and all");
+        assert_eq!(
+            locked,
+            [account_id(3), account_id(5)],
+            "an imported_id is the customer's own, case and all"
+        );
 
-        let mut ids = world.read(company, |snapshot| account::ids_by_imported_id(snapshot, &["crm-2", "crm-9"]));
+        let mut ids =
+            world.read(company, |snapshot| account::ids_by_imported_id(snapshot, &["crm-2", "crm-9"]));
         ids.sort_unstable();
         assert_eq!(ids, [("crm-2".to_owned(), account_id(2))]);
-        let there = world.read(company, |snapshot| account::existing(snapshot, &[account_id(7), account_id(1)]));
+        let there =
+            world.read(company, |snapshot| account::existing(snapshot, &[account_id(7), account_id(1)]));
         assert_eq!(there, [account_id(1)]);
         assert_eq!(world.write(company, |tx| account::lock(tx, &[])).expect("locked"), []);
     });
@@ -88,7 +96,10 @@ fn accounts_are_locked_by_id_and_by_imported_id() {
 fn an_imported_id_is_taken_once() {
     on_both_engines(|world| {
         let company = world.company("acme");
-        world.insert(company, vec![imported_account(1, "crm-1"), new_account(2, "None"), new_account(3, "None")]);
+        world.insert(
+            company,
+            vec![imported_account(1, "crm-1"), new_account(2, "None"), new_account(3, "None")],
+        );
         let second = world.write(company, |tx| {
             account::insert(tx, &[&imported_account(4, "crm-4"), &imported_account(5, "crm-1")])
         });
@@ -167,7 +178,8 @@ fn a_deleted_account_takes_everything_of_its_own_along() {
             Ok(())
         });
         fill.expect("filled");
-        let tables = ["account", "account_word", "activity", "activity_count", "account_seen", "status_history"];
+        let tables =
+            ["account", "account_word", "activity", "activity_count", "account_seen", "status_history"];
         let before = tables.map(|table| world.rows_of(table));
         world.write(company, |tx| account::delete(tx, account_id(1))).expect("deleted");
         assert_eq!(tables.map(|table| world.rows_of(table)), before.map(|rows| rows / 2));

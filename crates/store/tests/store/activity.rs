@@ -32,7 +32,8 @@ fn counters_add_up_by_day_and_feature() {
         let days = world.read(company, |snapshot| activity::days(snapshot, account_id(1), TODAY));
         assert_eq!(days, [(TODAY.minus_days(89), 7), (TODAY, 17)], "ninety days that end today");
         let features = world.read(company, |snapshot| activity::features(snapshot, account_id(1)));
-        let used = |feature: &str, count, at| FeatureUse { feature: feature.to_owned(), count, last_used_at: at };
+        let used =
+            |feature: &str, count, at| FeatureUse { feature: feature.to_owned(), count, last_used_at: at };
         let expected = [
             used("export", 107, time(9)),
             used("later", 100, time(0)),
@@ -138,7 +139,8 @@ fn activity_pages_have_no_gaps_and_no_repeats() {
             let mut all = Vec::new();
             let mut before = None;
             loop {
-                let page = world.read(company, move |snapshot| activity::list(snapshot, account_id(1), before, limit));
+                let page = world
+                    .read(company, move |snapshot| activity::list(snapshot, account_id(1), before, limit));
                 before = page.items.last().map(|event| (event.occurred_at, event.seq));
                 all.extend(page.items);
                 if !page.more {
@@ -149,7 +151,10 @@ fn activity_pages_have_no_gaps_and_no_repeats() {
             assert!(all.is_sorted_by(|a, b| (a.occurred_at, a.seq) > (b.occurred_at, b.seq)), "latest first");
             let kept = all.iter().find(|event| event.received_at == time(6)).expect("the seventh");
             assert_eq!((kept.occurred_at, kept.kind.as_str()), (time(2), "custom"));
-            assert_eq!((kept.feature.as_deref(), kept.metadata.as_deref()), (Some("export"), Some(r#"{"n":1.0}"#)));
+            assert_eq!(
+                (kept.feature.as_deref(), kept.metadata.as_deref()),
+                (Some("export"), Some(r#"{"n":1.0}"#))
+            );
         }
     });
 }

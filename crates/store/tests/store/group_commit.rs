@@ -9,7 +9,9 @@ use rapport_domain::account::Account;
 use rapport_domain::id::{AccountId, CompanyId, CredentialId};
 use rapport_store::{Error, Job, Lane, Tx, Verdict, account, credential};
 
-use crate::support::{LONG, World, account_id, answer_of, new_account, on_both_engines, time, with_one_writer};
+use crate::support::{
+    LONG, World, account_id, answer_of, new_account, on_both_engines, time, with_one_writer,
+};
 
 fn insert_one(tx: &mut Tx, number: u64) -> Result<(), Error> {
     let new = new_account(number, "Nordlys");
@@ -69,7 +71,8 @@ fn what_rolls_back_fails_or_panics_leaves_nothing_and_harms_nobody() {
                 20 => assert!(matches!(&answer, Err(Error::Fault(text)) if text == "given up"), "{answer:?}"),
                 25 => assert!(answer.is_err(), "a key taken twice"),
                 30 => {
-                    let told = matches!(&answer, Err(Error::Fault(text)) if text.contains("a job that panics"));
+                    let told =
+                        matches!(&answer, Err(Error::Fault(text)) if text.contains("a job that panics"));
                     assert!(told, "{answer:?}");
                 }
                 _ => assert!(answer.is_ok(), "{number}: {answer:?}"),
@@ -178,7 +181,8 @@ impl Job for Together {
             assert_eq!(job.company, self.company, "one transaction, one company");
             members.push((job.number, job.fate));
         }
-        let accounts: Vec<Account> = members.iter().map(|(number, _)| new_account(*number, "Nordlys")).collect();
+        let accounts: Vec<Account> =
+            members.iter().map(|(number, _)| new_account(*number, "Nordlys")).collect();
         assert!(account::insert(tx, &accounts.iter().collect::<Vec<_>>())?);
         if members.iter().any(|(_, fate)| *fate == Fate::Fail) {
             return Err(Error::Fault("one of them fails".to_owned()));
@@ -196,11 +200,10 @@ impl Job for Together {
     }
 }
 
+type Answer = Receiver<Result<(), Error>>;
+
 /// Submits jobs of one family while the only writer is held up, then lets it go.
-fn run_together(
-    world: &World,
-    fates: &[(CompanyId, Fate)],
-) -> (Vec<Receiver<Result<(), Error>>>, Arc<Mutex<Vec<usize>>>) {
+fn run_together(world: &World, fates: &[(CompanyId, Fate)]) -> (Vec<Answer>, Arc<Mutex<Vec<usize>>>) {
     let batches = Arc::new(Mutex::new(Vec::new()));
     let held = world.hold_writer(fates[0].0);
     let mut answers = Vec::new();

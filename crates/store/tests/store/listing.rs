@@ -9,7 +9,9 @@ use rapport_domain::pipeline::Status;
 use rapport_domain::search;
 use rapport_domain::text::fold;
 use rapport_domain::time::Time;
-use rapport_store::account_list::{AccountFilter, AccountPage, CappedCount, Cursor, ListAccounts, Sort, count_capped};
+use rapport_store::account_list::{
+    AccountFilter, AccountPage, CappedCount, Cursor, ListAccounts, Sort, count_capped,
+};
 use rapport_store::activity::{self, Seen};
 use rapport_store::{Query, channel};
 
@@ -21,7 +23,8 @@ const DAY_SECONDS: i64 = 86_400;
 fn settings() -> Settings {
     Settings {
         cadence_days: 20,
-        tracked_stages: TrackedStages::from_statuses(&[Status::Customer, Status::InNegotiation]).expect("stages"),
+        tracked_stages: TrackedStages::from_statuses(&[Status::Customer, Status::InNegotiation])
+            .expect("stages"),
         time_zone: parse_time_zone("America/New_York").expect("a zone"),
         ..Settings::default()
     }
@@ -34,14 +37,28 @@ fn channels() -> [ChannelRef; 2] {
 
 /// Accounts of all sorts, with many equal names and times.
 fn accounts() -> Vec<Account> {
-    let words = ["Keller", "keller", "Sohn", "Łódź", "株式会社", "Nord", "Nordlys", "Z", "Ärzte", "O'Neil", "42", "Ⅷ"];
+    let words = [
+        "Keller",
+        "keller",
+        "Sohn",
+        "Łódź",
+        "株式会社",
+        "Nord",
+        "Nordlys",
+        "Z",
+        "Ärzte",
+        "O'Neil",
+        "42",
+        "Ⅷ",
+    ];
     let mut random = Random::seeded(1);
     let mut account = |n: u64| {
         let count = 1 + random.below(3);
         let name: Vec<&str> = (0..count).map(|_| random.pick(&words)).collect();
         let mut account = new_account(n, &name.join(" "));
         account.status = random.pick(&Status::ALL);
-        account.imported_id = (!random.one_in(3)).then(|| format!("CRM-{:03}/{}", n % 250, random.pick(&["a", "B", "_"])));
+        account.imported_id =
+            (!random.one_in(3)).then(|| format!("CRM-{:03}/{}", n % 250, random.pick(&["a", "B", "_"])));
         if account.imported_id.is_some() && n >= 250 {
             account.imported_id = Some(format!("x{n}"));
         }
@@ -51,7 +68,8 @@ fn accounts() -> Vec<Account> {
         };
         account.last_contact_at = random.one_in(2).then(|| days(&mut random, 40));
         account.tracked_since = (!random.one_in(4)).then(|| days(&mut random, 40));
-        account.cadence_override = random.one_in(4).then(|| 1 + i64::try_from(random.below(30)).expect("small"));
+        account.cadence_override =
+            random.one_in(4).then(|| 1 + i64::try_from(random.below(30)).expect("small"));
         let day = i8::try_from(8 + random.below(9)).expect("small");
         account.snoozed_until = random.one_in(3).then(|| Date::constant(2026, 5, day));
         if !random.one_in(3) {
@@ -83,7 +101,12 @@ fn fill(world: &World) -> CompanyId {
                     .iter()
                     .filter_map(|account| {
                         let (first, last) = (account.first_seen_at?, account.last_seen_at?);
-                        Some(Seen { account: account.id, first, last, day: last.day_in(&settings().time_zone) })
+                        Some(Seen {
+                            account: account.id,
+                            first,
+                            last,
+                            day: last.day_in(&settings().time_zone),
+                        })
                     })
                     .collect();
                 activity::see(tx, &seen)
@@ -95,7 +118,8 @@ fn fill(world: &World) -> CompanyId {
 
 /// What the filter means.
 fn matches(account: &Account, filter: &AccountFilter, now: Time) -> bool {
-    let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } = filter;
+    let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } =
+        filter;
     let due = account.due(&settings(), now);
     let found = q.as_deref().is_none_or(|q| {
         let words = search::words_of(&account.name, account.imported_id.as_deref());
@@ -129,7 +153,14 @@ fn page(world: &World, company: CompanyId, list: ListAccounts) -> AccountPage {
 }
 
 /// Reads page after page; the cursor goes through its text, as it does on the wire.
-fn pages(world: &World, company: CompanyId, filter: &AccountFilter, sort: Sort, limit: i64, now: Time) -> Vec<Account> {
+fn pages(
+    world: &World,
+    company: CompanyId,
+    filter: &AccountFilter,
+    sort: Sort,
+    limit: i64,
+    now: Time,
+) -> Vec<Account> {
     let mut all = Vec::new();
     let mut cursor = None;
     loop {
@@ -143,17 +174,24 @@ fn pages(world: &World, company: CompanyId, filter: &AccountFilter, sort: Sort, 
 }
 
 fn random_filter(random: &mut Random) -> AccountFilter {
-    let queries =
-        ["keller", "KELL soh", "nord", "nordl", "łó", "crm-0", "CRM-017/", "sohn x", "***", "  ", "株", "o'neil", "z 42"];
+    let queries = [
+        "keller", "KELL soh", "nord", "nordl", "łó", "crm-0", "CRM-017/", "sohn x", "***", "  ", "株",
+        "o'neil", "z 42",
+    ];
     let moment = |random: &mut Random| {
-        time(-DAY_SECONDS * i64::try_from(random.below(30)).expect("small") - 1 + i64::try_from(random.below(3)).expect("small"))
+        time(
+            -DAY_SECONDS * i64::try_from(random.below(30)).expect("small") - 1
+                + i64::try_from(random.below(3)).expect("small"),
+        )
     };
     let statuses = if random.one_in(2) { 0 } else { random.below(4) };
     AccountFilter {
         q: random.one_in(2).then(|| random.pick(&queries).to_owned()),
         statuses: (0..statuses).map(|_| random.pick(&Status::ALL)).collect(),
         channel: random.one_in(4).then(|| random.pick(&channels()).id),
-        imported_id: random.one_in(12).then(|| random.pick(&["CRM-017/a", "CRM-100/B", "x260", "X260"]).to_owned()),
+        imported_id: random
+            .one_in(12)
+            .then(|| random.pick(&["CRM-017/a", "CRM-100/B", "x260", "X260"]).to_owned()),
         tracked: random.one_in(4).then(|| random.one_in(2)),
         overdue: random.one_in(3).then(|| random.one_in(2)),
         seen_before: random.one_in(5).then(|| moment(random)),
@@ -173,13 +211,17 @@ fn every_filter_sort_and_page_is_what_it_says() {
             let sort = Sort::ALL[round % 5];
             let limit = random.pick(&[1, 7, 50, 51, 200]);
             let now = time(random.pick(&[0, -DAY_SECONDS, 15 * 3600 + 1, 20 * 3600]));
-            let wanted: Vec<Account> = all.iter().filter(|account| matches(account, &filter, now)).cloned().collect();
+            let wanted: Vec<Account> =
+                all.iter().filter(|account| matches(account, &filter, now)).cloned().collect();
             let wanted = sorted(wanted, sort);
             // One by one through a long list would only take time.
             let limit = if wanted.len() > 60 { limit.max(50) } else { limit };
             let read = pages(world, company, &filter, sort, limit, now);
             let shown = |accounts: &[Account]| {
-                accounts.iter().map(|account| (account.id, account.name.clone(), account.status)).collect::<Vec<_>>()
+                accounts
+                    .iter()
+                    .map(|account| (account.id, account.name.clone(), account.status))
+                    .collect::<Vec<_>>()
             };
             assert_eq!(shown(&read), shown(&wanted), "{filter:?} {sort:?} by {limit} at {now}");
             assert_eq!(read, wanted, "whole accounts");
@@ -217,7 +259,13 @@ fn a_list_read_while_accounts_come_has_no_repeats() {
     on_both_engines(|world| {
         let company = world.company("acme");
         world.insert(company, (0..20).map(|n| new_account(n * 2, "Nordlys")).collect());
-        let list = |cursor| ListAccounts { filter: AccountFilter::default(), sort: Sort::Newest, cursor, limit: 8, now: time(0) };
+        let list = |cursor| ListAccounts {
+            filter: AccountFilter::default(),
+            sort: Sort::Newest,
+            cursor,
+            limit: 8,
+            now: time(0),
+        };
         let first = page(world, company, list(None));
         world.insert(company, vec![new_account(100, "Newer"), new_account(23, "Between")]);
         let second = page(world, company, list(first.next));
@@ -228,10 +276,16 @@ fn a_list_read_while_accounts_come_has_no_repeats() {
 }
 
 #[test]
-fn a_forged_cursor_finds_nothing_it_should_not() {
+fn a_cursor_of_another_sort_is_refused() {
     on_both_engines(|world| {
         let company = fill(world);
-        let list = |sort, cursor| ListAccounts { filter: AccountFilter::default(), sort, cursor, limit: 1, now: time(0) };
+        let list = |sort, cursor| ListAccounts {
+            filter: AccountFilter::default(),
+            sort,
+            cursor,
+            limit: 1,
+            now: time(0),
+        };
         let newest = page(world, company, list(Sort::Newest, None)).next.expect("more");
         let read = world.store.read(company, move |snapshot| list(Sort::Name, Some(newest)).run(snapshot));
         assert!(read.blocking_recv().expect("an answer").is_err(), "a cursor of another sort");

@@ -2,6 +2,7 @@
 
 mod account;
 mod activity;
+mod delivery_list;
 mod group_commit;
 mod listing;
 mod opening;

@@ -2,8 +2,7 @@
 
 use std::thread;
 
-use rapport_domain::id::CompanyId;
-use rapport_store::{Config, Database, Error, Store, account, all_statements, migrate_only};
+use rapport_store::{Config, Database, Error, Store, account, migrate_only};
 
 use crate::support::{World, account_id, for_each_database, new_account};
 
@@ -18,7 +17,10 @@ fn run(database: &Database, sql: &str) {
             rusqlite::Connection::open(path).expect("opened").execute_batch(sql).expect("run");
         }
         Database::Postgres(url) => {
-            postgres::Client::connect(url, postgres::NoTls).expect("connected").batch_execute(sql).expect("run");
+            postgres::Client::connect(url, postgres::NoTls)
+                .expect("connected")
+                .batch_execute(sql)
+                .expect("run");
         }
     }
 }
@@ -116,13 +118,4 @@ fn a_database_that_cannot_be_opened_says_why() {
         let error = Store::open(&Config::new(Database::Postgres(url.to_owned()))).err().expect("refused");
         assert!(matches!(&error, Error::Unavailable(_)), "{error}");
     }
-}
-
-#[test]
-fn a_read_of_nothing_is_empty() {
-    for_each_database(|database| {
-        let world = open(&database);
-        assert_eq!(world.account(CompanyId(1), account_id(1)), None);
-        assert!(!all_statements().is_empty());
-    });
 }

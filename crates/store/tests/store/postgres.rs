@@ -40,7 +40,10 @@ fn a_writer_whose_wait_for_the_lock_was_cancelled_works_on() {
     let (world, mut raw) = world_with_one_writer();
     let company = world.company("acme");
     // The lock that ordinary work of a company shares, taken alone by somebody else.
-    let taken = raw.execute("SELECT pg_advisory_lock(1918988400, $1::int)", &[&i32::try_from(company.0).expect("small")]);
+    let taken = raw.execute(
+        "SELECT pg_advisory_lock(1918988400, $1::int)",
+        &[&i32::try_from(company.0).expect("small")],
+    );
     taken.expect("the lock");
     let waiting = world.submit(Lane::Outcome, company, |_| Ok(Verdict::Commit));
     until_done(

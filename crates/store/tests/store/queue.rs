@@ -29,7 +29,8 @@ fn a_full_queue_answers_busy_at_once_and_stores_nothing() {
         let held = world.hold_writer(company);
         let answers: Vec<_> =
             (0..1100).map(|number| submit_insert(world, Lane::Interactive, company, number)).collect();
-        let turned_away = answers.iter().filter(|answer| matches!(answer.try_recv(), Ok(Err(Error::Busy)))).count();
+        let turned_away =
+            answers.iter().filter(|answer| matches!(answer.try_recv(), Ok(Err(Error::Busy)))).count();
         assert_eq!(turned_away, 1100 - 1024, "answered while the writer was held up");
         assert_eq!(world.store.figures().waiting, 1024);
         drop(held);
@@ -78,8 +79,10 @@ fn closing_works_off_what_waits_and_takes_no_more() {
         let company = world.company("acme");
         let held = world.hold_writer(company);
         let lanes = [Lane::Outcome, Lane::Interactive, Lane::Background];
-        let answers: Vec<_> =
-            (0..30).zip(lanes.into_iter().cycle()).map(|(n, lane)| submit_insert(world, lane, company, n)).collect();
+        let answers: Vec<_> = (0..30)
+            .zip(lanes.into_iter().cycle())
+            .map(|(n, lane)| submit_insert(world, lane, company, n))
+            .collect();
         std::thread::scope(|scope| {
             let closing = scope.spawn(|| world.store.close());
             // Closed from here on, while the writer is still held up.
@@ -92,10 +95,15 @@ fn closing_works_off_what_waits_and_takes_no_more() {
             drop(held);
             closing.join().expect("closed");
         });
-        for answer in &answers {
-            assert!(answer.try_recv().expect("an answer before the end of closing").is_ok());
+        let mut done = 0;
+        for (n, answer) in answers.iter().enumerate() {
+            let answer = answer.try_recv().expect("an answer before the end of closing");
+            // On a slow machine what somebody waits for may have waited too long.
+            let late = lanes[n % 3] == Lane::Interactive && matches!(answer, Err(Error::Busy));
+            assert!(answer.is_ok() || late, "{answer:?}");
+            done += i64::from(answer.is_ok());
         }
-        assert_eq!(world.rows_of("account"), 30);
+        assert_eq!(world.rows_of("account"), done);
         let read = world.store.read(company, |_| Ok(())).blocking_recv().expect("an answer");
         assert!(matches!(read, Err(Error::Closed)));
     });

@@ -43,7 +43,8 @@ fn a_company_has_its_slug_alone_and_keeps_its_settings() {
             read.blocking_recv().expect("an answer").expect("read").map(|company| company.id)
         };
         assert_eq!((by_slug("acme"), by_slug("ACME")), (Some(acme), None));
-        let listed = world.store.read_across(company::list).blocking_recv().expect("an answer").expect("read");
+        let listed =
+            world.store.read_across(company::list).blocking_recv().expect("an answer").expect("read");
         assert_eq!(listed.into_iter().map(|company| company.id).collect::<Vec<_>>(), [acme, other]);
         let none = world.read(CompanyId(99), company::get);
         assert_eq!(none, None);
@@ -136,7 +137,8 @@ fn credentials_live_until_they_are_taken_away() {
             world.write(company, move |tx| credential::touch(tx, id, time(at))).expect("touched");
             assert_eq!(live()[0].1.last_used_at, Some(time(expected)), "never back");
         }
-        let delete = |kind| world.write(company, move |tx| credential::delete(tx, id, kind)).expect("answered");
+        let delete =
+            |kind| world.write(company, move |tx| credential::delete(tx, id, kind)).expect("answered");
         assert!(!delete(Kind::IngestKey), "not of this kind");
         assert!(delete(Kind::ApiToken));
         assert!(!delete(Kind::ApiToken), "gone");
@@ -151,7 +153,12 @@ fn new_channel(number: u64, name: &str) -> Channel {
 
 fn new_code(channel: u64, code: &str) -> ChannelCode {
     let code = PromoCode::parse(code).expect("a code");
-    ChannelCode { channel: ChannelId::from_bytes(bytes(channel)), code, archived_at: None, created_at: time(0) }
+    ChannelCode {
+        channel: ChannelId::from_bytes(bytes(channel)),
+        code,
+        archived_at: None,
+        created_at: time(0),
+    }
 }
 
 fn insert_channel(world: &World, company: CompanyId, channel: Channel) -> bool {
@@ -176,7 +183,10 @@ fn channel_names_are_unique_without_case() {
         assert_eq!(listed, [new_channel(2, "ÄRZTE"), new_channel(1, "Partners")]);
         let one = ChannelId::from_bytes(bytes(1));
         assert_eq!(world.read(company, move |s| channel::get(s, one)), Some(new_channel(1, "Partners")));
-        assert_eq!(world.write(company, move |tx| channel::lock(tx, one)).expect("locked"), Some(new_channel(1, "Partners")));
+        assert_eq!(
+            world.write(company, move |tx| channel::lock(tx, one)).expect("locked"),
+            Some(new_channel(1, "Partners"))
+        );
     });
 }
 
@@ -187,7 +197,9 @@ fn only_live_codes_attribute() {
         insert_channel(world, company, new_channel(1, "Partners"));
         insert_channel(world, company, new_channel(2, "Fair"));
         let insert = |channel, code: &'static str| {
-            world.write(company, move |tx| channel::insert_code(tx, &new_code(channel, code))).expect("answered")
+            world
+                .write(company, move |tx| channel::insert_code(tx, &new_code(channel, code)))
+                .expect("answered")
         };
         assert!(insert(1, "Spring_26"));
         assert!(insert(2, "FAIR"));
@@ -196,9 +208,15 @@ fn only_live_codes_attribute() {
             let folded = ["spring_26", "fair", "none"].map(str::to_owned);
             let mut found = world.read(company, move |snapshot| channel::attributions(snapshot, &folded));
             found.sort_by(|a, b| a.0.cmp(&b.0));
-            found.into_iter().map(|(folded, found)| (folded, found.code.as_str().to_owned(), found.channel)).collect()
+            found
+                .into_iter()
+                .map(|(folded, found)| (folded, found.code.as_str().to_owned(), found.channel))
+                .collect()
         };
-        let on = |number, name: &str| ChannelRef { id: ChannelId::from_bytes(bytes(number)), name: name.to_owned() };
+        let on = |number, name: &str| ChannelRef {
+            id: ChannelId::from_bytes(bytes(number)),
+            name: name.to_owned(),
+        };
         let fair = ("fair".to_owned(), "FAIR".to_owned(), on(2, "Fair"));
         let spring = ("spring_26".to_owned(), "Spring_26".to_owned(), on(1, "Partners"));
         let found: Vec<_> = attributed();
@@ -282,8 +300,9 @@ fn history_pages_have_no_gaps_and_keep_who_did_it() {
             let mut all: Vec<HistoryEntry> = Vec::new();
             loop {
                 let before = all.last().map(|entry| entry.id);
-                let page =
-                    world.read(company, move |snapshot| history::of_account(snapshot, account_id(1), before, limit));
+                let page = world.read(company, move |snapshot| {
+                    history::of_account(snapshot, account_id(1), before, limit)
+                });
                 all.extend(page.items);
                 if !page.more {
                     break;
@@ -306,7 +325,10 @@ fn events_keep_their_payload_to_the_byte() {
         let events = vec![made(1), made(2)];
         let written = events.clone();
         world.write(company, move |tx| event::insert(tx, &written)).expect("inserted");
-        assert_eq!(world.read(company, |s| event::get(s, EventId::from_bytes(bytes(2)))), Some(events[1].clone()));
+        assert_eq!(
+            world.read(company, |s| event::get(s, EventId::from_bytes(bytes(2)))),
+            Some(events[1].clone())
+        );
         assert_eq!(world.read(company, |s| event::get(s, EventId::from_bytes(bytes(3)))), None);
         assert_eq!(world.read(company, |s| event::of_account(s, account_id(1))), events);
     });
@@ -320,7 +342,7 @@ fn the_audit_log_is_read_newest_first() {
             id: AuditId::from_bytes(bytes(n)),
             actor: Actor::CommandLine,
             action: "key.rotated".to_owned(),
-            target: (n % 2 == 0).then(|| "crd_1".to_owned()),
+            target: n.is_multiple_of(2).then(|| "crd_1".to_owned()),
             detail: r#"{"kind":"ingest_key"}"#.to_owned(),
             at: time(0),
         };

@@ -17,7 +17,12 @@ fn every_statement_prepares_on_both_engines() {
                 for statement in all_statements() {
                     let prepared = connection.prepare(statement.sqlite());
                     let prepared = prepared.unwrap_or_else(|error| panic!("{}: {error}", statement.name));
-                    assert_eq!(prepared.parameter_count(), parameters(statement.sql).len(), "{}", statement.name);
+                    assert_eq!(
+                        prepared.parameter_count(),
+                        parameters(statement.sql).len(),
+                        "{}",
+                        statement.name
+                    );
                 }
             }
             Database::Postgres(url) => {
@@ -25,7 +30,12 @@ fn every_statement_prepares_on_both_engines() {
                 for statement in all_statements() {
                     let prepared = client.prepare(statement.sql);
                     let prepared = prepared.unwrap_or_else(|error| panic!("{}: {error:?}", statement.name));
-                    assert_eq!(prepared.params().len(), parameters(statement.sql).len(), "{}", statement.name);
+                    assert_eq!(
+                        prepared.params().len(),
+                        parameters(statement.sql).len(),
+                        "{}",
+                        statement.name
+                    );
                 }
             }
         }
@@ -48,7 +58,9 @@ fn a_companys_statement_is_bound_to_its_company() {
         let sql = statement.sql;
         let of_company_table = ["FROM company ", "UPDATE company "].iter().any(|part| sql.contains(part));
         let bound = sql.contains("company = $1")
-            || (sql.starts_with("INSERT INTO ") && sql.contains(" (company, ") && sql.contains("VALUES ($1, "))
+            || (sql.starts_with("INSERT INTO ")
+                && sql.contains(" (company, ")
+                && sql.contains("VALUES ($1, "))
             || (of_company_table && sql.contains("id = $1"));
         assert!(bound, "{} does not bind the company: {sql}", statement.name);
     }
@@ -59,7 +71,9 @@ fn parameters(sql: &str) -> BTreeSet<usize> {
     let numbers: BTreeSet<usize> = sql
         .split('$')
         .skip(1)
-        .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number"))
+        .map(|rest| {
+            rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect("a number")
+        })
         .collect();
     assert!(numbers.iter().copied().eq(1..=numbers.len()), "{sql}");
     numbers
@@ -75,7 +89,8 @@ fn permuted_and_repeated_parameters_bind_the_same_on_both_engines() {
             // Some numbers twice or more, then all of them, so that none is missing.
             let mut order: Vec<usize> = (0..20).map(|_| 1 + random.below(12)).collect();
             order.extend((1..=12).rev());
-            let columns: Vec<String> = order.iter().map(|number| format!("CAST(${number} AS TEXT)")).collect();
+            let columns: Vec<String> =
+                order.iter().map(|number| format!("CAST(${number} AS TEXT)")).collect();
             let sql = Box::leak(format!("SELECT {}", columns.join(", ")).into_boxed_str());
             let statement = Statement::reference("test", sql);
             let expected: Vec<String> = order.iter().map(|number| format!("value {number}")).collect();

@@ -107,7 +107,8 @@ impl World {
 
     pub fn company_with(&self, slug: &str, settings: Settings) -> CompanyId {
         let slug = Slug::parse(slug).expect("a slug");
-        let made = self.write(CompanyId(0), move |tx| company::create(tx, &slug, "A company", &settings, time(0)));
+        let made =
+            self.write(CompanyId(0), move |tx| company::create(tx, &slug, "A company", &settings, time(0)));
         made.expect("a company").expect("a free slug")
     }
 

@@ -14,7 +14,8 @@ use rapport_store::account_list::{AccountFilter, ListAccounts, Sort, count_cappe
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::audit::AuditEntry;
 use rapport_store::{
-    Error, Query, Snapshot, Tx, account, activity, audit, channel, company, credential, event, history, member,
+    Error, Query, Snapshot, Tx, account, activity, audit, channel, company, credential, event, history,
+    member,
 };
 
 use crate::support::{account_id, imported_account, on_both_engines, time};
@@ -39,7 +40,10 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
     assert!(account::insert(tx, &[&new])?);
     let seen = Seen { account: new.id, first: time(0), last: time(1), day: DAY };
     activity::see(tx, &[seen])?;
-    activity::count(tx, &[Count { account: new.id, day: DAY, feature: mark, count: 1, last_used_at: time(0) }])?;
+    activity::count(
+        tx,
+        &[Count { account: new.id, day: DAY, feature: mark, count: 1, last_used_at: time(0) }],
+    )?;
     activity::insert(
         tx,
         &[NewActivity {
@@ -141,7 +145,10 @@ fn companies_with_the_same_keys_never_meet() {
         let (one, other) = (world.company("one"), world.company("other"));
         world.write(one, |tx| fill(tx, "one")).expect("filled");
         let alone = world.read(one, everything);
-        assert!(alone.iter().all(|text| !text.contains("items: []")), "a filter that finds nothing proves nothing");
+        assert!(
+            alone.iter().all(|text| !text.contains("items: []")),
+            "a filter that finds nothing proves nothing"
+        );
         world.write(other, |tx| fill(tx, "other")).expect("the same keys are free in another company");
         assert_eq!(world.read(one, everything), alone, "as before the other came");
         let others = world.read(other, everything);
@@ -161,11 +168,14 @@ fn companies_with_the_same_keys_never_meet() {
 fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
     let id = account_id(1);
     let mut account = account::lock(tx, &[id])?.remove(0);
-    account.name = "Changed".to_owned();
+    "Changed".clone_into(&mut account.name);
     account.imported_id = None;
     account::update(tx, &[&account])?;
     account::replace_words(tx, &account)?;
-    activity::see(tx, &[Seen { account: id, first: time(-9), last: time(9), day: Day::from_number(30_000) }])?;
+    activity::see(
+        tx,
+        &[Seen { account: id, first: time(-9), last: time(9), day: Day::from_number(30_000) }],
+    )?;
     assert!(activity::take_marks(tx, &[EventMark::of("event")], time(0))?.is_empty());
     account::delete(tx, id)?;
     let code = PromoCode::parse("spring").expect("a code");

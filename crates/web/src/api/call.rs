@@ -88,6 +88,26 @@ impl FromRequest<Api> for Call {
     }
 }
 
+/// A request whose members are all optional, and with them the body.
+pub struct OptionalCall(Call);
+
+impl OptionalCall {
+    pub fn parse<T>(
+        self,
+        parse: impl FnOnce(&Map<String, Value>) -> Result<T, Invalid>,
+    ) -> (Caller, Result<T, Problem>) {
+        self.0.parse(parse)
+    }
+}
+
+impl FromRequest<Api> for OptionalCall {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        Call::read(request, api, Presence::Optional).await.map(Self)
+    }
+}
+
 /// A request that takes no members: no body, or an empty object.
 pub struct PlainCall(Call);
 

@@ -9,7 +9,9 @@ mod activity;
 mod audit;
 mod call;
 mod channels;
+mod deliveries;
 mod docs;
+mod erasure;
 mod history;
 mod ingest;
 mod members;
@@ -17,10 +19,13 @@ pub mod openapi;
 mod paging;
 mod parameters;
 mod pulse;
+mod redeliveries;
 mod schema;
 mod settings;
 mod tokens;
 mod upsert;
+mod webhook_schema;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +68,10 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(activity::routes())
         .merge(pulse::routes())
         .merge(channels::routes())
+        .merge(webhooks::routes())
+        .merge(deliveries::routes())
+        .merge(redeliveries::routes())
+        .merge(erasure::routes())
         .merge(settings::routes())
         .merge(tokens::routes())
         .merge(members::routes())

@@ -44,7 +44,7 @@ async fn upsert_by_imported_id(
 ) -> Result<Response, Problem> {
     let request = match body.map(|object| (account::Upsert::parse(&object.members), object)) {
         Ok((Ok(request), _)) => Ok(Upsert(request)),
-        Ok((Err(invalid), object)) => Err(faulty(&api, &caller, invalid, &object).await?),
+        Ok((Err(invalid), object)) => return Err(faulty(&api, &caller, invalid, &object).await),
         Err(problem) => Err(problem),
     };
     let upserted = api.write(&caller, request).await?;
@@ -52,12 +52,15 @@ async fn upsert_by_imported_id(
 }
 
 /// What a faulty request is answered: of a foreign `project` the caller hears before anything else.
-async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Result<Problem, Problem> {
-    let company = api.verify(caller, MEMBER).await?;
-    Ok(match object.members.get("project").and_then(Value::as_str) {
+async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Problem {
+    let company = match api.verify(caller, MEMBER).await {
+        Ok(company) => company,
+        Err(refused) => return refused,
+    };
+    match object.members.get("project").and_then(Value::as_str) {
         Some(project) if project != company.slug.as_str() => Problem::of(foreign_project(), caller.scheme),
         _ => invalid.into(),
-    })
+    }
 }
 
 fn render(upserted: &Upserted) -> Response {

@@ -61,7 +61,8 @@ struct Record {
     updated_at: Time,
     history: Vec<Value>,
     events: Vec<Value>,
-    activity: Vec<(Time, Time, &'static str, Option<String>, Option<String>)>,
+    /// When it occurred, and the rest as it is shown.
+    activity: Vec<(Time, Value)>,
     /// By day and feature; the empty feature counts what names none.
     counts: BTreeMap<(i64, String), (i64, Time)>,
 }
@@ -244,30 +245,27 @@ impl Plain {
         let request = Upsert::parse(&with_project).map_err(invalid)?;
         let code = self.live_code(request.promo_code.as_ref());
         let mut listed = Listed::default();
-        let (place, created) = match self.place_of(&request.imported_id) {
-            Some(place) => {
-                let mut record = self.accounts[place].clone();
-                listed.ignored.extend(request.name.map(|_| "name"));
-                let before = record.status;
-                let goal = request.status.unwrap_or(before);
-                listed.changed.extend((before != goal).then_some("status"));
-                // The event of the move shows all that the request changed.
-                self.take(&mut record, body, request.common.capture, code.as_ref(), &mut listed)?;
-                self.move_by(place, &mut record, Trigger::Set(goal), "upsert", None);
-                self.accounts[place] = record;
-                (place, false)
-            }
-            None => {
-                let name = request.name.unwrap_or_else(|| request.imported_id.clone());
-                let mut record = self.blank(name, request.status.unwrap_or(Status::Prospect));
-                record.imported_id = Some(request.imported_id);
-                listed.changed.extend(["imported_id", "name", "status"]);
-                self.take(&mut record, body, request.common.capture, code.as_ref(), &mut listed)?;
-                (self.add(record, "upsert"), true)
-            }
+        let known = self.place_of(&request.imported_id);
+        let place = if let Some(place) = known {
+            let mut record = self.accounts[place].clone();
+            listed.ignored.extend(request.name.map(|_| "name"));
+            let goal = request.status.unwrap_or(record.status);
+            listed.changed.extend((record.status != goal).then_some("status"));
+            // The event of the move shows all that the request changed.
+            self.take(&mut record, body, request.common.capture, code.as_ref(), &mut listed)?;
+            self.move_by(place, &mut record, Trigger::Set(goal), "upsert", None);
+            self.accounts[place] = record;
+            place
+        } else {
+            let name = request.name.unwrap_or_else(|| request.imported_id.clone());
+            let mut record = self.blank(name, request.status.unwrap_or(Status::Prospect));
+            record.imported_id = Some(request.imported_id);
+            listed.changed.extend(["imported_id", "name", "status"]);
+            self.take(&mut record, body, request.common.capture, code.as_ref(), &mut listed)?;
+            self.add(record, "upsert")
         };
         Ok(json!({
-            "created": created, "changed": listed.changed, "ignored": listed.ignored,
+            "created": known.is_none(), "changed": listed.changed, "ignored": listed.ignored,
             "promo_code_matched": code.is_some(), "account": self.view(place),
         }))
     }
@@ -494,7 +492,7 @@ impl Plain {
         let count = record.counts.entry((at.day_in(&zone).number(), feature.clone().unwrap_or_default()));
         let count = count.or_insert((0, at));
         *count = (count.0 + 1, count.1.max(at));
-        record.activity.push((at, now, event.kind.as_str(), feature, event.metadata.clone()));
+        record.activity.push((at, json!([at, now, event.kind.as_str(), feature, event.metadata])));
         let mut listed = Listed::default();
         self.capture(&mut record, event.capture, &mut listed);
         if !listed.changed.is_empty() {
@@ -579,7 +577,7 @@ impl Plain {
         let record = &self.accounts[place];
         let mut activity: Vec<_> = record.activity.iter().enumerate().collect();
         activity.sort_by_key(|(order, one)| std::cmp::Reverse((one.0, *order)));
-        let activity: Vec<Value> = activity.into_iter().map(|(_, one)| json!(one)).collect();
+        let activity: Vec<Value> = activity.into_iter().map(|(_, one)| one.1.clone()).collect();
         let zone = TimeZone::get(&self.zone).expect("a zone");
         let today = self.now().day_in(&zone);
         let mut days: BTreeMap<String, i64> = BTreeMap::new();

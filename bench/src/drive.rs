@@ -1,0 +1,243 @@
+//! Load over HTTP: closed loops that send the next request when the last is answered, and open ones that
+//! send on schedule whatever the service does. One thread makes all of it.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::http::{Answer, Connection};
+use crate::measure::Latencies;
+
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The requests of one connection.
+pub trait Requests: 'static {
+    /// Whether the next one may be sent yet.
+    fn may_send(&self) -> bool {
+        true
+    }
+
+    fn write_next(&mut self, request: &mut Vec<u8>);
+
+    /// How much work an answer of 200 or 201 says is done.
+    fn done(&mut self, answer: &Answer, at: std::time::Instant) -> u64;
+}
+
+/// What a run did. The window leaves the warm-up out; the totals do not.
+#[derive(Debug, Default)]
+pub struct Driven {
+    pub window: Duration,
+    pub requests_in_window: u64,
+    pub work_in_window: u64,
+    /// What the counter under watch gained in the window.
+    pub counted_in_window: u64,
+    /// Of accepted requests in the window.
+    pub latencies: Latencies,
+    pub total_work: u64,
+    pub accepted: u64,
+    pub shed: u64,
+    /// Neither accepted nor answered 503.
+    pub other: u64,
+    pub example: Option<String>,
+}
+
+impl Driven {
+    pub fn work_per_second(&self) -> f64 {
+        per_second(self.work_in_window, self.window)
+    }
+
+    pub fn requests_per_second(&self) -> f64 {
+        per_second(self.requests_in_window, self.window)
+    }
+
+    pub fn counted_per_second(&self) -> f64 {
+        per_second(self.counted_in_window, self.window)
+    }
+
+    /// Fails where a plain run met anything but success.
+    pub fn expect_all_accepted(self) -> anyhow::Result<Self> {
+        let refused = self.shed + self.other;
+        anyhow::ensure!(refused == 0, "{refused} requests were refused: {:?}", self.example);
+        anyhow::ensure!(self.work_in_window > 0, "nothing was done within the time");
+        Ok(self)
+    }
+}
+
+pub fn per_second(count: u64, time: Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
+    let count = count as f64;
+    count / time.as_secs_f64()
+}
+
+/// When a run starts to count, and when it ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    pub warm_up: Duration,
+    pub window: Duration,
+}
+
+/// Sends the next request of each connection when its last is answered. `counter` is read at the beginning
+/// and the end of the window.
+pub fn closed_loop<R: Requests>(
+    address: SocketAddr,
+    times: Times,
+    connections: Vec<R>,
+    counter: Option<&Arc<AtomicU64>>,
+) -> anyhow::Result<Driven> {
+    run(times, counter, |tally, end| {
+        let lines = connections.into_iter();
+        lines.map(|requests| closed_line(address, requests, Rc::clone(&tally), end)).collect()
+    })
+}
+
+/// Sends `rate` requests a second over all connections, each on its own schedule.
+pub fn open_loop<R: Requests>(
+    address: SocketAddr,
+    times: Times,
+    connections: Vec<R>,
+    rate: f64,
+) -> anyhow::Result<Driven> {
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand connections")]
+    let lines = connections.len() as f64;
+    let interval = Duration::from_secs_f64(lines / rate);
+    run(times, None, |tally, end| {
+        let numbered = connections.into_iter().enumerate();
+        numbered
+            .map(|(number, requests)| {
+                #[expect(clippy::cast_precision_loss, reason = "a few thousand connections")]
+                let offset = interval.mul_f64(number as f64 / lines);
+                open_line(address, requests, Rc::clone(&tally), end, (offset, interval))
+            })
+            .collect()
+    })
+}
+
+struct Tally {
+    counts_from: Instant,
+    driven: Driven,
+}
+
+impl Tally {
+    fn add(&mut self, answer: &Answer, requests: &mut impl Requests, sent: Instant, end: Instant) {
+        let now = Instant::now();
+        let driven = &mut self.driven;
+        match answer.status {
+            200 | 201 => {
+                let work = requests.done(answer, now.into_std());
+                driven.accepted += 1;
+                driven.total_work += work;
+                if now >= self.counts_from && now <= end {
+                    driven.requests_in_window += 1;
+                    driven.work_in_window += work;
+                    driven.latencies.record(now - sent);
+                }
+            }
+            503 => {
+                driven.shed += 1;
+                driven.note(answer);
+            }
+            _ => {
+                driven.other += 1;
+                driven.note(answer);
+            }
+        }
+    }
+}
+
+impl Driven {
+    fn note(&mut self, answer: &Answer) {
+        self.example
+            .get_or_insert_with(|| format!("{}: {}", answer.status, String::from_utf8_lossy(answer.body)));
+    }
+}
+
+fn run<F: Future<Output = anyhow::Result<()>> + 'static>(
+    times: Times,
+    counter: Option<&Arc<AtomicU64>>,
+    lines: impl FnOnce(Rc<RefCell<Tally>>, Instant) -> Vec<F>,
+) -> anyhow::Result<Driven> {
+    let read = |counter: Option<&Arc<AtomicU64>>| counter.map_or(0, |counter| counter.load(Ordering::Relaxed));
+    runtime()?.block_on(LocalSet::new().run_until(async {
+        let counts_from = Instant::now() + times.warm_up;
+        let end = counts_from + times.window;
+        let driven = Driven { window: times.window, ..Driven::default() };
+        let tally = Rc::new(RefCell::new(Tally { counts_from, driven }));
+        let lines: Vec<_> =
+            lines(Rc::clone(&tally), end).into_iter().map(tokio::task::spawn_local).collect();
+        sleep_until(counts_from).await;
+        let before = read(counter);
+        sleep_until(end).await;
+        let counted = read(counter) - before;
+        for line in lines {
+            line.await.context("a connection's task panicked")??;
+        }
+        let mut driven = std::mem::take(&mut tally.borrow_mut().driven);
+        driven.counted_in_window = counted;
+        Ok(driven)
+    }))
+}
+
+pub fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("a runtime for the load")
+}
+
+async fn closed_line(
+    address: SocketAddr,
+    mut requests: impl Requests,
+    tally: Rc<RefCell<Tally>>,
+    end: Instant,
+) -> anyhow::Result<()> {
+    let mut connection = Connection::open(address).await.context("connecting to the service")?;
+    let mut request = Vec::new();
+    while Instant::now() < end {
+        if !requests.may_send() {
+            sleep(PAUSE).await;
+            continue;
+        }
+        requests.write_next(&mut request);
+        let sent = Instant::now();
+        let answer = connection.send(&request).await.context("a request to the service")?;
+        tally.borrow_mut().add(&answer, &mut requests, sent, end);
+    }
+    Ok(())
+}
+
+async fn open_line(
+    address: SocketAddr,
+    mut requests: impl Requests,
+    tally: Rc<RefCell<Tally>>,
+    end: Instant,
+    (offset, interval): (Duration, Duration),
+) -> anyhow::Result<()> {
+    let mut next = Instant::now() + offset;
+    let mut connection = Connection::open(address).await.context("connecting to the service")?;
+    let mut request = Vec::new();
+    loop {
+        sleep_until(next).await;
+        let sent = Instant::now();
+        if sent >= end {
+            return Ok(());
+        }
+        requests.write_next(&mut request);
+        let answer = connection.send(&request).await.context("a request to the service")?;
+        tally.borrow_mut().add(&answer, &mut requests, sent, end);
+        next = (next + interval).max(Instant::now());
+    }
+}
+
+/// One request on a connection of its own; for the few that prepare a run.
+pub fn call(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
+    runtime()?.block_on(async {
+        let mut connection = Connection::open(address).await?;
+        let answer = connection.send(request).await?;
+        Ok((answer.status, answer.body.to_vec()))
+    })
+}

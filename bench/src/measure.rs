@@ -1,0 +1,149 @@
+//! What is measured beside counts: latencies, and what a process takes of memory and processor.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rapport_domain::time::Time;
+
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+/// What Linux counts processor time in, on every machine we know.
+const TICKS_PER_SECOND: f64 = 100.0;
+const LONGEST_MICROS: u64 = 600_000_000;
+
+/// The time of day, to compare with what payloads say.
+pub fn now() -> Time {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Latencies in microseconds.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self(Histogram::new_with_max(LONGEST_MICROS, 3).expect("valid bounds of a histogram"))
+    }
+}
+
+impl Latencies {
+    pub fn record(&mut self, latency: Duration) {
+        self.0.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(LONGEST_MICROS));
+    }
+
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// In milliseconds; nothing where nothing was recorded.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of ten minutes fit")]
+        (!self.0.is_empty()).then(|| self.0.value_at_percentile(percent) as f64 / 1_000.0)
+    }
+}
+
+/// What a process used while it was watched.
+#[derive(Debug, Clone, Default)]
+pub struct Usage {
+    /// Mebibytes, the largest seen.
+    pub peak_memory: f64,
+    /// … in the first and in the second half of the time.
+    pub peak_of_halves: [f64; 2],
+    /// Processors busy on average: 1.0 is one of them.
+    pub processors: f64,
+    /// The same of this process, which makes the load.
+    pub own_processors: f64,
+}
+
+/// Watches a process until it is told to stop.
+pub struct Watch {
+    process: u32,
+    started: Instant,
+    ticks: [f64; 2],
+    stop: Arc<AtomicBool>,
+    sampler: JoinHandle<Vec<f64>>,
+}
+
+impl Watch {
+    pub fn start(process: u32) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let sampler = thread::spawn(move || {
+            let mut samples = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                samples.extend(resident_mebibytes(process));
+                thread::sleep(SAMPLE_EVERY);
+            }
+            samples
+        });
+        let ticks = [ticks(process), ticks(std::process::id())];
+        Self { process, started: Instant::now(), ticks, stop, sampler }
+    }
+
+    pub fn finish(self) -> Usage {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let used = |process, before| (ticks(process) - before) / TICKS_PER_SECOND / seconds;
+        let processors = used(self.process, self.ticks[0]);
+        let own_processors = used(std::process::id(), self.ticks[1]);
+        self.stop.store(true, Ordering::Relaxed);
+        let samples = self.sampler.join().unwrap_or_default();
+        let peak = |samples: &[f64]| samples.iter().copied().fold(0.0, f64::max);
+        let (first, second) = samples.split_at(samples.len() / 2);
+        Usage {
+            peak_memory: peak(&samples),
+            peak_of_halves: [peak(first), peak(second)],
+            processors,
+            own_processors,
+        }
+    }
+}
+
+pub fn resident_mebibytes(process: u32) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|kibibytes| kibibytes / 1_024.0)
+}
+
+/// User and system time so far.
+fn ticks(process: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The second field is the program's name in parentheses and may hold anything.
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let fields: Vec<f64> = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+    fields.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_what_was_recorded() {
+        let mut latencies = Latencies::default();
+        assert_eq!(latencies.percentile(50.0), None);
+        for millis in 1..=100 {
+            latencies.record(Duration::from_millis(millis));
+        }
+        let p99 = latencies.percentile(99.0).unwrap();
+        assert!((98.9..99.2).contains(&p99), "{p99}");
+    }
+
+    #[test]
+    fn a_busy_process_is_seen_to_be_busy() {
+        let watch = Watch::start(std::process::id());
+        let started = Instant::now();
+        let mut spun = 0_u64;
+        while started.elapsed() < Duration::from_millis(300) {
+            spun = std::hint::black_box(spun + 1);
+        }
+        let usage = watch.finish();
+        assert!(usage.processors > 0.2, "{usage:?}");
+        assert!(usage.peak_memory > 1.0, "{usage:?}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Overload: four times what the service can take, then at once the normal load again. It must shed with
+//! 503, keep what it acknowledged, not grow, and be back when the overload ends.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use crate::Plan;
+use crate::body::{EVENTS_PER_BATCH, IngestBatches};
+use crate::core_part::{Loaded, ingest_rate_now};
+use crate::drive::{self, Times, per_second};
+use crate::measure::Watch;
+use crate::place::Engine;
+use crate::report::{Report, Row, Target};
+use crate::service::Service;
+
+const FACTOR: f64 = 4.0;
+/// Enough that the schedule is kept while each waits for its answer up to the second that the service allows.
+const CONNECTIONS: usize = 2_048;
+const LEAST_RECOVERED: f64 = 0.9;
+const MOST_GROWTH: f64 = 1.25;
+
+/// Says how many events were acknowledged.
+pub fn run(
+    plan: &Plan,
+    service: &Service,
+    loaded: &Loaded,
+    capacity: f64,
+    (engine, report): (Engine, &mut Report),
+) -> anyhow::Result<i64> {
+    #[expect(clippy::cast_precision_loss, reason = "a hundred")]
+    let rate = FACTOR * capacity / EVENTS_PER_BATCH as f64;
+    let time = plan.pick(Duration::from_secs(30), Duration::from_secs(5));
+    let accounts = loaded.dataset.ids.len();
+    let batches = IngestBatches::many(&loaded.credentials, accounts, true, CONNECTIONS, 0x0fe4);
+    let watch = Watch::start(service.process());
+    let times = Times { warm_up: Duration::from_secs(1), window: time };
+    let over = drive::open_loop(service.address, times, batches, rate)?;
+    let usage = watch.finish();
+    let offered = per_second(over.accepted + over.shed + over.other, time + times.warm_up);
+    report.add(
+        Row::new(format!("overload: ingest at {FACTOR} times capacity for {} s", time.as_secs()))
+            .with("rate", over.work_per_second())
+            .with("requests", over.requests_per_second())
+            .latencies(&over.latencies)
+            .usage(&usage)
+            .with("offered_requests", offered)
+            .with("accepted", lossless(over.accepted))
+            .with("shed", lossless(over.shed))
+            .with("other", lossless(over.other))
+            .note(format!(
+                "{offered:.0} requests/s offered: {} accepted, {} shed with 503, {} otherwise ({})",
+                over.accepted,
+                over.shed,
+                over.other,
+                over.example.as_deref().unwrap_or("none refused"),
+            )),
+    );
+    let recovery = (Duration::from_secs(1), plan.pick(Duration::from_secs(3), Duration::from_secs(1)));
+    let after = ingest_rate_now(service.address, loaded, recovery, 0xaf7e)?;
+    report.add(
+        Row::new("ingest one second after the overload")
+            .with("rate", after.work_per_second())
+            .with("requests", after.requests_per_second())
+            .latencies(&after.latencies)
+            .with("shed", lossless(after.shed)),
+    );
+    ensure!(after.other == 0, "after the overload: {:?}", after.example);
+    let what = |text: &str| format!("{engine}: overload: {text}");
+    report.check(what("requests shed"), lossless(over.shed), Target::AtLeast(1.0));
+    report.check(what("answers other than 200 and 503"), lossless(over.other), Target::AtMost(0.0));
+    let back = after.work_per_second() / capacity;
+    report.check(what("rate one second after to before"), back, Target::AtLeast(LEAST_RECOVERED));
+    let [first, second] = usage.peak_of_halves;
+    report.check(what("memory of its second half to its first"), second / first, Target::AtMost(MOST_GROWTH));
+    Ok(i64::try_from(over.total_work + after.total_work)?)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
+fn lossless(count: u64) -> f64 {
+    count as f64
+}

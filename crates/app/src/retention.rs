@@ -1,0 +1,161 @@
+//! Retention: what is let go after its time, in steps small enough that nothing else waits for them.
+
+use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS};
+use rapport_domain::company::Settings;
+use rapport_domain::delivery::HISTORY_DAYS;
+use rapport_domain::id::{AccountId, CompanyId};
+use rapport_domain::time::{Day, Time};
+use rapport_store::{Lane, Tx, retention};
+
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// Rows that one transaction removes.
+const STEP: i64 = 200;
+/// Keys that one read looks through for what is old.
+const STRETCH: i64 = 1_000;
+/// Reads of each walk in one round; the next round goes on from there.
+const STRETCHES: usize = 200;
+/// A company may change its time zone: a day is folded when it is shown in no zone any more.
+const ZONE_DAYS: i64 = 2;
+/// A deleted webhook stays at least this long: a change under way may still have its delivery to write.
+const WEBHOOK_DAYS: i64 = 1;
+
+/// Where the rounds of one company have come to. Losing it costs a walk from the beginning.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    phase: Phase,
+    mark: Option<EventMark>,
+    account: Option<AccountId>,
+    stretches: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    History,
+    Marks,
+    Activity,
+}
+
+impl Round {
+    /// After a stretch: on to the next one, or to the next phase.
+    fn walked(&mut self, is_last: bool, next: Phase) {
+        self.stretches += 1;
+        if is_last || self.stretches >= STRETCHES {
+            self.phase = next;
+            self.stretches = 0;
+        }
+    }
+}
+
+/// Takes a company's round one step further; says whether the round has more.
+pub async fn step(app: &App, company: CompanyId, round: &mut Round) -> Result<bool, Error> {
+    let access = Access::System(company);
+    match round.phase {
+        Phase::History => {
+            if !app.write(&access, PruneHistory).await? {
+                round.phase = Phase::Marks;
+            }
+            Ok(true)
+        }
+        Phase::Marks => {
+            let cutoff = marks_cutoff(app.now());
+            let after = round.mark;
+            let read = app.read(&access, Needs::Server, move |snapshot| {
+                retention::old_marks(snapshot, after, cutoff, STRETCH)
+            });
+            let stretch = read.await?.reply;
+            for marks in stretch.old.chunks(usize::try_from(STEP).unwrap_or(1)) {
+                app.write(&access, FreeMarks(marks.to_vec())).await?;
+            }
+            round.mark = stretch.next;
+            round.walked(stretch.next.is_none(), Phase::Activity);
+            Ok(true)
+        }
+        Phase::Activity => {
+            let settings = app.read(&access, Needs::Server, |_| Ok(())).await?.company.settings;
+            let (after, last) = (round.account, last_folded_day(&settings, app.now()));
+            let read = app.read(&access, Needs::Server, move |snapshot| {
+                retention::foldable_accounts(snapshot, after, last, STRETCH)
+            });
+            let stretch = read.await?.reply;
+            let mut left = stretch.old.as_slice();
+            while !left.is_empty() {
+                let done = app.write(&access, FoldActivity(left.to_vec())).await?;
+                left = &left[done.min(left.len())..];
+            }
+            round.account = stretch.next;
+            round.walked(stretch.next.is_none(), Phase::History);
+            Ok(round.phase == Phase::Activity)
+        }
+    }
+}
+
+fn marks_cutoff(now: Time) -> Time {
+    now.plus_days(-EVENT_ID_DAYS)
+}
+
+fn last_folded_day(settings: &Settings, now: Time) -> Day {
+    now.day_in(&settings.time_zone).minus_days(PULSE_DAYS + ZONE_DAYS)
+}
+
+/// Removes some of the delivery history that is past its time; says whether there is more.
+pub struct PruneHistory;
+
+impl Command for PruneHistory {
+    type Reply = bool;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
+        let cutoff = cx.now.plus_days(-HISTORY_DAYS);
+        let is_full = |removed: usize| i64::try_from(removed).unwrap_or(0) == STEP;
+        // Events go after their deliveries, and webhooks after theirs.
+        if is_full(retention::prune_deliveries(tx, cutoff, STEP)?)
+            || is_full(retention::prune_events(tx, cutoff, STEP)?)
+        {
+            return Ok(true);
+        }
+        retention::prune_redeliveries(tx, cutoff)?;
+        retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;
+        Ok(false)
+    }
+}
+
+/// Frees event_ids whose time is over.
+struct FreeMarks(Vec<EventMark>);
+
+impl Command for FreeMarks {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        Ok(retention::free_marks(tx, &self.0, marks_cutoff(cx.now))?)
+    }
+}
+
+/// Folds counts of days that are not shown any more; says how many of the accounts are done.
+struct FoldActivity(Vec<AccountId>);
+
+impl Command for FoldActivity {
+    type Reply = usize;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<usize, Error> {
+        let last = last_folded_day(cx.settings(), cx.now);
+        let mut room = STEP;
+        for (done, account) in self.0.iter().enumerate() {
+            let folded = i64::try_from(retention::fold_counts(tx, *account, last, room)?).unwrap_or(STEP);
+            room -= folded;
+            if room <= 0 {
+                return Ok(done);
+            }
+        }
+        Ok(self.0.len())
+    }
+}

@@ -1,0 +1,293 @@
+//! Lists of deliveries: the state in which each is shown, and which of them a filter means.
+//!
+//! *Held* is no state of a delivery's own: disabling a webhook changes one row, not a million. What
+//! is open is shown by how its webhook stands.
+
+use serde_json::{Map, Value, json};
+
+use crate::delivery::{Delivery, State};
+use crate::event::Kind;
+use crate::id::{AccountId, WebhookId};
+use crate::invalid::{Fault, Invalid, Members, as_str};
+use crate::time::Time;
+
+/// A delivery's state as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shown {
+    Pending,
+    Succeeded,
+    Failed,
+    /// Its webhook is disabled: neither attempted nor lost.
+    Held,
+}
+
+impl Shown {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Succeeded, Self::Failed, Self::Held];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Held => "held",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == text);
+        found.ok_or_else(|| Fault::not_one_of("unknown_state", Self::ALL.map(Self::as_str)))
+    }
+}
+
+/// What of a webhook decides how its open deliveries are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub enabled: bool,
+    pub deleted_at: Option<Time>,
+    /// What was open and created before this was dropped by an operator, at this time.
+    pub dropped_before: Time,
+}
+
+impl Standing {
+    /// Whether some of its open deliveries are over, and only not yet written down as such.
+    pub fn ends_some(&self) -> bool {
+        self.deleted_at.is_some() || self.dropped_before > Time::from_micros(0)
+    }
+}
+
+/// A delivery as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appearance {
+    pub state: Shown,
+    pub error: Option<String>,
+    /// Only of what is pending.
+    pub next_attempt_at: Option<Time>,
+    pub finished_at: Option<Time>,
+}
+
+pub const WEBHOOK_DELETED: &str = "webhook_deleted";
+pub const DROPPED: &str = "dropped";
+pub const PAYLOAD_ERASED: &str = "payload_erased";
+
+/// How a delivery is shown, its webhook standing so; without one the webhook is long gone.
+pub fn appearance(delivery: &Delivery, standing: Option<&Standing>) -> Appearance {
+    let own = |state, next_attempt_at| Appearance {
+        state,
+        error: delivery.error.clone(),
+        next_attempt_at,
+        finished_at: delivery.finished_at,
+    };
+    let ended = |error: &str, at| Appearance {
+        state: Shown::Failed,
+        error: Some(error.to_owned()),
+        next_attempt_at: None,
+        finished_at: at,
+    };
+    let next_at = match delivery.state {
+        State::Succeeded => return own(Shown::Succeeded, None),
+        State::Failed => return own(Shown::Failed, None),
+        State::Open { next_at } => next_at,
+    };
+    match standing {
+        None => ended(WEBHOOK_DELETED, None),
+        Some(Standing { deleted_at: Some(at), .. }) => ended(WEBHOOK_DELETED, Some(*at)),
+        Some(standing) if delivery.created_at < standing.dropped_before => {
+            ended(DROPPED, Some(standing.dropped_before))
+        }
+        Some(standing) if standing.enabled || is_untried_test(delivery) => own(Shown::Pending, Some(next_at)),
+        Some(_) => own(Shown::Held, None),
+    }
+}
+
+/// A test is attempted once whether its webhook is enabled or not.
+pub fn is_untried_test(delivery: &Delivery) -> bool {
+    delivery.kind == Kind::WebhookTest && delivery.attempts == 0
+}
+
+/// Which deliveries. What is absent does not matter; what is given must all hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filter {
+    pub webhook: Option<WebhookId>,
+    pub state: Option<Shown>,
+    pub kind: Option<Kind>,
+    pub account: Option<AccountId>,
+    /// Created at this time or later.
+    pub since: Option<Time>,
+    /// Created before this time.
+    pub until: Option<Time>,
+}
+
+impl Filter {
+    pub fn admits(&self, delivery: &Delivery, shown: Shown) -> bool {
+        self.webhook.is_none_or(|webhook| webhook == delivery.webhook)
+            && self.state.is_none_or(|state| state == shown)
+            && self.kind.is_none_or(|kind| kind == delivery.kind)
+            && self.account.is_none_or(|account| Some(account) == delivery.account)
+            && self.since.is_none_or(|since| delivery.created_at >= since)
+            && self.until.is_none_or(|until| delivery.created_at < until)
+    }
+
+    /// Reads the members of a request that make up a filter.
+    pub fn read(members: &mut Members) -> Self {
+        Self {
+            webhook: members.optional("webhook", |value| webhook_id(as_str(value)?)),
+            state: members.optional("state", |value| Shown::parse(as_str(value)?)),
+            kind: members.optional("type", |value| event_kind(as_str(value)?)),
+            account: members.optional("account", |value| account_id(as_str(value)?)),
+            since: members.optional("since", |value| time(as_str(value)?)),
+            until: members.optional("until", |value| time(as_str(value)?)),
+        }
+    }
+
+    /// As storage keeps it: a JSON object of the same members.
+    pub fn to_stored(&self) -> String {
+        json!({
+            "webhook": self.webhook,
+            "state": self.state.map(Shown::as_str),
+            "type": self.kind.map(Kind::as_str),
+            "account": self.account,
+            "since": self.since,
+            "until": self.until,
+        })
+        .to_string()
+    }
+
+    pub fn from_stored(text: &str) -> Result<Self, Invalid> {
+        let map: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+        let mut members = Members::of(&map);
+        let filter = Self::read(&mut members);
+        members.finish().map(|()| filter)
+    }
+}
+
+pub fn webhook_id(text: &str) -> Result<WebhookId, Fault> {
+    text.parse().map_err(|_| Fault::new("malformed", "must be the id of a webhook"))
+}
+
+pub fn account_id(text: &str) -> Result<AccountId, Fault> {
+    text.parse().map_err(|_| Fault::new("malformed", "must be the id of an account"))
+}
+
+pub fn event_kind(text: &str) -> Result<Kind, Fault> {
+    Kind::parse(text).ok_or_else(|| Fault::not_one_of("unknown_event", Kind::ALL.map(Kind::as_str)))
+}
+
+fn time(text: &str) -> Result<Time, Fault> {
+    Time::parse(text).map_err(|error| Fault::new("malformed", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{DeliveryId, EventId};
+
+    const NOW: Time = Time::from_micros(1_700_000_000_000_000);
+    const LATER: Time = NOW.plus_seconds(60);
+    const ON: Standing = Standing { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
+    const OFF: Standing = Standing { enabled: false, ..ON };
+
+    fn delivery(state: State) -> Delivery {
+        Delivery {
+            id: DeliveryId::from_bytes([1; 16]),
+            webhook: WebhookId::from_bytes([2; 16]),
+            event: EventId::from_bytes([3; 16]),
+            kind: Kind::AccountCreated,
+            account: Some(AccountId::from_bytes([4; 16])),
+            state,
+            attempts: 2,
+            scheduled: 2,
+            response_code: Some(500),
+            error: Some("answered 500".to_owned()),
+            created_at: NOW,
+            finished_at: None,
+        }
+    }
+
+    fn open() -> Delivery {
+        delivery(State::Open { next_at: LATER })
+    }
+
+    #[test]
+    fn an_open_delivery_is_shown_by_how_its_webhook_stands() {
+        let deleted = Standing { deleted_at: Some(LATER), ..OFF };
+        let dropped = Standing { dropped_before: LATER, ..ON };
+        let kept = Standing { dropped_before: NOW, ..OFF };
+        let own = Some("answered 500");
+        let table = [
+            (Some(ON), Shown::Pending, own, Some(LATER), None),
+            (Some(OFF), Shown::Held, own, None, None),
+            (Some(kept), Shown::Held, own, None, None),
+            (Some(deleted), Shown::Failed, Some(WEBHOOK_DELETED), None, Some(LATER)),
+            (Some(dropped), Shown::Failed, Some(DROPPED), None, Some(LATER)),
+            (None, Shown::Failed, Some(WEBHOOK_DELETED), None, None),
+        ];
+        for (standing, state, error, next_attempt_at, finished_at) in table {
+            let error = error.map(str::to_owned);
+            let expected = Appearance { state, error, next_attempt_at, finished_at };
+            assert_eq!(appearance(&open(), standing.as_ref()), expected, "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_shown_as_it_ended() {
+        let deleted = Standing { deleted_at: Some(LATER), dropped_before: LATER, ..OFF };
+        for standing in [Some(ON), Some(OFF), Some(deleted), None] {
+            for (state, shown) in [(State::Succeeded, Shown::Succeeded), (State::Failed, Shown::Failed)] {
+                let seen = appearance(&delivery(state), standing.as_ref());
+                assert_eq!((seen.state, seen.error.as_deref()), (shown, Some("answered 500")));
+            }
+        }
+    }
+
+    #[test]
+    fn a_test_is_never_held_before_its_attempt() {
+        let mut test = Delivery { kind: Kind::WebhookTest, attempts: 0, ..open() };
+        assert_eq!(appearance(&test, Some(&OFF)).state, Shown::Pending);
+        test.attempts = 1;
+        assert_eq!(appearance(&test, Some(&OFF)).state, Shown::Held);
+    }
+
+    #[test]
+    fn a_filter_holds_where_all_of_it_does() {
+        let delivery = open();
+        let full = Filter {
+            webhook: Some(delivery.webhook),
+            state: Some(Shown::Held),
+            kind: Some(delivery.kind),
+            account: delivery.account,
+            since: Some(NOW),
+            until: Some(LATER),
+        };
+        assert!(full.admits(&delivery, Shown::Held) && Filter::default().admits(&delivery, Shown::Held));
+        let off_by_one = [
+            Filter { webhook: Some(WebhookId::from_bytes([9; 16])), ..full },
+            Filter { state: Some(Shown::Failed), ..full },
+            Filter { kind: Some(Kind::WebhookTest), ..full },
+            Filter { account: Some(AccountId::from_bytes([9; 16])), ..full },
+            Filter { since: Some(LATER), ..full },
+            Filter { until: Some(NOW), ..full },
+        ];
+        for filter in off_by_one {
+            assert!(!filter.admits(&delivery, Shown::Held), "{filter:?}");
+        }
+        assert_eq!(Filter::from_stored(&full.to_stored()), Ok(full));
+        assert_eq!(Filter::from_stored(&Filter::default().to_stored()), Ok(Filter::default()));
+    }
+
+    #[test]
+    fn every_fault_of_a_filter_is_named() {
+        let body = json!({"webhook": "acc_1", "state": "open", "type": "x", "account": 7, "since": "never"});
+        let mut members = Members::of(body.as_object().unwrap());
+        Filter::read(&mut members);
+        let found: Vec<(String, &str)> =
+            members.finish().unwrap_err().0.into_iter().map(|error| (error.pointer, error.code)).collect();
+        let expected = [
+            ("/webhook", "malformed"),
+            ("/state", "unknown_state"),
+            ("/type", "unknown_event"),
+            ("/account", "wrong_type"),
+            ("/since", "malformed"),
+        ];
+        assert_eq!(found, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    }
+}

@@ -1,0 +1,162 @@
+//! Redeliveries of many: one more attempt for every delivery that a filter means.
+
+use serde_json::{Map, Value};
+
+use crate::delivery_list::Filter;
+use crate::id::{DeliveryId, RedeliveryId};
+use crate::invalid::{Invalid, Members, as_bool};
+use crate::time::Time;
+
+/// Counts are exact up to this.
+pub const MAX_COUNT: i64 = 100_000;
+/// How many deliveries one step asks attempts for.
+pub const STEP: usize = 200;
+/// No more are asked for while so many are not made yet.
+pub const MAX_UNMADE: i64 = 1_000;
+
+/// A request to redeliver many, or to learn how many that would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    pub filter: Filter,
+    pub preview: bool,
+}
+
+impl Request {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let filter = Filter::read(&mut members);
+        let preview = members.optional("preview", as_bool).unwrap_or(false);
+        members.refuse_unknown();
+        members.finish().map(|()| Self { filter, preview })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Running,
+    Finished,
+    Cancelled,
+}
+
+impl State {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A redelivery of many, as it is kept. It is walked from the newest delivery to the oldest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redelivery {
+    pub id: RedeliveryId,
+    pub filter: Filter,
+    /// How many matched when it was started, as far as was counted.
+    pub total: i64,
+    /// Attempts asked for so far, less those taken back.
+    pub queued: i64,
+    /// Matching deliveries whose webhook or payload is gone.
+    pub skipped: i64,
+    /// The oldest delivery looked at; `WALKED` when all are.
+    pub walked_to: DeliveryId,
+    pub cancelled_at: Option<Time>,
+    pub finished_at: Option<Time>,
+    pub created_at: Time,
+}
+
+/// Before every delivery there is.
+pub const WALKED: DeliveryId = DeliveryId::from_bytes([0; 16]);
+
+impl Redelivery {
+    /// It begins at its own moment: ids are ordered by time, and later deliveries are not meant.
+    pub const fn new(id: RedeliveryId, filter: Filter, total: i64, now: Time) -> Self {
+        Self {
+            id,
+            filter,
+            total,
+            queued: 0,
+            skipped: 0,
+            walked_to: DeliveryId::from_bytes(*id.as_bytes()),
+            cancelled_at: None,
+            finished_at: None,
+            created_at: now,
+        }
+    }
+
+    pub const fn state(&self) -> State {
+        match (self.cancelled_at, self.finished_at) {
+            (Some(_), _) => State::Cancelled,
+            (None, Some(_)) => State::Finished,
+            (None, None) => State::Running,
+        }
+    }
+
+    /// Notes a step: where it came to, what it asked for and what it left out.
+    pub fn walk(&mut self, to: DeliveryId, queued: i64, skipped: i64) {
+        self.walked_to = to;
+        self.queued += queued;
+        self.skipped += skipped;
+        if to == WALKED {
+            self.total = self.queued + self.skipped;
+        } else {
+            self.total = self.total.max(self.queued + self.skipped);
+        }
+    }
+
+    /// It is finished when all was looked at and every attempt asked for is made.
+    pub fn finish(&mut self, unmade: i64, now: Time) {
+        if self.state() == State::Running && self.walked_to == WALKED && unmade == 0 {
+            self.finished_at = Some(now);
+        }
+    }
+
+    /// What was asked for and not begun was taken back.
+    pub fn cancel(&mut self, taken_back: i64, now: Time) {
+        self.queued -= taken_back;
+        self.cancelled_at = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: Time = Time::from_micros(1_700_000_000_000_000);
+
+    fn started(total: i64) -> Redelivery {
+        Redelivery::new(RedeliveryId::from_bytes([9; 16]), Filter::default(), total, NOW)
+    }
+
+    #[test]
+    fn it_runs_until_all_is_walked_and_made() {
+        let mut one = started(5);
+        one.walk(DeliveryId::from_bytes([5; 16]), 3, 0);
+        one.finish(0, NOW);
+        assert_eq!((one.state(), one.total), (State::Running, 5));
+        one.walk(WALKED, 1, 2);
+        one.finish(4, NOW);
+        assert_eq!((one.state(), one.total), (State::Running, 6), "what was found counts in the end");
+        one.finish(0, NOW);
+        assert_eq!((one.state(), one.queued, one.skipped), (State::Finished, 4, 2));
+    }
+
+    #[test]
+    fn what_is_cancelled_does_not_finish() {
+        let mut one = started(5);
+        one.walk(WALKED, 5, 0);
+        one.cancel(3, NOW);
+        one.finish(0, NOW);
+        assert_eq!((one.state(), one.queued, one.finished_at), (State::Cancelled, 2, None));
+    }
+
+    #[test]
+    fn a_request_is_a_filter_and_a_wish_to_see_the_count() {
+        let read = |body: Value| Request::parse(body.as_object().unwrap());
+        assert_eq!(read(json!({})), Ok(Request { filter: Filter::default(), preview: false }));
+        assert!(read(json!({"state": "failed", "preview": true})).unwrap().preview);
+        assert_eq!(read(json!({"preview": 1, "limit": 3})).unwrap_err().0.len(), 2);
+    }
+}

@@ -1,0 +1,43 @@
+//! No healthy receiver waits for a bad one. The figures are the benchmark's; here it is shown that it holds.
+
+use rapport_testkit::{Behaviour, Receiver};
+
+use crate::harness::{Options, PATIENT_LIMITS, Sending, requests_to, wait_for_requests_to};
+
+const EVENTS: usize = 50;
+
+#[test]
+fn a_stalled_receiver_does_not_hold_up_a_healthy_one() {
+    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+        let receiver = Receiver::start();
+        receiver.answer_path("/stalled", Behaviour::Stall);
+        let stalled = sending.webhook(&receiver.url("/stalled"));
+        sending.webhook(&receiver.url("/healthy"));
+        for _ in 0..EVENTS {
+            sending.create_account();
+        }
+        wait_for_requests_to(&receiver, "/healthy", EVENTS);
+        assert_eq!(requests_to(&receiver, "/stalled").len(), 1, "it still holds its first");
+        assert_eq!(sending.streak(&stalled), 0);
+        assert_eq!(sending.deliveries(&stalled).len(), EVENTS, "and the others wait for it");
+    });
+}
+
+#[test]
+fn many_stalled_receivers_do_not_hold_up_a_healthy_one() {
+    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+        let receiver = Receiver::start();
+        for number in 0..20 {
+            let path = format!("/stalled/{number}");
+            receiver.answer_path(&path, Behaviour::Stall);
+            sending.webhook(&receiver.url(&path));
+        }
+        sending.webhook(&receiver.url("/healthy"));
+        for _ in 0..10 {
+            sending.create_account();
+        }
+        wait_for_requests_to(&receiver, "/healthy", 10);
+        let stalled = receiver.requests().iter().filter(|it| it.path.starts_with("/stalled")).count();
+        assert!(stalled <= 20, "each stalled one has one request at most: {stalled} came");
+    });
+}

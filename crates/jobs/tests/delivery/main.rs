@@ -1,0 +1,14 @@
+//! Delivery as receivers meet it: real TLS on loopback, both engines, a clock that tests move. Each line of the
+//! interface document's "Delivery semantics" and of the decisions on delivery is a named test.
+
+mod answers;
+mod disabling;
+mod fairness;
+mod guard;
+mod harness;
+mod misbehaviour;
+mod nodes;
+mod redelivery;
+mod requests;
+mod schedule;
+mod selection;

@@ -1,0 +1,171 @@
+//! Processes that send: none, one, one after the other, two at once. Nothing that was committed is lost.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rapport_domain::delivery::State;
+use rapport_domain::id::DeliveryId;
+use rapport_testkit::{Behaviour, Engine, Receiver};
+
+use crate::harness::{Hook, Options, PATIENT_LIMITS, Sending, payload, wait_for_requests};
+
+/// Longer than a node may be silent before the others take it for dead.
+const DEAD_AFTER_SECONDS: i64 = 11;
+const EVENTS: usize = 40;
+
+fn slowly(code: u16) -> Behaviour {
+    Behaviour::Delay(Duration::from_millis(20), Box::new(Behaviour::Status(code)))
+}
+
+/// Waits until every delivery of the webhook has succeeded, and answers how many requests it took.
+#[track_caller]
+fn all_arrive(sending: &Sending, hook: &Hook, receiver: &Receiver, events: usize) -> usize {
+    let deliveries = sending.deliveries(hook);
+    assert_eq!(deliveries.len(), events);
+    for delivery in deliveries {
+        sending.wait_for_success(delivery.id);
+    }
+    let requests = receiver.requests();
+    let ids: HashSet<String> = requests.iter().map(|request| payload(request)["id"].to_string()).collect();
+    assert_eq!(ids.len(), events, "every event arrived");
+    requests.len()
+}
+
+#[test]
+fn what_was_committed_without_a_sender_is_sent_by_the_next_one() {
+    for engine in Engine::BOTH {
+        let mut sending = Sending::without_sender(engine, Options::default());
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        (0..10).for_each(|_| drop(sending.create_account()));
+        let test = sending.send_test(&hook);
+        assert_eq!(sending.waiting(&hook), 11);
+        sending.start();
+        assert_eq!(all_arrive(&sending, &hook, &receiver, 11), 11, "on {engine}");
+        assert_eq!(sending.delivery(test).state, State::Succeeded);
+    }
+}
+
+#[test]
+fn what_the_command_line_commits_beside_a_sender_is_found() {
+    Sending::on_both(|sending| {
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        (0..10).for_each(|_| drop(sending.create_account_through(sending.test().app())));
+        assert_eq!(all_arrive(sending, &hook, &receiver, 10), 10);
+    });
+}
+
+#[test]
+fn an_orderly_restart_in_the_middle_loses_nothing_and_sends_nothing_twice() {
+    Sending::on_both(|sending| {
+        let receiver = Receiver::start();
+        receiver.answer(slowly(200));
+        let hook = sending.webhook(&receiver.url("/hook"));
+        (0..EVENTS).for_each(|_| drop(sending.create_account()));
+        wait_for_requests(&receiver, 3);
+        sending.restart();
+        assert_eq!(all_arrive(sending, &hook, &receiver, EVENTS), EVENTS);
+    });
+}
+
+#[test]
+fn a_sender_killed_in_the_middle_loses_nothing() {
+    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        let retried = {
+            receiver.script(vec![Behaviour::Status(500)]);
+            let id = sending.send_event(&hook);
+            sending.only_attempt(id);
+            id
+        };
+        receiver.answer(slowly(200));
+        (1..EVENTS).for_each(|_| drop(sending.create_account()));
+        wait_for_requests(&receiver, 8);
+        sending.kill();
+        sending.start();
+        if sending.test().engine() == Engine::Postgres {
+            sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
+        } else {
+            sending.move_to_due(retried);
+        }
+        let requests = all_arrive(sending, &hook, &receiver, EVENTS);
+        // One failed; what was under way when it was killed was sent again.
+        assert!(requests > EVENTS && requests <= EVENTS + 1 + 64, "{requests} requests");
+    });
+}
+
+#[test]
+fn a_manual_attempt_that_a_killed_sender_held_is_made_by_the_next() {
+    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        let id = sending.send_event(&hook);
+        sending.wait_for_success(id);
+        receiver.script(vec![Behaviour::Stall]);
+        sending.redeliver(id).expect("a redelivery");
+        wait_for_requests(&receiver, 2);
+        sending.kill();
+        sending.start();
+        sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
+        let attempts = sending.wait_for_attempts(id, 2);
+        assert!(attempts[1].manual && attempts[1].succeeded);
+        assert_eq!(receiver.requests().len(), 3);
+    });
+}
+
+#[test]
+fn of_two_nodes_one_takes_over_what_the_dead_other_held() {
+    let options = Options { limits: PATIENT_LIMITS, ..Options::default() };
+    let mut sending = Sending::with(Engine::Postgres, options);
+    let survivor = sending.another_node();
+    let receiver = Receiver::start();
+    let hook = sending.webhook(&receiver.url("/hook"));
+    receiver.script(vec![Behaviour::Stall]);
+    // The first holds its node's one slot for this webhook; the others wait in that node's memory.
+    (0..EVENTS).for_each(|_| drop(sending.create_account()));
+    wait_for_requests(&receiver, 1);
+    sending.kill();
+    sending.quiet();
+    assert_eq!(receiver.requests().len(), 1, "a node is not dead for having been silent a moment");
+    sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
+    assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1, "the stalled one is sent again");
+    survivor.stop();
+}
+
+#[test]
+fn two_nodes_share_a_backlog_and_send_nothing_twice() {
+    let options = Options { limits: PATIENT_LIMITS, ..Options::default() };
+    let mut sending = Sending::without_sender(Engine::Postgres, options);
+    let receiver = Receiver::start();
+    let hook = sending.webhook(&receiver.url("/hook"));
+    (0..EVENTS).for_each(|_| drop(sending.create_account()));
+    let other = sending.another_node();
+    sending.start();
+    // And each sends what it commits itself.
+    for _ in 0..10 {
+        sending.create_account();
+        sending.create_account_through(&other.app);
+    }
+    assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS + 20), EVENTS + 20);
+    other.stop();
+}
+
+#[test]
+fn retries_wait_for_their_time_over_a_restart() {
+    Sending::on_both(|sending| {
+        let receiver = Receiver::start();
+        receiver.script(vec![Behaviour::Status(500)]);
+        let hook = sending.webhook(&receiver.url("/hook"));
+        let id: DeliveryId = sending.send_event(&hook);
+        sending.only_attempt(id);
+        let due = sending.due_at(id);
+        sending.restart();
+        sending.clock().advance_seconds(4);
+        sending.quiet();
+        assert_eq!((receiver.requests().len(), sending.due_at(id)), (1, due));
+        sending.clock().set(due);
+        sending.wait_for_success(id);
+    });
+}

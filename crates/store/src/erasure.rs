@@ -1,0 +1,49 @@
+//! Erasure: an account's payloads leave the history of deliveries, the metadata stays.
+
+use rapport_domain::id::{AccountId, DeliveryId, EventId};
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::{Snapshot, Tx};
+use crate::value::Value;
+use crate::values;
+
+statements! {
+    company KNOWN = "SELECT 1 FROM event WHERE company = $1 AND account = $2 LIMIT 1";
+    company WITH_PAYLOAD = "SELECT id FROM event WHERE company = $1 AND account = $2 AND id > $3 \
+                            AND payload IS NOT NULL ORDER BY id LIMIT $4";
+    company ERASE = "UPDATE event SET payload = NULL WHERE company = $1 AND id = ANY($2)";
+    company DELIVERIES = "SELECT id FROM delivery WHERE company = $1 AND event = ANY($2)";
+    // What a receiver answers may repeat what it was sent.
+    company ERASE_EXCERPTS = "UPDATE attempt SET excerpt = NULL, excerpt_cut = 0 \
+                              WHERE company = $1 AND delivery = ANY($2)";
+}
+
+/// Whether the history knows of an account, which may itself be deleted.
+pub fn knows(snapshot: &mut Snapshot, account: AccountId) -> Result<bool, Error> {
+    Ok(snapshot.query_opt(&KNOWN, values![&account])?.is_some())
+}
+
+/// Some events of an account that have their payload, oldest first, after `after` where given.
+pub fn with_payload(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    after: Option<EventId>,
+    limit: i64,
+) -> Result<Vec<EventId>, Error> {
+    let after = after.unwrap_or(EventId::from_bytes([0; 16]));
+    let rows = snapshot.query(&WITH_PAYLOAD, values![&account, &after, limit])?;
+    rows.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// Erases the payloads of these events, and what was answered to them; says which deliveries had them.
+pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<Vec<DeliveryId>, Error> {
+    let keys: Vec<Value> = events.iter().map(Value::from).collect();
+    tx.query_keys(&ERASE, &[], &keys)?;
+    let rows = tx.query_keys(&DELIVERIES, &[], &keys)?;
+    let mut deliveries: Vec<DeliveryId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
+    deliveries.sort_unstable();
+    let keys: Vec<Value> = deliveries.iter().map(Value::from).collect();
+    tx.query_keys(&ERASE_EXCERPTS, &[], &keys)?;
+    Ok(deliveries)
+}

@@ -1,0 +1,293 @@
+//! The list of deliveries against a plain model: every filter, every page size, on both engines.
+
+use rapport_domain::delivery::{Delivery, State};
+use rapport_domain::delivery_list::{Filter, Shown, Standing, appearance};
+use rapport_domain::event::{Event, Kind};
+use rapport_domain::id::{AccountId, CompanyId, DeliveryId, IdSequence, WebhookId};
+use rapport_domain::time::Time;
+use rapport_domain::webhook::{Selection, Switch, Webhook};
+use rapport_store::delivery::NewDelivery;
+use rapport_store::delivery_list::{Bounds, Scan, scan};
+use rapport_store::{Database, all_statements, delivery, delivery_list, event, webhook};
+use serde_json::json;
+
+use crate::support::{Random, World, account_id, bytes, on_both_engines, time};
+
+const EVENTS: u64 = 300;
+const SECONDS: i64 = 10;
+
+/// How the webhooks stand: on, switched off, deleted, and on with a past drop.
+fn standings() -> [(WebhookId, Standing); 4] {
+    let on = Standing { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
+    let numbered = |number, standing| (WebhookId::from_bytes(bytes(number)), standing);
+    [
+        numbered(1, on),
+        numbered(2, Standing { enabled: false, ..on }),
+        numbered(3, Standing { deleted_at: Some(time(5_000)), ..on }),
+        numbered(4, Standing { dropped_before: time(1_500), ..on }),
+    ]
+}
+
+fn insert_webhooks(world: &World, company: CompanyId) {
+    let done = world.write(company, |tx| {
+        for (id, standing) in standings() {
+            let made = Webhook {
+                id,
+                url: "https://example.com/".to_owned(),
+                description: String::new(),
+                events: Selection::from_json(&json!(["account.created"])).expect("a selection"),
+                switch: if standing.enabled { Switch::Enabled } else { Switch::DisabledByHand },
+                failure_streak: 0,
+                last_test: None,
+                url_changed_at: time(0),
+                created_at: time(0),
+                updated_at: time(0),
+            };
+            webhook::insert(tx, &made, b"sealed", "whs_…")?;
+            webhook::update(tx, &[&made])?;
+            webhook::drop_before(tx, id, standing.dropped_before)?;
+            if let Some(at) = standing.deleted_at {
+                webhook::mark_deleted(tx, id, at)?;
+            }
+        }
+        Ok(())
+    });
+    done.expect("webhooks");
+}
+
+/// Events of some accounts, each with a delivery for some webhooks, in every state.
+fn fill(world: &World, company: CompanyId, seed: u64) -> Vec<Delivery> {
+    let (mut random, mut ids) = (Random::seeded(seed), IdSequence::default());
+    let (mut events, mut deliveries, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..EVENTS {
+        let at = time(i64::try_from(number).expect("small") * SECONDS);
+        let kind = random.pick(&[Kind::AccountCreated, Kind::AccountStatusChanged, Kind::WebhookTest]);
+        let account = (kind != Kind::WebhookTest).then(|| account_id(1 + random.below(7) as u64));
+        let id = ids.next(at, [3; 10]);
+        events.push(Event { id, kind, account, payload: "{}".to_owned(), created_at: at });
+        for (webhook, _) in standings() {
+            if random.one_in(3) {
+                continue;
+            }
+            let state = random.pick(&[State::Open { next_at: at }, State::Succeeded, State::Failed]);
+            let owner = (matches!(state, State::Open { .. }) && random.one_in(4)).then_some(7);
+            let attempts = if kind == Kind::WebhookTest { 1 } else { 0 };
+            owners.push(owner);
+            deliveries.push(Delivery {
+                id: ids.next(at, [3; 10]),
+                webhook,
+                event: id,
+                kind,
+                account,
+                state,
+                attempts,
+                scheduled: 0,
+                response_code: None,
+                error: None,
+                created_at: at,
+                finished_at: None,
+            });
+        }
+    }
+    let kept = deliveries.clone();
+    let done = world.write(company, move |tx| {
+        event::insert(tx, &events)?;
+        let of = |delivery: &Delivery, owner| NewDelivery {
+            id: delivery.id,
+            webhook: delivery.webhook,
+            event: delivery.event,
+            kind: delivery.kind,
+            account: delivery.account,
+            owner,
+            created_at: delivery.created_at,
+        };
+        let new: Vec<NewDelivery> = kept.iter().zip(&owners).map(|(one, owner)| of(one, *owner)).collect();
+        delivery::insert(tx, &new)?;
+        // Settling gives a delivery back: what a node holds is left as it was inserted.
+        let settled: Vec<&Delivery> =
+            kept.iter().zip(&owners).filter(|(_, owner)| owner.is_none()).map(|(one, _)| one).collect();
+        delivery::settle(tx, &settled)
+    });
+    done.expect("deliveries");
+    // An owned test has no attempt yet.
+    for delivery in &mut deliveries {
+        let stored = world.read(company, { let id = delivery.id; move |snapshot| delivery::get(snapshot, id) });
+        *delivery = stored.expect("inserted");
+    }
+    deliveries
+}
+
+fn filters(random: &mut Random) -> Vec<Filter> {
+    let mut all = vec![Filter::default()];
+    for (webhook, _) in standings() {
+        all.push(Filter { webhook: Some(webhook), ..Filter::default() });
+    }
+    for state in Shown::ALL {
+        all.push(Filter { state: Some(state), ..Filter::default() });
+        for (webhook, _) in standings() {
+            all.push(Filter { state: Some(state), webhook: Some(webhook), ..Filter::default() });
+        }
+    }
+    for _ in 0..40 {
+        let webhooks = standings().map(|(webhook, _)| webhook);
+        let moment = |random: &mut Random| time(i64::try_from(random.below(3_200)).expect("small"));
+        all.push(Filter {
+            webhook: random.one_in(2).then(|| random.pick(&webhooks)),
+            state: random.one_in(2).then(|| random.pick(&Shown::ALL)),
+            kind: random.one_in(3).then(|| random.pick(&[Kind::AccountCreated, Kind::WebhookTest])),
+            account: random.one_in(3).then(|| account_id(1 + random.below(8) as u64)),
+            since: random.one_in(3).then(|| moment(random)),
+            until: random.one_in(3).then(|| moment(random)),
+        });
+    }
+    all
+}
+
+fn expected(deliveries: &[Delivery], filter: &Filter) -> Vec<DeliveryId> {
+    let standings = standings();
+    let standing = |id| standings.iter().find(|(known, _)| *known == id).map(|(_, standing)| standing);
+    let admitted = deliveries
+        .iter()
+        .filter(|delivery| filter.admits(delivery, appearance(delivery, standing(delivery.webhook)).state));
+    let mut ids: Vec<DeliveryId> = admitted.map(|delivery| delivery.id).collect();
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    ids
+}
+
+fn one_scan(
+    world: &World,
+    company: CompanyId,
+    filter: Filter,
+    before: Option<DeliveryId>,
+    bounds: Bounds,
+) -> Scan {
+    world.read(company, move |snapshot| scan(snapshot, &filter, before, bounds))
+}
+
+fn all_pages(world: &World, company: CompanyId, filter: Filter, bounds: Bounds) -> Vec<DeliveryId> {
+    let (mut ids, mut before) = (Vec::new(), None);
+    loop {
+        let page = one_scan(world, company, filter, before, bounds);
+        assert!(page.found.len() <= bounds.items);
+        ids.extend(page.found.iter().map(|listed| listed.delivery.id));
+        before = page.next;
+        if before.is_none() {
+            return ids;
+        }
+    }
+}
+
+#[test]
+fn every_filter_finds_what_a_plain_look_finds() {
+    on_both_engines(|world| {
+        let (company, other) = (world.company("acme"), world.company("globex"));
+        insert_webhooks(world, company);
+        let deliveries = fill(world, company, 3);
+        let mut random = Random::seeded(11);
+        for filter in filters(&mut random) {
+            let ids = all_pages(world, company, filter, Bounds::page(50));
+            assert_eq!(ids, expected(&deliveries, &filter), "{filter:?}");
+            assert!(all_pages(world, other, filter, Bounds::page(50)).is_empty(), "{filter:?}");
+        }
+    });
+}
+
+#[test]
+fn pages_of_any_size_cover_the_list_once() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        insert_webhooks(world, company);
+        let deliveries = fill(world, company, 5);
+        for state in [None, Some(Shown::Failed), Some(Shown::Pending)] {
+            let filter = Filter { state, ..Filter::default() };
+            for items in [1, 7, 200] {
+                let ids = all_pages(world, company, filter, Bounds { items, rows: 20_000 });
+                assert_eq!(ids, expected(&deliveries, &filter), "{items} of {state:?}");
+            }
+        }
+        let exact = one_scan(world, company, Filter::default(), None, Bounds::page(200));
+        let full = Bounds { items: deliveries.len(), rows: 20_000 };
+        let all = one_scan(world, company, Filter::default(), None, full);
+        assert_eq!((exact.next.is_some(), all.next), (true, None));
+    });
+}
+
+#[test]
+fn a_scan_looks_at_so_many_rows_and_says_where_to_go_on() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        insert_webhooks(world, company);
+        let deliveries = fill(world, company, 7);
+        let filter = Filter { kind: Some(Kind::WebhookTest), ..Filter::default() };
+        let bounds = Bounds { items: 50, rows: 10 };
+        let first = one_scan(world, company, filter, None, bounds);
+        assert!(first.found.len() < 10 && first.next.is_some(), "ten rows are not all of them");
+        assert_eq!(all_pages(world, company, filter, bounds), expected(&deliveries, &filter));
+    });
+}
+
+#[test]
+fn one_delivery_is_shown_as_in_the_list() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        insert_webhooks(world, company);
+        fill(world, company, 9);
+        let page = one_scan(world, company, Filter::default(), None, Bounds::page(200));
+        for listed in page.found {
+            let id = listed.delivery.id;
+            let one = world.read(company, move |snapshot| delivery_list::get(snapshot, id));
+            assert_eq!(one, Some(listed));
+        }
+        let nobody = DeliveryId::from_bytes([1; 16]);
+        assert_eq!(world.read(company, move |snapshot| delivery_list::get(snapshot, nobody)), None);
+    });
+}
+
+#[test]
+fn the_list_is_read_by_indexes() {
+    // What each statement must name in SQLite's plan, and that it never sorts what it walks.
+    let plans = [
+        ("delivery_list::ALL", "PRIMARY KEY (company=? AND id>? AND id<?)"),
+        ("delivery_list::OF_WEBHOOK", "delivery_by_webhook (company=? AND webhook=? AND id>? AND id<?)"),
+        ("delivery_list::FAILED", "delivery_failed (company=? AND id>? AND id<?)"),
+        ("delivery_list::FAILED_COUNT", "delivery_failed (company=? AND id>? AND id<?)"),
+        ("delivery_list::WAITING", "delivery_waiting (company=? AND webhook=?)"),
+        ("delivery_list::OWNED", "delivery_owned (owner=? AND company=?)"),
+        ("delivery_list::OWNERS", "delivery_owned"),
+        ("delivery_list::OF_EVENTS", "delivery_by_event (company=? AND event=?)"),
+        ("delivery_list::EVENTS_OF_ACCOUNT", "event_by_account (company=? AND account=? AND id>? AND id<?)"),
+        ("retention::OLD_DELIVERIES", "PRIMARY KEY (company=? AND id<?)"),
+        ("retention::OLD_EVENTS", "sqlite_autoindex_event_1 (company=? AND id<?)"),
+        ("retention::MARKS", "PRIMARY KEY (company=? AND mark>?)"),
+        ("retention::ACCOUNTS", "PRIMARY KEY (company=? AND account=? AND day<?)"),
+    ];
+    on_both_engines(|world| {
+        let Database::Sqlite(path) = &world.database else { return };
+        let connection = rusqlite::Connection::open(path).expect("opened");
+        for (name, part) in plans {
+            let statement = all_statements().into_iter().find(|statement| statement.name.ends_with(name));
+            let statement = statement.unwrap_or_else(|| panic!("there is no {name}"));
+            let mut prepared =
+                connection.prepare(&format!("EXPLAIN QUERY PLAN {}", statement.sqlite())).expect("prepared");
+            let lines = prepared.query_map([], |row| row.get::<_, String>(3)).expect("a plan");
+            let plan: Vec<String> = lines.collect::<Result<_, _>>().expect("read");
+            let plan = plan.join("; ");
+            assert!(plan.contains(part), "{name}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE FOR ORDER BY"), "{name}: {plan}");
+        }
+    });
+}
+
+#[test]
+fn an_unknown_account_or_webhook_has_no_deliveries() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        insert_webhooks(world, company);
+        fill(world, company, 3);
+        let account = Filter { account: Some(AccountId::from_bytes([9; 16])), ..Filter::default() };
+        let webhook = Filter { webhook: Some(WebhookId::from_bytes([9; 16])), ..Filter::default() };
+        for filter in [account, webhook, Filter { state: Some(Shown::Held), ..webhook }] {
+            assert!(all_pages(world, company, filter, Bounds::page(50)).is_empty(), "{filter:?}");
+        }
+    });
+}

@@ -1,0 +1,281 @@
+//! Deliveries: listed, read with every attempt, redelivered one by one.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::delivery::Redeliver;
+use rapport_domain::delivery_list::{Appearance, Filter, Shown, account_id, event_kind, webhook_id};
+use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId};
+use rapport_domain::time::Time;
+use rapport_store::delivery::{self, KeptAttempt};
+use rapport_store::delivery_list::{self, Bounds, Listed};
+use rapport_store::event;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Caller, PlainCall, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, schema, webhook_schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'd';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_deliveries))
+        .routes(routes!(get_delivery))
+        .routes(routes!(redeliver))
+}
+
+/// One event for one webhook.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Delivery)]
+pub struct DeliveryView {
+    #[schema(value_type = String, example = "dlv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: DeliveryId,
+    #[schema(value_type = String, example = "whk_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    webhook_id: WebhookId,
+    /// The payload's top-level id.
+    #[schema(value_type = String, example = "evt_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    event_id: EventId,
+    #[serde(rename = "type")]
+    #[schema(value_type = webhook_schema::EventKind)]
+    kind: &'static str,
+    /// Null for a test.
+    #[schema(required = true, value_type = Option<String>)]
+    account_id: Option<AccountId>,
+    #[schema(value_type = webhook_schema::DeliveryState)]
+    state: &'static str,
+    /// Attempts that have ended, manual ones included.
+    attempt_count: i64,
+    /// Of the last attempt; of the successful one where there was one.
+    #[schema(required = true)]
+    response_code: Option<i64>,
+    /// What went wrong, in words; `webhook_deleted`, `dropped` or `payload_erased` where it was ended
+    /// without an attempt.
+    #[schema(required = true)]
+    error: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// Null unless it is pending.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    next_attempt_at: Option<Time>,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    finished_at: Option<Time>,
+}
+
+impl From<Listed> for DeliveryView {
+    fn from(Listed { delivery, shown }: Listed) -> Self {
+        let Appearance { state, error, next_attempt_at, finished_at } = shown;
+        Self {
+            id: delivery.id,
+            webhook_id: delivery.webhook,
+            event_id: delivery.event,
+            kind: delivery.kind.as_str(),
+            account_id: delivery.account,
+            state: state.as_str(),
+            attempt_count: delivery.attempts,
+            response_code: delivery.response_code,
+            error,
+            created_at: delivery.created_at,
+            next_attempt_at,
+            finished_at,
+        }
+    }
+}
+
+/// A delivery with its payload and its attempts.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeliveryDetail)]
+pub struct DeliveryDetail {
+    #[serde(flatten)]
+    view: DeliveryView,
+    /// What is sent, byte for byte the same in every attempt. Null where it was erased.
+    #[schema(required = true, value_type = Option<Object>)]
+    payload: Option<Box<RawValue>>,
+    /// In order of number; an attempt appears when it ends.
+    attempts: Vec<AttemptView>,
+}
+
+/// One HTTP request of a delivery.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Attempt)]
+struct AttemptView {
+    #[schema(minimum = 1)]
+    number: i64,
+    #[schema(value_type = String, format = DateTime)]
+    started_at: Time,
+    duration_ms: i64,
+    #[schema(value_type = webhook_schema::AttemptStatus)]
+    status: &'static str,
+    /// Null where no answer came.
+    #[schema(required = true)]
+    response_code: Option<i64>,
+    #[schema(required = true)]
+    error: Option<String>,
+    /// Why no answer came.
+    #[schema(required = true, value_type = Option<webhook_schema::ErrorClass>)]
+    error_class: Option<String>,
+    /// Asked for by an operator; it starts no schedule.
+    manual: bool,
+    timings: TimingsView,
+    /// The address dialled.
+    #[schema(required = true, example = "203.0.113.7:443")]
+    address: Option<String>,
+    /// The beginning of what was answered, at most 16 KiB, as text.
+    #[schema(required = true)]
+    response_excerpt: Option<String>,
+    /// There was more than the excerpt.
+    response_excerpt_cut: bool,
+}
+
+/// How long the parts of an attempt took, in milliseconds; null for what did not happen.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AttemptTimings)]
+struct TimingsView {
+    #[schema(required = true)]
+    dns_ms: Option<f64>,
+    #[schema(required = true)]
+    connect_ms: Option<f64>,
+    #[schema(required = true)]
+    tls_ms: Option<f64>,
+    #[schema(required = true)]
+    first_byte_ms: Option<f64>,
+    total_ms: f64,
+}
+
+impl From<KeptAttempt> for AttemptView {
+    fn from(kept: KeptAttempt) -> Self {
+        let timings = TimingsView {
+            dns_ms: kept.dns_us.map(millis),
+            connect_ms: kept.connect_us.map(millis),
+            tls_ms: kept.tls_us.map(millis),
+            first_byte_ms: kept.first_byte_us.map(millis),
+            total_ms: millis(kept.total_us),
+        };
+        Self {
+            number: kept.number,
+            started_at: kept.started_at,
+            duration_ms: (kept.total_us + 500) / 1_000,
+            status: if kept.succeeded { "succeeded" } else { "failed" },
+            response_code: kept.response_code,
+            error: kept.error,
+            error_class: kept.failure,
+            manual: kept.manual,
+            timings,
+            address: kept.address,
+            response_excerpt: kept.excerpt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            response_excerpt_cut: kept.excerpt_cut,
+        }
+    }
+}
+
+/// An attempt has a deadline of seconds: its microseconds are far from the type's bound.
+fn millis(micros: i64) -> f64 {
+    f64::from(i32::try_from(micros).unwrap_or(i32::MAX)) / 1_000.0
+}
+
+/// List deliveries
+///
+/// Newest first. Filters that are given must all hold. Where few of many match, a page may be short or
+/// empty and still have a `next_cursor`: go on until it is null. Needs the role admin.
+#[utoipa::path(
+    get,
+    path = "/api/deliveries/",
+    tag = "Deliveries",
+    params(webhook_schema::DeliveryListParameters, schema::PageParameters),
+    responses((status = 200, description = "A page of deliveries.", body = Page<DeliveryView>)),
+    security(("token" = [])),
+)]
+async fn list_deliveries(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let filter = Filter {
+        webhook: parameters.optional("webhook", webhook_id),
+        state: parameters.optional("state", Shown::parse),
+        kind: parameters.optional("type", event_kind),
+        account: parameters.optional("account", account_id),
+        since: parameters.time("since"),
+        until: parameters.time("until"),
+    };
+    let before = parameters.cursor(|text| read_cursor(LIST, text).map(DeliveryId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+        delivery_list::scan(snapshot, &filter, before, Bounds::page(limit))
+    });
+    let scan = found.await?.reply;
+    let page = Page {
+        items: scan.found.into_iter().map(DeliveryView::from).collect(),
+        next_cursor: scan.next.map(|place| write_cursor(LIST, place.as_bytes())),
+    };
+    Ok(json::respond(StatusCode::OK, &page))
+}
+
+/// Get a delivery
+///
+/// With its payload and every attempt so far. Needs the role admin.
+#[utoipa::path(
+    get,
+    path = "/api/deliveries/{id}/",
+    tag = "Deliveries",
+    params(("id" = String, Path, description = "The delivery's id.")),
+    responses(
+        (status = 200, description = "The delivery.", body = DeliveryDetail),
+        (status = 404, description = "There is no such delivery.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_delivery(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    show(&api, &caller, id.one("delivery"), StatusCode::OK).await
+}
+
+/// Answers a delivery in full.
+pub async fn show(
+    api: &Api,
+    caller: &Caller,
+    id: Result<DeliveryId, Problem>,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    let found = api.read(caller, ADMIN, id, |snapshot, id| {
+        let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
+        let event = event::get(snapshot, listed.delivery.event)?;
+        Ok(Some((listed, event, delivery::attempts(snapshot, id)?)))
+    });
+    let (listed, event, attempts) = found.await?.reply.ok_or_else(|| Problem::not_found("delivery"))?;
+    let detail = DeliveryDetail {
+        view: listed.into(),
+        payload: event.and_then(|event| RawValue::from_string(event.payload).ok()),
+        attempts: attempts.into_iter().map(AttemptView::from).collect(),
+    };
+    Ok(json::respond(status, &detail))
+}
+
+/// Redeliver
+///
+/// One more attempt, in any state and also while the webhook is disabled: same delivery id, same bytes,
+/// marked manual. A delivery that had succeeded stays so. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/deliveries/{id}/redeliver/",
+    tag = "Deliveries",
+    params(("id" = String, Path, description = "The delivery's id.")),
+    responses(
+        (status = 202, description = "The delivery; the attempt follows.", body = DeliveryDetail),
+        (status = 404, description = "There is no such delivery.", body = schema::Problem),
+        (status = 409, description = "Its webhook was deleted, or its payload erased.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn redeliver(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let command = id.one("delivery").and_then(|id| plain.map(|()| Redeliver(id)));
+    let found = api.write(&caller, command).await?;
+    show(&api, &caller, Ok(found.id), StatusCode::ACCEPTED).await
+}

@@ -1,0 +1,56 @@
+//! Erasure of an account's payloads from the delivery history.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::erasure::erase_payloads as erase;
+use rapport_domain::id::AccountId;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{PlainCall, Segments};
+use crate::api::{ADMIN, Api, schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(erase_payloads))
+}
+
+#[derive(Serialize, ToSchema)]
+struct ErasedPayloads {
+    /// How many payloads there were.
+    erased: usize,
+}
+
+/// Erase an account's payloads
+///
+/// The payloads of its events and what receivers answered to them leave the delivery history, the metadata
+/// stays. What was not delivered yet ends as `failed` with the error `payload_erased`. An account that was
+/// deleted can still be erased. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/accounts/{id}/erase-payloads/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.")),
+    responses(
+        (status = 200, description = "How many payloads were erased.", body = ErasedPayloads),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn erase_payloads(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let account = match id.one::<AccountId>("account").and_then(|id| plain.map(|()| id)) {
+        Ok(account) => account,
+        Err(problem) => {
+            api.verify(&caller, ADMIN).await?;
+            return Err(problem);
+        }
+    };
+    let erased = erase(api.app(), &caller.access(), account).await;
+    let erased = api.settle(&caller, erased)?;
+    Ok(json::respond(StatusCode::OK, &ErasedPayloads { erased }))
+}

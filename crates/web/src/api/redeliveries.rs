@@ -1,0 +1,143 @@
+//! Redeliveries of many: counted, started, followed, cancelled.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::redelivery::{self, CancelRedelivery, Counted, Progress, StartRedelivery};
+use rapport_domain::id::RedeliveryId;
+use rapport_domain::redelivery::{Redelivery, Request};
+use rapport_domain::time::Time;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::{ADMIN, Api, schema, webhook_schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(redeliver_many)).routes(routes!(get_redelivery, cancel_redelivery))
+}
+
+/// How many deliveries a filter means.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RedeliveryPreview)]
+struct PreviewView {
+    /// Exact up to 100,000.
+    count: i64,
+    /// There may be more than `count`.
+    capped: bool,
+}
+
+/// A redelivery of many.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Redelivery)]
+struct RedeliveryView {
+    #[schema(value_type = String, example = "rdl_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: RedeliveryId,
+    #[schema(value_type = webhook_schema::RedeliveryState)]
+    state: &'static str,
+    /// How many matched when it was started, as far as was counted; all that were found when it is finished.
+    total: i64,
+    /// Attempts asked for so far.
+    queued: i64,
+    /// Attempts made.
+    done: i64,
+    /// Deliveries left out: their webhook was deleted or their payload erased.
+    skipped: i64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    finished_at: Option<Time>,
+}
+
+impl RedeliveryView {
+    fn new(redelivery: &Redelivery, unmade: i64) -> Self {
+        Self {
+            id: redelivery.id,
+            state: redelivery.state().as_str(),
+            total: redelivery.total,
+            queued: redelivery.queued,
+            done: (redelivery.queued - unmade).max(0),
+            skipped: redelivery.skipped,
+            created_at: redelivery.created_at,
+            finished_at: redelivery.finished_at.or(redelivery.cancelled_at),
+        }
+    }
+}
+
+/// Redeliver many
+///
+/// One more attempt for every delivery that the filter means, newest first, in the background. With
+/// `preview` nothing happens but a count. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/deliveries/redeliver/",
+    tag = "Deliveries",
+    request_body = webhook_schema::RedeliverMany,
+    responses(
+        (status = 200, description = "With `preview`: how many that would be.", body = PreviewView),
+        (status = 202, description = "It has begun.", body = RedeliveryView),
+    ),
+    security(("token" = [])),
+)]
+async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, request) = call.parse(Request::parse);
+    let Request { filter, preview } = match request {
+        Ok(request) => request,
+        Err(problem) => {
+            api.verify(&caller, ADMIN).await?;
+            return Err(problem);
+        }
+    };
+    let counted = redelivery::count(api.app(), &caller.access(), filter).await;
+    let Counted { count, capped } = api.settle(&caller, counted)?;
+    if preview {
+        return Ok(json::respond(StatusCode::OK, &PreviewView { count, capped }));
+    }
+    let started = api.write(&caller, Ok(StartRedelivery { filter, total: count })).await?;
+    Ok(json::respond(StatusCode::ACCEPTED, &RedeliveryView::new(&started, 0)))
+}
+
+/// Follow a redelivery of many
+#[utoipa::path(
+    get,
+    path = "/api/deliveries/redeliver/{id}/",
+    tag = "Deliveries",
+    params(("id" = String, Path, description = "The redelivery's id.")),
+    responses(
+        (status = 200, description = "How far it has come.", body = RedeliveryView),
+        (status = 404, description = "There is no such redelivery.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_redelivery(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let found = api.read(&caller, ADMIN, id.one("redelivery"), redelivery::progress).await?.reply;
+    let Progress { redelivery, unmade } = found.ok_or_else(|| Problem::not_found("redelivery"))?;
+    Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&redelivery, unmade)))
+}
+
+/// Cancel a redelivery of many
+///
+/// Attempts that are not begun are taken back; those that are run to their end.
+#[utoipa::path(
+    delete,
+    path = "/api/deliveries/redeliver/{id}/",
+    tag = "Deliveries",
+    params(("id" = String, Path, description = "The redelivery's id.")),
+    responses(
+        (status = 204, description = "It is cancelled, or had ended before."),
+        (status = 404, description = "There is no such redelivery.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn cancel_redelivery(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.one("redelivery").map(CancelRedelivery)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

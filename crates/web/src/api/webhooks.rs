@@ -1,0 +1,366 @@
+//! Webhooks: listed, made, edited, tested, rotated, switched off and on, deleted.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::webhook::{
+    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, NewSecret, PatchWebhook, RotateSecret,
+    TestWebhook,
+};
+use rapport_domain::destination::Destination;
+use rapport_domain::event::Kind;
+use rapport_domain::id::WebhookId;
+use rapport_domain::invalid::{Fault, Invalid, Members, as_str};
+use rapport_domain::time::Time;
+use rapport_domain::webhook::{Create, LastTest, Patch, Switch, Webhook, refused};
+use rapport_store::{Snapshot, delivery, webhook};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, OptionalCall, PlainCall, Segments};
+use crate::api::deliveries::{self, DeliveryDetail};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, schema, webhook_schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'w';
+/// What is held is counted up to this.
+const MAX_HELD_COUNT: i64 = 100_000;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_webhooks, create_webhook))
+        .routes(routes!(get_webhook, patch_webhook, delete_webhook))
+        .routes(routes!(test_webhook))
+        .routes(routes!(rotate_secret))
+        .routes(routes!(enable_webhook))
+        .routes(routes!(disable_webhook))
+}
+
+/// A receiver of events.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Webhook)]
+struct WebhookView {
+    #[schema(value_type = String, example = "whk_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: WebhookId,
+    #[schema(example = "https://hooks.acme.example/rapport")]
+    url: String,
+    description: String,
+    #[schema(value_type = Vec<webhook_schema::SelectableEvent>)]
+    events: Vec<&'static str>,
+    enabled: bool,
+    /// When it was disabled after 20 failed attempts in a row; null where it was not.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    auto_disabled_at: Option<Time>,
+    /// Failed attempts since the last success.
+    failure_streak: i64,
+    /// Deliveries that wait for it to be enabled, counted up to 100,000.
+    held_count: i64,
+    #[schema(required = true)]
+    last_test: Option<TestView>,
+    /// What may be shown of the secret.
+    #[schema(example = "whs_…7d4e")]
+    secret_prefix: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+/// The last test event and what became of it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookTest)]
+struct TestView {
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+    succeeded: bool,
+}
+
+/// A webhook with its secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = NewWebhookSecret)]
+struct NewSecretView {
+    #[serde(flatten)]
+    view: WebhookView,
+    /// The key of the signatures, exactly as it stands here. It is shown this once.
+    #[schema(example = "whs_0000000000000g7d4e…")]
+    secret: String,
+}
+
+impl WebhookView {
+    fn new(webhook: Webhook, held_count: i64, secret_prefix: String) -> Self {
+        let auto_disabled_at = match webhook.switch {
+            Switch::AutoDisabled { at } => Some(at),
+            Switch::Enabled | Switch::DisabledByHand => None,
+        };
+        Self {
+            id: webhook.id,
+            url: webhook.url,
+            description: webhook.description,
+            events: webhook.events.kinds().iter().copied().map(Kind::as_str).collect(),
+            enabled: webhook.switch.is_enabled(),
+            auto_disabled_at,
+            failure_streak: webhook.failure_streak,
+            held_count,
+            last_test: webhook.last_test.map(|LastTest { at, succeeded }| TestView { at, succeeded }),
+            secret_prefix,
+            created_at: webhook.created_at,
+            updated_at: webhook.updated_at,
+        }
+    }
+
+    fn read(snapshot: &mut Snapshot, webhook: Webhook) -> Result<Self, rapport_store::Error> {
+        let id = webhook.id;
+        let held_count = match webhook::state(snapshot, id)? {
+            Some(state) if !state.enabled => {
+                delivery::waiting_count(snapshot, id, state.dropped_before, MAX_HELD_COUNT)?
+            }
+            _ => 0,
+        };
+        let prefix = webhook::secret_shown(snapshot, id)?.unwrap_or_default();
+        Ok(Self::new(webhook, held_count, prefix))
+    }
+}
+
+/// List webhooks
+///
+/// Needs the role admin, as everything about webhooks does.
+#[utoipa::path(
+    get,
+    path = "/api/webhooks/",
+    tag = "Webhooks",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of webhooks, without their secrets.", body = Page<WebhookView>)),
+    security(("token" = [])),
+)]
+async fn list_webhooks(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(|text| read_cursor(LIST, text).map(WebhookId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+        let cursor = |id: WebhookId| write_cursor(LIST, id.as_bytes());
+        let all = webhook::list(snapshot)?;
+        let Page { items, next_cursor } = Page::cut(all, |webhook| webhook.id, after.as_ref(), limit, cursor);
+        let items = items.into_iter().map(|webhook| WebhookView::read(snapshot, webhook));
+        Ok(Page { items: items.collect::<Result<Vec<_>, _>>()?, next_cursor })
+    });
+    Ok(json::respond(StatusCode::OK, &found.await?.reply))
+}
+
+/// Create a webhook
+///
+/// Answers its secret, once. The URL must be `https` and may not lead to a private or otherwise reserved
+/// address.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/",
+    tag = "Webhooks",
+    request_body = webhook_schema::WebhookCreate,
+    responses((status = 201, description = "The webhook with its secret.", body = NewSecretView)),
+    security(("token" = [])),
+)]
+async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, create) = call.parse(Create::parse);
+    if let Ok(create) = &create {
+        judge(&api, &caller, &create.url).await?;
+    }
+    let NewSecret { webhook, secret, shown } = api.write(&caller, create.map(CreateWebhook)).await?;
+    let view = WebhookView::new(webhook, 0, shown);
+    Ok(json::respond(StatusCode::CREATED, &NewSecretView { view, secret }))
+}
+
+/// Resolves the destination and refuses what no attempt would be let through to. The caller comes
+/// first: nobody else may have names resolved here.
+async fn judge(api: &Api, caller: &Caller, url: &Destination) -> Result<(), Problem> {
+    api.verify(caller, ADMIN).await?;
+    let judged = api.app().services().check_destination(url).await;
+    judged.map_err(|refusal| {
+        let Fault { code, detail } = refused(&refusal);
+        Invalid::one("/url", code, detail).into()
+    })
+}
+
+/// Get a webhook
+#[utoipa::path(
+    get,
+    path = "/api/webhooks/{id}/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_webhook(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let view = view(&api, &caller, id.one("webhook")).await?;
+    Ok(json::respond(StatusCode::OK, &view))
+}
+
+async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Result<WebhookView, Problem> {
+    let found = api.read(caller, ADMIN, id, |snapshot, id| {
+        let Some(found) = webhook::get(snapshot, id)? else { return Ok(None) };
+        WebhookView::read(snapshot, found).map(Some)
+    });
+    found.await?.reply.ok_or_else(|| Problem::not_found("webhook"))
+}
+
+/// Edit a webhook
+///
+/// Only the members sent are changed. Deliveries still to be made go to the new URL; which webhooks get an
+/// event is decided when the event happens.
+#[utoipa::path(
+    patch,
+    path = "/api/webhooks/{id}/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    request_body = webhook_schema::WebhookPatch,
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn patch_webhook(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, patch) = call.parse(Patch::parse);
+    if let Ok(Patch { url: Some(url), .. }) = &patch {
+        judge(&api, &caller, url).await?;
+    }
+    let command = id.one("webhook").and_then(|id| patch.map(|patch| PatchWebhook { id, patch }));
+    let patched = api.write(&caller, command).await?;
+    let view = view(&api, &caller, Ok(patched.id)).await?;
+    Ok(json::respond(StatusCode::OK, &view))
+}
+
+/// Delete a webhook
+///
+/// Its open deliveries end as `failed` with the error `webhook_deleted`; its history stays 90 days.
+#[utoipa::path(
+    delete,
+    path = "/api/webhooks/{id}/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn delete_webhook(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("webhook").map(DeleteWebhook)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Send a test event
+///
+/// A `webhook.test` goes through the real pipeline, whatever the webhook selects, and also where it is
+/// disabled: then with a single attempt.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/{id}/test/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    responses(
+        (status = 202, description = "The delivery of the test event.", body = DeliveryDetail),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn test_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let command = id.one("webhook").and_then(|id| plain.map(|()| TestWebhook(id)));
+    let made = api.write(&caller, command).await?;
+    deliveries::show(&api, &caller, Ok(made.id), StatusCode::ACCEPTED).await
+}
+
+/// Rotate a webhook's secret
+///
+/// Answers the new secret, once. The old one signs nothing from the next attempt on.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/{id}/rotate/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    responses(
+        (status = 200, description = "The webhook with its new secret.", body = NewSecretView),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn rotate_secret(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let command = id.one("webhook").and_then(|id| plain.map(|()| RotateSecret(id)));
+    let NewSecret { webhook, secret, .. } = api.write(&caller, command).await?;
+    let view = view(&api, &caller, Ok(webhook.id)).await?;
+    Ok(json::respond(StatusCode::OK, &NewSecretView { view, secret }))
+}
+
+/// Enable a webhook
+///
+/// Zeroes the streak. What is held is sent, oldest first, or dropped. A webhook that was disabled after
+/// repeated failures needs a successful test since then, and since its URL last changed.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/{id}/enable/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    request_body(content = Option<webhook_schema::WebhookEnable>),
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 409, description = "A test must succeed first (`test_required`).", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn enable_webhook(
+    State(api): State<Api>,
+    id: Segments,
+    call: OptionalCall,
+) -> Result<Response, Problem> {
+    let (caller, held) = call.parse(held);
+    let command = id.one("webhook").and_then(|id| held.map(|held| EnableWebhook { id, held }));
+    let enabled = api.write(&caller, command).await?;
+    let view = view(&api, &caller, Ok(enabled.id)).await?;
+    Ok(json::respond(StatusCode::OK, &view))
+}
+
+fn held(body: &Map<String, Value>) -> Result<Held, Invalid> {
+    let mut members = Members::of(body);
+    let held = members.optional("held", |value| match as_str(value)? {
+        "send" => Ok(Held::Send),
+        "drop" => Ok(Held::Drop),
+        _ => Err(Fault::not_one_of("unknown_choice", ["send", "drop"])),
+    });
+    members.refuse_unknown();
+    members.finish().map(|()| held.unwrap_or(Held::Send))
+}
+
+/// Disable a webhook
+///
+/// What is not delivered yet, and what happens while it is disabled, is held.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/{id}/disable/",
+    tag = "Webhooks",
+    params(("id" = String, Path, description = "The webhook's id.")),
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView),
+        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn disable_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let command = id.one("webhook").and_then(|id| plain.map(|()| DisableWebhook(id)));
+    let disabled = api.write(&caller, command).await?;
+    let view = view(&api, &caller, Ok(disabled.id)).await?;
+    Ok(json::respond(StatusCode::OK, &view))
+}

@@ -1,0 +1,5 @@
+//! The API over real HTTP, on both engines.
+
+mod harness;
+mod http;
+mod smoke;
