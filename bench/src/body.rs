@@ -14,8 +14,14 @@ use crate::service::Credentials;
 
 pub const EVENTS_PER_BATCH: usize = 100;
 pub const FEATURES: [&str; 8] = [
-    "app.reports.export", "app.reports.view", "app.search", "app.invite", "app.billing.view", "api.sync",
-    "api.webhook", "mobile.scan",
+    "app.reports.export",
+    "app.reports.view",
+    "app.search",
+    "app.invite",
+    "app.billing.view",
+    "api.sync",
+    "api.webhook",
+    "mobile.scan",
 ];
 /// The stages that moves by upsert go round.
 const STAGES: [&str; 5] = ["prospect", "contacted", "in_negotiation", "in_trial", "customer"];
@@ -400,16 +406,12 @@ mod tests {
 
     #[test]
     fn every_event_of_a_moving_batch_moves_its_account() {
-        let gate = Gate {
-            arrived: Arc::default(),
-            caused: Arc::default(),
-            per_change: 3,
-            most_under_way: 1_000,
-        };
+        let gate =
+            Gate { arrived: Arc::default(), caused: Arc::default(), per_change: 3, most_under_way: 1_000 };
         let stages = Stages::new(40);
         let mut batches = MovingBatches::many(&credentials(), &stages, &gate, 100, 2);
         let mut request = Vec::new();
-        let mut status = vec![Status::Prospect; 40];
+        let mut status = [Status::Prospect; 40];
         for batch in &mut batches {
             batch.write_next(&mut request);
             let body = body_of(&request);

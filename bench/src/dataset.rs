@@ -84,8 +84,11 @@ impl Ids {
 pub fn load(place: &Place, project: &str, accounts: usize) -> anyhow::Result<Dataset> {
     let loader = Loader::open(place, project)?;
     let mut ids = Ids::new(0x10ad);
-    let mut dataset =
-        Dataset { company: loader.company, project: loader.project.clone(), ids: Vec::with_capacity(accounts) };
+    let mut dataset = Dataset {
+        company: loader.company,
+        project: loader.project.clone(),
+        ids: Vec::with_capacity(accounts),
+    };
     let numbers: Vec<usize> = (0..accounts).collect();
     let batches = numbers.chunks(ACCOUNTS_PER_TRANSACTION).map(|numbers| {
         let batch = Batch::make(numbers, &loader.project, &mut ids);
@@ -107,10 +110,10 @@ pub struct Loader {
 
 impl Loader {
     pub fn open(place: &Place, project: &str) -> anyhow::Result<Self> {
-        let config =
-            Config { page_cache_bytes: LOADING_CACHE_BYTES, ..Config::new(place.database.clone()) };
+        let config = Config { page_cache_bytes: LOADING_CACHE_BYTES, ..Config::new(place.database.clone()) };
         let store = Store::open(&config).map_err(|error| anyhow!("opening the database to load: {error}"))?;
-        let companies = store.read_across(company::list).blocking_recv()?.map_err(|error| anyhow!("{error}"))?;
+        let companies =
+            store.read_across(company::list).blocking_recv()?.map_err(|error| anyhow!("{error}"))?;
         let found = companies.into_iter().find(|company| company.slug.as_str() == project);
         let found = found.with_context(|| format!("no company {project}"))?;
         Ok(Self { store, company: found.id, project: found.slug })

@@ -164,14 +164,14 @@ fn run<F: Future<Output = anyhow::Result<()>> + 'static>(
     counter: Option<&Arc<AtomicU64>>,
     lines: impl FnOnce(Rc<RefCell<Tally>>, Instant) -> Vec<F>,
 ) -> anyhow::Result<Driven> {
-    let read = |counter: Option<&Arc<AtomicU64>>| counter.map_or(0, |counter| counter.load(Ordering::Relaxed));
+    let read =
+        |counter: Option<&Arc<AtomicU64>>| counter.map_or(0, |counter| counter.load(Ordering::Relaxed));
     runtime()?.block_on(LocalSet::new().run_until(async {
         let counts_from = Instant::now() + times.warm_up;
         let end = counts_from + times.window;
         let driven = Driven { window: times.window, ..Driven::default() };
         let tally = Rc::new(RefCell::new(Tally { counts_from, driven }));
-        let lines: Vec<_> =
-            lines(Rc::clone(&tally), end).into_iter().map(tokio::task::spawn_local).collect();
+        let lines: Vec<_> = lines(Rc::clone(&tally), end).into_iter().map(tokio::task::spawn_local).collect();
         sleep_until(counts_from).await;
         let before = read(counter);
         sleep_until(end).await;

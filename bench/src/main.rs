@@ -3,25 +3,25 @@
 //! The service under test is always the real program in a process of its own; everything else (load,
 //! receivers, raw limits) is here. What each figure means stands in `README.md` beside this crate.
 
-//mod backlog;
-//mod bare_client;
+mod backlog;
+mod bare_client;
 mod body;
 mod chance;
 mod core_part;
 mod dataset;
 mod drive;
 mod http;
-//mod interference;
+mod interference;
 mod measure;
 mod overload;
 mod place;
 mod raw;
 mod raw_ingest;
 mod raw_upsert;
-//mod receiver;
+mod receiver;
 mod report;
 mod service;
-//mod webhooks_part;
+mod webhooks_part;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -127,7 +127,7 @@ fn main() -> anyhow::Result<ExitCode> {
             core_part::run(&plan, engine, &mut report)?;
         }
         if options.part != Part::Core {
-            //WHP
+            webhooks_part::run(&plan, engine, &mut report)?;
         }
         // After each engine, so that a run that is cut short leaves what it has.
         report.write(&options.results)?;

@@ -115,7 +115,8 @@ fn ticks(process: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The second field is the program's name in parentheses and may hold anything.
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let fields: Vec<f64> = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+    let fields: Vec<f64> =
+        fields.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
     fields.iter().sum()
 }
 

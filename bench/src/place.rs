@@ -72,10 +72,7 @@ impl Ground {
                 self.copies.set(self.copies.get() + 1);
                 let (server, name) = split_url(url)?;
                 let copy = format!("copy_{}", self.copies.get());
-                administer(
-                    server,
-                    &format!("CREATE DATABASE {copy} TEMPLATE {name} STRATEGY file_copy"),
-                )?;
+                administer(server, &format!("CREATE DATABASE {copy} TEMPLATE {name} STRATEGY file_copy"))?;
                 administer(server, "CHECKPOINT")?;
                 Database::Postgres(format!("{server}/{copy}"))
             }

@@ -72,7 +72,10 @@ pub fn run(
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| bail!("a raw writer panicked"))).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| bail!("a raw writer panicked")))
+            .collect()
     });
     let worked: Vec<anyhow::Result<f64>> = worked;
     worked.into_iter().sum()
@@ -161,13 +164,17 @@ impl<'a> Column<'a> {
     fn collect(kind: Type, values: impl Iterator<Item = Value<'a>>) -> Self {
         match kind {
             Type::Int => Self::Int(
-                values.map(|value| if let Value::Int(number) = value { Some(number) } else { None }).collect(),
+                values
+                    .map(|value| if let Value::Int(number) = value { Some(number) } else { None })
+                    .collect(),
             ),
             Type::Text => Self::Text(
                 values.map(|value| if let Value::Text(text) = value { Some(text) } else { None }).collect(),
             ),
             Type::Bytes => Self::Bytes(
-                values.map(|value| if let Value::Bytes(bytes) = value { Some(bytes) } else { None }).collect(),
+                values
+                    .map(|value| if let Value::Bytes(bytes) = value { Some(bytes) } else { None })
+                    .collect(),
             ),
         }
     }

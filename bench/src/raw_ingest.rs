@@ -129,7 +129,14 @@ impl<'a> Events<'a> {
         let mut rows: Vec<Value> = Vec::with_capacity(self.events.len() * ACTIVITY.width());
         for (_, account, feature) in &self.events {
             let kind = if feature.is_some() { Kind::FeatureUsed } else { Kind::AppOpened };
-            rows.extend([Value::from(*account), at, at, kind.as_str().into(), (*feature).into(), Value::Null]);
+            rows.extend([
+                Value::from(*account),
+                at,
+                at,
+                kind.as_str().into(),
+                (*feature).into(),
+                Value::Null,
+            ]);
         }
         raw.insert(&ACTIVITY, &rows)?;
         self.events.sort_unstable_by_key(|(_, account, feature)| (**account, feature.unwrap_or("")));

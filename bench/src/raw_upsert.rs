@@ -154,11 +154,14 @@ impl Writer {
                 numbers.push(number);
             }
         }
-        let mut updated: Vec<Changed> =
-            numbers.iter().enumerate().map(|(place, number)| self.change(*number, place < MOVED, now)).collect();
+        let mut updated: Vec<Changed> = numbers
+            .iter()
+            .enumerate()
+            .map(|(place, number)| self.change(*number, place < MOVED, now))
+            .collect();
         updated.sort_unstable_by_key(|changed| changed.account.id);
         raw.begin()?;
-        self.write_accounts(raw, &created, &updated)?;
+        write_accounts(raw, &created, &updated)?;
         self.write_history(raw, &created, &updated, now)?;
         raw.commit()
     }
@@ -186,25 +189,6 @@ impl Writer {
         Changed { account, name_folded, words: Vec::new(), event, history: self.ids.next(now) }
     }
 
-    fn write_accounts(&self, raw: &mut dyn Raw, created: &[Changed], updated: &[Changed]) -> anyhow::Result<()> {
-        let mut rows = Vec::with_capacity(created.len() * INSERT_ACCOUNT.width());
-        for changed in created {
-            rows.extend([Value::from(&changed.account.id), changed.account.created_at.into()]);
-            put_account(changed, &mut rows);
-        }
-        raw.insert(&INSERT_ACCOUNT, &rows)?;
-        let words = created.iter().flat_map(|changed| {
-            changed.words.iter().flat_map(|word| [Value::from(word), Value::from(&changed.account.id)])
-        });
-        raw.insert(&INSERT_WORDS, &words.collect::<Vec<_>>())?;
-        let mut rows = Vec::with_capacity(updated.len() * UPDATE_ACCOUNT.width());
-        for changed in updated {
-            rows.push(Value::from(&changed.account.id));
-            put_account(changed, &mut rows);
-        }
-        raw.update(&UPDATE_ACCOUNT, &rows)
-    }
-
     fn write_history(
         &self,
         raw: &mut dyn Raw,
@@ -213,7 +197,10 @@ impl Writer {
         now: Time,
     ) -> anyhow::Result<()> {
         let (mut history, mut events) = (Vec::new(), Vec::new());
-        let all = created.iter().map(|changed| (changed, true)).chain(updated.iter().map(|changed| (changed, false)));
+        let all = created
+            .iter()
+            .map(|changed| (changed, true))
+            .chain(updated.iter().map(|changed| (changed, false)));
         for (changed, is_new) in all {
             let Some(event) = &changed.event else { continue };
             let (kind, payload, from) = if is_new {
@@ -244,6 +231,25 @@ impl Writer {
         raw.insert(&INSERT_HISTORY, &history)?;
         raw.insert(&INSERT_EVENT, &events)
     }
+}
+
+fn write_accounts(raw: &mut dyn Raw, created: &[Changed], updated: &[Changed]) -> anyhow::Result<()> {
+    let mut rows = Vec::with_capacity(created.len() * INSERT_ACCOUNT.width());
+    for changed in created {
+        rows.extend([Value::from(&changed.account.id), changed.account.created_at.into()]);
+        put_account(changed, &mut rows);
+    }
+    raw.insert(&INSERT_ACCOUNT, &rows)?;
+    let words = created.iter().flat_map(|changed| {
+        changed.words.iter().flat_map(|word| [Value::from(word), Value::from(&changed.account.id)])
+    });
+    raw.insert(&INSERT_WORDS, &words.collect::<Vec<_>>())?;
+    let mut rows = Vec::with_capacity(updated.len() * UPDATE_ACCOUNT.width());
+    for changed in updated {
+        rows.push(Value::from(&changed.account.id));
+        put_account(changed, &mut rows);
+    }
+    raw.update(&UPDATE_ACCOUNT, &rows)
 }
 
 /// The values of `COLUMNS`.

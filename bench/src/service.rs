@@ -32,7 +32,8 @@ pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Resu
     let output = command.stderr(Stdio::inherit()).output().context("running rapport company create")?;
     anyhow::ensure!(output.status.success(), "rapport company create failed");
     let made: Value = serde_json::from_slice(&output.stdout).context("what company create printed")?;
-    let text = |name: &str| made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"));
+    let text =
+        |name: &str| made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"));
     Ok(Credentials {
         project: text("project")?,
         api_token: text("api_token")?,

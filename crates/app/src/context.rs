@@ -34,7 +34,15 @@ pub struct Services {
 
 impl Services {
     pub(crate) fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
-        Self { clock, random, ids: Mutex::default(), used: Mutex::default(), sender: OnceLock::new(), destinations: OnceLock::new(), vault }
+        Self {
+            clock,
+            random,
+            ids: Mutex::default(),
+            used: Mutex::default(),
+            sender: OnceLock::new(),
+            destinations: OnceLock::new(),
+            vault,
+        }
     }
 
     pub fn now(&self) -> Time {

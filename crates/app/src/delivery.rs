@@ -148,7 +148,8 @@ fn settle<'a>(
             let before = (webhook.failure_streak, webhook.switch, webhook.last_test);
             webhook.record(verdict == Verdict::Succeeded, cx.now);
             if delivery.kind == Kind::WebhookTest {
-                webhook.record_test(verdict == Verdict::Succeeded, cx.now);
+                // A test proves what was there when it was made, not what has changed since.
+                webhook.record_test(verdict == Verdict::Succeeded, record.attempt.started_at);
             }
             *changed |= before != (webhook.failure_streak, webhook.switch, webhook.last_test);
         }

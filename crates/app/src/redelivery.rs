@@ -60,10 +60,7 @@ pub struct Progress {
     pub unmade: i64,
 }
 
-pub fn progress(
-    snapshot: &mut Snapshot,
-    id: RedeliveryId,
-) -> Result<Option<Progress>, rapport_store::Error> {
+pub fn progress(snapshot: &mut Snapshot, id: RedeliveryId) -> Result<Option<Progress>, rapport_store::Error> {
     let Some(redelivery) = redelivery::get(snapshot, id)? else { return Ok(None) };
     Ok(Some(Progress { redelivery, unmade: manual_attempt::unmade(snapshot, id)? }))
 }

@@ -102,7 +102,13 @@ impl Account {
     }
 
     /// Moves the account where the trigger takes it, and says whether it moved.
-    pub fn trigger(&mut self, trigger: Trigger, mover: Mover, settings: &Settings, now: Time) -> Option<Move> {
+    pub fn trigger(
+        &mut self,
+        trigger: Trigger,
+        mover: Mover,
+        settings: &Settings,
+        now: Time,
+    ) -> Option<Move> {
         let step = pipeline::apply(self.status, trigger)?;
         self.status = step.to;
         let tracked = settings.tracked_stages;
@@ -363,7 +369,6 @@ impl Create {
 
 /// An edit by a person or through the management API; `Some(None)` clears.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(clippy::option_option, reason = "absent, null and a value are three different requests")]
 pub struct Patch {
     pub name: Option<String>,
     pub imported_id: Option<Option<String>>,
@@ -388,7 +393,10 @@ impl Patch {
         members.refuse_unknown();
         members.finish()?;
         let clear_channel = code == Some(None);
-        Ok((Self { name, imported_id, status, cadence_days, snoozed_until, clear_channel, common }, code.flatten()))
+        Ok((
+            Self { name, imported_id, status, cadence_days, snoozed_until, clear_channel, common },
+            code.flatten(),
+        ))
     }
 }
 

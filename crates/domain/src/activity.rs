@@ -251,7 +251,10 @@ fn kept_metadata(metadata: &Map<String, Value>) -> Result<String, Faulty> {
     }
     let text = serde_json::to_string(metadata).unwrap_or_default();
     if text.len() > MAX_METADATA_BYTES {
-        return Err(fault(Fault::new("too_large", format!("must be at most {MAX_METADATA_BYTES} bytes of JSON"))));
+        return Err(fault(Fault::new(
+            "too_large",
+            format!("must be at most {MAX_METADATA_BYTES} bytes of JSON"),
+        )));
     }
     Ok(text)
 }
@@ -330,7 +333,10 @@ mod tests {
             (event(json!({"feature": ["x"]})), ("feature", "wrong_type")),
             (event(json!({"occurred_at": "soon"})), ("occurred_at", "malformed")),
             (event(json!({"occurred_at": 17})), ("occurred_at", "wrong_type")),
-            (event(json!({"occurred_at": NOW.plus_seconds(301).to_string()})), ("occurred_at", "in_the_future")),
+            (
+                event(json!({"occurred_at": NOW.plus_seconds(301).to_string()})),
+                ("occurred_at", "in_the_future"),
+            ),
             (event(json!({"metadata": []})), ("metadata", "wrong_type")),
             (event(json!({"metadata": {"a": "\0"}})), ("metadata", "nul_character")),
             (event(json!({"metadata": {"a": "x".repeat(9000)}})), ("metadata", "too_large")),

@@ -23,7 +23,10 @@ impl PromoCode {
             return Err(Fault::new("too_long", format!("must be at most {MAX_CODE_CHARS} characters")));
         }
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
-            return Err(Fault::new("bad_characters", "may hold letters, digits, hyphens and underscores only"));
+            return Err(Fault::new(
+                "bad_characters",
+                "may hold letters, digits, hyphens and underscores only",
+            ));
         }
         Ok(Self(text.to_owned()))
     }

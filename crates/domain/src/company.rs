@@ -24,7 +24,8 @@ impl Slug {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let fits = (1..=MAX_SLUG_CHARS).contains(&text.len()) && text.bytes().all(allowed);
         if !fits || text.starts_with('-') || text.ends_with('-') {
-            let detail = format!("must be 1 to {MAX_SLUG_CHARS} lower-case letters, digits and inner hyphens");
+            let detail =
+                format!("must be 1 to {MAX_SLUG_CHARS} lower-case letters, digits and inner hyphens");
             return Err(Fault::new("malformed", detail));
         }
         Ok(Self(text.to_owned()))
@@ -129,7 +130,8 @@ impl Weekday {
 
 /// Reads an IANA time zone name.
 pub fn parse_time_zone(text: &str) -> Result<TimeZone, Fault> {
-    let unknown = || Fault::new("unknown_time_zone", "must be an IANA time zone such as Europe/Berlin or UTC");
+    let unknown =
+        || Fault::new("unknown_time_zone", "must be an IANA time zone such as Europe/Berlin or UTC");
     if text.is_empty() || text.len() > 64 {
         return Err(unknown());
     }

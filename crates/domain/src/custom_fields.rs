@@ -50,7 +50,10 @@ impl CustomFields {
         }
         let text = Value::Object(map).to_string();
         if text.len() > MAX_BYTES {
-            return Err(whole("too_large", format!("must be at most {MAX_BYTES} bytes of JSON after the merge")));
+            return Err(whole(
+                "too_large",
+                format!("must be at most {MAX_BYTES} bytes of JSON after the merge"),
+            ));
         }
         Ok(Self(text))
     }
@@ -94,8 +97,10 @@ mod tests {
 
     #[test]
     fn fields_merge_per_key_and_null_deletes() {
-        let kept = CustomFields::default().merged(&change(&json!({"plan": "pro", "seats": 3, "tags": {"a": 1}})));
-        let merged = kept.unwrap().merged(&change(&json!({"seats": null, "tags": {"b": 2}, "new": [1]}))).unwrap();
+        let kept =
+            CustomFields::default().merged(&change(&json!({"plan": "pro", "seats": 3, "tags": {"a": 1}})));
+        let merged =
+            kept.unwrap().merged(&change(&json!({"seats": null, "tags": {"b": 2}, "new": [1]}))).unwrap();
         assert_eq!(merged.as_json(), r#"{"new":[1],"plan":"pro","tags":{"b":2}}"#);
     }
 

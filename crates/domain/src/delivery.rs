@@ -150,12 +150,17 @@ pub fn after_attempt(
         return Progress { scheduled: before.scheduled + 1, ..before };
     }
     if verdict == Verdict::NotCharged {
-        return Progress { state: State::Open { next_at: now.plus_seconds(OWN_FAULT_WAIT_SECONDS) }, ..before };
+        return Progress {
+            state: State::Open { next_at: now.plus_seconds(OWN_FAULT_WAIT_SECONDS) },
+            ..before
+        };
     }
     let scheduled = before.scheduled + 1;
     let wait = usize::try_from(scheduled - 1).ok().and_then(|done| SCHEDULE_SECONDS.get(done)).copied();
     let state = match (verdict, wait) {
-        (Verdict::Again, Some(wait)) if retries => State::Open { next_at: next_at(now, wait, outcome, jitter) },
+        (Verdict::Again, Some(wait)) if retries => {
+            State::Open { next_at: next_at(now, wait, outcome, jitter) }
+        }
         _ => State::Failed,
     };
     Progress { state, scheduled }
@@ -270,7 +275,8 @@ mod tests {
     fn retry_after_is_honoured_when_later_and_only_where_it_may_be_said() {
         let after = |code, seconds| {
             let outcome = Outcome::Answered { code, retry_after: Some(seconds) };
-            let State::Open { next_at } = after_attempt(open(0), Reason::Automatic, outcome, true, NOW, 0).state
+            let State::Open { next_at } =
+                after_attempt(open(0), Reason::Automatic, outcome, true, NOW, 0).state
             else {
                 panic!("retried")
             };

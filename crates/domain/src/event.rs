@@ -126,8 +126,13 @@ mod tests {
         let now = Time::parse("2026-05-12T08:30:00Z").unwrap();
         let slug = Slug::parse("acme").unwrap();
         let occasion = Occasion { id: EventId::from_bytes([2; 16]), now, project: &slug };
-        let mut account =
-            Account::new(AccountId::from_bytes([1; 16]), "Nordlys".into(), Status::Lost, &Settings::default(), now);
+        let mut account = Account::new(
+            AccountId::from_bytes([1; 16]),
+            "Nordlys".into(),
+            Status::Lost,
+            &Settings::default(),
+            now,
+        );
         let created = account_created(occasion, &account, Source::Upsert);
         let payload: Value = serde_json::from_str(&created.payload).unwrap();
         assert_eq!(payload["id"], json!(occasion.id.to_string()));

@@ -9,10 +9,20 @@ use crate::time::Time;
 /// Who did something, as a record shows it for good: the name is the one of that moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
-    Token { id: CredentialId, name: String },
-    IngestKey { id: CredentialId },
-    InboundKey { id: CredentialId },
-    Person { id: PersonId, name: String },
+    Token {
+        id: CredentialId,
+        name: String,
+    },
+    IngestKey {
+        id: CredentialId,
+    },
+    InboundKey {
+        id: CredentialId,
+    },
+    Person {
+        id: PersonId,
+        name: String,
+    },
     /// The administrator of the server, by the command line.
     CommandLine,
     /// The service itself.

@@ -103,7 +103,6 @@ impl<'a> Members<'a> {
     }
 
     /// Parses a member where `null` means "clear it": `None` absent, `Some(None)` null.
-    #[expect(clippy::option_option, reason = "absent, null and a value are three different requests")]
     pub fn clearable<T>(
         &mut self,
         name: &'static str,
@@ -170,7 +169,10 @@ pub fn as_integer(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result
         return Err(Fault::new("wrong_type", "must be a whole number"));
     }
     value.as_i64().filter(|number| range.contains(number)).ok_or_else(|| {
-        Fault::new("out_of_range", format!("must be a whole number from {} to {}", range.start(), range.end()))
+        Fault::new(
+            "out_of_range",
+            format!("must be a whole number from {} to {}", range.start(), range.end()),
+        )
     })
 }
 

@@ -55,7 +55,8 @@ impl Email {
         let malformed = || Fault::new("malformed", "must be an email address");
         let (local, host) = text.rsplit_once('@').ok_or_else(malformed)?;
         let plain = |part: &str| {
-            !part.is_empty() && !part.chars().any(|c| c.is_whitespace() || c.is_control() || "<>,;@\"()".contains(c))
+            !part.is_empty()
+                && !part.chars().any(|c| c.is_whitespace() || c.is_control() || "<>,;@\"()".contains(c))
         };
         if !plain(local) || !plain(host) || host.starts_with('.') || host.ends_with('.') {
             return Err(malformed());
@@ -98,7 +99,9 @@ mod tests {
     #[test]
     fn email_addresses_are_checked_and_folded() {
         assert_eq!(Email::parse("Ana@Acme.test").unwrap().as_str(), "ana@acme.test");
-        for bad in ["", "ana", "@acme.test", "ana@", "a b@acme.test", "ana@acme.test\0", "a@b@c.test", "ana@.test"] {
+        for bad in
+            ["", "ana", "@acme.test", "ana@", "a b@acme.test", "ana@acme.test\0", "a@b@c.test", "ana@.test"]
+        {
             assert!(Email::parse(bad).is_err(), "{bad:?}");
         }
     }

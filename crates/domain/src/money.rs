@@ -160,7 +160,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(text: &str, currency: &str) -> String {
-        Money { amount: Amount::parse(text).unwrap(), currency: Currency::parse(currency).unwrap() }.amount_text()
+        Money { amount: Amount::parse(text).unwrap(), currency: Currency::parse(currency).unwrap() }
+            .amount_text()
     }
 
     #[test]
@@ -215,7 +216,8 @@ mod tests {
     fn capture_follows_the_decided_table() {
         let (eur, usd) = (Currency::parse("EUR").unwrap(), Currency::USD);
         let amount = Amount::parse("10").unwrap();
-        let held = Some(Money { amount: Amount::parse("5").unwrap(), currency: eur });
+        let five = Money { amount: Amount::parse("5").unwrap(), currency: eur };
+        let held = Some(five);
         let set = |currency| Capture::Set { amount, currency };
         let table = [
             (Capture::Keep, held, held),
@@ -223,7 +225,7 @@ mod tests {
             (set(None), held, Some(Money { amount, currency: eur })),
             (set(None), None, Some(Money { amount, currency: usd })),
             (set(Some(usd)), held, Some(Money { amount, currency: usd })),
-            (Capture::Denominate(usd), held, Some(Money { currency: usd, ..held.unwrap() })),
+            (Capture::Denominate(usd), held, Some(Money { currency: usd, ..five })),
             (Capture::Denominate(usd), None, None),
         ];
         for (capture, current, expected) in table {

@@ -142,11 +142,9 @@ pub fn apply(from: Status, trigger: Trigger) -> Option<Move> {
         Trigger::TrialStarted => match from {
             // Never demoted; never touched.
             Status::Customer | Status::DoNotContact => from,
-            Status::Prospect
-            | Status::Contacted
-            | Status::InNegotiation
-            | Status::InTrial
-            | Status::Lost => Status::InTrial,
+            Status::Prospect | Status::Contacted | Status::InNegotiation | Status::InTrial | Status::Lost => {
+                Status::InTrial
+            }
         },
         Trigger::BecameCustomer => Status::Customer,
         Trigger::Churned => Status::Lost,
@@ -172,7 +170,11 @@ mod tests {
             (DoNotContact, None),
         ];
         for (from, to) in trial {
-            assert_eq!(apply(from, Trigger::TrialStarted).map(|step| step.to), to, "trial_started from {from}");
+            assert_eq!(
+                apply(from, Trigger::TrialStarted).map(|step| step.to),
+                to,
+                "trial_started from {from}"
+            );
         }
         for from in Status::ALL {
             let customer = (from != Customer).then_some(Move { from, to: Customer });

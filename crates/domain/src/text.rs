@@ -16,6 +16,7 @@ impl Length {
         Self { min: 1, max }
     }
 
+    #[must_use]
     pub const fn or_empty(self) -> Self {
         Self { min: 0, max: self.max }
     }

@@ -32,8 +32,11 @@ impl Time {
 
     /// Clamped to what a calendar can show.
     pub fn to_timestamp(self) -> Timestamp {
-        Timestamp::from_microsecond(self.0)
-            .unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX })
+        Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        })
     }
 
     /// Reads `2026-05-12T08:30:00.5+02:00`, `…+0200`, `…Z`, no offset (UTC), or a date (midnight UTC).
@@ -165,7 +168,16 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_time() {
-        for text in ["", "now", "2026-13-01", "2026-02-30", "12:00", "1715500000", "2026-05-12T25:00:00Z", "-000001-01-01T00:00:00Z"] {
+        for text in [
+            "",
+            "now",
+            "2026-13-01",
+            "2026-02-30",
+            "12:00",
+            "1715500000",
+            "2026-05-12T25:00:00Z",
+            "-000001-01-01T00:00:00Z",
+        ] {
             assert_eq!(Time::parse(text), Err(NotATime), "{text}");
         }
     }

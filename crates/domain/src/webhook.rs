@@ -26,7 +26,9 @@ impl Selection {
         let not_allowed = || Fault::not_one_of("unknown_event", SELECTABLE.map(Kind::as_str));
         let mut chosen = Vec::new();
         for item in as_array(value)? {
-            let kind = Kind::parse(as_str(item)?).filter(|kind| SELECTABLE.contains(kind)).ok_or_else(not_allowed)?;
+            let kind = Kind::parse(as_str(item)?)
+                .filter(|kind| SELECTABLE.contains(kind))
+                .ok_or_else(not_allowed)?;
             if !chosen.contains(&kind) {
                 chosen.push(kind);
             }
@@ -61,7 +63,9 @@ pub enum Switch {
     Enabled,
     DisabledByHand,
     /// After too many failures in a row.
-    AutoDisabled { at: Time },
+    AutoDisabled {
+        at: Time,
+    },
 }
 
 impl Switch {
@@ -243,7 +247,10 @@ mod tests {
     #[test]
     fn a_webhook_chooses_among_the_business_events() {
         let read = |value: Value| Selection::from_json(&value);
-        assert_eq!(read(json!(["account.created", "account.created"])).unwrap().kinds(), [Kind::AccountCreated]);
+        assert_eq!(
+            read(json!(["account.created", "account.created"])).unwrap().kinds(),
+            [Kind::AccountCreated]
+        );
         assert_eq!(read(json!([])).unwrap_err().code, "empty");
         assert_eq!(read(json!(["webhook.test"])).unwrap_err().code, "unknown_event");
         assert_eq!(read(json!("account.created")).unwrap_err().code, "wrong_type");

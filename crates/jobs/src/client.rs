@@ -19,7 +19,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rapport_domain::delivery::{
-    Attempt, CONNECT_TIMEOUT_SECONDS, Failure, MAX_EXCERPT_BYTES, Outcome, Reason, TOTAL_TIMEOUT_SECONDS, Timings,
+    Attempt, CONNECT_TIMEOUT_SECONDS, Failure, MAX_EXCERPT_BYTES, Outcome, Reason, TOTAL_TIMEOUT_SECONDS,
+    Timings,
 };
 use rapport_domain::destination::{Destination, Host};
 use rapport_domain::time::Time;
@@ -101,7 +102,7 @@ struct Progress {
     timings: Timings,
     address: Option<SocketAddr>,
     code: Option<u16>,
-    retry_after: Option<i64>,
+    retry_after: Option<HeaderValue>,
     excerpt: Vec<u8>,
     excerpt_cut: bool,
 }
@@ -143,8 +144,9 @@ impl Client {
             Err(_) => Err(broken(Failure::Timeout, self.describe_timeout(&progress))),
         };
         progress.timings.total = micros(started);
+        let retry_after = progress.retry_after.and_then(|value| seconds_to_wait(&value, started_at));
         let (outcome, error) = match (ended, progress.code) {
-            (Ok(()), Some(code)) => (Outcome::Answered { code, retry_after: progress.retry_after }, None),
+            (Ok(()), Some(code)) => (Outcome::Answered { code, retry_after }, None),
             (Ok(()), None) => (Outcome::Failed(Failure::Protocol), Some("no answer".to_owned())),
             (Err(Broken { failure, error }), _) => (Outcome::Failed(failure), Some(error)),
         };
@@ -152,7 +154,8 @@ impl Client {
             started_at,
             reason: post.reason,
             outcome,
-            error: error.or_else(|| progress.code.filter(|code| !(200..300).contains(code)).map(describe_code)),
+            error: error
+                .or_else(|| progress.code.filter(|code| !(200..300).contains(code)).map(describe_code)),
             timings: progress.timings,
             address: progress.address.map(|address| address.to_string()),
             excerpt: progress.excerpt,
@@ -192,13 +195,10 @@ impl Client {
         may_reuse: bool,
     ) -> Result<Line, Broken> {
         let connecting = self.connect_within(destination, progress, may_reuse);
-        match tokio::time::timeout(self.limits.connect, connecting).await {
-            Ok(connected) => connected,
-            Err(_) => {
-                let seconds = self.limits.connect.as_secs_f32();
-                Err(broken(Failure::Timeout, format!("no connection within {seconds} s")))
-            }
-        }
+        tokio::time::timeout(self.limits.connect, connecting).await.unwrap_or_else(|_| {
+            let seconds = self.limits.connect.as_secs_f32();
+            Err(broken(Failure::Timeout, format!("no connection within {seconds} s")))
+        })
     }
 
     async fn connect_within(
@@ -217,8 +217,7 @@ impl Client {
             return Ok(line);
         }
         let started = Instant::now();
-        let (stream, address) = dial(&addresses, destination.port()).await?;
-        progress.address = Some(address);
+        let (stream, address) = dial(&addresses, destination.port(), progress).await?;
         progress.timings.connect = Some(micros(started));
         let started = Instant::now();
         let name = match destination.host() {
@@ -281,7 +280,7 @@ impl Client {
         let response = line.sender.send_request(request).await.map_err(protocol_failed)?;
         progress.timings.first_byte = Some(micros(started));
         progress.code = Some(response.status().as_u16());
-        progress.retry_after = retry_after(&response);
+        progress.retry_after = response.headers().get(RETRY_AFTER).cloned();
         read_body(response, progress).await?;
         // A connection with something left on it is not used again.
         if !progress.excerpt_cut {
@@ -295,7 +294,7 @@ fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>
     let own = |error: String| broken(Failure::Own, error);
     let header = |text: &str| HeaderValue::from_str(text).map_err(|error| own(error.to_string()));
     let request = Request::post(destination.path_and_query())
-        .header(HOST, header(&destination.authority().to_owned())?)
+        .header(HOST, header(destination.authority())?)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(USER_AGENT, HeaderValue::from_static(AGENT))
         .header("x-service-signature", header(&signature(post.secret, post.payload.as_bytes()))?)
@@ -312,10 +311,15 @@ pub fn signature(secret: &str, body: &[u8]) -> String {
     format!("sha256={}", HEXLOWER.encode(hmac::sign(&key, body).as_ref()))
 }
 
-async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, SocketAddr), Broken> {
+async fn dial(
+    addresses: &[IpAddr],
+    port: u16,
+    progress: &mut Progress,
+) -> Result<(TcpStream, SocketAddr), Broken> {
     let mut last = broken(Failure::Connect, "no address to dial");
     for ip in addresses {
         let address = SocketAddr::new(*ip, port);
+        progress.address = Some(address);
         match TcpStream::connect(address).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
@@ -350,7 +354,7 @@ fn not_dialled(reason: NotDialled) -> Broken {
 
 fn tls_failed(error: io::Error) -> Broken {
     let text = format!("TLS: {error}");
-    let about_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+    let about_tls = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
     broken(if about_tls { Failure::Tls } else { Failure::Protocol }, text)
 }
 
@@ -360,10 +364,16 @@ fn protocol_failed(error: hyper::Error) -> Broken {
     broken(Failure::Protocol, format!("{error}{cause}"))
 }
 
-/// Seconds, or a date; a date is left to the schedule, whose waits are mostly longer.
-fn retry_after(response: &Response<Incoming>) -> Option<i64> {
-    let text = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
-    text.parse::<i64>().ok().filter(|seconds| *seconds >= 0)
+/// `Retry-After` is seconds or a date (RFC 9110).
+fn seconds_to_wait(retry_after: &HeaderValue, now: Time) -> Option<i64> {
+    let text = retry_after.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More than a number holds is more than is granted, too.
+        return Some(text.parse().unwrap_or(i64::MAX));
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?;
+    let micros = Time::from_timestamp(date.timestamp()).micros_since(now);
+    (micros > 0).then(|| micros / 1_000_000 + i64::from(micros % 1_000_000 > 0))
 }
 
 async fn read_body(response: Response<Incoming>, progress: &mut Progress) -> Result<(), Broken> {

@@ -40,10 +40,19 @@ struct Lane {
     proven: bool,
     /// In its company's ring.
     listed: bool,
-    /// More waits in the database.
-    backlog: bool,
-    claiming: bool,
+    supply: Supply,
     next_due: Option<Time>,
+}
+
+/// What waits for a webhook in the database, as far as this node knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    Nothing,
+    Backlog,
+    /// A claim is under way; `again` when more was reported meanwhile, which it may have missed.
+    Claiming {
+        again: bool,
+    },
 }
 
 impl Default for Lane {
@@ -54,26 +63,33 @@ impl Default for Lane {
             window: 1,
             proven: false,
             listed: false,
-            backlog: false,
-            claiming: false,
+            supply: Supply::Nothing,
             next_due: None,
         }
     }
 }
 
 impl Lane {
+    fn report_backlog(&mut self) {
+        self.supply = match self.supply {
+            Supply::Nothing | Supply::Backlog => Supply::Backlog,
+            Supply::Claiming { .. } => Supply::Claiming { again: true },
+        };
+    }
+
     fn has_room(&self) -> bool {
         self.under_way < self.window
     }
 
     fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.under_way == 0 && !self.backlog && !self.claiming && self.next_due.is_none()
+        let nothing_waits = self.supply == Supply::Nothing && self.next_due.is_none();
+        self.queue.is_empty() && self.under_way == 0 && nothing_waits
     }
 }
 
 pub struct Lanes {
     slots: Slots,
-    lanes: HashMap<Key, Lane>,
+    webhooks: HashMap<Key, Lane>,
     /// Companies with something that can be sent, in turn, and the webhooks of each, in turn.
     companies: VecDeque<CompanyId>,
     rings: HashMap<CompanyId, VecDeque<WebhookId>>,
@@ -87,7 +103,7 @@ impl Lanes {
     pub fn new(slots: Slots) -> Self {
         Self {
             slots,
-            lanes: HashMap::new(),
+            webhooks: HashMap::new(),
             companies: VecDeque::new(),
             rings: HashMap::new(),
             under_way: 0,
@@ -96,21 +112,21 @@ impl Lanes {
         }
     }
 
-    pub fn under_way(&self) -> usize {
-        self.under_way
-    }
-
     pub fn push(&mut self, item: Item) {
         let key = (item.dispatch.company, item.dispatch.webhook);
-        let lane = self.lanes.entry(key).or_default();
+        let lane = self.webhooks.entry(key).or_default();
         // What somebody asked for and waits to see goes first.
-        if item.dispatch.manual.is_some() { lane.queue.push_front(item) } else { lane.queue.push_back(item) }
+        if item.dispatch.manual.is_some() {
+            lane.queue.push_front(item);
+        } else {
+            lane.queue.push_back(item);
+        }
         self.list(key);
     }
 
     /// Puts a webhook in the ring if it has something that can go now.
     fn list(&mut self, key: Key) {
-        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let Some(lane) = self.webhooks.get_mut(&key) else { return };
         if lane.listed || lane.queue.is_empty() || !lane.has_room() {
             return;
         }
@@ -134,7 +150,7 @@ impl Lanes {
                 self.companies.push_back(company);
             }
             let key = (company, webhook?);
-            let Some(lane) = self.lanes.get_mut(&key) else { continue };
+            let Some(lane) = self.webhooks.get_mut(&key) else { continue };
             lane.listed = false;
             if !lane.proven && self.unproven_under_way >= self.slots.unproven() {
                 self.parked.push(key);
@@ -150,9 +166,11 @@ impl Lanes {
         None
     }
 
-    /// A request ended. A failure shrinks the window to one, a success doubles it.
+    /// A request was answered. A success doubles the window, and its slot is free. A failure shrinks the
+    /// window to one, and its slot is free once it is recorded: it may be the one that switches the
+    /// webhook off.
     pub fn answered(&mut self, key: Key, succeeded: bool) {
-        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        let Some(lane) = self.webhooks.get_mut(&key) else { return };
         if lane.proven != succeeded {
             // The lane's other requests change sides with it.
             if succeeded {
@@ -163,12 +181,14 @@ impl Lanes {
             lane.proven = succeeded;
         }
         lane.window = if succeeded { (lane.window * 2).min(MAX_WINDOW) } else { 1 };
-        self.ended(key);
+        if succeeded {
+            self.ended(key);
+        }
     }
 
-    /// A request was not made after all, or says nothing about its receiver.
+    /// A failure is recorded; or a request was not made after all, or says nothing about its receiver.
     pub fn ended(&mut self, key: Key) {
-        if let Some(lane) = self.lanes.get_mut(&key) {
+        if let Some(lane) = self.webhooks.get_mut(&key) {
             lane.under_way = lane.under_way.saturating_sub(1);
             self.under_way = self.under_way.saturating_sub(1);
             if !lane.proven {
@@ -185,8 +205,10 @@ impl Lanes {
 
     /// Takes a webhook's queue out: it was switched off.
     pub fn drain(&mut self, key: Key) -> Vec<Item> {
-        let Some(lane) = self.lanes.get_mut(&key) else { return Vec::new() };
-        lane.backlog = false;
+        let Some(lane) = self.webhooks.get_mut(&key) else { return Vec::new() };
+        if lane.supply == Supply::Backlog {
+            lane.supply = Supply::Nothing;
+        }
         lane.next_due = None;
         let (manual, rest): (VecDeque<Item>, VecDeque<Item>) =
             lane.queue.drain(..).partition(|item| item.dispatch.manual.is_some());
@@ -195,29 +217,29 @@ impl Lanes {
     }
 
     pub fn drain_all(&mut self) -> Vec<Item> {
-        self.lanes.values_mut().flat_map(|lane| lane.queue.drain(..)).collect()
+        self.webhooks.values_mut().flat_map(|lane| lane.queue.drain(..)).collect()
     }
 
     pub fn has_backlog(&mut self, key: Key) {
-        self.lanes.entry(key).or_default().backlog = true;
+        self.webhooks.entry(key).or_default().report_backlog();
     }
 
     /// Something of this webhook is due then.
     pub fn due(&mut self, key: Key, at: Time) {
-        let lane = self.lanes.entry(key).or_default();
+        let lane = self.webhooks.entry(key).or_default();
         lane.next_due = Some(lane.next_due.map_or(at, |due| due.min(at)));
     }
 
     /// The webhooks to claim for now, and how much: those with room and something due.
-    pub fn to_claim(&mut self, now: Time) -> Vec<(Key, usize)> {
+    pub fn claims(&mut self, now: Time) -> Vec<(Key, usize)> {
         let mut claims = Vec::new();
-        for (key, lane) in &mut self.lanes {
+        for (key, lane) in &mut self.webhooks {
             if lane.next_due.is_some_and(|due| due <= now) {
                 lane.next_due = None;
-                lane.backlog = true;
+                lane.report_backlog();
             }
-            if lane.backlog && !lane.claiming && lane.queue.len() < lane.window {
-                lane.claiming = true;
+            if lane.supply == Supply::Backlog && lane.queue.len() < lane.window {
+                lane.supply = Supply::Claiming { again: false };
                 claims.push((*key, (lane.window * 4).max(8)));
             }
         }
@@ -226,24 +248,22 @@ impl Lanes {
 
     /// A claim ended: whether more is due, and when the next is.
     pub fn claimed(&mut self, key: Key, more: bool, next_due: Option<Time>) {
-        if let Some(lane) = self.lanes.get_mut(&key) {
-            lane.claiming = false;
-            lane.backlog = more;
-            if !more {
-                lane.next_due = next_due;
-            }
+        if let Some(lane) = self.webhooks.get_mut(&key) {
+            let again = lane.supply == Supply::Claiming { again: true };
+            lane.supply = if more || again { Supply::Backlog } else { Supply::Nothing };
+            lane.next_due = lane.next_due.into_iter().chain(next_due).min();
         }
     }
 
     /// Whether new deliveries of this webhook should wait in the database behind its backlog, and
     /// how many it may have in memory.
     pub fn gate(&self, key: Key) -> (bool, bool) {
-        self.lanes.get(&key).map_or((false, false), |lane| (lane.backlog || lane.claiming, lane.proven))
+        self.webhooks.get(&key).map_or((false, false), |lane| (lane.supply != Supply::Nothing, lane.proven))
     }
 
     /// Forgets webhooks that nothing happens for; they prove themselves anew.
     pub fn forget_idle(&mut self) {
-        self.lanes.retain(|_, lane| lane.listed || !lane.is_idle());
+        self.webhooks.retain(|_, lane| lane.listed || !lane.is_idle());
     }
 }
 
@@ -271,7 +291,9 @@ mod tests {
     }
 
     fn sent(lanes: &mut Lanes) -> Vec<Key> {
-        std::iter::from_fn(|| lanes.next()).map(|item| (item.dispatch.company, item.dispatch.webhook)).collect()
+        std::iter::from_fn(|| lanes.next())
+            .map(|item| (item.dispatch.company, item.dispatch.webhook))
+            .collect()
     }
 
     #[test]
@@ -282,7 +304,12 @@ mod tests {
         lanes.answered(key(1, 1), true);
         assert_eq!(sent(&mut lanes).len(), 2, "a success doubles the window");
         lanes.answered(key(1, 1), false);
+        lanes.ended(key(1, 1));
         assert_eq!(sent(&mut lanes).len(), 0, "a failure shrinks it to one");
+        lanes.answered(key(1, 1), false);
+        assert_eq!(sent(&mut lanes).len(), 0, "nothing is sent until the failure is recorded");
+        lanes.ended(key(1, 1));
+        assert_eq!(sent(&mut lanes).len(), 1);
     }
 
     #[test]
@@ -308,6 +335,7 @@ mod tests {
         lanes.push(item(1, 100));
         assert_eq!(sent(&mut lanes), [key(1, 100)], "the healthy one goes at once");
         lanes.answered(key(1, 1), false);
+        lanes.ended(key(1, 1));
         assert_eq!(sent(&mut lanes).len(), 1, "a place of the quarter is free again");
     }
 
@@ -316,11 +344,14 @@ mod tests {
         let mut lanes = Lanes::new(Slots { total: 8 });
         let now = Time::from_micros(10);
         lanes.due(key(1, 1), Time::from_micros(11));
-        assert!(lanes.to_claim(now).is_empty());
-        assert_eq!(lanes.to_claim(Time::from_micros(11)), [(key(1, 1), 8)]);
-        assert!(lanes.to_claim(Time::from_micros(12)).is_empty(), "one claim at a time");
+        assert!(lanes.claims(now).is_empty());
+        assert_eq!(lanes.claims(Time::from_micros(11)), [(key(1, 1), 8)]);
+        assert!(lanes.claims(Time::from_micros(12)).is_empty(), "one claim at a time");
         lanes.claimed(key(1, 1), false, Some(Time::from_micros(50)));
-        assert!(lanes.to_claim(Time::from_micros(49)).is_empty());
-        assert_eq!(lanes.to_claim(Time::from_micros(50)).len(), 1);
+        assert!(lanes.claims(Time::from_micros(49)).is_empty());
+        assert_eq!(lanes.claims(Time::from_micros(50)).len(), 1);
+        lanes.has_backlog(key(1, 1));
+        lanes.claimed(key(1, 1), false, None);
+        assert_eq!(lanes.claims(now).len(), 1, "what came during a claim is not forgotten with it");
     }
 }

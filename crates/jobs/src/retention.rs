@@ -10,7 +10,7 @@ use rapport_store::company;
 use tokio_util::sync::CancellationToken;
 
 /// How often the rounds are made, unless a test wants it otherwise.
-pub const EVERY: Duration = Duration::from_secs(600);
+pub const EVERY: Duration = Duration::from_mins(10);
 /// After a step storage has at least so long for others.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_secs(1);

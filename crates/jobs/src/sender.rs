@@ -4,8 +4,9 @@
 //! deliveries over in memory, so the normal way needs no query. What finds no place waits in the
 //! database and is claimed when its webhook has room; so do retries, and what a dead node held.
 //!
-//! A request's slot is free when the answer is there, its place in memory when the outcome is
-//! committed: a slow disk bounds memory, not the receivers' concurrency.
+//! A request's slot is free when the receiver has accepted it, its place in memory when the outcome is
+//! committed: a slow disk bounds memory, not the receivers' concurrency. After a failure the slot too
+//! waits for the commit: the twentieth in a row is the last.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +38,9 @@ const MAX_PLACES_UNPROVEN: usize = 64;
 /// How many are started between two looks at the mail.
 const ROUND: usize = 256;
 /// How long a stopping sender waits for what is under way.
-const STOP_WAIT: Duration = Duration::from_secs(6);
+const STOP_WAIT: Duration = Duration::from_secs(2);
+/// … and after that for what came last to be given back.
+const GIVE_BACK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -53,12 +56,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            slots: 1024,
-            tick: Duration::from_millis(100),
-            sweep: Duration::from_secs(3),
-            alone: false,
-        }
+        Self { slots: 1024, tick: Duration::from_millis(100), sweep: Duration::from_secs(3), alone: false }
     }
 }
 
@@ -100,14 +98,35 @@ pub enum Message {
     WakeManual(CompanyId),
     /// Something of this webhook is due then.
     Due(Key, Time),
-    Answered { key: Key, verdict: Verdict },
-    Recorded { key: Key, recorded: Option<Recorded> },
-    Claimed { key: Key, items: Vec<Item>, more: bool, next_due: Option<Time> },
-    ClaimedManual { company: CompanyId, items: Vec<Item>, more: bool },
+    Answered {
+        key: Key,
+        verdict: Verdict,
+    },
+    Recorded {
+        key: Key,
+        verdict: Verdict,
+        recorded: Option<Recorded>,
+    },
+    Claimed {
+        key: Key,
+        items: Vec<Item>,
+        more: bool,
+        next_due: Option<Time>,
+    },
+    ClaimedManual {
+        company: CompanyId,
+        items: Vec<Item>,
+        more: bool,
+    },
     /// Read for a round of dispatches: their webhooks as they are now.
-    Ready { items: Vec<Item>, targets: HashMap<WebhookId, Target> },
+    Ready {
+        items: Vec<Item>,
+        targets: HashMap<WebhookId, Target>,
+    },
     /// The read failed: the items go back to their lanes.
-    NotReady { items: Vec<Item> },
+    NotReady {
+        items: Vec<Item>,
+    },
 }
 
 /// The side of the sender that commands see.
@@ -207,7 +226,12 @@ struct State {
 }
 
 impl State {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Message>, config: Config, stop: CancellationToken) {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::UnboundedReceiver<Message>,
+        config: Config,
+        stop: CancellationToken,
+    ) {
         let mut tick = tokio::time::interval(config.tick);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut ticks: u64 = 0;
@@ -258,7 +282,12 @@ impl State {
                 }
                 self.regate(key);
             }
-            Message::Recorded { key, recorded } => self.recorded(key, recorded),
+            Message::Recorded { key, verdict, recorded } => {
+                self.recorded(key, recorded);
+                if matches!(verdict, Verdict::Again | Verdict::Final) {
+                    self.lanes.ended(key);
+                }
+            }
             Message::Claimed { key, items, more, next_due } => {
                 self.lanes.claimed(key, more, next_due);
                 items.into_iter().for_each(|item| self.lanes.push(item));
@@ -394,7 +423,7 @@ impl State {
                 }
             };
             drop(place);
-            let _ = mail.send(Message::Recorded { key, recorded });
+            let _ = mail.send(Message::Recorded { key, verdict, recorded });
         });
     }
 
@@ -403,9 +432,10 @@ impl State {
         if !self.gates.has_room() || !self.beat.may_send() {
             return;
         }
-        for (key, limit) in self.lanes.to_claim(self.app.now()) {
+        for (key, limit) in self.lanes.claims(self.app.now()) {
             self.regate(key);
-            let (app, mail, gates, node) = (self.app.clone(), self.mail.clone(), Arc::clone(&self.gates), self.node);
+            let (app, mail, gates, node) =
+                (self.app.clone(), self.mail.clone(), Arc::clone(&self.gates), self.node);
             self.attempts.spawn(async move {
                 let limit = i64::try_from(limit).unwrap_or(i64::MAX);
                 let claim = ClaimDue { webhook: key.1, node, limit };
@@ -424,7 +454,11 @@ impl State {
                             };
                             gates.reserve(key.1, true).map(|place| Item { dispatch, place })
                         });
-                        Message::Claimed { key, items: items.collect(), more, next_due: found.next_due }
+                        let items: Vec<Item> = items.collect();
+                        // Due, yet not to be had: dropped and not ended yet, or in another node's hands.
+                        let soonest = if items.is_empty() { app.now().plus_seconds(1) } else { app.now() };
+                        let next_due = found.next_due.map(|due| due.max(soonest));
+                        Message::Claimed { key, items, more, next_due }
                     }
                     Err(error) => {
                         tracing::warn!(%error, "due deliveries could not be claimed; trying again");
@@ -444,9 +478,11 @@ impl State {
             return;
         }
         self.claiming_manual.insert(company, false);
-        let (app, mail, gates, node) = (self.app.clone(), self.mail.clone(), Arc::clone(&self.gates), self.node);
+        let (app, mail, gates, node) =
+            (self.app.clone(), self.mail.clone(), Arc::clone(&self.gates), self.node);
         self.attempts.spawn(async move {
-            let claimed = match app.write(&Access::System(company), ClaimManual { node, limit: LIMIT }).await {
+            let claimed = match app.write(&Access::System(company), ClaimManual { node, limit: LIMIT }).await
+            {
                 Ok(claimed) => claimed,
                 Err(error) => {
                     tracing::warn!(%error, "manual attempts could not be claimed");
@@ -487,26 +523,46 @@ impl State {
         }
     }
 
-    /// What is under way may end and be recorded; what waits in memory is given back.
+    /// What is under way may end and be recorded; what waits in memory is given back, and so is what
+    /// claims and readings that are under way still bring.
     async fn stop(mut self, mut inbox: mpsc::UnboundedReceiver<Message>) {
-        let mut waiting = self.lanes.drain_all();
-        inbox.close();
-        while let Some(message) = inbox.recv().await {
-            match message {
-                Message::HandOver(dispatches) => {
-                    waiting.extend(dispatches.into_iter().map(|(dispatch, place)| Item { dispatch, place }));
-                }
-                Message::Claimed { items, .. }
-                | Message::ClaimedManual { items, .. }
-                | Message::Ready { items, .. }
-                | Message::NotReady { items } => waiting.extend(items),
-                _ => {}
+        let waiting = self.lanes.drain_all();
+        self.give_back(waiting);
+        self.attempts.close();
+        let attempts = self.attempts.clone();
+        let deadline = tokio::time::sleep(STOP_WAIT);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = inbox.recv() => self.give_back(items_of(message)),
+                () = attempts.wait() => break,
+                () = &mut deadline => break,
             }
         }
-        waiting.retain(|item| item.dispatch.manual.is_none());
-        self.release(waiting);
-        self.attempts.close();
-        let _ = tokio::time::timeout(STOP_WAIT, self.attempts.wait()).await;
+        inbox.close();
+        while let Ok(message) = inbox.try_recv() {
+            self.give_back(items_of(message));
+        }
+        let _ = tokio::time::timeout(GIVE_BACK_WAIT, attempts.wait()).await;
+    }
+
+    fn give_back(&self, mut items: Vec<Item>) {
+        items.retain(|item| item.dispatch.manual.is_none());
+        self.release(items);
+    }
+}
+
+fn items_of(message: Message) -> Vec<Item> {
+    match message {
+        Message::HandOver(dispatches) => {
+            dispatches.into_iter().map(|(dispatch, place)| Item { dispatch, place }).collect()
+        }
+        Message::Claimed { items, .. }
+        | Message::ClaimedManual { items, .. }
+        | Message::Ready { items, .. }
+        | Message::NotReady { items } => items,
+        _ => Vec::new(),
     }
 }
 

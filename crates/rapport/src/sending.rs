@@ -1,4 +1,5 @@
-//! The webhook sender, put together: its guard, its client, its place among the nodes.
+//! The webhook sender, put together: its guard, its client, its place among the nodes, and the
+//! background work around it.
 
 use std::sync::Arc;
 
@@ -28,5 +29,8 @@ pub async fn start(
     // The lock on the data directory proves that no other service sends from an embedded database.
     let alone = matches!(config.database.value.0, Database::Sqlite(_));
     let settings = rapport_jobs::Config { alone, ..rapport_jobs::Config::default() };
-    rapport_jobs::start(app, Arc::new(client), settings, stop.clone(), tasks).await
+    rapport_jobs::start(app, Arc::new(client), settings, stop.clone(), tasks).await?;
+    tasks.spawn(rapport_jobs::redelivery::run(app.clone(), stop.clone()));
+    tasks.spawn(rapport_jobs::retention::run(app.clone(), stop.clone(), rapport_jobs::retention::EVERY));
+    Ok(())
 }

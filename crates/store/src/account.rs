@@ -83,11 +83,8 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
     COLUMNS[15],
 ];
 
-static INSERT: InsertMany = InsertMany::new(
-    "account",
-    INSERT_COLUMNS,
-    "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id",
-);
+static INSERT: InsertMany =
+    InsertMany::new("account", INSERT_COLUMNS, "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id");
 
 static UPDATE: UpdateMany = UpdateMany::new("account", &[("id", Type::Bytes)], COLUMNS);
 
@@ -129,7 +126,11 @@ pub fn existing(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<Accoun
     snapshot.query_keys(&EXISTING, &[], &keys)?.into_iter().map(|mut row| row.take()).collect()
 }
 
-pub fn imported_id_is_taken(snapshot: &mut Snapshot, imported_id: &str, by_other_than: AccountId) -> Result<bool, Error> {
+pub fn imported_id_is_taken(
+    snapshot: &mut Snapshot,
+    imported_id: &str,
+    by_other_than: AccountId,
+) -> Result<bool, Error> {
     Ok(snapshot.query_opt(&IMPORTED_ID_TAKEN, values![imported_id, &by_other_than])?.is_some())
 }
 
@@ -173,7 +174,8 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
             words.into_iter().map(|word| (word, &account.id))
         })
         .collect();
-    let rows: Vec<Value> = words.iter().flat_map(|(word, id)| [Value::from(word), Value::from(*id)]).collect();
+    let rows: Vec<Value> =
+        words.iter().flat_map(|(word, id)| [Value::from(word), Value::from(*id)]).collect();
     tx.insert(&INSERT_WORDS, &rows)?;
     Ok(())
 }
@@ -259,6 +261,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
 
 fn money(amount: Option<i64>, currency: Option<String>) -> Result<Option<Money>, Error> {
     let (Some(amount), Some(currency)) = (amount, currency) else { return Ok(None) };
-    let currency = Currency::parse(&currency).map_err(|_| Error::fault("an account's currency is unknown"))?;
+    let currency =
+        Currency::parse(&currency).map_err(|_| Error::fault("an account's currency is unknown"))?;
     Ok(Some(Money { amount: Amount::from_ten_thousandths(amount), currency }))
 }

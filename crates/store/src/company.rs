@@ -1,6 +1,8 @@
 //! Companies and their settings.
 
-use rapport_domain::company::{Company, Settings, Slug, TrackedStages, Weekday, parse_time_zone, time_zone_name};
+use rapport_domain::company::{
+    Company, Settings, Slug, TrackedStages, Weekday, parse_time_zone, time_zone_name,
+};
 use rapport_domain::id::CompanyId;
 use rapport_domain::money::Currency;
 use rapport_domain::time::Time;

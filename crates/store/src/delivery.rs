@@ -43,12 +43,12 @@ statements! {
     reference OWNED_COMPANIES = "SELECT DISTINCT company FROM delivery WHERE owner = $1 AND state = 0 \
                                  AND owner IS NOT NULL";
     reference OWNERS = "SELECT DISTINCT owner FROM delivery WHERE state = 0 AND owner IS NOT NULL";
-    company OPEN_OF_WEBHOOK = "SELECT id FROM delivery WHERE company = $1 AND webhook = $2 AND state = 0 \
+    company OPEN_OF_WEBHOOK = "SELECT id FROM delivery /*INDEXED BY delivery_waiting*/ WHERE company = $1 AND webhook = $2 AND state = 0 \
                                AND owner IS NULL AND created_at < $3 LIMIT $4";
     company END = "UPDATE delivery SET state = 2, error = $2, finished_at = $3, owner = NULL \
                    WHERE company = $1 AND state = 0 AND id = ANY($4)";
-    company HELD_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE company = $1 AND webhook = $2 \
-                          AND state = 0 AND owner IS NULL AND created_at >= $3 LIMIT $4) AS held";
+    company HELD_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_waiting*/ \
+                          WHERE company = $1 AND webhook = $2 AND state = 0 AND owner IS NULL AND created_at >= $3 LIMIT $4) AS held";
 }
 
 const STATE_OPEN: i64 = 0;
@@ -349,7 +349,12 @@ pub fn end(tx: &mut Tx, ids: &[DeliveryId], error: &str, now: Time) -> Result<()
 }
 
 /// How many deliveries of a webhook wait, up to `cap`.
-pub fn waiting_count(snapshot: &mut Snapshot, webhook: WebhookId, since: Time, cap: i64) -> Result<i64, Error> {
+pub fn waiting_count(
+    snapshot: &mut Snapshot,
+    webhook: WebhookId,
+    since: Time,
+    cap: i64,
+) -> Result<i64, Error> {
     let row = snapshot.query_opt(&HELD_COUNT, values![&webhook, since, cap])?;
     row.map_or(Ok(0), |mut row| row.take())
 }

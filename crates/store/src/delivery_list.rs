@@ -25,20 +25,21 @@ statements! {
     company STANDINGS = "SELECT id, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                          deleted_at, dropped_before FROM webhook WHERE company = $1";
     company ALL = select_delivery!("WHERE d.company = $1 AND d.id < $2 AND d.id >= $3 ORDER BY d.id DESC LIMIT $4");
-    company OF_WEBHOOK = select_delivery!("WHERE d.company = $1 AND d.webhook = $2 AND d.id < $3 AND d.id >= $4 \
-                                           ORDER BY d.id DESC LIMIT $5");
-    company FAILED = select_delivery!("WHERE d.company = $1 AND d.state = 2 AND d.id < $2 AND d.id >= $3 \
+    company OF_WEBHOOK = select_delivery!("/*INDEXED BY delivery_by_webhook*/ WHERE d.company = $1 AND d.webhook = $2 \
+                                           AND d.id < $3 AND d.id >= $4 ORDER BY d.id DESC LIMIT $5");
+    company FAILED = select_delivery!("/*INDEXED BY delivery_failed*/ WHERE d.company = $1 AND d.state = 2 AND d.id < $2 AND d.id >= $3 \
                                        ORDER BY d.id DESC LIMIT $4");
-    company FAILED_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE company = $1 AND state = 2 \
+    company FAILED_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_failed*/ WHERE company = $1 AND state = 2 \
                             AND id < $2 AND id >= $3 LIMIT $4) AS failed";
-    company WAITING = select_delivery!("WHERE d.company = $1 AND d.webhook = $2 AND d.state = 0 \
+    company WAITING = select_delivery!("/*INDEXED BY delivery_waiting*/ WHERE d.company = $1 AND d.webhook = $2 AND d.state = 0 \
                                         AND d.owner IS NULL ORDER BY d.next_at, d.id LIMIT $3");
-    company OWNED = select_delivery!("WHERE d.company = $1 AND d.owner = $2 AND d.state = 0");
+    company OWNED = select_delivery!("/*INDEXED BY delivery_owned*/ WHERE d.company = $1 AND d.owner = $2 AND d.state = 0");
     company FORCED = "SELECT delivery FROM manual_attempt WHERE company = $1";
     company BY_IDS = select_delivery!("WHERE d.company = $1 AND d.id = ANY($2)");
-    company EVENTS_OF_ACCOUNT = "SELECT id FROM event WHERE company = $1 AND account = $2 AND id < $3 AND id >= $4";
-    company OF_EVENTS = select_delivery!("WHERE d.company = $1 AND d.event = ANY($2)");
-    reference OWNERS = "SELECT DISTINCT owner FROM delivery WHERE state = 0 AND owner IS NOT NULL";
+    company EVENTS_OF_ACCOUNT = "SELECT id FROM event /*INDEXED BY event_by_account*/ WHERE company = $1 \
+                                 AND account = $2 AND id < $3 AND id >= $4";
+    company OF_EVENTS = select_delivery!("/*INDEXED BY delivery_by_event*/ WHERE d.company = $1 AND d.event = ANY($2)");
+    reference OWNERS = "SELECT DISTINCT owner FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = 0 AND owner IS NOT NULL";
 }
 
 /// Open deliveries are collected and sorted where there are no more than this.
@@ -153,7 +154,8 @@ impl Stream {
         let place = before.unwrap_or(LAST).min(until);
         let end = lowest_at(filter.since.unwrap_or(Time::from_micros(0)));
         let chunk = i64::try_from(bounds.items).unwrap_or(MAX_CHUNK).saturating_add(1).min(MAX_CHUNK);
-        let none = Self { collected: VecDeque::new(), walk: None, read_ahead: VecDeque::new(), place, end, chunk };
+        let none =
+            Self { collected: VecDeque::new(), walk: None, read_ahead: VecDeque::new(), place, end, chunk };
         if let Some(account) = filter.account {
             return Ok(none.with(of_account(snapshot, account, place, end)?));
         }
@@ -248,9 +250,9 @@ fn open_rows(
         Shown::Held => !standing.enabled && standing.deleted_at.is_none(),
         Shown::Failed | Shown::Succeeded => standing.ends_some(),
     };
-    let webhooks = standings.iter().filter(|(id, standing)| {
-        webhook.is_none_or(|webhook| webhook == **id) && concerned(standing)
-    });
+    let webhooks = standings
+        .iter()
+        .filter(|(id, standing)| webhook.is_none_or(|webhook| webhook == **id) && concerned(standing));
     let mut found: Vec<Delivery> = Vec::new();
     for (id, _) in webhooks {
         let room = NARROW_ROWS - i64::try_from(found.len()).unwrap_or(NARROW_ROWS);
@@ -282,7 +284,8 @@ fn untried_tests(snapshot: &mut Snapshot) -> Result<Vec<Delivery>, Error> {
     let forced = snapshot.query(&FORCED, &[])?;
     let forced: Vec<DeliveryId> = forced.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     let keys: Vec<Value> = forced.iter().map(Value::from).collect();
-    let mut found = snapshot.query_keys(&BY_IDS, &[], &keys)?.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut found =
+        snapshot.query_keys(&BY_IDS, &[], &keys)?.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     found.retain(|delivery| is_untried_test(delivery) && matches!(delivery.state, State::Open { .. }));
     Ok(found)
 }

@@ -5,6 +5,8 @@
 //! - `= ANY($n)` asks for many keys in one round trip. SQLite, where a statement costs no round trip,
 //!   runs once per key with `= ?n`.
 //! - `FOR UPDATE …` at the end locks rows. SQLite has one writer and needs no lock.
+//! - `/*INDEXED BY …*/` after a table is a comment to PostgreSQL, which knows its data. SQLite takes it at its
+//!   word: without statistics it guesses that a range of a primary key is short.
 
 use std::fmt::Write;
 
@@ -13,7 +15,8 @@ use crate::value::Type;
 
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {
-    let unlocked = sql.find(" FOR UPDATE").map_or(sql, |at| &sql[..at]);
+    let hinted = sql.replace("/*INDEXED BY ", "INDEXED BY ").replace("*/", "");
+    let unlocked = hinted.find(" FOR UPDATE").map_or(hinted.as_str(), |at| &hinted[..at]);
     let mut out = String::with_capacity(unlocked.len());
     let mut rest = unlocked;
     while let Some(at) = rest.find('$') {
@@ -37,20 +40,24 @@ pub fn to_sqlite(sql: &str) -> String {
 
 pub fn insert_sqlite(insert: &InsertMany) -> String {
     let InsertMany { table, columns, tail, .. } = insert;
-    let names = names(columns, ", ", |name| name.to_owned());
+    let names = names(columns, ", ", ToOwned::to_owned);
     let places: Vec<String> = (2..columns.len() + 2).map(|n| format!("?{n}")).collect();
     format!("INSERT INTO {table} (company, {names}) VALUES (?1, {}) {tail}", places.join(", "))
 }
 
 pub fn insert_postgres(insert: &InsertMany) -> String {
     let InsertMany { table, columns, tail, .. } = insert;
-    let names = names(columns, ", ", |name| name.to_owned());
-    format!("INSERT INTO {table} (company, {names}) SELECT $1, u.* FROM unnest({}) AS u {tail}", arrays(columns))
+    let names = names(columns, ", ", ToOwned::to_owned);
+    format!(
+        "INSERT INTO {table} (company, {names}) SELECT $1, u.* FROM unnest({}) AS u {tail}",
+        arrays(columns)
+    )
 }
 
 pub fn update_sqlite(update: &UpdateMany) -> String {
     let UpdateMany { table, keys, columns, .. } = update;
-    let place = |offset: usize| move |(n, (name, _)): (usize, &(&str, Type))| format!("{name} = ?{}", n + offset);
+    let place =
+        |offset: usize| move |(n, (name, _)): (usize, &(&str, Type))| format!("{name} = ?{}", n + offset);
     let wheres: Vec<String> = keys.iter().enumerate().map(place(2)).collect();
     let sets: Vec<String> = columns.iter().enumerate().map(place(2 + keys.len())).collect();
     format!("UPDATE {table} SET {} WHERE company = ?1 AND {}", sets.join(", "), wheres.join(" AND "))
@@ -61,7 +68,7 @@ pub fn update_postgres(update: &UpdateMany) -> String {
     let sets = names(columns, ", ", |name| format!("{name} = u.{name}"));
     let wheres = names(keys, " AND ", |name| format!("t.{name} = u.{name}"));
     let all: Vec<(&str, Type)> = keys.iter().chain(*columns).copied().collect();
-    let listed = names(&all, ", ", |name| name.to_owned());
+    let listed = names(&all, ", ", ToOwned::to_owned);
     format!(
         "UPDATE {table} AS t SET {sets} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}",
         arrays(&all)
@@ -112,13 +119,22 @@ mod tests {
 
     #[test]
     fn parameters_keep_their_numbers() {
-        assert_eq!(to_sqlite("SELECT $2, $1 WHERE a = $2 AND b = $10"), "SELECT ?2, ?1 WHERE a = ?2 AND b = ?10");
+        assert_eq!(
+            to_sqlite("SELECT $2, $1 WHERE a = $2 AND b = $10"),
+            "SELECT ?2, ?1 WHERE a = ?2 AND b = ?10"
+        );
     }
 
     #[test]
     fn many_keys_become_one_key() {
         let sql = "SELECT a FROM t WHERE company = $1 AND b = ANY($2) AND c = $3";
         assert_eq!(to_sqlite(sql), "SELECT a FROM t WHERE company = ?1 AND b = ?2 AND c = ?3");
+    }
+
+    #[test]
+    fn hints_are_taken() {
+        let sql = "SELECT a FROM t /*INDEXED BY t_by_b*/ WHERE b = $1";
+        assert_eq!(to_sqlite(sql), "SELECT a FROM t INDEXED BY t_by_b WHERE b = ?1");
     }
 
     #[test]

@@ -109,7 +109,8 @@ fn setting(client: &mut Client, name: &str) -> Result<String, postgres::Error> {
 }
 
 fn postgres_version(client: &mut Client) -> Result<i64, postgres::Error> {
-    let known: bool = client.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[])?.try_get(0)?;
+    let known: bool =
+        client.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[])?.try_get(0)?;
     if !known {
         return Ok(0);
     }
@@ -122,7 +123,10 @@ fn schema(found: i64) -> Finding {
         0 => (Level::Warn, "no schema yet; serving makes it".to_owned()),
         _ if found < known => (Level::Warn, format!("schema version {found}; serving brings it to {known}")),
         _ if found == known => (Level::Ok, format!("schema version {found}")),
-        _ => (Level::Fail, format!("schema version {found}; this rapport knows up to {known}: use a newer one")),
+        _ => (
+            Level::Fail,
+            format!("schema version {found}; this rapport knows up to {known}: use a newer one"),
+        ),
     };
     Finding::new(level, text)
 }

@@ -9,11 +9,11 @@ use crate::value::Value;
 use crate::values;
 
 statements! {
-    company KNOWN = "SELECT 1 FROM event WHERE company = $1 AND account = $2 LIMIT 1";
-    company WITH_PAYLOAD = "SELECT id FROM event WHERE company = $1 AND account = $2 AND id > $3 \
-                            AND payload IS NOT NULL ORDER BY id LIMIT $4";
+    company KNOWN = "SELECT 1 FROM event /*INDEXED BY event_by_account*/ WHERE company = $1 AND account = $2 LIMIT 1";
+    company WITH_PAYLOAD = "SELECT id FROM event /*INDEXED BY event_by_account*/ WHERE company = $1 AND account = $2 \
+                            AND id > $3 AND payload IS NOT NULL ORDER BY id LIMIT $4";
     company ERASE = "UPDATE event SET payload = NULL WHERE company = $1 AND id = ANY($2)";
-    company DELIVERIES = "SELECT id FROM delivery WHERE company = $1 AND event = ANY($2)";
+    company DELIVERIES = "SELECT id FROM delivery /*INDEXED BY delivery_by_event*/ WHERE company = $1 AND event = ANY($2)";
     // What a receiver answers may repeat what it was sent.
     company ERASE_EXCERPTS = "UPDATE attempt SET excerpt = NULL, excerpt_cut = 0 \
                               WHERE company = $1 AND delivery = ANY($2)";
@@ -41,7 +41,8 @@ pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<Vec<DeliveryId>, Error> 
     let keys: Vec<Value> = events.iter().map(Value::from).collect();
     tx.query_keys(&ERASE, &[], &keys)?;
     let rows = tx.query_keys(&DELIVERIES, &[], &keys)?;
-    let mut deliveries: Vec<DeliveryId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
+    let mut deliveries: Vec<DeliveryId> =
+        rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     deliveries.sort_unstable();
     let keys: Vec<Value> = deliveries.iter().map(Value::from).collect();
     tx.query_keys(&ERASE_EXCERPTS, &[], &keys)?;

@@ -70,7 +70,8 @@ fn read(mut row: Row) -> Result<Member, Error> {
         person: row.take()?,
         email: Email::from_stored(row.take()?),
         name: row.take()?,
-        role: Role::parse(&row.take::<String>()?).map_err(|_| Error::fault("a member's role is not valid"))?,
+        role: Role::parse(&row.take::<String>()?)
+            .map_err(|_| Error::fault("a member's role is not valid"))?,
         created_at: row.take()?,
         deactivated_at: row.take()?,
     })

@@ -30,7 +30,8 @@ pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
     if found > 0 {
         back_up(connection, path, found)?;
     }
-    let bad = |error: rusqlite::Error| Error::fault(format!("the schema could not be brought up to date: {error}"));
+    let bad =
+        |error: rusqlite::Error| Error::fault(format!("the schema could not be brought up to date: {error}"));
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(bad)?;
     tx.execute_batch(VERSION_TABLE).map_err(bad)?;
     // Another process may have been first.
@@ -52,7 +53,9 @@ pub fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
     if known.is_none() {
         return Ok(0);
     }
-    connection.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0)).map_err(bad)
+    connection
+        .query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))
+        .map_err(bad)
 }
 
 fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> {
@@ -61,7 +64,8 @@ fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> 
     if copy.exists() {
         return Ok(());
     }
-    let bad = |error: rusqlite::Error| Error::Unavailable(format!("the backup before migrating failed: {error}"));
+    let bad =
+        |error: rusqlite::Error| Error::Unavailable(format!("the backup before migrating failed: {error}"));
     connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(bad)?;
     tracing::info!(backup = %copy.display(), "backed up the database before migrating");
     Ok(())

@@ -52,10 +52,7 @@ pub fn insert(tx: &mut Tx, new: &Redelivery) -> Result<(), Error> {
 
 pub fn update(tx: &mut Tx, changed: &Redelivery) -> Result<(), Error> {
     let Redelivery { id, total, queued, skipped, walked_to, cancelled_at, finished_at, .. } = changed;
-    tx.execute(
-        &UPDATE,
-        values![id, *total, *queued, *skipped, walked_to, *cancelled_at, *finished_at],
-    )?;
+    tx.execute(&UPDATE, values![id, *total, *queued, *skipped, walked_to, *cancelled_at, *finished_at])?;
     Ok(())
 }
 

@@ -25,7 +25,7 @@ statements! {
     company DELETE_EVENTS = "DELETE FROM event WHERE company = $1 AND id = ANY($2)";
     company DELETE_REDELIVERIES = "DELETE FROM redelivery WHERE company = $1 AND id < $2";
     company DELETE_WEBHOOKS = "DELETE FROM webhook WHERE company = $1 AND deleted_at < $2 AND \
-                               (SELECT 1 FROM delivery d WHERE d.company = webhook.company \
+                               (SELECT 1 FROM delivery d /*INDEXED BY delivery_by_webhook*/ WHERE d.company = webhook.company \
                                AND d.webhook = webhook.id LIMIT 1 OFFSET 0) IS NULL";
     company MARKS = "SELECT mark, at FROM event_mark WHERE company = $1 AND mark > $2 ORDER BY mark LIMIT $3";
     company DELETE_MARKS = "DELETE FROM event_mark WHERE company = $1 AND at <= $2 AND mark = ANY($3)";

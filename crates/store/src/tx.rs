@@ -18,9 +18,19 @@ pub(crate) trait Connection {
     fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error>;
     /// A statement with `= ANY($n)` as its last parameter.
-    fn query_keys(&mut self, statement: &Statement, values: &[Value], keys: &[Value]) -> Result<Vec<Row>, Error>;
+    fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error>;
     /// `values` are rows one after the other, `insert.width()` values each.
-    fn insert(&mut self, insert: &InsertMany, company: CompanyId, values: &[Value]) -> Result<Vec<Row>, Error>;
+    fn insert(
+        &mut self,
+        insert: &InsertMany,
+        company: CompanyId,
+        values: &[Value],
+    ) -> Result<Vec<Row>, Error>;
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
 }
 
@@ -44,7 +54,11 @@ impl<'c> Snapshot<'c> {
         with_scope(statement, company, values, |values| self.connection.query(statement, values))
     }
 
-    pub(crate) fn query_opt(&mut self, statement: &Statement, values: &[Value]) -> Result<Option<Row>, Error> {
+    pub(crate) fn query_opt(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<Option<Row>, Error> {
         Ok(self.query(statement, values)?.into_iter().next())
     }
 
@@ -171,7 +185,11 @@ impl<'c> Across<'c> {
         self.connection.query(statement, values)
     }
 
-    pub(crate) fn query_opt(&mut self, statement: &Statement, values: &[Value]) -> Result<Option<Row>, Error> {
+    pub(crate) fn query_opt(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<Option<Row>, Error> {
         Ok(self.query(statement, values)?.into_iter().next())
     }
 

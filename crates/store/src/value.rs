@@ -138,7 +138,8 @@ impl FromCell for Source {
 
 impl FromCell for SecretHash {
     fn from_cell(cell: Cell) -> Result<Self, Error> {
-        let bytes = Vec::from_cell(cell)?.try_into().map_err(|_| Error::fault("expected 32 bytes in a column"))?;
+        let bytes =
+            Vec::from_cell(cell)?.try_into().map_err(|_| Error::fault("expected 32 bytes in a column"))?;
         Ok(Self::from_bytes(bytes))
     }
 }
@@ -244,8 +245,19 @@ macro_rules! id_values {
 }
 
 id_values!(
-    AccountId, AuditId, CampaignId, ChannelId, ConversationId, CredentialId, DeliveryId, EventId, HistoryId,
-    MessageId, PersonId, RedeliveryId, WebhookId
+    AccountId,
+    AuditId,
+    CampaignId,
+    ChannelId,
+    ConversationId,
+    CredentialId,
+    DeliveryId,
+    EventId,
+    HistoryId,
+    MessageId,
+    PersonId,
+    RedeliveryId,
+    WebhookId
 );
 
 impl rusqlite::ToSql for Value<'_> {

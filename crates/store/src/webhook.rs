@@ -40,10 +40,10 @@ statements! {
                          THEN 1 ELSE 0 END, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END, dropped_before \
                          FROM webhook WHERE company = $1 AND id = ANY($2)";
     reference WITH_WORK = "SELECT w.company, w.id, \
-        (SELECT min(d.next_at) FROM delivery d WHERE d.company = w.company AND d.webhook = w.id \
+        (SELECT min(d.next_at) FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
          AND d.state = 0 AND d.owner IS NULL) \
         FROM webhook w WHERE w.deleted_at IS NULL AND w.disabled_by_hand = 0 AND w.auto_disabled_at IS NULL \
-        AND EXISTS (SELECT 1 FROM delivery d WHERE d.company = w.company AND d.webhook = w.id \
+        AND EXISTS (SELECT 1 FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
          AND d.state = 0 AND d.owner IS NULL)";
     reference ENDING = "SELECT company, id, deleted_at, dropped_before FROM webhook \
                         WHERE deleted_at IS NOT NULL OR dropped_before > 0";

@@ -81,7 +81,8 @@ impl PostgresServer {
         }
         let databases_made = AtomicU32::new(0);
         let tuning = tuning.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { bin_dir, directory, run_as, options, tuning, port: 0, databases_made, processes };
+        let mut server =
+            Self { bin_dir, directory, run_as, options, tuning, port: 0, databases_made, processes };
         server.init_cluster();
         server.start_on_a_free_port();
         server

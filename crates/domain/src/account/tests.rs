@@ -36,11 +36,13 @@ fn creation_uses_the_name_or_the_imported_id() {
 
 #[test]
 fn only_the_fields_sent_are_patched() {
-    let mut account = created(json!({"status": "contacted", "custom_fields": {"a": 1}, "captured_value": "5"}));
+    let mut account =
+        created(json!({"status": "contacted", "custom_fields": {"a": 1}, "captured_value": "5"}));
     let before = account.clone();
     let change = account.upsert(&parse(json!({})), None, &Settings::default(), LATER).unwrap();
     assert_eq!((&change, &account), (&Change::default(), &before));
-    let change = account.upsert(&parse(json!({"custom_fields": {"b": 2}})), None, &Settings::default(), LATER);
+    let change =
+        account.upsert(&parse(json!({"custom_fields": {"b": 2}})), None, &Settings::default(), LATER);
     assert_eq!(change.unwrap().changed, ["custom_fields"]);
     assert_eq!((account.status, account.value), (before.status, before.value));
 }
@@ -48,7 +50,8 @@ fn only_the_fields_sent_are_patched() {
 #[test]
 fn an_unchanged_status_is_no_move() {
     let mut account = created(json!({"status": "contacted"}));
-    let change = account.upsert(&parse(json!({"status": "contacted"})), None, &Settings::default(), LATER).unwrap();
+    let change =
+        account.upsert(&parse(json!({"status": "contacted"})), None, &Settings::default(), LATER).unwrap();
     assert_eq!(change, Change::default());
     assert_eq!(account.updated_at, NOW);
 }
@@ -56,13 +59,15 @@ fn an_unchanged_status_is_no_move() {
 #[test]
 fn a_name_is_ignored_on_an_existing_account() {
     let mut account = created(json!({"name": "First"}));
-    let change = account.upsert(&parse(json!({"name": "Second"})), None, &Settings::default(), LATER).unwrap();
+    let change =
+        account.upsert(&parse(json!({"name": "Second"})), None, &Settings::default(), LATER).unwrap();
     assert_eq!((change.ignored, account.name.as_str()), (vec!["name"], "First"));
 }
 
 #[test]
 fn null_counts_as_not_sent_except_where_it_clears() {
-    let mut account = created(json!({"status": "contacted", "captured_value": "5", "custom_fields": {"a": 1}}));
+    let mut account =
+        created(json!({"status": "contacted", "captured_value": "5", "custom_fields": {"a": 1}}));
     let sent = json!({"status": null, "name": null, "custom_fields": null});
     assert_eq!(account.upsert(&parse(sent), None, &Settings::default(), LATER).unwrap(), Change::default());
     let cleared = account.upsert(&parse(json!({"captured_value": null})), None, &Settings::default(), LATER);
@@ -112,7 +117,9 @@ fn all_faults_are_named_at_once() {
 
 #[test]
 fn any_promo_code_at_all_is_taken() {
-    for code in [json!(5), json!(null), json!({"a": 1}), json!("has space"), json!("x".repeat(65)), json!("a\u{0}")] {
+    for code in
+        [json!(5), json!(null), json!({"a": 1}), json!("has space"), json!("x".repeat(65)), json!("a\u{0}")]
+    {
         assert_eq!(parse(json!({ "promo_code": code })).promo_code, None, "{code}");
     }
     assert!(parse(json!({"promo_code": "Spring"})).promo_code.is_some());
@@ -148,13 +155,34 @@ fn the_account_object_has_the_decided_members() {
     let shown = serde_json::to_value(account.view(&Settings::default(), NOW)).unwrap();
     let mut members: Vec<&str> = shown.as_object().unwrap().keys().map(String::as_str).collect();
     let mut decided = [
-        "id", "imported_id", "name", "status", "custom_fields", "captured_value", "captured_value_currency",
-        "promo_code", "channel", "acquired_at", "last_contact_at", "first_seen_at", "last_seen_at", "created_at",
-        "updated_at", "cadence_days", "snoozed_until", "tracked", "overdue", "due_at", "days_overdue",
+        "id",
+        "imported_id",
+        "name",
+        "status",
+        "custom_fields",
+        "captured_value",
+        "captured_value_currency",
+        "promo_code",
+        "channel",
+        "acquired_at",
+        "last_contact_at",
+        "first_seen_at",
+        "last_seen_at",
+        "created_at",
+        "updated_at",
+        "cadence_days",
+        "snoozed_until",
+        "tracked",
+        "overdue",
+        "due_at",
+        "days_overdue",
     ];
     members.sort_unstable();
     decided.sort_unstable();
     assert_eq!(members, decided);
-    assert_eq!((&shown["captured_value"], &shown["captured_value_currency"]), (&json!("1200.50"), &json!("EUR")));
+    assert_eq!(
+        (&shown["captured_value"], &shown["captured_value_currency"]),
+        (&json!("1200.50"), &json!("EUR"))
+    );
     assert_eq!(shown["imported_id"], json!("crm-1"));
 }

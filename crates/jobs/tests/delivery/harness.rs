@@ -11,7 +11,8 @@ use rapport_app::delivery::Redeliver;
 use rapport_app::ingest::{Ingest, Ingested};
 use rapport_app::upsert::Upsert;
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret, TestWebhook,
+    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
+    TestWebhook,
 };
 use rapport_app::{App, Command, Error, Needs, Vault};
 use rapport_domain::activity::parse_batch;
@@ -116,7 +117,6 @@ pub struct Sending {
 }
 
 impl Sending {
-
     pub fn with(engine: Engine, options: Options) -> Self {
         let mut sending = Self::without_sender(engine, options);
         sending.start();
@@ -441,7 +441,11 @@ pub struct Node {
 
 impl Node {
     fn start(test: &TestApp, options: &Options, seed: u64) -> Self {
-        let config = rapport_store::Config { readers: 1, writers: 2, ..rapport_store::Config::new(test.database().clone()) };
+        let config = rapport_store::Config {
+            readers: 1,
+            writers: 2,
+            ..rapport_store::Config::new(test.database().clone())
+        };
         let store = Store::open(&config).expect("opening the database for a sender");
         let (clock, random) = (Arc::new(test.clock().clone()), Arc::new(SeededRandom::new(seed)));
         let app = App::new(store, clock, random, Vault::new(&VAULT_KEY));

@@ -138,7 +138,11 @@ fn after_a_broken_connection_the_next_attempt_dials_anew() {
         sending.wait_for_success(first);
         let second = sending.send_event(&hook);
         let broken = sending.only_attempt(second);
-        assert_eq!((broken.failure.as_deref(), broken.connect_us), (Some("protocol"), None), "a kept connection");
+        assert_eq!(
+            (broken.failure.as_deref(), broken.connect_us),
+            (Some("protocol"), None),
+            "a kept connection"
+        );
         sending.move_to_due(second);
         sending.wait_for_success(second);
         assert!(sending.attempts(second)[1].connect_us.is_some());

@@ -17,10 +17,17 @@ fn a_succeeded_delivery_is_redelivered_and_stays_succeeded() {
         receiver.answer(Behaviour::Status(500));
         sending.redeliver(id).expect("a redelivery");
         let attempts = sending.wait_for_attempts(id, 2);
-        assert_eq!(attempts.iter().map(|it| (it.manual, it.succeeded)).collect::<Vec<_>>(), [(false, true), (true, false)]);
+        assert_eq!(
+            attempts.iter().map(|it| (it.manual, it.succeeded)).collect::<Vec<_>>(),
+            [(false, true), (true, false)]
+        );
         let delivery = sending.delivery(id);
         assert_eq!((delivery.state, delivery.finished_at), (State::Succeeded, finished_at));
-        assert_eq!((delivery.response_code, delivery.error.as_deref()), (Some(200), None), "it shows the success");
+        assert_eq!(
+            (delivery.response_code, delivery.error.as_deref()),
+            (Some(200), None),
+            "it shows the success"
+        );
         assert_eq!(sending.streak(&hook), 1, "manual attempts count");
         sending.clock().advance_days(2);
         sending.quiet();
@@ -44,7 +51,10 @@ fn a_failed_delivery_is_redelivered_without_a_new_schedule() {
         assert_eq!(receiver.requests().len(), 2, "a 500 to a redelivery is not retried");
         sending.redeliver(id).expect("a redelivery");
         let delivery = sending.wait_for_success(id);
-        assert_eq!((delivery.attempts, delivery.scheduled, delivery.finished_at), (3, 1, Some(sending.now())));
+        assert_eq!(
+            (delivery.attempts, delivery.scheduled, delivery.finished_at),
+            (3, 1, Some(sending.now()))
+        );
         assert!(sending.attempts(id)[2].manual);
     });
 }

@@ -57,7 +57,10 @@ fn the_payload_names_its_event_and_its_account() {
         let request = wait_for_requests(&receiver, 2).remove(1);
         assert_eq!(request.header("X-Service-Event"), "account.status_changed");
         let moved = payload(&request);
-        assert_eq!((&moved["data"]["previous_status"], &moved["data"]["status"]), (&json!("prospect"), &json!("in_trial")));
+        assert_eq!(
+            (&moved["data"]["previous_status"], &moved["data"]["status"]),
+            (&json!("prospect"), &json!("in_trial"))
+        );
         assert_eq!(moved["data"]["source"], "automation");
         assert_ne!(moved["id"], created["id"]);
     });

@@ -121,10 +121,9 @@ fn retry_after_is_capped_at_a_day() {
 fn retry_after_may_be_a_date() {
     Sending::on_both(|sending| {
         // The test clock starts at 09:00.
-        for (date, expected) in [
-            ("Mon, 05 Jan 2026 10:30:00 GMT", 1.5 * HOUR),
-            ("Sat, 05 Sep 2026 09:00:00 GMT", 24.0 * HOUR),
-        ] {
+        for (date, expected) in
+            [("Mon, 05 Jan 2026 10:30:00 GMT", 1.5 * HOUR), ("Sat, 05 Sep 2026 09:00:00 GMT", 24.0 * HOUR)]
+        {
             let wait = wait_after(sending, 503, date);
             assert!((wait - expected).abs() < 1e-6, "{date}: {wait} s");
         }

@@ -49,7 +49,10 @@ fn a_test_goes_to_its_webhook_whatever_that_selects_and_to_no_other() {
         sending.quiet();
         let requests = receiver.requests();
         assert_eq!(requests.len(), 1);
-        assert_eq!((requests[0].path.as_str(), requests[0].header("X-Service-Event")), ("/tested", "webhook.test"));
+        assert_eq!(
+            (requests[0].path.as_str(), requests[0].header("X-Service-Event")),
+            ("/tested", "webhook.test")
+        );
         let test = payload(&requests[0]);
         assert_eq!(test["data"]["account"]["imported_id"], "test");
         assert_eq!(test["data"]["webhook_id"], hook.id.to_string());
@@ -146,7 +149,9 @@ fn a_redelivery_that_meets_a_deletion_leaves_nothing_behind() {
         sending.redeliver(id).expect("a redelivery that waits for a sender");
         sending.delete(&hook);
         sending.start();
-        eventually("the redelivery to be given up", || (sending.test().rows("manual_attempt") == 0).then_some(()));
+        eventually("the redelivery to be given up", || {
+            (sending.test().rows("manual_attempt") == 0).then_some(())
+        });
         assert_eq!(receiver.requests().len(), 1);
         assert_eq!(sending.delivery(id).state, State::Succeeded);
     });

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -27,9 +28,8 @@ pub struct Authority {
 pub fn load_or_make(directory: &Path) -> anyhow::Result<Authority> {
     let [ca, certificate, key] = [CA_FILE, CERTIFICATE_FILE, KEY_FILE].map(|name| directory.join(name));
     if ca.exists() && certificate.exists() && key.exists() {
-        let read = |path: &Path| {
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-        };
+        let read =
+            |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
         return Ok(Authority { certificate: read(&certificate)?, key: read(&key)? });
     }
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;

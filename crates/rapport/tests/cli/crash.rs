@@ -41,7 +41,8 @@ fn nothing_acknowledged_is_lost_on_postgres() {
 
 fn crash(place: &Place) {
     let receiver = Receiver::start();
-    let company = place.json(&["company", "create", "acme", "--name", "Acme", "--owner", "a@acme.test", "--json"]);
+    let company =
+        place.json(&["company", "create", "acme", "--name", "Acme", "--owner", "a@acme.test", "--json"]);
     let (token, key) = (company["api_token"].as_str().unwrap(), company["ingest_key"].as_str().unwrap());
     let authority = receiver.ca_file().display().to_string();
     let options = ["--extra-ca", authority.as_str(), "--allow-destination", "127.0.0.0/8"];
@@ -89,13 +90,18 @@ fn crash(place: &Place) {
 fn create_webhook(address: &str, token: &str, url: &str) {
     let body = json!({"url": url, "events": ["account.created", "account.status_changed"]});
     let mut line = Line::open(address).unwrap();
-    let (status, answer) = line.post("/api/webhooks/", &format!("Authorization: Bearer {token}"), &body).unwrap();
+    let (status, answer) =
+        line.post("/api/webhooks/", &format!("Authorization: Bearer {token}"), &body).unwrap();
     assert_eq!(status, 201, "{answer}");
 }
 
 fn received_ids(receiver: &Receiver) -> HashSet<String> {
     let bodies = receiver.requests().into_iter();
-    bodies.map(|request| serde_json::from_slice::<Value>(&request.body).unwrap()["id"].as_str().unwrap().to_owned()).collect()
+    bodies
+        .map(|request| {
+            serde_json::from_slice::<Value>(&request.body).unwrap()["id"].as_str().unwrap().to_owned()
+        })
+        .collect()
 }
 
 /// One client: its own account, requests one after the other, each repeated until it is acknowledged.

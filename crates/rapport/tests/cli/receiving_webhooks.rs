@@ -48,7 +48,11 @@ fn every_verification_program_tells_genuine_from_forged() {
         };
         ran += 1;
         assert!(accepted, "{file} takes a genuine signature");
-        assert_eq!(accepts(program, arguments, file, &forged, BODY), Some(false), "{file} refuses a forged one");
+        assert_eq!(
+            accepts(program, arguments, file, &forged, BODY),
+            Some(false),
+            "{file} refuses a forged one"
+        );
         let other = BODY.replace("evt_1", "evt_2");
         assert_eq!(accepts(program, arguments, file, &genuine, &other), Some(false), "{file}: another body");
     }

@@ -82,8 +82,8 @@ struct Conn {
 
 impl Conn {
     fn open(url: &str) -> Result<Self, Error> {
-        let mut config =
-            postgres::Config::from_str(url).map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
+        let mut config = postgres::Config::from_str(url)
+            .map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
         config.connect_timeout(CONNECT_TIMEOUT).application_name("rapport");
         let mut connection = Self { config, client: None, prepared: HashMap::new() };
         connection.connected()?;
@@ -150,7 +150,9 @@ impl Conn {
                 act(actions);
                 group.into_iter().for_each(|job| job.settle(Ok(())));
             }
-            Err(error) if group.len() > 1 && !matches!(error, Error::OutcomeUnknown | Error::Unavailable(_)) => {
+            Err(error)
+                if group.len() > 1 && !matches!(error, Error::OutcomeUnknown | Error::Unavailable(_)) =>
+            {
                 tracing::debug!(%error, jobs = group.len(), "a batch failed; its jobs run one by one");
                 for job in group {
                     self.run_group(vec![job]);
@@ -176,7 +178,8 @@ impl Conn {
         let company = batch[0].company();
         let shared = if batch.iter().any(|job| job.exclusive()) { "" } else { "_shared" };
         // The lock's key is 32 + 32 bits; companies past 2^32 would share locks, never data.
-        let key = i32::from_ne_bytes((company.0 as u32).to_ne_bytes());
+        let [.., a, b, c, d] = company.0.to_be_bytes();
+        let key = i32::from_be_bytes([a, b, c, d]);
         let begun = self.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"));
         if let Err(error) = begun {
             // Where only the lock was refused, the transaction is open.
@@ -290,14 +293,24 @@ impl Connection for Conn {
         self.client()?.execute(&prepared, &parameters).map_err(|error| named(statement.sql, &error))
     }
 
-    fn query_keys(&mut self, statement: &Statement, values: &[Value], keys: &[Value]) -> Result<Vec<Row>, Error> {
+    fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
         let column = Column::collect(type_of(keys), keys.iter().copied())?;
         let mut all = parameters(values);
         all.push(column.parameter());
         self.rows(statement.sql, &all)
     }
 
-    fn insert(&mut self, insert: &InsertMany, company: CompanyId, values: &[Value]) -> Result<Vec<Row>, Error> {
+    fn insert(
+        &mut self,
+        insert: &InsertMany,
+        company: CompanyId,
+        values: &[Value],
+    ) -> Result<Vec<Row>, Error> {
         self.bulk(insert.postgres(), insert.columns.iter().map(|(_, kind)| *kind), company, values)
     }
 
@@ -317,9 +330,10 @@ impl Conn {
     ) -> Result<Vec<Row>, Error> {
         let kinds: Vec<Type> = kinds.collect();
         let width = kinds.len();
-        let columns = kinds.iter().enumerate().map(|(n, kind)| {
-            Column::collect(*kind, values.chunks_exact(width).map(|row| row[n]))
-        });
+        let columns = kinds
+            .iter()
+            .enumerate()
+            .map(|(n, kind)| Column::collect(*kind, values.chunks_exact(width).map(|row| row[n])));
         let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
         let mut all: Vec<&(dyn ToSql + Sync)> = vec![&company.0];
         all.extend(columns.iter().map(Column::parameter));
@@ -340,8 +354,12 @@ fn row(found: &postgres::Row) -> Result<Row, Error> {
                 let number = found.try_get::<_, Option<i32>>(n).map_err(bad)?;
                 number.map_or(Cell::Null, |number| Cell::Int(i64::from(number)))
             }
-            PgType::TEXT => found.try_get::<_, Option<String>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Text),
-            PgType::BYTEA => found.try_get::<_, Option<Vec<u8>>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Bytes),
+            PgType::TEXT => {
+                found.try_get::<_, Option<String>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Text)
+            }
+            PgType::BYTEA => {
+                found.try_get::<_, Option<Vec<u8>>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Bytes)
+            }
             ref other => return Err(Error::fault(format!("a column of type {other} is not read"))),
         })
     });
@@ -350,7 +368,9 @@ fn row(found: &postgres::Row) -> Result<Row, Error> {
 
 fn named(sql: &str, error: &postgres::Error) -> Error {
     match classify(error) {
-        Error::Fault(message) => Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>())),
+        Error::Fault(message) => {
+            Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>()))
+        }
         other => other,
     }
 }
@@ -370,9 +390,9 @@ fn classify(error: &postgres::Error) -> Error {
         return Error::Unavailable(described(error));
     };
     match *state {
-        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED | SqlState::LOCK_NOT_AVAILABLE => {
-            Error::Again
-        }
+        SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::LOCK_NOT_AVAILABLE => Error::Again,
         // Taken by another transaction between our look and our write: the next run sees it.
         SqlState::UNIQUE_VIOLATION => {
             tracing::warn!(%error, "a unique key was taken meanwhile; the transaction runs again");

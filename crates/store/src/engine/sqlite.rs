@@ -306,7 +306,12 @@ impl Connection for Conn {
         run().map(|count| count as u64).map_err(|error| named(sql, error))
     }
 
-    fn query_keys(&mut self, statement: &Statement, values: &[Value], keys: &[Value]) -> Result<Vec<Row>, Error> {
+    fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
         let sql = statement.sqlite();
         let mut prepared = self.statement(sql)?;
         let mut all = values.to_vec();
@@ -319,7 +324,12 @@ impl Connection for Conn {
         Ok(found)
     }
 
-    fn insert(&mut self, insert: &InsertMany, company: CompanyId, values: &[Value]) -> Result<Vec<Row>, Error> {
+    fn insert(
+        &mut self,
+        insert: &InsertMany,
+        company: CompanyId,
+        values: &[Value],
+    ) -> Result<Vec<Row>, Error> {
         self.each_row(insert.sqlite(), insert.width(), company, values)
     }
 
@@ -329,7 +339,13 @@ impl Connection for Conn {
 }
 
 impl Conn {
-    fn each_row(&self, sql: &str, width: usize, company: CompanyId, values: &[Value]) -> Result<Vec<Row>, Error> {
+    fn each_row(
+        &self,
+        sql: &str,
+        width: usize,
+        company: CompanyId,
+        values: &[Value],
+    ) -> Result<Vec<Row>, Error> {
         let mut prepared = self.statement(sql)?;
         prepared.raw_bind_parameter(1, Value::from(company)).map_err(|error| named(sql, error))?;
         let returns = prepared.column_count();
@@ -343,7 +359,8 @@ impl Conn {
             }
             let mut rows = prepared.raw_query();
             while let Some(row) = rows.next()? {
-                let cells = (0..returns).map(|n| row.get_ref(n).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
+                let cells =
+                    (0..returns).map(|n| row.get_ref(n).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
                 found.push(Row::new(cells));
             }
             Ok(())
@@ -355,7 +372,9 @@ impl Conn {
 
 fn named(sql: &str, error: rusqlite::Error) -> Error {
     match from_sqlite(error) {
-        Error::Fault(message) => Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>())),
+        Error::Fault(message) => {
+            Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>()))
+        }
         other => other,
     }
 }
