@@ -122,17 +122,21 @@ fn main() -> anyhow::Result<ExitCode> {
         Engines::Both => vec![Engine::Sqlite, Engine::Postgres],
     };
     let mut report = Report::start(&plan)?;
-    for engine in engines {
-        if options.part != Part::Webhooks {
-            core_part::run(&plan, engine, &mut report)?;
-        }
-        if options.part != Part::Core {
-            webhooks_part::run(&plan, engine, &mut report)?;
-        }
-        // After each engine, so that a run that is cut short leaves what it has.
-        report.write(&options.results)?;
-    }
+    let ran = engines.into_iter().try_for_each(|engine| run(&plan, options.part, engine, &mut report));
+    // A run that is cut short leaves what it has.
+    report.write(&options.results)?;
     report.print_checks();
     println!("\nFigures as JSON: {}", options.results.display());
+    ran?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::Result<()> {
+    if part != Part::Webhooks {
+        core_part::run(plan, engine, report)?;
+    }
+    if part != Part::Core {
+        webhooks_part::run(plan, engine, report)?;
+    }
+    Ok(())
 }

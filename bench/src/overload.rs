@@ -11,7 +11,7 @@ use crate::core_part::{Loaded, ingest_rate_now};
 use crate::drive::{self, Times, per_second};
 use crate::measure::Watch;
 use crate::place::Engine;
-use crate::report::{Report, Row, Target};
+use crate::report::{Report, Row, Target, whole};
 use crate::service::Service;
 
 const FACTOR: f64 = 4.0;
@@ -28,8 +28,7 @@ pub fn run(
     capacity: f64,
     (engine, report): (Engine, &mut Report),
 ) -> anyhow::Result<i64> {
-    #[expect(clippy::cast_precision_loss, reason = "a hundred")]
-    let rate = FACTOR * capacity / EVENTS_PER_BATCH as f64;
+    let rate = FACTOR * capacity / whole(EVENTS_PER_BATCH as u64);
     let time = plan.pick(Duration::from_secs(30), Duration::from_secs(5));
     let accounts = loaded.dataset.ids.len();
     let batches = IngestBatches::many(&loaded.credentials, accounts, true, CONNECTIONS, 0x0fe4);
@@ -45,9 +44,9 @@ pub fn run(
             .latencies(&over.latencies)
             .usage(&usage)
             .with("offered_requests", offered)
-            .with("accepted", lossless(over.accepted))
-            .with("shed", lossless(over.shed))
-            .with("other", lossless(over.other))
+            .with("accepted", whole(over.accepted))
+            .with("shed", whole(over.shed))
+            .with("other", whole(over.other))
             .note(format!(
                 "{offered:.0} requests/s offered: {} accepted, {} shed with 503, {} otherwise ({})",
                 over.accepted,
@@ -63,20 +62,15 @@ pub fn run(
             .with("rate", after.work_per_second())
             .with("requests", after.requests_per_second())
             .latencies(&after.latencies)
-            .with("shed", lossless(after.shed)),
+            .with("shed", whole(after.shed)),
     );
     ensure!(after.other == 0, "after the overload: {:?}", after.example);
     let what = |text: &str| format!("{engine}: overload: {text}");
-    report.check(what("requests shed"), lossless(over.shed), Target::AtLeast(1.0));
-    report.check(what("answers other than 200 and 503"), lossless(over.other), Target::AtMost(0.0));
+    report.check(what("requests shed"), whole(over.shed), Target::AtLeast(1.0));
+    report.check(what("answers other than 200 and 503"), whole(over.other), Target::AtMost(0.0));
     let back = after.work_per_second() / capacity;
     report.check(what("rate one second after to before"), back, Target::AtLeast(LEAST_RECOVERED));
     let [first, second] = usage.peak_of_halves;
     report.check(what("memory of its second half to its first"), second / first, Target::AtMost(MOST_GROWTH));
     Ok(i64::try_from(over.total_work + after.total_work)?)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
-fn lossless(count: u64) -> f64 {
-    count as f64
 }

@@ -199,6 +199,12 @@ impl Report {
     }
 }
 
+/// A count as a figure.
+#[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
+pub fn whole(count: u64) -> f64 {
+    count as f64
+}
+
 /// Three digits that mean something, without an exponent.
 fn number(value: f64) -> String {
     match value.abs() {

@@ -20,15 +20,16 @@ use crate::interference;
 use crate::measure::{Usage, Watch, now};
 use crate::place::{Engine, Ground, Place};
 use crate::receiver::Receiver;
-use crate::report::{Report, Row, Target};
+use crate::report::{Report, Row, Target, whole};
 use crate::service::{self, Credentials, Service};
 
 /// The company that changes, and another one beside it.
 const PROJECTS: [&str; 2] = ["acme", "globex"];
 const INGEST_CONNECTIONS: usize = 8;
 const UPSERT_CONNECTIONS: usize = 64;
-/// Deliveries under way at full rate: far more than the sender has slots for.
-const MOST_UNDER_WAY: u64 = 4_000;
+/// Deliveries under way at full rate, to one webhook and to several: more than the sender has slots for, and
+/// not more than it holds in memory.
+const MOST_UNDER_WAY: [u64; 2] = [4_000, 10_000];
 /// How many deliveries a request may cause at most, where there are many webhooks.
 const DELIVERIES_PER_REQUEST: usize = 1_000;
 const LOW_RATE: f64 = 20.0;
@@ -203,26 +204,27 @@ impl Bench<'_> {
             arrived: Arc::clone(&arrivals.healthy),
             caused: Arc::default(),
             per_change,
-            most_under_way: MOST_UNDER_WAY,
+            most_under_way: MOST_UNDER_WAY[usize::from(webhooks > 1)],
         };
         let watch = Watch::start(stage.service.process());
-        let driven = self.drive(&stage, way, &gate, webhooks)?.expect_all_accepted()?;
+        let driven = self.drive(&stage, way, &gate, webhooks)?.expect_all_done()?;
         let usage = watch.finish();
         let ages = arrivals.ages();
         let settled = stage.wait_until_settled(driven.total_work * per_change)?;
         let rate = driven.counted_per_second();
-        #[expect(clippy::cast_precision_loss, reason = "at most a thousand webhooks")]
-        let changes = rate / webhooks as f64;
+        let changes = rate / whole(per_change);
         let by = if way == Way::Ingest { "ingest moves" } else { "single upserts" };
         report.add(
             full_rate_row(&format!("deliveries to {webhooks} by {by}"), &driven, &usage)
                 .with("rate", rate)
                 .latencies(&ages)
                 .with("changes", changes)
+                .with("shed", whole(driven.shed))
                 .with("ratio", rate / self.bare)
                 .note(format!(
-                    "{changes:.0} changes/s; the latency is from the frozen payload to the arrival; \
-                     all outcomes stored {:.1} s after the end",
+                    "{changes:.0} changes/s; the latency is from the frozen payload to the arrival; {} requests \
+                     shed with 503 and sent again; all outcomes stored {:.1} s after the end",
+                    driven.shed,
                     settled.as_secs_f64()
                 )),
         );

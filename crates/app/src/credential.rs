@@ -57,8 +57,24 @@ impl Command for RevokeToken {
     }
 }
 
+/// The keys a company has one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    Ingest,
+    Inbound,
+}
+
+impl Key {
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Ingest => Kind::IngestKey,
+            Self::Inbound => Kind::InboundKey,
+        }
+    }
+}
+
 /// Makes a new ingest or inbound key; the old one is invalid at once.
-pub struct RotateKey(pub Kind);
+pub struct RotateKey(pub Key);
 
 impl Command for RotateKey {
     type Reply = NewCredential;
@@ -67,9 +83,10 @@ impl Command for RotateKey {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewCredential, Error> {
         // Two rotations at once must leave one key: they meet at the company's row.
         rapport_store::company::lock(tx)?;
-        credential::delete_kind(tx, self.0)?;
-        let made = make(tx, cx, cx.company().id, self.0, self.0.as_str(), Role::Member)?;
-        let action = format!("{}.rotated", self.0.as_str());
+        let kind = self.0.kind();
+        credential::delete_kind(tx, kind)?;
+        let made = make(tx, cx, cx.company().id, kind, kind.as_str(), Role::Member)?;
+        let action = format!("{}.rotated", kind.as_str());
         audit::record(tx, cx, &action, Some(made.credential.id.to_string()), &json!({}))?;
         Ok(made)
     }

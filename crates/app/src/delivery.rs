@@ -274,6 +274,8 @@ pub struct TakeOver {
 }
 
 const STEP: i64 = 500;
+/// How long after a drop a sender may still give back a delivery that it held.
+const DROP_SETTLED_SECONDS: i64 = 60;
 
 impl Command for TakeOver {
     type Reply = bool;
@@ -304,6 +306,10 @@ impl Command for EndDeliveries {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
         let open = delivery::open_of_webhook(tx, self.webhook, self.before, STEP)?;
         delivery::end(tx, &open, self.error, cx.now)?;
+        if open.is_empty() && self.before.plus_seconds(DROP_SETTLED_SECONDS) < cx.now {
+            // Nothing is left, and no sender can still give one back: the cutoff has done its work.
+            webhook::drop_before(tx, self.webhook, Time::from_micros(0))?;
+        }
         Ok(i64::try_from(open.len()).unwrap_or(0) == STEP)
     }
 }

@@ -44,3 +44,44 @@ async fn round(app: &App, stop: &CancellationToken) -> Result<bool, Error> {
     }
     Ok(!under_way.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use rapport_app::redelivery::{StartRedelivery, progress};
+    use rapport_app::webhook::CreateWebhook;
+    use rapport_domain::delivery_list::Filter;
+    use rapport_domain::webhook::Create;
+    use rapport_testkit::{Engine, TestApp};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_started_before_is_taken_further() {
+        for engine in Engine::BOTH {
+            let app = TestApp::on(engine);
+            let body = json!({"url": "https://example.com/", "events": ["account.created"]});
+            let create = Create::parse(body.as_object().unwrap()).unwrap();
+            app.write(CreateWebhook(create)).unwrap();
+            for number in 0..5 {
+                app.upsert(json!({"imported_id": format!("crm-{number}")}));
+            }
+            let id = app.write(StartRedelivery { filter: Filter::default(), total: 5 }).unwrap().id;
+            let stop = CancellationToken::new();
+            let running = tokio::spawn(run(app.app().clone(), stop.clone()));
+            let queued = async {
+                while app.rows("manual_attempt") < 5 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(30), queued).await.expect("queued in time");
+            stop.cancel();
+            tokio::time::timeout(Duration::from_secs(10), running)
+                .await
+                .expect("it stops")
+                .expect("no panic");
+            let found = app.read(move |snapshot| progress(snapshot, id)).unwrap();
+            assert_eq!((found.redelivery.queued, found.unmade), (5, 5), "on {engine}");
+        }
+    }
+}

@@ -50,3 +50,39 @@ async fn all_companies(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use rapport_testkit::{Engine, TestApp};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_company_is_pruned_round_after_round_until_it_stops() {
+        for engine in Engine::BOTH {
+            let app = TestApp::on(engine);
+            let globex = app.company("globex");
+            let stop = CancellationToken::new();
+            let running = tokio::spawn(run(app.app().clone(), stop.clone(), Duration::from_millis(5)));
+            for _ in 0..2 {
+                app.upsert(json!({"imported_id": "crm-1", "status": "customer"}));
+                globex.upsert(json!({"imported_id": "crm-1"}));
+                app.upsert(json!({"imported_id": "crm-1", "status": "lost"}));
+                assert!(app.rows("event") > 0, "on {engine}");
+                app.clock().advance_days(91);
+                let gone = async {
+                    while app.rows("event") > 0 {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                };
+                tokio::time::timeout(Duration::from_secs(30), gone).await.expect("pruned in time");
+            }
+            stop.cancel();
+            tokio::time::timeout(Duration::from_secs(10), running)
+                .await
+                .expect("it stops")
+                .expect("no panic");
+        }
+    }
+}

@@ -203,18 +203,19 @@ impl TestApp {
 
     /// How many rows a table has, of all companies, as a look into the database itself counts them.
     pub fn rows(&self, table: &str) -> i64 {
-        let sql = format!("SELECT count(*) FROM {table}");
-        let count = || match &self.database {
+        self.number(&format!("SELECT count(*) FROM {table}"))
+    }
+
+    /// One number by plain SQL, past the application.
+    pub fn number(&self, sql: &str) -> i64 {
+        let read = || match &self.database {
             Database::Sqlite(path) => {
                 let connection = rusqlite::Connection::open(path).expect("opening the database");
-                connection.query_row(&sql, [], |row| row.get(0)).expect("counting rows")
+                connection.query_row(sql, [], |row| row.get(0)).expect("a number")
             }
-            Database::Postgres(url) => {
-                let mut client = connect(url);
-                client.query_one(&sql, &[]).expect("counting rows").get(0)
-            }
+            Database::Postgres(url) => connect(url).query_one(sql, &[]).expect("a number").get(0),
         };
-        thread::scope(|scope| scope.spawn(count).join()).expect("counting rows")
+        thread::scope(|scope| scope.spawn(read).join()).expect("a number")
     }
 
     /// A connection beside the application's own, for tests that stand in its way.
@@ -248,6 +249,7 @@ fn open(engine: Engine) -> (Store, Database, Option<TempDir>) {
 }
 
 /// A company with its first token and its ingest key: what its own systems would do with them.
+#[derive(Clone)]
 pub struct TestCompany {
     app: App,
     slug: String,

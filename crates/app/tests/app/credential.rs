@@ -6,7 +6,7 @@ use rapport_app::Access;
 use rapport_app::account::CreateAccount;
 use rapport_app::channel::CreateChannel;
 use rapport_app::company::CreateCompany;
-use rapport_app::credential::{CreateToken, NewCredential, NoteUses, RevokeToken, RotateKey};
+use rapport_app::credential::{CreateToken, Key, NewCredential, NoteUses, RevokeToken, RotateKey};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::account::Create;
 use rapport_domain::company::Slug;
@@ -100,7 +100,7 @@ fn a_rotated_key_is_refused_at_once_on_every_node_and_the_new_one_works() {
             rapport_app::ingest::Ingest { batch, received_at: now, bytes: 0 }
         };
         assert!(node.write_blocking(app.ingest_key(), batch()).is_ok());
-        let fresh = app.write(RotateKey(Kind::IngestKey)).unwrap();
+        let fresh = app.write(RotateKey(Key::Ingest)).unwrap();
         assert_eq!(refusal(app.write_as(app.ingest_key(), batch())), "unauthenticated");
         assert_eq!(refusal(node.write_blocking(app.ingest_key(), batch())), "unauthenticated");
         assert_eq!(node.write_blocking(&access(&fresh), batch()).unwrap().accepted, 1);
@@ -112,7 +112,7 @@ fn a_rotated_key_is_refused_at_once_on_every_node_and_the_new_one_works() {
 #[test]
 fn rotations_at_the_same_instant_leave_one_key() {
     TestApp::on_both(|app| {
-        let rotations = (0..20).map(|_| app.app().write(app.token(), RotateKey(Kind::IngestKey)));
+        let rotations = (0..20).map(|_| app.app().write(app.token(), RotateKey(Key::Ingest)));
         let made = rapport_testkit::block_on(rapport_testkit::all(rotations));
         assert!(made.into_iter().all(|made| made.is_ok()));
         assert_eq!(list(app, Kind::IngestKey).len(), 1);
@@ -122,7 +122,7 @@ fn rotations_at_the_same_instant_leave_one_key() {
 #[test]
 fn an_inbound_key_is_made_by_its_first_rotation_and_leaves_the_ingest_key_alone() {
     TestApp::on_both(|app| {
-        let made = app.write(RotateKey(Kind::InboundKey)).unwrap();
+        let made = app.write(RotateKey(Key::Inbound)).unwrap();
         assert!(made.text.starts_with("rin_"));
         app.upsert(json!({"imported_id": "crm-1"}));
         assert_eq!(app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened"}])).accepted, 1);
@@ -138,7 +138,7 @@ fn a_member_works_with_accounts_and_changes_no_settings_keys_or_channels() {
         let forbidden = "forbidden role_required";
         assert_eq!(refusal(app.write_as(&member, PatchSettings(Map::new()))), forbidden);
         assert_eq!(refusal(app.write_as(&member, a_channel("x"))), forbidden);
-        assert_eq!(refusal(app.write_as(&member, RotateKey(Kind::IngestKey))), forbidden);
+        assert_eq!(refusal(app.write_as(&member, RotateKey(Key::Ingest))), forbidden);
         assert_eq!(refusal(app.write_as(&member, RevokeToken(CredentialId::from_bytes([1; 16])))), forbidden);
         let token = || CreateToken { name: "x".to_owned(), role: Role::Member };
         assert_eq!(refusal(app.write_as(&member, token())), forbidden);

@@ -8,9 +8,12 @@ mod ingest;
 mod member;
 mod model;
 mod races;
+mod redelivery;
+mod retention;
 mod settings;
 mod tenancy;
 mod upsert;
+mod webhooks;
 
 use rapport_app::Error;
 use rapport_domain::event::Kind;

@@ -1,7 +1,7 @@
 //! Settings, and the audit log of everything that is managed.
 
 use rapport_app::channel::{ArchiveCode, DeleteChannel, DeleteCode, RenameChannel};
-use rapport_app::credential::{CreateToken, RevokeToken, RotateKey};
+use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
 use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::channel::PromoCode;
@@ -99,8 +99,8 @@ fn everything_managed_is_in_the_audit_log_with_its_actor_and_without_a_secret() 
         app.set(json!({"cadence_days": 10}));
         let token = app.write(CreateToken { name: "CRM".to_owned(), role: Role::Member }).unwrap();
         app.write(RevokeToken(token.credential.id)).unwrap();
-        let ingest = app.write(RotateKey(Kind::IngestKey)).unwrap();
-        let inbound = app.write(RotateKey(Kind::InboundKey)).unwrap();
+        let ingest = app.write(RotateKey(Key::Ingest)).unwrap();
+        let inbound = app.write(RotateKey(Key::Inbound)).unwrap();
         let channel = app.channel("Fair", &["FAIR"]).id;
         app.write(RenameChannel { id: channel, name: "Fair 2".to_owned() }).unwrap();
         for archived in [true, false] {

@@ -2,7 +2,7 @@
 
 use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
 use rapport_app::channel::{AddCode, ArchiveCode, DeleteChannel, DeleteCode, RenameChannel};
-use rapport_app::credential::{RevokeToken, RotateKey};
+use rapport_app::credential::{Key, RevokeToken, RotateKey};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_domain::account::{Create, Patch, StatusChange};
 use rapport_domain::channel::{Channel, PromoCode};
@@ -113,7 +113,7 @@ fn accounts_and_codes_of_another_company_never_match() {
         let create =
             Create::parse(json!({"name": "x", "promo_code": "GLOBEX"}).as_object().unwrap()).unwrap();
         assert_eq!(refusal(app.write(CreateAccount(create))), "invalid /promo_code unknown_promo_code");
-        app.write(RotateKey(Kind::IngestKey)).unwrap();
+        app.write(RotateKey(Key::Ingest)).unwrap();
         app.write(DeleteAccount(own.id)).unwrap();
         app.set(json!({"cadence_days": 1}));
         assert_eq!(everything(&globex), before);

@@ -1,6 +1,9 @@
 //! No healthy receiver waits for a bad one. The figures are the benchmark's; here it is shown that it holds.
 
+use rapport_app::webhook::CreateWebhook;
+use rapport_domain::webhook::Create;
 use rapport_testkit::{Behaviour, Receiver};
+use serde_json::json;
 
 use crate::harness::{Options, PATIENT_LIMITS, Sending, requests_to, wait_for_requests_to};
 
@@ -39,5 +42,24 @@ fn many_stalled_receivers_do_not_hold_up_a_healthy_one() {
         wait_for_requests_to(&receiver, "/healthy", 10);
         let stalled = receiver.requests().iter().filter(|it| it.path.starts_with("/stalled")).count();
         assert!(stalled <= 20, "each stalled one has one request at most: {stalled} came");
+    });
+}
+
+#[test]
+fn a_company_with_stalled_receivers_does_not_hold_up_another() {
+    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+        let receiver = Receiver::start();
+        receiver.answer_path("/stalled", Behaviour::Stall);
+        sending.webhook(&receiver.url("/stalled"));
+        let globex = sending.test().company("globex");
+        let body = json!({ "url": receiver.url("/globex"), "events": ["account.created"] });
+        let create = Create::parse(body.as_object().expect("an object")).expect("a webhook");
+        globex.write(CreateWebhook(create)).expect("a new webhook");
+        for number in 0..10 {
+            sending.create_account();
+            globex.upsert(json!({ "imported_id": format!("globex-{number}") }));
+        }
+        wait_for_requests_to(&receiver, "/globex", 10);
+        assert_eq!(requests_to(&receiver, "/stalled").len(), 1, "it still holds its first");
     });
 }

@@ -1,10 +1,11 @@
 //! Redelivery: one more attempt of the same delivery, in any state, that starts no schedule.
 
+use rapport_app::erasure::erase_payloads;
 use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
-use rapport_testkit::{Behaviour, Receiver};
+use rapport_testkit::{Behaviour, Receiver, block_on};
 
-use crate::harness::Sending;
+use crate::harness::{Sending, conflict};
 
 #[test]
 fn a_succeeded_delivery_is_redelivered_and_stays_succeeded() {
@@ -154,5 +155,31 @@ fn two_redeliveries_are_two_attempts() {
         let attempts = sending.wait_for_attempts(id, 3);
         assert_eq!(attempts.iter().filter(|it| it.manual && it.succeeded).count(), 2);
         assert_eq!(receiver.requests().len(), 3);
+    });
+}
+
+#[test]
+fn an_erased_payload_is_neither_retried_nor_redelivered() {
+    Sending::on_both(|sending| {
+        let receiver = Receiver::start();
+        receiver.script(vec![Behaviour::Status(200), Behaviour::Status(500)]);
+        let hook = sending.webhook(&receiver.url("/hook"));
+        let imported_id = sending.create_account();
+        sending.ingest("trial_started", std::slice::from_ref(&imported_id));
+        let [created, moved] = [0, 1].map(|at| sending.deliveries(&hook)[at].id);
+        sending.wait_for_success(created);
+        sending.only_attempt(moved);
+        let account = sending.test().account(&imported_id).id;
+        let erased = block_on(erase_payloads(sending.app(), sending.test().token(), account));
+        assert_eq!(erased.expect("erased"), 2);
+        let ended = sending.wait_for_state(moved, State::Failed);
+        assert_eq!((ended.attempts, ended.error.as_deref()), (1, Some("payload_erased")));
+        for id in [created, moved] {
+            assert_eq!(conflict(sending.redeliver(id)), "payload_erased");
+        }
+        sending.clock().advance_days(2);
+        sending.quiet();
+        assert_eq!(receiver.requests().len(), 2);
+        assert_eq!(sending.delivery(created).state, State::Succeeded, "the metadata stays");
     });
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use rapport_app::credential::Key;
 use rapport_app::{Access, credential};
-use rapport_domain::credential::Kind;
 use serde_json::json;
 
 use super::{find_company, open_beside, print, print_json, write};
@@ -16,15 +16,15 @@ pub fn run(config: &Config, command: KeyCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn rotate(config: &Config, arguments: &RotateKey) -> anyhow::Result<ExitCode> {
-    let kind = match arguments.key {
-        KeyKind::Ingest => Kind::IngestKey,
-        KeyKind::Inbound => Kind::InboundKey,
+    let (key, member) = match arguments.key {
+        KeyKind::Ingest => (Key::Ingest, "ingest_key"),
+        KeyKind::Inbound => (Key::Inbound, "inbound_key"),
     };
     let app = open_beside(config)?;
     let company = find_company(&app, &arguments.project)?;
-    let made = write(&app, &Access::CommandLine(company.id), || credential::RotateKey(kind))?;
+    let made = write(&app, &Access::CommandLine(company.id), || credential::RotateKey(key))?;
     if arguments.output.json {
-        return print_json(&json!({ "project": company.slug.as_str(), kind.as_str(): made.text }));
+        return print_json(&json!({ "project": company.slug.as_str(), member: made.text }));
     }
     let project = company.slug.as_str();
     print(&format!(

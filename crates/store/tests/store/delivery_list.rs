@@ -71,7 +71,7 @@ fn fill(world: &World, company: CompanyId, seed: u64) -> Vec<Delivery> {
             }
             let state = random.pick(&[State::Open { next_at: at }, State::Succeeded, State::Failed]);
             let owner = (matches!(state, State::Open { .. }) && random.one_in(4)).then_some(7);
-            let attempts = if kind == Kind::WebhookTest { 1 } else { 0 };
+            let attempts = i64::from(kind == Kind::WebhookTest);
             owners.push(owner);
             deliveries.push(Delivery {
                 id: ids.next(at, [3; 10]),

@@ -137,6 +137,7 @@ struct AttemptView {
 /// How long the parts of an attempt took, in milliseconds; null for what did not happen.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AttemptTimings)]
+#[expect(clippy::struct_field_names, reason = "the names of the wire carry their unit")]
 struct TimingsView {
     #[schema(required = true)]
     dns_ms: Option<f64>,

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::Answer;
-use rapport_app::credential::{NewCredential, RotateKey};
+use rapport_app::credential::{Key, NewCredential, RotateKey};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::{Company, time_zone_name};
 use rapport_domain::credential::{Credential, Kind};
@@ -152,7 +152,7 @@ async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Re
         #[serde(flatten)]
         key: NewKey<'a>,
     }
-    let made = rotate(&api, call, Kind::IngestKey).await?;
+    let made = rotate(&api, call, Key::Ingest).await?;
     Ok(json::respond(StatusCode::OK, &Reply { ingest_key: &made.text, key: NewKey::of(&made) }))
 }
 
@@ -173,12 +173,12 @@ async fn rotate_inbound_key(State(api): State<Api>, call: PlainCall) -> Result<R
         #[serde(flatten)]
         key: NewKey<'a>,
     }
-    let made = rotate(&api, call, Kind::InboundKey).await?;
+    let made = rotate(&api, call, Key::Inbound).await?;
     Ok(json::respond(StatusCode::OK, &Reply { inbound_key: &made.text, key: NewKey::of(&made) }))
 }
 
-async fn rotate(api: &Api, call: PlainCall, kind: Kind) -> Result<NewCredential, Problem> {
-    let (caller, command) = call.command(RotateKey(kind));
+async fn rotate(api: &Api, call: PlainCall, key: Key) -> Result<NewCredential, Problem> {
+    let (caller, command) = call.command(RotateKey(key));
     api.write(&caller, command).await
 }
 

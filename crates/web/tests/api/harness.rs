@@ -1,15 +1,23 @@
 //! The service over real HTTP on either engine, and a client that reads like the interface document.
 //!
 //! ```ignore
-//! let server = Server::on(Engine::Sqlite).await;
-//! let answer = server.upsert(json!({"imported_id": "crm-1"})).await;
+//! let acme = Tenant::on(Engine::Sqlite).await;
+//! let answer = acme.upsert(json!({"imported_id": "crm-1"})).await;
 //! answer.expect(201);
-//! server.app.clock().advance_days(1);
-//! let problem = server.get("/api/accounts/").without_credential().send().await.expect_problem(401, "unauthenticated");
+//! acme.get("/api/accounts/").without_credential().expect_refused(401, "unauthenticated").await;
 //! ```
+//!
+//! A `Tenant` is a fresh company on a service that tests share; a test that moves the clock or sets limits of
+//! its own takes a `Server`. `on_both_engines!` makes each rule of a module two tests: `rule::sqlite` and
+//! `rule::postgres`.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +28,12 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rapport_app::credential::CreateToken;
+use rapport_domain::credential::Kind;
+use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
+use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
+use rapport_store::page::MAX_LIMIT;
+use rapport_store::{Query as _, activity, audit, channel, company, credential, event, history, member};
 use rapport_testkit::{Engine, TestApp, TestCompany};
 use rapport_web::{Config, Rate};
 use serde_json::{Map, Value, json};
@@ -36,34 +49,152 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The clock of a test stands still, so a bucket never fills again: it holds enough for any test.
 const PLENTY: Rate = Rate { per_second: 1_000_000, burst: 1_000_000 };
 
-/// A running service with the company `acme`, whose credentials requests carry unless they say otherwise.
-pub struct Server {
-    pub app: TestApp,
-    pub address: SocketAddr,
-    client: Client<HttpConnector, Full<Bytes>>,
-    shutdown: CancellationToken,
-    serving: Option<JoinHandle<()>>,
+/// Makes each rule a test of its own on either engine. A rule takes a `Tenant`, a `Server` or an `Engine`.
+macro_rules! on_both_engines {
+    ($($rule:ident),* $(,)?) => { $(
+        mod $rule {
+            #[tokio::test]
+            async fn sqlite() {
+                super::$rule($crate::harness::given(rapport_testkit::Engine::Sqlite).await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                super::$rule($crate::harness::given(rapport_testkit::Engine::Postgres).await).await;
+            }
+        }
+    )* };
+}
+pub(crate) use on_both_engines;
+
+/// What a rule is given to be shown on.
+pub trait Given {
+    async fn on(engine: Engine) -> Self;
 }
 
-impl Server {
-    pub async fn on(engine: Engine) -> Self {
-        Self::with(engine, |_| {}).await
+pub async fn given<G: Given>(engine: Engine) -> G {
+    G::on(engine).await
+}
+
+impl Given for Engine {
+    async fn on(engine: Engine) -> Self {
+        engine
+    }
+}
+
+impl Given for Tenant {
+    async fn on(engine: Engine) -> Self {
+        Self::on(engine)
+    }
+}
+
+impl Given for Server {
+    async fn on(engine: Engine) -> Self {
+        Self::on(engine).await
+    }
+}
+
+/// The services that tests share, each test with a company of its own. They end with the last test that uses
+/// one, so that their files are removed: a static would never be dropped.
+#[derive(Default)]
+struct House {
+    sqlite: OnceLock<SharedService>,
+    postgres: OnceLock<SharedService>,
+}
+
+impl House {
+    fn open() -> Arc<Self> {
+        static OPEN: Mutex<Weak<House>> = Mutex::new(Weak::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.upgrade().unwrap_or_else(|| {
+            let house = Arc::new(Self::default());
+            *open = Arc::downgrade(&house);
+            house
+        })
     }
 
-    /// With limits of its own.
-    pub async fn with(engine: Engine, adjust: impl FnOnce(&mut Config)) -> Self {
-        eprintln!("on {engine}");
+    fn service(&self, engine: Engine) -> &SharedService {
+        let place = match engine {
+            Engine::Sqlite => &self.sqlite,
+            Engine::Postgres => &self.postgres,
+        };
+        place.get_or_init(|| SharedService::start(engine))
+    }
+}
+
+struct SharedService {
+    app: TestApp,
+    address: SocketAddr,
+    companies: AtomicU32,
+    shutdown: CancellationToken,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl SharedService {
+    /// On a thread of its own: it outlives the runtime of the test that asks first.
+    fn start(engine: Engine) -> Self {
         let app = TestApp::on(engine);
-        let mut config = Config { per_credential: PLENTY, per_address: PLENTY, ..Config::default() };
-        adjust(&mut config);
+        let config = test_config();
         let router = rapport_web::router(app.app().clone(), &config);
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
-        let serving = tokio::spawn(async move { rapport_web::serve(listener, router, &config, stop).await });
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { app, address, client, shutdown, serving: Some(serving) }
+        let (said, address) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+                said.send(listener.local_addr().expect("an address")).expect("somebody listens");
+                rapport_web::serve(listener, router, &config, stop).await;
+            });
+        });
+        let address = address.recv().expect("the service starts");
+        Self { app, address, companies: AtomicU32::new(0), shutdown, thread: Some(thread) }
+    }
+}
+
+impl Drop for SharedService {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the service ends without a panic");
+        }
+    }
+}
+
+fn test_config() -> Config {
+    Config { per_credential: PLENTY, per_address: PLENTY, ..Config::default() }
+}
+
+/// A company on a running service, whose credentials requests carry unless they say otherwise.
+pub struct Tenant {
+    pub company: TestCompany,
+    pub address: SocketAddr,
+    engine: Engine,
+    client: Client<HttpConnector, Full<Bytes>>,
+    /// Keeps the shared service open.
+    _house: Option<Arc<House>>,
+}
+
+impl Tenant {
+    /// A fresh company on the shared service.
+    pub fn on(engine: Engine) -> Self {
+        let house = House::open();
+        let service = house.service(engine);
+        let number = service.companies.fetch_add(1, Ordering::Relaxed) + 1;
+        let company = service.app.company(&format!("acme-{number}"));
+        let address = service.address;
+        Self { company, address, engine, client: new_client(), _house: Some(house) }
+    }
+
+    /// Another company on the shared service.
+    pub fn neighbour(&self) -> Self {
+        Self::on(self.engine)
+    }
+
+    pub fn slug(&self) -> &str {
+        self.company.slug()
     }
 
     pub fn get(&self, path: &str) -> Call<'_> {
@@ -86,13 +217,17 @@ impl Server {
         Call::new(self, method.parse().expect("a method"), path)
     }
 
-    /// An upsert; `project` need not be said.
-    pub async fn upsert(&self, body: Value) -> Answer {
+    /// An upsert in the making; `project` need not be said.
+    pub fn upserting(&self, body: Value) -> Call<'_> {
         let mut body = body;
         if let Some(members) = body.as_object_mut() {
-            members.entry("project").or_insert_with(|| json!(self.app.slug()));
+            members.entry("project").or_insert_with(|| json!(self.slug()));
         }
-        self.post(UPSERT).json(&body).send().await
+        self.post(UPSERT).json(&body)
+    }
+
+    pub async fn upsert(&self, body: Value) -> Answer {
+        self.upserting(body).send().await
     }
 
     /// Upserts an account that must be new, and answers it.
@@ -100,14 +235,55 @@ impl Server {
         self.upsert(body).await.expect(201)["account"].clone()
     }
 
+    /// Upserts an account that must be there, and answers the reply.
+    pub async fn resend(&self, body: Value) -> Value {
+        self.upsert(body).await.expect(200)
+    }
+
+    pub fn ingesting(&self, events: Value) -> Call<'_> {
+        self.post(INGEST).json(&json!({ "events": events }))
+    }
+
     /// An ingest of these events.
     pub async fn ingest(&self, events: Value) -> Answer {
-        self.post(INGEST).json(&json!({ "events": events })).send().await
+        self.ingesting(events).send().await
+    }
+
+    /// An ingest of one event that must be accepted.
+    pub async fn accept(&self, event: Value) {
+        let reply = self.ingest(json!([event])).await.expect(200);
+        assert_eq!(reply["accepted"], json!(1), "{event}: {reply}");
+    }
+
+    /// The account with this imported_id, as the list shows it.
+    pub async fn shown(&self, imported_id: &str) -> Value {
+        let found = self.company.account(imported_id);
+        self.get(&format!("/api/accounts/{}/", found.id)).send().await.expect(200)
+    }
+
+    /// An account's status history over HTTP, oldest first.
+    pub async fn history(&self, account: &Value) -> Vec<Value> {
+        let mut entries = self.all_pages(&format!("{}history/", path_of(account)), 200).await;
+        entries.reverse();
+        entries
+    }
+
+    /// The payloads of an account's events in the outbox, oldest first.
+    pub fn events(&self, account: &Value) -> Vec<Value> {
+        let events = self.company.events(id_of(account)).into_iter();
+        events
+            .map(|event| {
+                let payload: Value = serde_json::from_str(&event.payload).expect("a payload is JSON");
+                assert_eq!(payload["id"], json!(event.id.to_string()));
+                assert_eq!(payload["type"], json!(event.kind.as_str()));
+                payload
+            })
+            .collect()
     }
 
     /// A fresh token of a role.
     pub fn token_of(&self, role: Role) -> String {
-        self.app
+        self.company
             .write(CreateToken { name: format!("a {} token", role.as_str()), role })
             .expect("a token")
             .text
@@ -130,6 +306,100 @@ impl Server {
         }
     }
 
+    /// Everything the company has, as text: accounts with their history, events and activity, channels and
+    /// codes, settings, credentials, members, the audit log.
+    pub fn contents(&self) -> String {
+        let now = self.company.app().now();
+        self.company.read(move |snapshot| {
+            let (filter, sort) = (AccountFilter::default(), Sort::default());
+            let accounts =
+                ListAccounts { filter, sort, cursor: None, limit: MAX_LIMIT, now }.run(snapshot)?;
+            let mut text = String::new();
+            for account in accounts.items {
+                let id = account.id;
+                let entries = history::of_account(snapshot, id, None, MAX_LIMIT)?.items;
+                let events = event::of_account(snapshot, id)?;
+                let activity = activity::list(snapshot, id, None, MAX_LIMIT)?.items;
+                let _ = writeln!(text, "{account:?}\n  {entries:?}\n  {events:?}\n  {activity:?}");
+            }
+            let _ = writeln!(text, "{:?}", channel::list(snapshot)?);
+            let _ = writeln!(text, "{:?}", channel::all_codes(snapshot)?);
+            let _ = writeln!(text, "{:?}", company::get(snapshot)?);
+            for kind in [Kind::ApiToken, Kind::IngestKey, Kind::InboundKey] {
+                let kept = credential::list(snapshot, kind)?;
+                let kept: Vec<_> = kept.into_iter().map(|kept| (kept.id, kept.name, kept.role)).collect();
+                let _ = writeln!(text, "{kept:?}");
+            }
+            let _ = writeln!(text, "{:?}", member::list(snapshot)?);
+            let _ = writeln!(text, "{:?}", audit::list(snapshot, None, MAX_LIMIT)?);
+            Ok(text)
+        })
+    }
+}
+
+fn new_client() -> Client<HttpConnector, Full<Bytes>> {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
+pub fn id_of(account: &Value) -> AccountId {
+    account["id"].as_str().and_then(|id| id.parse().ok()).unwrap_or_else(|| panic!("no account: {account}"))
+}
+
+pub fn path_of(account: &Value) -> String {
+    format!("/api/accounts/{}/", id_of(account))
+}
+
+/// One member of every item.
+pub fn column(items: &[Value], member: &str) -> Vec<String> {
+    let word = |item: &Value| item[member].as_str().map_or_else(|| item[member].to_string(), str::to_owned);
+    items.iter().map(word).collect()
+}
+
+/// The names of an object's members, in order.
+pub fn members_of(object: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = object.as_object().expect("an object").keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A service of one's own, with the company `acme`: for tests that move the clock or set limits.
+pub struct Server {
+    pub app: TestApp,
+    tenant: Tenant,
+    shutdown: CancellationToken,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Deref for Server {
+    type Target = Tenant;
+
+    fn deref(&self) -> &Tenant {
+        &self.tenant
+    }
+}
+
+impl Server {
+    pub async fn on(engine: Engine) -> Self {
+        Self::with(engine, |_| {}).await
+    }
+
+    /// With limits of its own.
+    pub async fn with(engine: Engine, adjust: impl FnOnce(&mut Config)) -> Self {
+        eprintln!("on {engine}");
+        let app = TestApp::on(engine);
+        let mut config = test_config();
+        adjust(&mut config);
+        let router = rapport_web::router(app.app().clone(), &config);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        let serving = tokio::spawn(async move { rapport_web::serve(listener, router, &config, stop).await });
+        let company = TestCompany::clone(&app);
+        let tenant = Tenant { company, address, engine, client: new_client(), _house: None };
+        Self { app, tenant, shutdown, serving: Some(serving) }
+    }
+
     /// Stops accepting, lets requests under way finish, and waits for it.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
@@ -147,7 +417,7 @@ impl Drop for Server {
 
 /// A request in the making.
 pub struct Call<'a> {
-    server: &'a Server,
+    tenant: &'a Tenant,
     method: Method,
     path: String,
     headers: HeaderMap,
@@ -155,10 +425,10 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn new(server: &'a Server, method: Method, path: &str) -> Self {
+    fn new(tenant: &'a Tenant, method: Method, path: &str) -> Self {
         let call =
-            Self { server, method, path: path.to_owned(), headers: HeaderMap::new(), body: Bytes::new() };
-        call.of_company(&server.app)
+            Self { tenant, method, path: path.to_owned(), headers: HeaderMap::new(), body: Bytes::new() };
+        call.of_company(&tenant.company)
     }
 
     /// With another company's credentials.
@@ -205,15 +475,37 @@ impl<'a> Call<'a> {
         self.header("content-encoding", "gzip")
     }
 
+    /// Sends what must be refused with this status and code, and of which nothing may be applied.
+    pub async fn expect_refused(self, status: u16, code: &str) -> Answer {
+        let tenant = self.tenant;
+        let before = tenant.contents();
+        let answer = self.send().await;
+        answer.expect_problem(status, code);
+        assert_eq!(tenant.contents(), before, "{}: nothing of a refused request is applied", answer.said);
+        answer
+    }
+
+    /// Sends what must be refused for exactly these members, each with its code.
+    pub async fn expect_faults(self, faults: &[(&str, &str)]) -> Answer {
+        let answer = self.expect_refused(422, "invalid").await;
+        let mut found = answer.faults();
+        let mut expected: Vec<(String, String)> =
+            faults.iter().map(|(pointer, code)| ((*pointer).to_owned(), (*code).to_owned())).collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{}: {}", answer.said, answer.text());
+        answer
+    }
+
     pub async fn send(self) -> Answer {
         let said = format!("{} {}", self.method, self.path);
         let mut request = Request::builder()
             .method(self.method)
-            .uri(format!("http://{}{}", self.server.address, self.path))
+            .uri(format!("http://{}{}", self.tenant.address, self.path))
             .body(Full::new(self.body))
             .expect("a request");
         *request.headers_mut() = self.headers;
-        let sent = tokio::time::timeout(PATIENCE, self.server.client.request(request)).await;
+        let sent = tokio::time::timeout(PATIENCE, self.tenant.client.request(request)).await;
         let response = sent.unwrap_or_else(|_| panic!("{said}: no answer in time"));
         let response = response.unwrap_or_else(|error| panic!("{said}: {error:?}"));
         let (parts, body) = response.into_parts();
