@@ -12,6 +12,7 @@ use crate::dataset::{Ids, Loader};
 use crate::drive::per_second;
 use crate::measure::{Watch, now};
 use crate::place::Place;
+use crate::receiver::Hosts;
 use crate::report::{Report, Row, Target};
 use crate::service::Service;
 use crate::webhooks_part::{Bench, payload};
@@ -26,7 +27,7 @@ const MOST_EXTRA_SECONDS: f64 = 2.0;
 pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let deliveries: usize = bench.plan.pick(1_000_000, 50_000);
     let stage = bench.stage()?;
-    let webhooks = stage.add_webhooks(0, "ok", WEBHOOKS)?;
+    let webhooks = stage.add_webhooks(0, "ok", WEBHOOKS, Hosts::Own)?;
     let place = stage.place;
     stage.service.stop()?;
     let empty = start_up(bench, &place)?;

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::drive::per_second;
 use crate::measure::now;
-use crate::receiver::Receiver;
+use crate::receiver::{Hosts, Receiver};
 
 const CONNECTIONS: usize = 64;
 const THREADS: usize = 2;
@@ -35,7 +35,7 @@ const DELIVERY: &str = "dlv_0123456789abcdefghjkmnpqrs";
 /// Posts per second of a bare client.
 pub fn measure(receiver: &Receiver, body: &str, time: Duration) -> anyhow::Result<f64> {
     let tls = TlsConnector::from(Arc::new(tls_config(std::slice::from_ref(&receiver.certificate))));
-    let (address, body) = (receiver.address, Bytes::copy_from_slice(body.as_bytes()));
+    let (address, body) = (receiver.address(), Bytes::copy_from_slice(body.as_bytes()));
     in_tasks(time, |number| {
         let (tls, body) = (tls.clone(), body.clone());
         async move |end: Instant, posted: Arc<AtomicU64>| {
@@ -72,7 +72,8 @@ pub fn measure_own(receiver: &Receiver, body: &str, time: Duration) -> anyhow::R
     let client = Arc::new(Client::new(guard, tls, Limits::default(), TaskTracker::new()));
     let body: Arc<str> = body.into();
     in_tasks(time, |number| {
-        let (client, body, url) = (Arc::clone(&client), Arc::clone(&body), receiver.url("ok", number));
+        let (client, body, url) =
+            (Arc::clone(&client), Arc::clone(&body), receiver.url("ok", number, Hosts::One));
         async move |end: Instant, posted: Arc<AtomicU64>| {
             while Instant::now() < end {
                 let post = Post {
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn both_clients_reach_the_receiver() {
-        let receiver = Receiver::start().unwrap();
+        let receiver = Receiver::start(1).unwrap();
         let body = format!(r#"{{"id":"evt_1","created_at":"{}"}}"#, now());
         for rate in [
             measure(&receiver, &body, Duration::from_millis(600)).unwrap(),

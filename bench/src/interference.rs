@@ -10,6 +10,7 @@ use anyhow::ensure;
 use crate::body::{Answered, MovingUpserts, Stages};
 use crate::drive::{self, Times};
 use crate::measure::Latencies;
+use crate::receiver::Hosts;
 use crate::report::{Report, Row, Target};
 use crate::webhooks_part::{Bench, Stage};
 
@@ -74,15 +75,15 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
 /// The p99 of the healthy ones in milliseconds.
 fn measure(bench: &Bench, case: &Case, beside: Beside, report: &mut Report) -> anyhow::Result<f64> {
     let stage = bench.stage()?;
-    stage.add_webhooks(0, "ok", case.healthy)?;
+    stage.add_webhooks(0, "ok", case.healthy, Hosts::Own)?;
     let companies: &[usize] = match beside {
         Beside::Nobody => &[0],
         Beside::SameCompany => {
-            stage.add_webhooks(0, case.behaviour, case.bad)?;
+            stage.add_webhooks(0, case.behaviour, case.bad, Hosts::Own)?;
             &[0]
         }
         Beside::OtherCompany => {
-            stage.add_webhooks(1, case.behaviour, case.bad)?;
+            stage.add_webhooks(1, case.behaviour, case.bad, Hosts::Own)?;
             &[0, 1]
         }
     };

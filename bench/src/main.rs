@@ -51,6 +51,9 @@ pub struct Options {
     /// How long each figure is measured; by default 20 (with --quick: 2)
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
+    /// Only these cases of the webhooks part, such as one while profiling
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CASES")]
+    case: Vec<Case>,
     /// The service's program; by default the one beside this program
     #[arg(long, value_name = "FILE")]
     rapport: Option<PathBuf>,
@@ -68,6 +71,27 @@ enum Part {
     All,
 }
 
+/// The cases of the webhooks part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Case {
+    /// Ingest moves to one webhook, at full rate
+    One,
+    /// Single upserts to one webhook, at full rate
+    Upserts,
+    /// Ingest moves to ten webhooks, at full rate
+    Ten,
+    /// … that are all on one host
+    TenOnOneHost,
+    /// Ingest moves to a thousand webhooks, at full rate
+    Thousand,
+    /// The wait at a low rate
+    LowRate,
+    /// Healthy webhooks beside bad ones
+    Interference,
+    /// Due deliveries after downtime
+    Backlog,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engines {
     Sqlite,
@@ -80,6 +104,7 @@ enum Engines {
 pub struct Plan {
     pub quick: bool,
     pub accounts: Vec<usize>,
+    cases: Vec<Case>,
     pub window: Duration,
     pub warm_up: Duration,
     pub rapport: PathBuf,
@@ -101,10 +126,15 @@ impl Plan {
         Ok(Self {
             quick,
             accounts,
+            cases: options.case.clone(),
             window: Duration::from_secs(options.seconds.unwrap_or(if quick { 2 } else { 20 }).max(1)),
             warm_up: Duration::from_millis(if quick { 500 } else { 3_000 }),
             rapport,
         })
+    }
+
+    pub fn includes(&self, case: Case) -> bool {
+        self.cases.is_empty() || self.cases.contains(&case)
     }
 
     /// The long value, or the short one of a quick run.

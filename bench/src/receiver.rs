@@ -1,4 +1,4 @@
-//! Receivers of webhooks: one HTTPS listener, one thread, as cheap as we can make it. The path of a webhook
+//! Receivers of webhooks: HTTPS listeners on one thread, as cheap as we can make them. The path of a webhook
 //! says how it is answered: `/ok/N` at once, `/stall/N` never, `/flaky/N` every fifteenth time.
 
 use std::io;
@@ -52,24 +52,36 @@ pub struct Arrivals {
     flaky: Vec<AtomicU32>,
 }
 
+/// Where webhooks point: each at a host of its own, or all at one, as at a service that forwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hosts {
+    Own,
+    One,
+}
+
 pub struct Receiver {
-    pub address: SocketAddr,
+    /// Each port is a host of its own to the sender.
+    addresses: Vec<SocketAddr>,
     authority: NamedTempFile,
     pub certificate: CertificateDer<'static>,
     pub arrivals: Arc<Arrivals>,
 }
 
 impl Receiver {
-    /// Its thread ends with the process.
-    pub fn start() -> anyhow::Result<Self> {
+    /// With so many hosts. Its thread ends with the process.
+    pub fn start(hosts: usize) -> anyhow::Result<Self> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
         let authority = NamedTempFile::new().context("a file for the receiver's certificate")?;
         std::fs::write(&authority, certificate.pem())?;
         let acceptor = TlsAcceptor::from(Arc::new(tls(certificate.der().clone(), key.serialize_der())?));
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+        for _ in 0..hosts {
+            let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            listener.set_nonblocking(true)?;
+            addresses.push(listener.local_addr()?);
+            listeners.push(listener);
+        }
         let arrivals = Arc::new(Arrivals {
             healthy: Arc::default(),
             others: AtomicU64::new(0),
@@ -79,18 +91,32 @@ impl Receiver {
             flaky: (0..MOST_FLAKY).map(|_| AtomicU32::new(0)).collect(),
         });
         let (runtime, for_thread) = (crate::drive::runtime()?, Arc::clone(&arrivals));
-        thread::Builder::new()
-            .name("receiver".to_owned())
-            .spawn(move || runtime.block_on(accept(listener, acceptor, for_thread)))?;
-        Ok(Self { address, authority, certificate: certificate.der().clone(), arrivals })
+        thread::Builder::new().name("receiver".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                for listener in listeners {
+                    tokio::spawn(accept(listener, acceptor.clone(), Arc::clone(&for_thread)));
+                }
+                std::future::pending::<()>().await;
+            });
+        })?;
+        Ok(Self { addresses, authority, certificate: certificate.der().clone(), arrivals })
     }
 
     pub fn authority(&self) -> &Path {
         self.authority.path()
     }
 
-    pub fn url(&self, behaviour: &str, number: usize) -> String {
-        format!("https://{}/{behaviour}/{number}", self.address)
+    pub fn address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    pub fn url(&self, behaviour: &str, number: usize, hosts: Hosts) -> String {
+        // Bad receivers from the other end, so that they share no host with healthy ones.
+        let number_of_host = number % self.addresses.len();
+        let place =
+            if behaviour == "ok" { number_of_host } else { self.addresses.len() - 1 - number_of_host };
+        let host = if hosts == Hosts::Own { place } else { 0 };
+        format!("https://{}/{behaviour}/{number}", self.addresses[host])
     }
 }
 
@@ -250,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_path_says_how_it_is_answered() {
-        let receiver = Receiver::start().unwrap();
+        let receiver = Receiver::start(2).unwrap();
         let arrivals = &receiver.arrivals;
         arrivals.begin(true);
         let body = format!(

@@ -9,7 +9,6 @@ use rapport_domain::id::WebhookId;
 use rapport_domain::pipeline::{Move, Source, Status};
 use serde_json::{Value, json};
 
-use crate::Plan;
 use crate::backlog;
 use crate::bare_client;
 use crate::body::{EVENTS_PER_BATCH, Gate, MovingBatches, MovingUpserts, Stages};
@@ -19,9 +18,10 @@ use crate::http::Endpoint;
 use crate::interference;
 use crate::measure::{Usage, Watch, now};
 use crate::place::{Engine, Ground, Place};
-use crate::receiver::Receiver;
+use crate::receiver::{Hosts, Receiver};
 use crate::report::{Report, Row, Target, whole};
 use crate::service::{self, Credentials, Service};
+use crate::{Case, Plan};
 
 /// The company that changes, and another one beside it.
 const PROJECTS: [&str; 2] = ["acme", "globex"];
@@ -32,6 +32,8 @@ const UPSERT_CONNECTIONS: usize = 64;
 const MOST_UNDER_WAY: [u64; 2] = [4_000, 10_000];
 /// How many deliveries a request may cause at most, where there are many webhooks.
 const DELIVERIES_PER_REQUEST: usize = 1_000;
+/// One for each of a thousand webhooks, and some.
+const HOSTS: usize = 1_024;
 const LOW_RATE: f64 = 20.0;
 const ARRIVE_LIMIT: Duration = Duration::from_mins(1);
 const POSTGRES_SHARE: f64 = 0.4;
@@ -69,12 +71,13 @@ impl<'a> Stage<'a> {
         company: usize,
         behaviour: &str,
         count: usize,
+        hosts: Hosts,
     ) -> anyhow::Result<Vec<WebhookId>> {
         let token = &self.loaded.credentials[company].api_token;
         let endpoint = Endpoint::post("/api/webhooks/", &format!("authorization: Bearer {token}"));
         let mut ids = Vec::with_capacity(count);
         for number in 0..count {
-            let url = self.receiver.url(behaviour, number);
+            let url = self.receiver.url(behaviour, number, hosts);
             let body = json!({ "url": url, "events": ["account.status_changed"] }).to_string();
             let mut request = Vec::new();
             endpoint.write(&mut request, body.as_bytes());
@@ -109,16 +112,31 @@ pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<(
     report.heading(&format!("{engine}, webhooks"));
     report.say("loading");
     let loaded = load(plan, &ground)?;
-    let receiver = Receiver::start()?;
+    let receiver = Receiver::start(HOSTS)?;
     let bare = bare_limits(plan, &loaded, &receiver, report)?;
     let bench = Bench { plan, engine, ground: &ground, loaded: &loaded, receiver: &receiver, bare };
-    bench.full_rate(Way::Ingest, 1, Some(8_000.0), report)?;
-    bench.full_rate(Way::Upsert, 1, Some(4_000.0), report)?;
-    bench.full_rate(Way::Ingest, 10, Some(15_000.0), report)?;
-    bench.full_rate(Way::Ingest, plan.pick(1_000, 50), None, report)?;
-    bench.low_rate(report)?;
-    interference::run(&bench, report)?;
-    backlog::run(&bench, report)
+    let full_rate = [
+        (Case::One, Way::Ingest, (1, Hosts::Own), Some(8_000.0)),
+        (Case::Upserts, Way::Upsert, (1, Hosts::Own), Some(4_000.0)),
+        (Case::Ten, Way::Ingest, (10, Hosts::Own), Some(15_000.0)),
+        (Case::TenOnOneHost, Way::Ingest, (10, Hosts::One), None),
+        (Case::Thousand, Way::Ingest, (plan.pick(1_000, 50), Hosts::Own), None),
+    ];
+    for (case, way, webhooks, target) in full_rate {
+        if plan.includes(case) {
+            bench.full_rate(way, webhooks, target, report)?;
+        }
+    }
+    if plan.includes(Case::LowRate) {
+        bench.low_rate(report)?;
+    }
+    if plan.includes(Case::Interference) {
+        interference::run(&bench, report)?;
+    }
+    if plan.includes(Case::Backlog) {
+        backlog::run(&bench, report)?;
+    }
+    Ok(())
 }
 
 /// What every case of this part needs.
@@ -191,12 +209,12 @@ impl Bench<'_> {
     fn full_rate(
         &self,
         way: Way,
-        webhooks: usize,
+        (webhooks, hosts): (usize, Hosts),
         target: Option<f64>,
         report: &mut Report,
     ) -> anyhow::Result<()> {
         let stage = self.stage()?;
-        stage.add_webhooks(0, "ok", webhooks)?;
+        stage.add_webhooks(0, "ok", webhooks, hosts)?;
         let arrivals = &self.receiver.arrivals;
         arrivals.begin(false);
         let per_change = webhooks as u64;
@@ -214,8 +232,9 @@ impl Bench<'_> {
         let rate = driven.counted_per_second();
         let changes = rate / whole(per_change);
         let by = if way == Way::Ingest { "ingest moves" } else { "single upserts" };
+        let place = if hosts == Hosts::One { ", all on one host" } else { "" };
         report.add(
-            full_rate_row(&format!("deliveries to {webhooks} by {by}"), &driven, &usage)
+            full_rate_row(&format!("deliveries to {webhooks} by {by}{place}"), &driven, &usage)
                 .with("rate", rate)
                 .latencies(&ages)
                 .with("changes", changes)
@@ -268,7 +287,7 @@ impl Bench<'_> {
     /// From the answer of a single upsert to the arrival, with nothing else going on.
     fn low_rate(&self, report: &mut Report) -> anyhow::Result<()> {
         let stage = self.stage()?;
-        stage.add_webhooks(0, "ok", 1)?;
+        stage.add_webhooks(0, "ok", 1, Hosts::Own)?;
         let waits = interference::paced(&stage, LOW_RATE, self.plan.window, &[0], 1)?;
         report.add(
             Row::new(format!("answer to arrival at {LOW_RATE} changes/s"))

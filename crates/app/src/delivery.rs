@@ -1,6 +1,6 @@
 //! Deliveries: handed to a sender when they are committed, settled when an attempt has ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rapport_domain::delivery::{Attempt, Delivery, Outcome, Progress, Reason, State, Verdict, after_attempt};
@@ -119,9 +119,18 @@ impl Command for RecordAttempt {
             answers.push(Ok(settle(record, delivery, webhook, cx, &mut attempts)));
         }
         delivery::insert_attempts(tx, &attempts)?;
-        let mut settled: Vec<&Delivery> = deliveries.values().collect();
-        settled.sort_unstable_by_key(|delivery| delivery.id);
+        // The sender may hold a delivery for its own attempt while another one is asked for.
+        let by_sender: HashSet<DeliveryId> = batch
+            .iter()
+            .filter(|(record, _)| record.manual.is_none())
+            .map(|(record, _)| record.delivery)
+            .collect();
+        let mut recorded: Vec<&Delivery> = deliveries.values().collect();
+        recorded.sort_unstable_by_key(|delivery| delivery.id);
+        let (settled, described): (Vec<&Delivery>, Vec<&Delivery>) =
+            recorded.into_iter().partition(|delivery| by_sender.contains(&delivery.id));
         delivery::settle(tx, &settled)?;
+        delivery::describe(tx, &described)?;
         let mut changed: Vec<&Webhook> =
             webhooks.values().filter(|(_, changed)| *changed).map(|(webhook, _)| webhook).collect();
         changed.sort_unstable_by_key(|webhook| webhook.id);

@@ -179,8 +179,8 @@ fn parse(index: usize, event: &Value, now: Time) -> Result<Activity, Faulty> {
         let detail = "must name the account by imported_id or account_id";
         return Err(("imported_id", Fault::new("required", detail)));
     }
-    if let Some(id) = imported_id {
-        refuse_nul(id).map_err(|fault| ("imported_id", fault))?;
+    for (name, id) in [("imported_id", imported_id), ("account_id", account_id)] {
+        id.map_or(Ok(()), refuse_nul).map_err(|fault| (name, fault))?;
     }
     let kind = text("kind")?.ok_or_else(|| ("kind", Fault::new("required", "is required")))?;
     let kind = Kind::parse(kind).map_err(|fault| ("kind", fault))?;
@@ -324,6 +324,7 @@ mod tests {
             (event(json!({"imported_id": 5})), ("imported_id", "wrong_type")),
             (event(json!({"account_id": 5})), ("account_id", "wrong_type")),
             (event(json!({"imported_id": "a\0"})), ("imported_id", "nul_character")),
+            (event(json!({"account_id": "acc_\0"})), ("account_id", "nul_character")),
             (json!({"imported_id": "a"}), ("kind", "required")),
             (event(json!({"kind": "opened"})), ("kind", "unknown_kind")),
             (event(json!({"kind": 1})), ("kind", "wrong_type")),

@@ -71,19 +71,23 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
 
 static INSERT: InsertMany = InsertMany::new("delivery", INSERT_COLUMNS, "");
 
-static UPDATE: UpdateMany = UpdateMany::new(
+const SETTLED_COLUMNS: &[(&str, Type)] = &[
+    ("state", Type::Int),
+    ("next_at", Type::Int),
+    ("attempts", Type::Int),
+    ("scheduled", Type::Int),
+    ("response_code", Type::Int),
+    ("error", Type::Text),
+    ("finished_at", Type::Int),
+    ("owner", Type::Int),
+];
+
+static SETTLE: UpdateMany = UpdateMany::new("delivery", &[("id", Type::Bytes)], SETTLED_COLUMNS);
+/// The same, with the owner left as it is.
+static DESCRIBE: UpdateMany = UpdateMany::new(
     "delivery",
     &[("id", Type::Bytes)],
-    &[
-        ("state", Type::Int),
-        ("next_at", Type::Int),
-        ("owner", Type::Int),
-        ("attempts", Type::Int),
-        ("scheduled", Type::Int),
-        ("response_code", Type::Int),
-        ("error", Type::Text),
-        ("finished_at", Type::Int),
-    ],
+    SETTLED_COLUMNS.split_at(SETTLED_COLUMNS.len() - 1).0,
 );
 
 const ATTEMPT_COLUMNS: &[(&str, Type)] = &[
@@ -153,26 +157,37 @@ pub fn lock(tx: &mut Tx, ids: &[DeliveryId]) -> Result<Vec<Delivery>, Error> {
 
 /// Writes deliveries back after an attempt; none is owned any more.
 pub fn settle(tx: &mut Tx, deliveries: &[&Delivery]) -> Result<(), Error> {
-    let mut rows = Vec::with_capacity(deliveries.len() * UPDATE.width());
+    let mut rows = Vec::with_capacity(deliveries.len() * SETTLE.width());
     for delivery in deliveries {
-        let (state, next_at) = match delivery.state {
-            State::Open { next_at } => (STATE_OPEN, next_at),
-            State::Succeeded => (STATE_SUCCEEDED, delivery.created_at),
-            State::Failed => (STATE_FAILED, delivery.created_at),
-        };
-        rows.extend::<[Value; 9]>([
-            (&delivery.id).into(),
-            state.into(),
-            next_at.into(),
-            Value::Null,
-            delivery.attempts.into(),
-            delivery.scheduled.into(),
-            delivery.response_code.into(),
-            delivery.error.as_deref().into(),
-            delivery.finished_at.into(),
-        ]);
+        rows.extend(settled(delivery));
+        rows.push(Value::Null);
     }
-    tx.update(&UPDATE, &rows)
+    tx.update(&SETTLE, &rows)
+}
+
+/// Writes deliveries back after an attempt that somebody asked for: a node that holds one for an attempt of
+/// its own still does.
+pub fn describe(tx: &mut Tx, deliveries: &[&Delivery]) -> Result<(), Error> {
+    let rows: Vec<Value> = deliveries.iter().flat_map(|delivery| settled(delivery)).collect();
+    tx.update(&DESCRIBE, &rows)
+}
+
+fn settled(delivery: &Delivery) -> [Value<'_>; 8] {
+    let (state, next_at) = match delivery.state {
+        State::Open { next_at } => (STATE_OPEN, next_at),
+        State::Succeeded => (STATE_SUCCEEDED, delivery.created_at),
+        State::Failed => (STATE_FAILED, delivery.created_at),
+    };
+    [
+        (&delivery.id).into(),
+        state.into(),
+        next_at.into(),
+        delivery.attempts.into(),
+        delivery.scheduled.into(),
+        delivery.response_code.into(),
+        delivery.error.as_deref().into(),
+        delivery.finished_at.into(),
+    ]
 }
 
 /// An attempt with its place in its delivery.

@@ -110,13 +110,13 @@ fn a_redirect_is_a_failure_and_not_followed() {
 
 #[test]
 fn a_timeout_is_retried() {
-    Sending::on_both(|sending| {
+    Sending::on_both_with(Options::hasty(), |sending| {
         let receiver = Receiver::start();
         receiver.answer(Behaviour::Stall);
         let hook = sending.webhook(&receiver.url("/hook"));
         let attempt = is_retried(sending, &hook, &receiver);
         assert_eq!((attempt.response_code, attempt.failure.as_deref()), (None, Some("timeout")));
-        assert_eq!(attempt.error.as_deref(), Some("timed out after 0.6 s: no answer came"));
+        assert_eq!(attempt.error.as_deref(), Some("timed out after 1 s: no answer came"));
     });
 }
 

@@ -9,9 +9,7 @@ use rapport_domain::webhook::Switch;
 use rapport_testkit::{Behaviour, Receiver};
 use serde_json::json;
 
-use crate::harness::{
-    Hook, Options, PATIENT_LIMITS, Sending, conflict, requests_to, wait_for_requests, wait_for_requests_to,
-};
+use crate::harness::{Hook, Sending, conflict, requests_to, wait_for_requests, wait_for_requests_to};
 
 fn is_open(sending: &Sending, id: DeliveryId) -> bool {
     matches!(sending.delivery(id).state, State::Open { .. })
@@ -114,11 +112,13 @@ fn events_of_a_webhook_disabled_by_hand_are_held_and_sent_when_it_is_enabled() {
 fn what_waits_in_memory_is_held_when_the_webhook_is_disabled() {
     Sending::on_both(|sending| {
         let receiver = Receiver::start();
-        receiver.answer(Behaviour::Delay(Duration::from_millis(200), Box::new(Behaviour::Status(200))));
+        receiver.answer(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Status(200))));
+        let accounts: Vec<String> = (0..5).map(|_| sending.create_account()).collect();
         let hook = sending.webhook(&receiver.url("/hook"));
-        let ids: Vec<DeliveryId> = (0..5).map(|_| sending.send_event(&hook)).collect();
+        sending.ingest("trial_started", &accounts);
         wait_for_requests(&receiver, 1);
         sending.disable(&hook);
+        let ids: Vec<DeliveryId> = sending.deliveries(&hook).iter().map(|delivery| delivery.id).collect();
         sending.wait_for_success(ids[0]);
         sending.quiet();
         assert_eq!(receiver.requests().len(), 1, "the one under way ends, no other is begun");
@@ -184,7 +184,7 @@ fn enabling_after_auto_disabling_takes_a_successful_test() {
 
 #[test]
 fn a_test_that_was_under_way_when_the_url_changed_proves_nothing_of_the_new_one() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
         let hook = disabled_webhook(sending, &receiver);
         receiver.answer(Behaviour::Delay(Duration::from_millis(300), Box::new(Behaviour::Status(200))));
@@ -255,17 +255,16 @@ fn what_is_held_is_dropped_when_the_operator_says_so() {
 
 #[test]
 fn attempts_under_way_are_recorded_and_a_late_success_does_not_enable() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
+        let accounts: Vec<String> = (0..50).map(|_| sending.create_account()).collect();
         let hook = sending.webhook(&receiver.url("/hook"));
-        let accounts: Vec<String> = (0..25).map(|_| sending.create_account()).collect();
-        // The receiver has proved itself: many requests may be under way at once.
-        wait_for_requests(&receiver, 25);
-        sending.deliveries(&hook).iter().for_each(|delivery| drop(sending.wait_for_success(delivery.id)));
+        // The receiver proves itself, so that many requests may be under way at once; then it fails.
         let after =
             |millis, code| Behaviour::Delay(Duration::from_millis(millis), Box::new(Behaviour::Status(code)));
-        receiver.script(vec![after(1500, 200)]);
-        receiver.answer(after(500, 500));
+        receiver.script(vec![Behaviour::Status(200); 25]);
+        receiver.script(vec![after(2000, 200)]);
+        receiver.answer(after(700, 500));
         sending.ingest("trial_started", &accounts);
         wait_for_requests(&receiver, 50);
         sending.wait_for_streak(&hook, 24);
@@ -275,10 +274,13 @@ fn attempts_under_way_are_recorded_and_a_late_success_does_not_enable() {
             matches!(sending.webhook_now(&hook).switch, Switch::AutoDisabled { .. }),
             "it stays disabled"
         );
-        let moved = &sending.deliveries(&hook)[25..];
-        let succeeded = moved.iter().filter(|delivery| delivery.state == State::Succeeded).count();
-        assert_eq!(succeeded, 1);
-        assert!(moved.iter().all(|delivery| delivery.attempts == 1), "all that was under way is recorded");
+        let deliveries = sending.deliveries(&hook);
+        let succeeded = deliveries.iter().filter(|delivery| delivery.state == State::Succeeded).count();
+        assert_eq!((deliveries.len(), succeeded), (50, 26));
+        assert!(
+            deliveries.iter().all(|delivery| delivery.attempts == 1),
+            "all that was under way is recorded"
+        );
         sending.clock().advance_days(1);
         sending.quiet();
         assert_eq!(receiver.requests().len(), 50);

@@ -5,13 +5,13 @@ use rapport_domain::webhook::Create;
 use rapport_testkit::{Behaviour, Receiver};
 use serde_json::json;
 
-use crate::harness::{Options, PATIENT_LIMITS, Sending, requests_to, wait_for_requests_to};
+use crate::harness::{Sending, requests_to, wait_for_requests_to};
 
 const EVENTS: usize = 50;
 
 #[test]
 fn a_stalled_receiver_does_not_hold_up_a_healthy_one() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
         receiver.answer_path("/stalled", Behaviour::Stall);
         let stalled = sending.webhook(&receiver.url("/stalled"));
@@ -28,7 +28,7 @@ fn a_stalled_receiver_does_not_hold_up_a_healthy_one() {
 
 #[test]
 fn many_stalled_receivers_do_not_hold_up_a_healthy_one() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
         for number in 0..20 {
             let path = format!("/stalled/{number}");
@@ -47,7 +47,7 @@ fn many_stalled_receivers_do_not_hold_up_a_healthy_one() {
 
 #[test]
 fn a_company_with_stalled_receivers_does_not_hold_up_another() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
         receiver.answer_path("/stalled", Behaviour::Stall);
         sending.webhook(&receiver.url("/stalled"));

@@ -7,7 +7,7 @@ use rapport_domain::delivery::State;
 use rapport_domain::id::DeliveryId;
 use rapport_testkit::{Behaviour, Engine, Receiver};
 
-use crate::harness::{Hook, Options, PATIENT_LIMITS, Sending, payload, wait_for_requests};
+use crate::harness::{Hook, Options, Sending, payload, wait_for_requests};
 
 /// Longer than a node may be silent before the others take it for dead.
 const DEAD_AFTER_SECONDS: i64 = 11;
@@ -71,7 +71,7 @@ fn an_orderly_restart_in_the_middle_loses_nothing_and_sends_nothing_twice() {
 
 #[test]
 fn a_sender_killed_in_the_middle_loses_nothing() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
         let hook = sending.webhook(&receiver.url("/hook"));
         let retried = {
@@ -98,7 +98,7 @@ fn a_sender_killed_in_the_middle_loses_nothing() {
 
 #[test]
 fn a_manual_attempt_that_a_killed_sender_held_is_made_by_the_next() {
-    Sending::on_both_with(Options { limits: PATIENT_LIMITS, ..Options::default() }, |sending| {
+    Sending::on_both(|sending| {
         let receiver = Receiver::start();
         let hook = sending.webhook(&receiver.url("/hook"));
         let id = sending.send_event(&hook);
@@ -117,8 +117,7 @@ fn a_manual_attempt_that_a_killed_sender_held_is_made_by_the_next() {
 
 #[test]
 fn of_two_nodes_one_takes_over_what_the_dead_other_held() {
-    let options = Options { limits: PATIENT_LIMITS, ..Options::default() };
-    let mut sending = Sending::with(Engine::Postgres, options);
+    let mut sending = Sending::with(Engine::Postgres, Options::default());
     let survivor = sending.another_node();
     let receiver = Receiver::start();
     let hook = sending.webhook(&receiver.url("/hook"));
@@ -136,8 +135,7 @@ fn of_two_nodes_one_takes_over_what_the_dead_other_held() {
 
 #[test]
 fn two_nodes_share_a_backlog_and_send_nothing_twice() {
-    let options = Options { limits: PATIENT_LIMITS, ..Options::default() };
-    let mut sending = Sending::without_sender(Engine::Postgres, options);
+    let mut sending = Sending::without_sender(Engine::Postgres, Options::default());
     let receiver = Receiver::start();
     let hook = sending.webhook(&receiver.url("/hook"));
     (0..EVENTS).for_each(|_| drop(sending.create_account()));

@@ -1,11 +1,13 @@
 //! Redelivery: one more attempt of the same delivery, in any state, that starts no schedule.
 
+use std::time::Duration;
+
 use rapport_app::erasure::erase_payloads;
 use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
 use rapport_testkit::{Behaviour, Receiver, block_on};
 
-use crate::harness::{Sending, conflict};
+use crate::harness::{Sending, conflict, wait_for_requests};
 
 #[test]
 fn a_succeeded_delivery_is_redelivered_and_stays_succeeded() {
@@ -140,6 +142,28 @@ fn redeliveries_asked_for_without_a_sender_are_made_when_there_is_one() {
         assert!(attempts[1].manual);
         assert_eq!(receiver.requests()[1].header("X-Service-Attempt"), "2");
         assert_eq!(sending.test().rows("manual_attempt"), 0);
+    });
+}
+
+#[test]
+fn a_redelivery_of_what_waits_in_memory_is_one_attempt_more_and_not_two() {
+    Sending::on_both(|sending| {
+        let slowly = |code| Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Status(code)));
+        let receiver = Receiver::start();
+        receiver.script(vec![slowly(500), Behaviour::Status(500), slowly(500)]);
+        receiver.answer(Behaviour::Status(500));
+        let hook = sending.webhook(&receiver.url("/hook"));
+        sending.create_account();
+        wait_for_requests(&receiver, 1);
+        let id = sending.send_event(&hook);
+        sending.redeliver(id).expect("a redelivery");
+        // Its own attempt is under way, and nobody else takes the delivery for one that waits.
+        wait_for_requests(&receiver, 3);
+        sending.quiet();
+        let attempts = sending.wait_for_attempts(id, 2);
+        assert_eq!(attempts.iter().map(|it| it.manual).collect::<Vec<_>>(), [true, false]);
+        sending.quiet();
+        assert_eq!((receiver.requests().len(), sending.delivery(id).scheduled), (3, 1));
     });
 }
 

@@ -4,7 +4,7 @@ use rapport_testkit::{Behaviour, ReceivedRequest, Receiver};
 use ring::hmac;
 use serde_json::json;
 
-use crate::harness::{Hook, Sending, payload, wait_for_requests};
+use crate::harness::{Hook, Options, Sending, payload, wait_for_requests};
 
 /// As a receiver verifies: HMAC-SHA256 of the raw body, keyed by the secret as it was shown.
 fn is_signed_with(request: &ReceivedRequest, secret: &str) -> bool {
@@ -68,7 +68,7 @@ fn the_payload_names_its_event_and_its_account() {
 
 #[test]
 fn retries_and_redeliveries_carry_the_same_bytes_and_ids() {
-    Sending::on_both(|sending| {
+    Sending::on_both_with(Options::hasty(), |sending| {
         let receiver = Receiver::start();
         receiver.script(vec![Behaviour::Status(500), Behaviour::Stall, Behaviour::Status(200)]);
         let hook = sending.webhook(&receiver.url("/hook"));

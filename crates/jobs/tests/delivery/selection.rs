@@ -108,7 +108,7 @@ fn a_rollback_leaves_no_delivery_and_sends_nothing() {
 fn deleting_a_webhook_ends_its_open_deliveries() {
     Sending::on_both(|sending| {
         let receiver = Receiver::start();
-        let slow = Behaviour::Delay(Duration::from_millis(200), Box::new(Behaviour::Status(500)));
+        let slow = Behaviour::Delay(Duration::from_millis(1500), Box::new(Behaviour::Status(500)));
         receiver.script(vec![Behaviour::Status(200), Behaviour::Status(500), slow]);
         let hook = sending.webhook(&receiver.url("/hook"));
         let [done, waiting, under_way] = [(); 3].map(|()| {

@@ -51,14 +51,17 @@ async fn upsert_by_imported_id(
     Ok(render(&upserted))
 }
 
-/// What a faulty request is answered: of a foreign `project` the caller hears before anything else.
+/// What a faulty request is answered: of a foreign `project` the caller hears before anything else. A text
+/// with a NUL names no project.
 async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Problem {
     let company = match api.verify(caller, MEMBER).await {
         Ok(company) => company,
         Err(refused) => return refused,
     };
     match object.members.get("project").and_then(Value::as_str) {
-        Some(project) if project != company.slug.as_str() => Problem::of(foreign_project(), caller.scheme),
+        Some(project) if project != company.slug.as_str() && !project.contains('\0') => {
+            Problem::of(foreign_project(), caller.scheme)
+        }
         _ => invalid.into(),
     }
 }

@@ -75,7 +75,11 @@ async fn imported_id_is_a_member_of_every_payload_null_where_there_is_none(acme:
     }
     let made = acme.post("/api/accounts/").json(&json!({"name": "By hand"})).send().await.expect(201);
     assert_eq!(made["imported_id"], Value::Null);
-    acme.post(&format!("{}status/", path_of(&made))).json(&json!({"status": "lost"})).send().await.expect(200);
+    acme.post(&format!("{}status/", path_of(&made)))
+        .json(&json!({"status": "lost"}))
+        .send()
+        .await
+        .expect(200);
     let events = acme.events(&made);
     assert_eq!(column(&events, "type"), ["account.created", "account.status_changed"]);
     for payload in events {
@@ -198,7 +202,8 @@ async fn last_seen_is_set_by_activity_events(server: Server) {
     let seen = server.shown("a").await;
     assert_eq!(seen["last_seen_at"], json!("2026-01-05T09:01:30Z"));
     assert_eq!(seen["first_seen_at"], json!("2026-01-05T09:01:30Z"));
-    let late = json!({"imported_id": "a", "kind": "app_opened", "occurred_at": "2025-12-24T18:00:00.000001Z"});
+    let late =
+        json!({"imported_id": "a", "kind": "app_opened", "occurred_at": "2025-12-24T18:00:00.000001Z"});
     server.accept(late).await;
     let seen = server.shown("a").await;
     assert_eq!(seen["last_seen_at"], json!("2026-01-05T09:01:30Z"), "the latest, not the last to arrive");

@@ -107,10 +107,14 @@ async fn became_customer_moves_any_stage_to_customer_and_captures_the_value(acme
     for stage in STAGES.into_iter().filter(|stage| *stage != "customer") {
         let account = in_stage(&acme, stage).await;
         let metadata = json!({"captured_value": "240", "captured_value_currency": "EUR"});
-        let event = json!({"imported_id": format!("in-{stage}"), "kind": "became_customer", "metadata": metadata});
+        let event =
+            json!({"imported_id": format!("in-{stage}"), "kind": "became_customer", "metadata": metadata});
         acme.accept(event).await;
         let now = assert_moved(&acme, &account, "customer", "automation", "ingest_key").await;
-        assert_eq!((&now["captured_value"], &now["captured_value_currency"]), (&json!("240.00"), &json!("EUR")));
+        assert_eq!(
+            (&now["captured_value"], &now["captured_value_currency"]),
+            (&json!("240.00"), &json!("EUR"))
+        );
         let payload = &acme.events(&account)[1]["data"]["account"];
         assert_eq!(payload["captured_value"], json!("240.00"), "the payload has the captured value");
         assert!(payload["last_seen_at"].is_string(), "and the activity's time");
@@ -245,7 +249,8 @@ async fn events_of_a_batch_apply_in_array_order_whatever_their_time(acme: Tenant
     let history = acme.history(&account).await;
     assert_eq!(column(&history, "to"), path);
     assert_eq!(column(&history[1..], "from"), path[..4]);
-    let moves: Vec<Value> = acme.events(&account).into_iter().skip(1).map(|event| event["data"].clone()).collect();
+    let moves: Vec<Value> =
+        acme.events(&account).into_iter().skip(1).map(|event| event["data"].clone()).collect();
     assert_eq!(column(&moves, "status"), path[1..]);
     assert_eq!(column(&moves, "previous_status"), path[..4]);
     assert_eq!(column(&acme.history(&other).await, "to"), ["prospect", "customer", "lost"]);

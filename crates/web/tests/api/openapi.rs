@@ -1,0 +1,153 @@
+//! The OpenAPI document: valid 3.1, complete, and true of what is served.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::harness::{INGEST, Tenant, UPSERT, on_both_engines};
+
+on_both_engines! {
+    the_document_is_openapi_3_1_json_without_a_credential,
+    both_documented_endpoints_are_in_it,
+    every_management_path_is_in_it_with_its_slash,
+    every_reference_resolves_and_every_path_parameter_is_described,
+    every_operation_it_lists_is_served,
+}
+
+const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
+
+/// The management API of this part: paths and what each takes.
+const MANAGEMENT: [(&str, &str); 20] = [
+    ("/api/accounts/", "get post"),
+    ("/api/accounts/{id}/", "delete get patch"),
+    ("/api/accounts/{id}/activity/", "get"),
+    ("/api/accounts/{id}/history/", "get"),
+    ("/api/accounts/{id}/pulse/", "get"),
+    ("/api/accounts/{id}/status/", "post"),
+    ("/api/audit/", "get"),
+    ("/api/channels/", "get post"),
+    ("/api/channels/{id}/", "delete get patch"),
+    ("/api/channels/{id}/codes/", "get post"),
+    ("/api/channels/{id}/codes/{code}/", "delete get patch"),
+    ("/api/deliveries/", "get"),
+    ("/api/members/", "get post"),
+    ("/api/members/{id}/", "delete get patch"),
+    ("/api/settings/", "get patch"),
+    ("/api/settings/inbound-key/rotate/", "post"),
+    ("/api/settings/ingest-key/rotate/", "post"),
+    ("/api/tokens/", "get post"),
+    ("/api/tokens/{id}/", "delete"),
+    ("/api/webhooks/", "get post"),
+];
+
+async fn document(acme: &Tenant) -> Value {
+    acme.get("/api/openapi.json").without_credential().send().await.expect(200)
+}
+
+/// Path, method and operation of everything described.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().expect("paths").iter();
+    paths
+        .flat_map(|(path, item)| {
+            let item = item.as_object().expect("a path item").iter();
+            item.filter(|(method, _)| METHODS.contains(&method.as_str()))
+                .map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+        })
+        .collect()
+}
+
+async fn the_document_is_openapi_3_1_json_without_a_credential(acme: Tenant) {
+    let answer = acme.get("/api/openapi.json").without_credential().send().await;
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let document = answer.expect(200);
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."), "{}", document["openapi"]);
+    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+    let mut ids = BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} has no id"));
+        assert!(ids.insert(id), "{id} names two operations");
+        let responses = operation["responses"].as_object().expect("responses");
+        assert!(responses.keys().any(|status| status.starts_with('2')), "{method} {path}");
+        for (status, response) in responses {
+            assert!(status.parse::<u16>().is_ok_and(|status| (200..600).contains(&status)), "{status}");
+            assert!(response["description"].is_string(), "{method} {path} {status}");
+        }
+    }
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], json!("bearer"));
+    assert_eq!(
+        document["components"]["securitySchemes"]["ingest_key"]["name"],
+        json!("X-Service-Ingest-Key")
+    );
+}
+
+async fn both_documented_endpoints_are_in_it(acme: Tenant) {
+    let document = document(&acme).await;
+    for (path, security) in [(UPSERT, "token"), (INGEST, "ingest_key")] {
+        let operation = &document["paths"][path]["post"];
+        assert!(operation["requestBody"]["content"]["application/json"]["schema"].is_object(), "{path}");
+        assert_eq!(operation["security"], json!([{ security: [] }]), "{path}");
+        for status in ["200", "401", "413", "415", "422", "429", "503"] {
+            assert!(operation["responses"][status].is_object(), "{path} {status}");
+        }
+    }
+    assert!(document["paths"][UPSERT]["post"]["responses"]["201"].is_object());
+    assert!(document["paths"][UPSERT]["post"]["responses"]["403"].is_object());
+}
+
+async fn every_management_path_is_in_it_with_its_slash(acme: Tenant) {
+    let document = document(&acme).await;
+    for (path, methods) in MANAGEMENT {
+        let item = document["paths"][path].as_object().unwrap_or_else(|| panic!("{path} is not described"));
+        let mut described: Vec<&str> =
+            item.keys().map(String::as_str).filter(|name| METHODS.contains(name)).collect();
+        described.sort_unstable();
+        assert_eq!(described.join(" "), methods, "{path}");
+    }
+    for path in document["paths"].as_object().unwrap().keys() {
+        assert!(path.starts_with("/api/") && path.ends_with('/'), "{path}");
+    }
+}
+
+async fn every_reference_resolves_and_every_path_parameter_is_described(acme: Tenant) {
+    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$ref").and_then(Value::as_str));
+                members.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+    let document = document(&acme).await;
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 20, "{}", found.len());
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} is elsewhere"));
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    for (path, method, operation) in operations(&document) {
+        let named: BTreeSet<&str> =
+            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice).iter();
+        let described: BTreeSet<&str> = parameters
+            .filter(|parameter| parameter["in"] == json!("path"))
+            .map(|parameter| parameter["name"].as_str().expect("a name"))
+            .collect();
+        assert_eq!(described, named, "{method} {path}");
+    }
+}
+
+async fn every_operation_it_lists_is_served(acme: Tenant) {
+    let document = document(&acme).await;
+    let operations = operations(&document);
+    assert!(operations.len() > 30, "{}", operations.len());
+    for (path, method, _) in operations {
+        let path = path.replace("{id}", "x").replace("{code}", "x");
+        for path in [path.as_str(), path.trim_end_matches('/')] {
+            let answer = acme.request(&method.to_uppercase(), path).without_credential().send().await;
+            answer.expect_problem(401, "unauthenticated");
+        }
+    }
+}

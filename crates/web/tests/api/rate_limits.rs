@@ -1,0 +1,145 @@
+//! Rate limits: per credential, told on every API answer, and lifted by time alone.
+
+use rapport_domain::member::Role;
+use rapport_testkit::Engine;
+use rapport_web::{Config, Rate};
+use serde_json::json;
+
+use crate::harness::{Answer, INGEST, Server, Tenant, UPSERT, on_both_engines, path_of};
+
+on_both_engines! {
+    every_api_answer_carries_the_three_headers,
+    health_answers_carry_none_and_are_never_limited,
+    a_credential_over_its_limit_is_429_with_retry_after,
+    nothing_of_a_limited_request_is_applied,
+    the_limit_is_lifted_by_time,
+    credentials_are_limited_one_by_one,
+    callers_without_a_credential_are_limited_far_lower_by_address,
+    made_up_credentials_are_held_by_their_address,
+    two_thousand_requests_a_second_are_the_default,
+}
+
+/// So many requests at once, and a second for each to come back.
+fn slow(requests: u32) -> impl FnOnce(&mut Config) {
+    move |config: &mut Config| config.per_credential = Rate { per_second: 1, burst: requests }
+}
+
+fn standing(answer: &Answer) -> Option<(u64, u64, u64)> {
+    let number = |name| answer.header(name).map(|value| value.parse().expect("a whole number"));
+    Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?, number("x-ratelimit-reset")?))
+}
+
+async fn every_api_answer_carries_the_three_headers(acme: Tenant) {
+    let account = acme.account(json!({"imported_id": "a"})).await;
+    let path = path_of(&account);
+    let answers = [
+        (200, acme.upsert(json!({"imported_id": "a"})).await),
+        (201, acme.upsert(json!({"imported_id": "b"})).await),
+        (200, acme.ingest(json!([{"imported_id": "a", "kind": "app_opened"}])).await),
+        (200, acme.get("/api/accounts/").send().await),
+        (400, acme.post(UPSERT).text("{").send().await),
+        (401, acme.get("/api/accounts/").without_credential().send().await),
+        (401, acme.post(INGEST).text("{}").without_credential().send().await),
+        (403, acme.upsert(json!({"project": "other", "imported_id": "a"})).await),
+        (404, acme.get("/api/nothing/").send().await),
+        (405, acme.delete(UPSERT).send().await),
+        (409, acme.post("/api/accounts/").json(&json!({"name": "x", "imported_id": "a"})).send().await),
+        (413, acme.ingest(json!(vec![json!({}); 101])).await),
+        (415, acme.upserting(json!({})).header("content-type", "text/plain").send().await),
+        (422, acme.upsert(json!({})).await),
+        (200, acme.get("/api/openapi.json").without_credential().send().await),
+        (204, acme.delete(&path).send().await),
+    ];
+    for (status, answer) in answers {
+        assert_eq!(answer.status, status, "{answer:?}");
+        let (limit, remaining, _) = standing(&answer).unwrap_or_else(|| panic!("{status} has no headers"));
+        assert!(remaining < limit, "{status}: {remaining} of {limit}");
+    }
+}
+
+async fn health_answers_carry_none_and_are_never_limited(engine: Engine) {
+    let server = Server::with(engine, |config| config.per_address = Rate { per_second: 1, burst: 1 }).await;
+    for _ in 0..5 {
+        for path in ["/health/live", "/health/ready"] {
+            let answer = server.get(path).without_credential().send().await;
+            assert_eq!((answer.status, standing(&answer)), (200, None));
+        }
+    }
+}
+
+async fn a_credential_over_its_limit_is_429_with_retry_after(engine: Engine) {
+    let server = Server::with(engine, slow(3)).await;
+    for left in [2, 1, 0] {
+        let answer = server.get("/api/accounts/").send().await;
+        assert_eq!((answer.status, standing(&answer)), (200, Some((1, left, 3 - left))));
+    }
+    for _ in 0..3 {
+        let refused = server.get("/api/accounts/").send().await;
+        refused.expect_problem(429, "rate_limited");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_eq!(standing(&refused), Some((1, 0, 3)), "a refused request takes nothing");
+    }
+}
+
+async fn nothing_of_a_limited_request_is_applied(engine: Engine) {
+    let server = Server::with(engine, slow(1)).await;
+    server.account(json!({"imported_id": "a"})).await;
+    server.upserting(json!({"imported_id": "a", "status": "lost"})).expect_refused(429, "rate_limited").await;
+    server.upserting(json!({"imported_id": "b"})).expect_refused(429, "rate_limited").await;
+    let event = json!([{"imported_id": "a", "kind": "churned", "event_id": "e-1"}]);
+    assert_eq!(server.ingest(json!([{"imported_id": "a", "kind": "custom"}])).await.status, 200);
+    server.ingesting(event.clone()).expect_refused(429, "rate_limited").await;
+    server.app.clock().advance_seconds(1);
+    assert_eq!(server.ingest(event).await.expect(200)["accepted"], json!(1), "its event_id is still free");
+}
+
+async fn the_limit_is_lifted_by_time(engine: Engine) {
+    let server = Server::with(engine, slow(2)).await;
+    let status = async || server.get("/api/accounts/").send().await.status;
+    assert_eq!([status().await, status().await, status().await], [200, 200, 429]);
+    server.app.clock().advance_seconds(1);
+    assert_eq!([status().await, status().await], [200, 429], "a second brings one back");
+    server.app.clock().advance_seconds(3600);
+    assert_eq!([status().await, status().await, status().await], [200, 200, 429], "and never more than all");
+}
+
+async fn credentials_are_limited_one_by_one(engine: Engine) {
+    let server = Server::with(engine, slow(1)).await;
+    let other = server.token_of(Role::Member);
+    server.get("/api/accounts/").send().await.expect(200);
+    server.get("/api/accounts/").expect_refused(429, "rate_limited").await;
+    server.get("/api/accounts/").token(&other).send().await.expect(200);
+    assert_eq!(server.ingest(json!([{"imported_id": "a", "kind": "custom"}])).await.status, 200);
+}
+
+async fn callers_without_a_credential_are_limited_far_lower_by_address(engine: Engine) {
+    let limits = Config::default();
+    assert!(limits.per_address.per_second * 10 <= limits.per_credential.per_second, "far lower by default");
+    let server = Server::with(engine, |config| config.per_address = Rate { per_second: 1, burst: 2 }).await;
+    for status in [401, 401, 429] {
+        let answer = server.get("/api/accounts/").without_credential().send().await;
+        assert_eq!(answer.status, status);
+        assert!(standing(&answer).is_some());
+    }
+    server.get("/api/openapi.json").without_credential().send().await.expect_problem(429, "rate_limited");
+    server.app.clock().advance_seconds(1);
+    server.get("/api/accounts/").without_credential().send().await.expect_problem(401, "unauthenticated");
+}
+
+async fn made_up_credentials_are_held_by_their_address(engine: Engine) {
+    use rapport_domain::credential::{Kind, issue};
+    let server = Server::with(engine, |config| config.per_address = Rate { per_second: 1, burst: 3 }).await;
+    server.get("/api/accounts/").send().await.expect(200);
+    for (number, status) in (0..).zip([401, 401, 401, 429, 429]) {
+        let guess = issue(Kind::ApiToken, server.company.id(), [number; 20]).text;
+        assert_eq!(server.get("/api/accounts/").token(&guess).send().await.status, status, "guess {number}");
+    }
+    server.get("/api/accounts/").send().await.expect(200);
+}
+
+async fn two_thousand_requests_a_second_are_the_default(engine: Engine) {
+    let server =
+        Server::with(engine, |config| config.per_credential = Config::default().per_credential).await;
+    let answer = server.get("/api/accounts/").send().await;
+    assert_eq!(standing(&answer), Some((2000, 1999, 1)));
+}
