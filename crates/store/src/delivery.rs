@@ -39,7 +39,8 @@ statements! {
     company CLAIM = "UPDATE delivery SET owner = $2 WHERE company = $1 AND id = ANY($3)";
     company RELEASE = "UPDATE delivery SET owner = NULL WHERE company = $1 AND owner = $2 AND state = 0 \
                        AND id = ANY($3)";
-    company OWNED = "SELECT id FROM delivery WHERE company = $1 AND owner = $2 AND state = 0 LIMIT $3";
+    company OWNED = "SELECT id FROM delivery /*INDEXED BY delivery_owned*/ \
+                     WHERE company = $1 AND owner = $2 AND state = 0 AND owner IS NOT NULL LIMIT $3";
     reference OWNED_COMPANIES = "SELECT DISTINCT company FROM delivery WHERE owner = $1 AND state = 0 \
                                  AND owner IS NOT NULL";
     reference OWNERS = "SELECT DISTINCT owner FROM delivery WHERE state = 0 AND owner IS NOT NULL";

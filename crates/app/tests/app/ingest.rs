@@ -378,7 +378,7 @@ fn an_account_is_addressed_by_imported_id_by_account_id_or_by_both_agreeing() {
             (json!("nobody"), json!(null), "unmatched"),
             (json!(null), json!(unknown), "unmatched"),
             (json!(null), json!("crm-1"), "unmatched"),
-            (json!(null), json!("acc_\0"), "unmatched"),
+            (json!(null), json!("acc_\0"), "rejected"),
             (json!(""), json!(null), "unmatched"),
             (json!("x".repeat(5000)), json!(null), "unmatched"),
             (json!("CRM-1"), json!(null), "unmatched"),

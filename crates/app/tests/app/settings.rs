@@ -6,7 +6,6 @@ use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::channel::PromoCode;
 use rapport_domain::company::{Company, time_zone_name};
-use rapport_domain::credential::Kind;
 use rapport_domain::history::Actor;
 use rapport_domain::member::{Email, Role};
 use rapport_store::audit::AuditEntry;
