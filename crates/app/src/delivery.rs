@@ -135,10 +135,19 @@ impl Command for RecordAttempt {
             webhooks.values().filter(|(_, changed)| *changed).map(|(webhook, _)| webhook).collect();
         changed.sort_unstable_by_key(|webhook| webhook.id);
         webhook::update(tx, &changed)?;
-        let manual: Vec<RedeliveryId> = batch.iter().filter_map(|(record, _)| record.manual).collect();
-        manual_attempt::delete(tx, &manual)?;
+        let (unmade, made): (Vec<_>, Vec<_>) = batch
+            .iter()
+            .filter_map(|(record, _)| record.manual.map(|manual| (manual, record.attempt.outcome.verdict())))
+            .partition(|(_, verdict)| *verdict == Verdict::NotCharged);
+        manual_attempt::delete(tx, &ids_of(made))?;
+        // A fault of ours kept them from being made: they wait for their next chance.
+        manual_attempt::release(tx, &ids_of(unmade))?;
         Ok(answers)
     }
+}
+
+fn ids_of(manual: Vec<(RedeliveryId, Verdict)>) -> Vec<RedeliveryId> {
+    manual.into_iter().map(|(id, _)| id).collect()
 }
 
 /// One attempt's effect on its delivery and its webhook. A deleted webhook is `None`.

@@ -2,13 +2,14 @@
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
-//! - `lanes` is the sender's bookkeeping, without I/O.
+//! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod client;
 pub mod guard;
 mod housekeeping;
 mod lanes;
+mod places;
 pub mod redelivery;
 pub mod retention;
 pub mod sender;

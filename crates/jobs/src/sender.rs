@@ -10,10 +10,8 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rapport_app::delivery::{
     ClaimDue, ClaimManual, Dispatch, Place, RecordAttempt, Recorded, Release, Sender, reason,
 };
@@ -29,12 +27,8 @@ use tokio_util::task::TaskTracker;
 use crate::client::{Client, Post};
 use crate::housekeeping;
 use crate::lanes::{Item, Key, Lanes, Slots};
+use crate::places::Gates;
 
-/// Deliveries in memory, all webhooks together.
-const MAX_PLACES: usize = 20_000;
-/// … and of one webhook: a proven one, and one that fails.
-const MAX_PLACES_PROVEN: usize = 4096;
-const MAX_PLACES_UNPROVEN: usize = 64;
 /// How many are started between two looks at the mail.
 const ROUND: usize = 256;
 /// How long a stopping sender waits for what is under way.
@@ -157,59 +151,6 @@ impl Sender for PostOffice {
 
     fn wake_manual(&self, company: CompanyId) {
         let _ = self.mail.send(Message::WakeManual(company));
-    }
-}
-
-/// Places in memory, asked for by engine threads before they commit.
-#[derive(Default)]
-struct Gates {
-    total: AtomicUsize,
-    webhooks: Mutex<HashMap<WebhookId, Gate>>,
-}
-
-#[derive(Default, Clone, Copy)]
-struct Gate {
-    held: usize,
-    /// Others wait in the database: new ones queue up behind them.
-    behind: bool,
-    proven: bool,
-}
-
-impl Gates {
-    fn reserve(self: &Arc<Self>, webhook: WebhookId, claimed: bool) -> Option<Place> {
-        let mut webhooks = self.webhooks.lock();
-        let gate = webhooks.entry(webhook).or_default();
-        let most = if gate.proven { MAX_PLACES_PROVEN } else { MAX_PLACES_UNPROVEN };
-        let full = gate.behind || gate.held >= most || self.total.load(Ordering::Relaxed) >= MAX_PLACES;
-        if full && !claimed {
-            return None;
-        }
-        gate.held += 1;
-        self.total.fetch_add(1, Ordering::Relaxed);
-        let gates = Arc::clone(self);
-        Some(Place::new(move || gates.give_back(webhook)))
-    }
-
-    fn give_back(&self, webhook: WebhookId) {
-        self.total.fetch_sub(1, Ordering::Relaxed);
-        if let Some(gate) = self.webhooks.lock().get_mut(&webhook) {
-            gate.held = gate.held.saturating_sub(1);
-        }
-    }
-
-    fn set(&self, webhook: WebhookId, (behind, proven): (bool, bool)) {
-        let mut webhooks = self.webhooks.lock();
-        let gate = webhooks.entry(webhook).or_default();
-        gate.behind = behind;
-        gate.proven = proven;
-    }
-
-    fn forget_idle(&self) {
-        self.webhooks.lock().retain(|_, gate| gate.held > 0 || gate.behind);
-    }
-
-    fn has_room(&self) -> bool {
-        self.total.load(Ordering::Relaxed) < MAX_PLACES
     }
 }
 

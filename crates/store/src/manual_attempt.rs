@@ -21,6 +21,7 @@ statements! {
                        FOR UPDATE OF m SKIP LOCKED";
     company CLAIM = "UPDATE manual_attempt SET owner = $2 WHERE company = $1 AND id = ANY($3)";
     company DELETE = "DELETE FROM manual_attempt WHERE company = $1 AND id = ANY($2)";
+    company RELEASE = "UPDATE manual_attempt SET owner = NULL WHERE company = $1 AND id = ANY($2)";
     company DELETE_UNOWNED_OF = "DELETE FROM manual_attempt WHERE company = $1 AND redelivery = $2 AND owner IS NULL";
     company DELETE_OF_WEBHOOK = "DELETE FROM manual_attempt WHERE company = $1 AND webhook = $2";
     company RELEASE_OWNER = "UPDATE manual_attempt SET owner = NULL WHERE company = $1 AND owner = $2";
@@ -106,6 +107,13 @@ pub fn claim(tx: &mut Tx, owner: i64, limit: i64) -> Result<Vec<ClaimedManual>, 
 pub fn delete(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&DELETE, &[], &keys)?;
+    Ok(())
+}
+
+/// Gives attempts back that were not made: they wait for a node again.
+pub fn release(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
+    tx.query_keys(&RELEASE, &[], &keys)?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use rapport_app::webhook::{
     CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
     TestWebhook,
 };
-use rapport_domain::delivery::{Attempt, Delivery, Outcome, Reason, Timings};
+use rapport_domain::delivery::{Attempt, Delivery, Failure, Outcome, Reason, Timings};
 use rapport_domain::delivery_list::{Filter, Shown};
 use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, DeliveryId, RedeliveryId, WebhookId};
@@ -368,5 +368,27 @@ fn members_do_not_manage_webhooks() {
         assert_eq!(refusal(app.write_as(&member, Redeliver(delivery))), forbidden);
         assert_eq!(refusal(block_on(erase_payloads(app.app(), &member, account))), forbidden);
         assert_eq!(refusal(app.write_as(app.token(), ClaimManual { node: 1, limit: 1 })), "unauthenticated");
+    });
+}
+
+#[test]
+fn a_fault_of_ours_leaves_a_manual_attempt_to_be_made() {
+    TestApp::on_both(|app| {
+        webhook(app);
+        app.upsert(json!({"imported_id": "crm-1"}));
+        let delivery = ids(app, Shown::Pending)[0];
+        app.write(Redeliver(delivery)).unwrap();
+        let [(manual, _)] = claim_manual(app, 10)[..] else { panic!("one attempt was asked for") };
+        let own = Attempt {
+            outcome: Outcome::Failed(Failure::Own),
+            ..attempt(500, Reason::Manual, app.app().now())
+        };
+        let webhook = stored(app, delivery).webhook;
+        let unmade = RecordAttempt { webhook, delivery, attempt: own, manual: Some(manual) };
+        app.write_as(&Access::System(app.id()), unmade).unwrap();
+        assert_eq!(stored(app, delivery).attempts, 0, "it is not charged");
+        assert_eq!(claim_manual(app, 10), [(manual, delivery)], "and waits for its next chance");
+        record(app, delivery, 200, Some(manual));
+        assert_eq!(claim_manual(app, 10), [], "made once, it is done");
     });
 }
