@@ -33,7 +33,8 @@ use tokio_util::task::TaskTracker;
 use crate::guard::{Guard, NotDialled, ResolveError};
 
 const AGENT: &str = concat!("Rapport/", env!("CARGO_PKG_VERSION"), " (webhooks)");
-const MAX_IDLE_PER_DESTINATION: usize = 64;
+/// As many as may be under way: webhooks that share a host share its connections.
+const MAX_IDLE_PER_DESTINATION: usize = 1024;
 const MAX_IDLE_AGE: Duration = Duration::from_secs(30);
 /// What a receiver's header may take of our memory.
 const MAX_HEADER_BYTES: usize = 64 * 1024;

@@ -193,22 +193,16 @@ impl Conn {
             return Err((batches.into_iter().flatten().collect(), error));
         }
         let mut results = Vec::with_capacity(batches.len());
-        let mut at = 0;
-        while at < batches.len() {
-            let result = self.run_in_savepoint(&mut batches[at]);
-            if self.sqlite.is_autocommit() {
-                // SQLite itself rolled everything back: a full disk, an I/O error.
-                let error = result.err().unwrap_or_else(|| Error::fault("the transaction ended early"));
-                return Err((batches.into_iter().flatten().collect(), error));
+        for batch in &mut batches {
+            match self.run_part(batch) {
+                Ok(result) => results.push(result),
+                Err(error) => {
+                    if !self.sqlite.is_autocommit() {
+                        let _ = self.control("ROLLBACK");
+                    }
+                    return Err((batches.into_iter().flatten().collect(), error));
+                }
             }
-            if result.is_err() && batches[at].len() > 1 {
-                // One of them spoils it for the rest: each alone.
-                let family = std::mem::take(&mut batches[at]);
-                batches.splice(at..=at, family.into_iter().map(|job| vec![job]));
-                continue;
-            }
-            results.push(result);
-            at += 1;
         }
         if let Err(error) = self.control("COMMIT") {
             let _ = self.control("ROLLBACK");
@@ -224,6 +218,24 @@ impl Conn {
             }
         }
         Ok(())
+    }
+
+    /// Runs one batch of a group. The outer error means that the whole transaction must go: SQLite
+    /// rolled it back itself (a full disk, an I/O error), or a batch without a savepoint failed.
+    fn run_part(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Result<Vec<AfterCommit>, Error>, Error> {
+        // Hot families refuse nothing halfway, so they go without: under an open savepoint every
+        // statement pays for all pages changed since, and a batch of thousands becomes quadratic.
+        if batch[0].family().is_some() {
+            return match run_batch(self, batch)? {
+                (Verdict::Commit, actions) => Ok(Ok(actions)),
+                (Verdict::Rollback, _) => Err(Error::fault("a batch asked to be rolled back")),
+            };
+        }
+        let result = self.run_in_savepoint(batch);
+        if self.sqlite.is_autocommit() {
+            return Err(result.err().unwrap_or_else(|| Error::fault("the transaction ended early")));
+        }
+        Ok(result)
     }
 
     fn run_in_savepoint(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Vec<AfterCommit>, Error> {
