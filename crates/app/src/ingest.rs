@@ -16,6 +16,9 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
+/// What a move costs beyond a counted event: the account's row, history, an event and its deliveries.
+const MOVE_WEIGHT: usize = 7;
+
 pub struct Ingest {
     pub batch: Batch,
     /// The arrival.
@@ -41,7 +44,8 @@ impl Command for Ingest {
     const TOGETHER: usize = 64;
 
     fn weight(&self) -> usize {
-        self.batch.received + self.bytes / 1024
+        let moves = self.batch.valid.iter().filter(|event| event.kind.trigger().is_some()).count();
+        self.batch.received + moves * MOVE_WEIGHT + self.bytes / 1024
     }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Ingested, Error> {

@@ -12,6 +12,8 @@ use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::time::Time;
 
 pub const MAX_WINDOW: usize = 64;
+/// How much is claimed at a time: a claim waits for a commit, and what it brings must last as long.
+const CLAIM_PER_WINDOW: usize = 16;
 
 /// How many requests may be under way at once.
 #[derive(Debug, Clone, Copy)]
@@ -240,7 +242,7 @@ impl Lanes {
             }
             if lane.supply == Supply::Backlog && lane.queue.len() < lane.window {
                 lane.supply = Supply::Claiming { again: false };
-                claims.push((*key, (lane.window * 4).max(8)));
+                claims.push((*key, lane.window * CLAIM_PER_WINDOW));
             }
         }
         claims
@@ -345,7 +347,7 @@ mod tests {
         let now = Time::from_micros(10);
         lanes.due(key(1, 1), Time::from_micros(11));
         assert!(lanes.claims(now).is_empty());
-        assert_eq!(lanes.claims(Time::from_micros(11)), [(key(1, 1), 8)]);
+        assert_eq!(lanes.claims(Time::from_micros(11)), [(key(1, 1), CLAIM_PER_WINDOW)]);
         assert!(lanes.claims(Time::from_micros(12)).is_empty(), "one claim at a time");
         lanes.claimed(key(1, 1), false, Some(Time::from_micros(50)));
         assert!(lanes.claims(Time::from_micros(49)).is_empty());
