@@ -1,7 +1,7 @@
 //! The data a run starts from, written by the store's own functions while no service runs: accounts with
 //! the rows that an upsert and one activity of today leave.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::sync::mpsc;
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -154,6 +154,11 @@ struct LoadJob<W> {
 impl<W: FnMut(&mut Tx) -> Result<(), Error> + Send + 'static> Job for LoadJob<W> {
     fn company(&self) -> CompanyId {
         self.company
+    }
+
+    /// A family runs without a savepoint: under one, thousands of rows a statement cost SQLite dearly.
+    fn family(&self) -> Option<TypeId> {
+        Some(TypeId::of::<Self>())
     }
 
     fn run(&mut self, _: &mut [Box<dyn Job>], tx: &mut Tx) -> Result<Verdict, Error> {

@@ -132,6 +132,17 @@ impl Account {
         self.last_seen_at = Some(self.last_seen_at.map_or(at, |seen| seen.max(at)));
     }
 
+    /// Notes contact made at `at`, and says whether it moved the clock: any contact ends "never", after that
+    /// only a later one does.
+    pub fn contact(&mut self, at: Time, now: Time) -> bool {
+        let moves = self.last_contact_at.is_none_or(|last| at > last);
+        if moves {
+            self.last_contact_at = Some(at);
+            self.updated_at = now;
+        }
+        moves
+    }
+
     /// Puts the account on the code's channel, unless it is there already.
     pub fn attribute(&mut self, attribution: &Attribution, now: Time, change: &mut Change) {
         if self.channel.as_ref().is_some_and(|channel| channel.id == attribution.channel.id) {

@@ -87,6 +87,12 @@ ids! {
     AuditId = "aud_";
     /// A bulk redelivery under way.
     RedeliveryId = "rdl_";
+    /// Contact recorded on an account.
+    ContactId = "ctc_";
+    ImportId = "imp_";
+    /// A mail to a member, from its writing to its sending.
+    MailId = "mai_";
+    InvitationId = "inv_";
 }
 
 /// A company's number: small, since every key in storage begins with it. Never shown on the wire,

@@ -8,8 +8,9 @@ use postgres::types::{IsNull, ToSql, Type as PgType, private::BytesMut, to_sql_c
 use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
-    AccountId, AuditId, CampaignId, ChannelId, CompanyId, ConversationId, CredentialId, DeliveryId, EventId,
-    HistoryId, MessageId, PersonId, RedeliveryId, WebhookId,
+    AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CredentialId,
+    DeliveryId, EventId, HistoryId, ImportId, InvitationId, MailId, MessageId, PersonId, RedeliveryId,
+    WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -248,6 +249,10 @@ id_values!(
     AccountId,
     AuditId,
     CampaignId,
+    ContactId,
+    ImportId,
+    InvitationId,
+    MailId,
     ChannelId,
     ConversationId,
     CredentialId,

@@ -138,6 +138,16 @@ fn tracking_starts_when_a_tracked_stage_is_entered() {
 }
 
 #[test]
+fn any_contact_ends_never_and_then_only_a_later_one_moves_the_clock() {
+    let mut account = created(json!({}));
+    let early = Time::from_micros(5);
+    assert!(account.contact(early, LATER));
+    assert!(!account.contact(early, LATER) && !account.contact(Time::from_micros(4), LATER));
+    assert!(account.contact(NOW, LATER));
+    assert_eq!((account.last_contact_at, account.updated_at), (Some(NOW), LATER));
+}
+
+#[test]
 fn leaving_do_not_contact_by_activity_holds_campaigns_until_an_operator_moves_it() {
     let mut account = created(json!({"status": "do_not_contact"}));
     let settings = Settings::default();
