@@ -6,7 +6,7 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::CompanyId;
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::{Snapshot, company, credential};
+use rapport_store::{Snapshot, credential};
 
 use crate::context::Services;
 use crate::error::Error;
@@ -76,8 +76,7 @@ pub(crate) fn check(
     let mut hashes: Vec<SecretHash> = callers.iter().filter_map(|access| hash_of(access)).collect();
     hashes.sort_unstable();
     hashes.dedup();
-    let live = credential::live(snapshot, &hashes)?;
-    let company = company::get(snapshot)?;
+    let (company, live) = credential::callers(snapshot, &hashes)?;
     let one = |access: &&Access| {
         let company = company.clone().ok_or(Error::Unauthenticated)?;
         let (actor, role) = match access {

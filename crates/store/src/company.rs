@@ -92,8 +92,12 @@ pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-pub(crate) fn read(mut row: Row) -> Result<Company, Error> {
-    let row = &mut row;
+fn read(mut row: Row) -> Result<Company, Error> {
+    read_from(&mut row)
+}
+
+/// Takes the ten columns of a company off a row.
+pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
     let bad = |what: &str| Error::fault(format!("a company's {what} in storage is not valid"));
     Ok(Company {
         id: row.take()?,

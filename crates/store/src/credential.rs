@@ -1,6 +1,7 @@
 //! API tokens, ingest and inbound keys: found by the hash of their text, checked in the transaction
 //! they serve, so that a rotation holds at once on every node.
 
+use rapport_domain::company::Company;
 use rapport_domain::credential::{Credential, Kind, SecretHash};
 use rapport_domain::id::CredentialId;
 use rapport_domain::member::Role;
@@ -10,12 +11,15 @@ use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Value};
-use crate::values;
+use crate::{company, values};
 
 statements! {
-    company LIVE = "SELECT hash, id, kind, name, role, shown, created_at, last_used_at FROM credential \
-                    WHERE company = $1 AND hash = ANY($2)";
-    company LIST = "SELECT hash, id, kind, name, role, shown, created_at, last_used_at FROM credential \
+    company CALLERS = "SELECT c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, \
+                       c.digest_weekday, c.time_zone, c.default_currency, c.created_at, \
+                       k.hash, k.id, k.kind, k.name, k.role, k.shown, k.created_at, k.last_used_at \
+                       FROM company c LEFT JOIN credential k ON k.company = c.id AND k.hash = ANY($2) \
+                       WHERE c.id = $1";
+    company LIST = "SELECT id, kind, name, role, shown, created_at, last_used_at FROM credential \
                     WHERE company = $1 AND kind = $2 ORDER BY id DESC";
     company INSERT = "INSERT INTO credential (company, hash, id, kind, name, role, shown, created_at) \
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -25,15 +29,29 @@ statements! {
                      AND (last_used_at IS NULL OR last_used_at < $3)";
 }
 
-/// The live ones among the hashes.
-pub fn live(snapshot: &mut Snapshot, hashes: &[SecretHash]) -> Result<Vec<(SecretHash, Credential)>, Error> {
+/// The company, and the live credentials among the hashes, in one look: every transaction begins with it.
+pub fn callers(
+    snapshot: &mut Snapshot,
+    hashes: &[SecretHash],
+) -> Result<(Option<Company>, Vec<(SecretHash, Credential)>), Error> {
+    if hashes.is_empty() {
+        return Ok((company::get(snapshot)?, Vec::new()));
+    }
     let keys: Vec<Value> = hashes.iter().map(Value::from).collect();
-    snapshot.query_keys(&LIVE, &[], &keys)?.into_iter().map(read).collect()
+    let (mut company, mut live) = (None, Vec::new());
+    for mut row in snapshot.query_keys(&CALLERS, &[], &keys)? {
+        let found = company::read_from(&mut row)?;
+        company.get_or_insert(found);
+        if let Some(hash) = row.take()? {
+            live.push((hash, read_from(&mut row)?));
+        }
+    }
+    Ok((company, live))
 }
 
 pub fn list(snapshot: &mut Snapshot, kind: Kind) -> Result<Vec<Credential>, Error> {
     let rows = snapshot.query(&LIST, values![kind.as_str()])?;
-    rows.into_iter().map(|row| read(row).map(|(_, credential)| credential)).collect()
+    rows.into_iter().map(read).collect()
 }
 
 pub fn insert(tx: &mut Tx, hash: &SecretHash, credential: &Credential) -> Result<(), Error> {
@@ -57,11 +75,13 @@ pub fn touch(tx: &mut Tx, id: CredentialId, at: Time) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(mut row: Row) -> Result<(SecretHash, Credential), Error> {
-    let row = &mut row;
-    let hash = row.take()?;
+fn read(mut row: Row) -> Result<Credential, Error> {
+    read_from(&mut row)
+}
+
+fn read_from(row: &mut Row) -> Result<Credential, Error> {
     let bad = |what: &str| Error::fault(format!("a credential's {what} in storage is not valid"));
-    let credential = Credential {
+    Ok(Credential {
         id: row.take()?,
         kind: Kind::parse(&row.take::<String>()?).ok_or_else(|| bad("kind"))?,
         name: row.take()?,
@@ -69,6 +89,5 @@ fn read(mut row: Row) -> Result<(SecretHash, Credential), Error> {
         shown: row.take()?,
         created_at: row.take()?,
         last_used_at: row.take()?,
-    };
-    Ok((hash, credential))
+    })
 }
