@@ -6,7 +6,8 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::CompanyId;
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::{Snapshot, credential};
+use rapport_store::Snapshot;
+use rapport_store::credential::{self, Callers};
 
 use crate::context::Services;
 use crate::error::Error;
@@ -76,7 +77,7 @@ pub(crate) fn check(
     let mut hashes: Vec<SecretHash> = callers.iter().filter_map(|access| hash_of(access)).collect();
     hashes.sort_unstable();
     hashes.dedup();
-    let (company, live) = credential::callers(snapshot, &hashes)?;
+    let Callers { company, live } = credential::callers(snapshot, &hashes)?;
     let one = |access: &&Access| {
         let company = company.clone().ok_or(Error::Unauthenticated)?;
         let (actor, role) = match access {

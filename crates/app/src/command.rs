@@ -27,6 +27,8 @@ pub trait Command: Send + Sync + Sized + 'static {
     const EXCLUSIVE: bool = false;
     /// How many of one company may run together, for hot commands that implement `run_many`.
     const TOGETHER: usize = 1;
+    /// How many such groups of one company may run at once.
+    const AT_ONCE: usize = usize::MAX;
 
     /// Its cost against the queue's bound.
     fn weight(&self) -> usize {
@@ -180,6 +182,10 @@ impl<C: Command> Job for CommandJob<C> {
 
     fn most_together(&self) -> usize {
         C::TOGETHER
+    }
+
+    fn at_once(&self) -> usize {
+        C::AT_ONCE
     }
 
     fn weight(&self) -> usize {

@@ -91,6 +91,8 @@ impl Command for RecordAttempt {
     const NEEDS: Needs = Needs::Server;
     const LANE: Lane = Lane::Outcome;
     const TOGETHER: usize = 512;
+    /// Each takes the rows of its webhooks.
+    const AT_ONCE: usize = 1;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Recorded, Error> {
         let mut answers = Self::run_many(&[(self, cx)], tx)?;

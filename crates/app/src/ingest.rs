@@ -42,6 +42,7 @@ impl Command for Ingest {
     type Reply = Ingested;
     const NEEDS: Needs = Needs::IngestKey;
     const TOGETHER: usize = 64;
+    const AT_ONCE: usize = 2;
 
     fn weight(&self) -> usize {
         let moves = self.batch.valid.iter().filter(|event| event.kind.trigger().is_some()).count();

@@ -38,6 +38,7 @@ impl Command for Upsert {
     type Reply = Upserted;
     const NEEDS: Needs = Needs::Role(Role::Member);
     const TOGETHER: usize = 64;
+    const AT_ONCE: usize = 2;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Upserted, Error> {
         let mut answers = Self::run_many(&[(self, cx)], tx)?;

@@ -29,24 +29,27 @@ statements! {
                      AND (last_used_at IS NULL OR last_used_at < $3)";
 }
 
-/// The company, and the live credentials among the hashes, in one look: every transaction begins with it.
-pub fn callers(
-    snapshot: &mut Snapshot,
-    hashes: &[SecretHash],
-) -> Result<(Option<Company>, Vec<(SecretHash, Credential)>), Error> {
+/// A company, and which of the credentials presented to it are live.
+#[derive(Debug, Default)]
+pub struct Callers {
+    pub company: Option<Company>,
+    pub live: Vec<(SecretHash, Credential)>,
+}
+
+/// What every transaction begins with, in one look.
+pub fn callers(snapshot: &mut Snapshot, hashes: &[SecretHash]) -> Result<Callers, Error> {
     if hashes.is_empty() {
-        return Ok((company::get(snapshot)?, Vec::new()));
+        return Ok(Callers { company: company::get(snapshot)?, live: Vec::new() });
     }
     let keys: Vec<Value> = hashes.iter().map(Value::from).collect();
-    let (mut company, mut live) = (None, Vec::new());
+    let mut callers = Callers::default();
     for mut row in snapshot.query_keys(&CALLERS, &[], &keys)? {
-        let found = company::read_from(&mut row)?;
-        company.get_or_insert(found);
+        callers.company = Some(company::read_from(&mut row)?);
         if let Some(hash) = row.take()? {
-            live.push((hash, read_from(&mut row)?));
+            callers.live.push((hash, read_from(&mut row)?));
         }
     }
-    Ok((company, live))
+    Ok(callers)
 }
 
 pub fn list(snapshot: &mut Snapshot, kind: Kind) -> Result<Vec<Credential>, Error> {

@@ -1,7 +1,8 @@
 //! Work on its way to the engine's threads: bounded, in three lanes, never growing under load.
 
 use std::any::{Any, TypeId};
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -46,6 +47,12 @@ pub trait Job: Send {
         1
     }
 
+    /// How many groups of its family may run at once for one company. Where they would wait for the same
+    /// rows, more at once only hold writers that others could use, and make smaller groups.
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
+
     /// Its cost against the queue's bound, in rows or kibibytes.
     fn weight(&self) -> usize {
         1
@@ -76,6 +83,8 @@ struct State {
     interactive: VecDeque<Waiting>,
     background: VecDeque<Waiting>,
     interactive_weight: usize,
+    /// Groups that writers have taken and not yet finished.
+    under_way: HashMap<(CompanyId, TypeId), usize>,
     closed: bool,
 }
 
@@ -121,18 +130,20 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for work and takes a group of it; `None` once closed and empty.
+    /// Waits for work and takes a group of it; `None` once closed and empty. What was taken is `finished`
+    /// before more is asked for.
     pub fn take(&self, limits: Group) -> Option<Vec<Box<dyn Job>>> {
+        let mut state = self.state.lock();
         loop {
-            let mut state = self.state.lock();
-            while state.is_empty() {
-                if state.closed {
-                    return None;
-                }
-                self.wake.wait(&mut state);
+            if state.closed && state.is_empty() {
+                return None;
             }
             let expired = state.expire();
             let group = state.take_group(limits);
+            if expired.is_empty() && group.is_empty() {
+                self.wake.wait(&mut state);
+                continue;
+            }
             let more = !state.is_empty();
             drop(state);
             if more {
@@ -144,6 +155,24 @@ impl Queue {
             if !group.is_empty() {
                 return Some(group);
             }
+            state = self.state.lock();
+        }
+    }
+
+    /// Work that waited for a group of this family may go on.
+    pub fn finished(&self, (company, family): (CompanyId, Option<TypeId>)) {
+        let Some(family) = family else { return };
+        let mut state = self.state.lock();
+        if let Entry::Occupied(mut place) = state.under_way.entry((company, family)) {
+            *place.get_mut() -= 1;
+            if *place.get() == 0 {
+                place.remove();
+            }
+        }
+        let more = !state.is_empty();
+        drop(state);
+        if more {
+            self.wake.notify_one();
         }
     }
 
@@ -196,22 +225,24 @@ impl State {
         group
     }
 
-    /// The first job waiting, and those that may run together with it.
+    /// The first job that need not wait for another group, and those that may run together with it.
     fn take_family(&mut self, limits: Group) -> Vec<Box<dyn Job>> {
-        let (lane, counted) = if !self.outcome.is_empty() {
-            (&mut self.outcome, false)
-        } else if !self.interactive.is_empty() {
-            (&mut self.interactive, true)
-        } else {
-            (&mut self.background, false)
+        let under_way = &self.under_way;
+        let may_go = |waiting: &Waiting| {
+            let job = &waiting.job;
+            let taken = job.family().and_then(|family| under_way.get(&(job.company(), family)));
+            taken.is_none_or(|taken| *taken < job.at_once())
         };
-        let Some(first) = lane.pop_front() else { return Vec::new() };
+        let mut lanes = [&mut self.outcome, &mut self.interactive, &mut self.background].into_iter();
+        let first = lanes.find_map(|lane| lane.iter().position(may_go).map(|at| (lane, at)));
+        let Some((lane, mut at)) = first else { return Vec::new() };
+        let interactive = lanes.len() == 1;
+        let Some(first) = lane.remove(at) else { return Vec::new() };
         let mut weight = first.job.weight();
         let mut group = vec![first.job];
         if let Some(family) = group[0].family() {
             let company = group[0].company();
             let most = group[0].most_together().min(limits.max_jobs);
-            let mut at = 0;
             while at < lane.len() && group.len() < most {
                 let job = &lane[at].job;
                 let fits = weight + job.weight() <= limits.max_weight;
@@ -222,8 +253,9 @@ impl State {
                     at += 1;
                 }
             }
+            *self.under_way.entry((company, family)).or_default() += 1;
         }
-        if counted {
+        if interactive {
             self.interactive_weight -= weight;
         }
         group
@@ -276,5 +308,66 @@ impl ReadQueue {
     pub fn close(&self) {
         self.state.lock().1 = true;
         self.wake.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Group = Group { max_jobs: 2, max_weight: 100, one_family: true };
+
+    struct Step(i64, TypeId);
+
+    impl Job for Step {
+        fn company(&self) -> CompanyId {
+            CompanyId(self.0)
+        }
+
+        fn family(&self) -> Option<TypeId> {
+            Some(self.1)
+        }
+
+        fn most_together(&self) -> usize {
+            2
+        }
+
+        fn at_once(&self) -> usize {
+            1
+        }
+
+        fn run(&mut self, _: &mut [Box<dyn Job>], _: &mut Tx) -> Result<Verdict, Error> {
+            Ok(Verdict::Commit)
+        }
+
+        fn settle(self: Box<Self>, _: Result<(), Error>) {}
+
+        fn as_any(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    #[test]
+    fn a_family_waits_for_its_group_under_way_and_others_go_first() {
+        let queue = Queue::default();
+        let (one, other) = (TypeId::of::<u8>(), TypeId::of::<u16>());
+        for (lane, company, family) in [
+            (Lane::Outcome, 1, one),
+            (Lane::Outcome, 1, one),
+            (Lane::Outcome, 1, one),
+            (Lane::Outcome, 2, one),
+            (Lane::Interactive, 1, other),
+        ] {
+            assert!(queue.push(lane, Box::new(Step(company, family))).is_ok());
+        }
+        let take = || {
+            let group = queue.take(LIMITS).unwrap();
+            (group[0].company().0, group[0].family(), group.len())
+        };
+        assert_eq!(take(), (1, Some(one), 2));
+        assert_eq!(take(), (2, Some(one), 1), "another company's need not wait");
+        assert_eq!(take(), (1, Some(other), 1), "nor need another family");
+        queue.finished((CompanyId(1), Some(one)));
+        assert_eq!(take(), (1, Some(one), 1));
     }
 }

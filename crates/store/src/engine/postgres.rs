@@ -24,14 +24,18 @@ use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Type, Value};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Every statement has its index; a plan is made without values and kept.
 const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET default_transaction_isolation = 'read committed'; \
-     SET plan_cache_mode = 'force_generic_plan'; SET jit = off";
-const GROUP: Group = Group { max_jobs: 64, max_weight: 2000, one_family: true };
+     SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off";
+const GROUP: Group = Group { max_jobs: 512, max_weight: 2000, one_family: true };
 /// How often a transaction that another one was in the way of runs again.
 const MAX_RUNS: usize = 8;
 /// Statements kept prepared on a connection, as on SQLite.
 const MAX_PREPARED: usize = 512;
+/// A plan made while a table was empty may read all of what it grows to, so plans are made anew: after
+/// 1, 2, 4, 8 … transactions of a connection, and then every so many.
+const MOST_PER_PLAN: u32 = 1024;
 /// The key space of our advisory locks; the other half of the key is the company.
 const LOCK_SPACE: i32 = 0x7261_7070;
 
@@ -57,7 +61,9 @@ pub fn start(
         let writes = Arc::clone(writes);
         threads.push(spawn(&format!("pg-write-{n}"), move || {
             while let Some(group) = writes.take(GROUP) {
+                let key = (group[0].company(), group[0].family());
                 writer.run_group(group);
+                writes.finished(key);
             }
         })?);
     }
@@ -78,6 +84,7 @@ struct Conn {
     config: postgres::Config,
     client: Option<Client>,
     prepared: HashMap<String, postgres::Statement>,
+    begun: u32,
 }
 
 impl Conn {
@@ -85,7 +92,7 @@ impl Conn {
         let mut config = postgres::Config::from_str(url)
             .map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
         config.connect_timeout(CONNECT_TIMEOUT).application_name("rapport");
-        let mut connection = Self { config, client: None, prepared: HashMap::new() };
+        let mut connection = Self { config, client: None, prepared: HashMap::new(), begun: 0 };
         connection.connected()?;
         Ok(connection)
     }
@@ -108,7 +115,13 @@ impl Conn {
     }
 
     fn begin(&mut self, sql: &str) -> Result<(), Error> {
-        self.connected()?.batch_execute(sql).map_err(from_postgres)
+        self.begun = self.begun.wrapping_add(1);
+        let anew = self.begun.is_power_of_two() || self.begun.is_multiple_of(MOST_PER_PLAN);
+        let client = self.connected()?;
+        if anew {
+            client.batch_execute("DISCARD PLANS").map_err(from_postgres)?;
+        }
+        client.batch_execute(sql).map_err(from_postgres)
     }
 
     fn control(&mut self, sql: &str) -> Result<(), Error> {

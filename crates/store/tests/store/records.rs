@@ -124,7 +124,7 @@ fn credentials_live_until_they_are_taken_away() {
             .expect("inserted");
         let live = || {
             let hashes = hashes.clone();
-            let (_, mut live) = world.read(company, move |snapshot| credential::callers(snapshot, &hashes));
+            let mut live = world.read(company, move |snapshot| credential::callers(snapshot, &hashes)).live;
             live.sort_by_key(|(_, credential)| credential.id);
             live
         };
