@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rapport_domain::delivery_list::{Filter, Shown};
 use rapport_domain::event::Kind;
 use rapport_domain::id::CompanyId;
+use rapport_store::delivery_list::{self, Bounds};
 use rapport_store::{Config, Store};
-use rapport_testkit::Receiver;
+use rapport_testkit::{Behaviour, Receiver};
 use serde_json::{Value, json};
 
 use crate::program::{Place, wait_until};
@@ -24,6 +26,8 @@ const WRITERS: usize = 4;
 const LIFE: Duration = Duration::from_millis(700);
 /// After a restart everything committed must be on its way within this.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(15);
+
+const EVERYTHING: Bounds = Bounds { items: usize::MAX, rows: usize::MAX };
 
 fn rounds() -> usize {
     std::env::var("RAPPORT_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
@@ -63,10 +67,14 @@ fn crash(place: &Place) {
             thread::spawn(move || writer.run())
         })
         .collect();
+    let mut unrecorded: HashMap<String, usize> = HashMap::new();
     for _ in 0..rounds() {
         thread::sleep(LIFE);
         service.signal("KILL");
         service.wait();
+        for event in events_with_open_deliveries(place) {
+            *unrecorded.entry(event).or_default() += 1;
+        }
         service = place.serve_with(&options);
         address.lock().unwrap().clone_from(&service.address);
     }
@@ -83,8 +91,77 @@ fn crash(place: &Place) {
     assert!(restarted.elapsed() < ARRIVES_WITHIN, "it took {:?}", restarted.elapsed());
     drop(service);
     verify(place, &written, &expected);
+    refuse_needless_duplicates(&receiver, &unrecorded);
     let requests = receiver.requests().len();
     println!("{} events, {requests} requests, {} kills", expected.len(), rounds());
+}
+
+#[test]
+fn of_two_nodes_the_other_takes_over_what_a_killed_one_had() {
+    let (place, receiver) = (Place::postgres(), Receiver::start());
+    let company =
+        place.json(&["company", "create", "acme", "--name", "Acme", "--owner", "a@acme.test", "--json"]);
+    let (token, key) = (company["api_token"].as_str().unwrap(), company["ingest_key"].as_str().unwrap());
+    let authority = receiver.ca_file().display().to_string();
+    let options = ["--extra-ca", authority.as_str(), "--allow-destination", "127.0.0.0/8"];
+    let mut doomed = place.serve_with(&options);
+    let beside = place.beside();
+    let other = beside.serve_with(&options);
+    create_webhook(&doomed.address, token, &receiver.url("/hook"));
+
+    let addresses = [&doomed, &other].map(|node| Arc::new(Mutex::new(node.address.clone())));
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|n| {
+            let (address, stop) = (Arc::clone(&addresses[n % 2]), Arc::clone(&stop));
+            let writer = Writer { n, address, stop, token: token.to_owned(), key: key.to_owned() };
+            thread::spawn(move || writer.run())
+        })
+        .collect();
+    thread::sleep(LIFE);
+    // Some of its requests are under way when it dies.
+    receiver.answer(Behaviour::Delay(LIFE, Box::new(Behaviour::Status(200))));
+    thread::sleep(LIFE);
+    doomed.signal("KILL");
+    doomed.wait();
+    let killed = Instant::now();
+    receiver.answer(Behaviour::Status(200));
+    addresses[0].lock().unwrap().clone_from(&other.address);
+    stop.store(true, Ordering::Relaxed);
+    let written: Vec<Written> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+
+    let open = events_with_open_deliveries(&place).len();
+    assert!(open > 0, "the killed node left nothing to take over");
+    wait_until("everything to be delivered and recorded by the other node", || {
+        events_with_open_deliveries(&place).is_empty()
+    });
+    assert!(killed.elapsed() < ARRIVES_WITHIN, "it took {:?}", killed.elapsed());
+    println!("{open} open at the kill, none {:?} later", killed.elapsed());
+    let (expected, received) = (committed_events(&place), received_ids(&receiver));
+    assert!(expected.keys().all(|id| received.contains(id)), "an event was lost");
+    drop(other);
+    verify(&place, &written, &expected);
+}
+
+/// An event may reach its receiver again only after a kill at which its outcome was not recorded.
+fn refuse_needless_duplicates(receiver: &Receiver, unrecorded: &HashMap<String, usize>) {
+    let mut arrivals: HashMap<String, usize> = HashMap::new();
+    for id in received_in_order(receiver) {
+        *arrivals.entry(id).or_default() += 1;
+    }
+    for (event, times) in arrivals {
+        let reasons = unrecorded.get(&event).copied().unwrap_or_default();
+        assert!(times <= 1 + reasons, "{event} came {times} times, with {reasons} kills while it was open");
+    }
+}
+
+/// The events whose delivery is not recorded as done.
+fn events_with_open_deliveries(place: &Place) -> Vec<String> {
+    let filter = Filter { state: Some(Shown::Pending), ..Filter::default() };
+    look(place, move |snapshot| {
+        let found = delivery_list::scan(snapshot, &filter, None, EVERYTHING)?.found;
+        Ok(found.into_iter().map(|listed| listed.delivery.event.to_string()).collect())
+    })
 }
 
 fn create_webhook(address: &str, token: &str, url: &str) {
@@ -96,6 +173,10 @@ fn create_webhook(address: &str, token: &str, url: &str) {
 }
 
 fn received_ids(receiver: &Receiver) -> HashSet<String> {
+    received_in_order(receiver).into_iter().collect()
+}
+
+fn received_in_order(receiver: &Receiver) -> Vec<String> {
     let bodies = receiver.requests().into_iter();
     bodies
         .map(|request| {

@@ -31,6 +31,13 @@ impl Place {
         Self { database: Some(PostgresServer::shared().fresh_database()), ..Self::sqlite() }
     }
 
+    /// Another node's place: the same database and key, a data directory of its own.
+    pub fn beside(&self) -> Self {
+        let directory = TempDir::new().unwrap();
+        std::fs::copy(self.path().join("secret.key"), directory.path().join("secret.key")).unwrap();
+        Self { directory, database: self.database.clone() }
+    }
+
     /// Runs a test on either engine.
     pub fn each(test: impl Fn(&Self)) {
         test(&Self::sqlite());
