@@ -9,6 +9,7 @@ use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
 use rapport_domain::time::Time;
 
 use crate::delivery::Sender;
+use crate::lookup::{FetchError, Fetched, HomePages};
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
@@ -29,6 +30,7 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
+    home_pages: OnceLock<Arc<dyn HomePages>>,
     vault: Vault,
 }
 
@@ -41,6 +43,7 @@ impl Services {
             used: Mutex::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
+            home_pages: OnceLock::new(),
             vault,
         }
     }
@@ -80,6 +83,19 @@ impl Services {
         match self.destinations.get() {
             Some(check) => check.check(destination).await,
             None => destination.judge_literal(&AddressPolicy::default()),
+        }
+    }
+
+    /// Has home pages fetched by what also guards deliveries.
+    pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
+        let _ = self.home_pages.set(home_pages);
+    }
+
+    /// Fetches a home page; without a fetcher there is none.
+    pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {
+        match self.home_pages.get() {
+            Some(home_pages) => home_pages.fetch(page).await,
+            None => Err(FetchError::Own("this process fetches no pages".to_owned())),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rapport_domain::account::Account;
+use rapport_domain::conversation::{Conversation, Message};
 use rapport_domain::event::{self, Event, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
@@ -31,6 +32,17 @@ impl Outbox {
     pub fn moved(&mut self, cx: &Context, account: &Account, step: Move, source: Source, note: Option<&str>) {
         self.history.push(entry(cx, account, Some(step), source, note));
         self.events.push(event::status_changed(occasion(cx), account, step, source));
+    }
+
+    /// Somebody of theirs wrote: `message.inbound`.
+    pub fn message(
+        &mut self,
+        cx: &Context,
+        account: &Account,
+        conversation: &Conversation,
+        message: &Message,
+    ) {
+        self.events.push(event::message_inbound(occasion(cx), account, conversation, message));
     }
 
     /// Writes it all, with a delivery for every webhook that selects an event, and hands what

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::account::{Account, AccountCore};
 use crate::company::{Settings, Slug};
+use crate::conversation::{Conversation, ConversationView, Message, MessageView};
 use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
 use crate::time::Time;
@@ -99,6 +100,24 @@ pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source:
     }
     let data = Data { account: account.core(), previous_status: step.from, status: step.to, source };
     occasion.freeze(Kind::AccountStatusChanged, Some(account.id), data)
+}
+
+/// Somebody of theirs wrote to us.
+pub fn message_inbound(
+    occasion: Occasion,
+    account: &Account,
+    conversation: &Conversation,
+    message: &Message,
+) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        conversation: ConversationView<'a>,
+        message: MessageView<'a>,
+    }
+    let data =
+        Data { account: account.core(), conversation: conversation.view(), message: message.payload_view() };
+    occasion.freeze(Kind::MessageInbound, Some(account.id), data)
 }
 
 /// The synthetic event of the Test button: an account that never was.

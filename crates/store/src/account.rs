@@ -12,7 +12,9 @@ use crate::error::Error;
 use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
-use crate::{activity, history, values};
+use crate::{
+    account_address, account_site, activity, conversation, history, mail_reference, message, values,
+};
 
 /// The columns of an account in the order `read` takes them.
 macro_rules! select_account {
@@ -40,6 +42,7 @@ statements! {
     company EXISTING = "SELECT id FROM account WHERE company = $1 AND id = ANY($2)";
     company IMPORTED_ID_TAKEN = "SELECT id FROM account WHERE company = $1 AND imported_id = $2 AND id <> $3";
     company DELETE = "DELETE FROM account WHERE company = $1 AND id = $2";
+    company DELETE_CONTACTS = "DELETE FROM contact WHERE company = $1 AND account = $2";
     company DELETE_WORDS = "DELETE FROM account_word WHERE company = $1 AND account = $2";
 }
 
@@ -180,10 +183,16 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the account with its activity and history. Its events stay: what was frozen is sent.
+/// Removes the account with its activity, conversations and history. Its events stay: what was frozen is sent.
 pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     activity::delete_of_account(tx, id)?;
     history::delete_of_account(tx, id)?;
+    message::delete_of_account(tx, id)?;
+    conversation::delete_of_account(tx, id)?;
+    mail_reference::delete_of_account(tx, id)?;
+    account_address::delete_of_account(tx, id)?;
+    account_site::delete_of_account(tx, id)?;
+    tx.execute(&DELETE_CONTACTS, values![&id])?;
     tx.execute(&DELETE_WORDS, values![&id])?;
     tx.execute(&DELETE, values![&id])?;
     Ok(())

@@ -2,16 +2,20 @@
 
 mod account_fields;
 mod concurrency;
+mod conversations;
 mod errors;
 mod harness;
 mod http;
+mod inbound;
 mod ingest;
 mod limits;
+mod lookup;
 mod management;
 mod openapi;
 mod promo_codes;
 mod rate_limits;
 mod smoke;
+mod timeline;
 mod transitions;
 mod upsert;
 mod webhooks;
