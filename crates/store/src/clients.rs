@@ -28,10 +28,10 @@ use crate::{company, contact};
 
 statements! {
     company LAST_CONTACTS = "SELECT a.id, k.kind, k.actor_kind, k.actor_name FROM account a \
-                             JOIN contact k ON k.company = a.company AND k.account = a.id \
+                             JOIN contact k /*INDEXED BY contact_by_time*/ ON k.company = a.company AND k.account = a.id \
                              AND k.occurred_at = a.last_contact_at WHERE a.company = $1 AND a.id = ANY($2)";
     company LAST_MESSAGES = "SELECT a.id, CAST(NULL AS TEXT), m.author_kind, m.author_name FROM account a \
-                             JOIN message m ON m.company = a.company AND m.account = a.id \
+                             JOIN message m /*INDEXED BY message_by_account*/ ON m.company = a.company AND m.account = a.id \
                              AND m.occurred_at = a.last_contact_at AND m.direction = 'outbound' \
                              WHERE a.company = $1 AND a.id = ANY($2)";
 }

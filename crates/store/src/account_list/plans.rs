@@ -121,13 +121,17 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
     ] {
         run(&format!("UPDATE account SET {set} WHERE {}", of_days(days)));
     }
+    // Other companies have as many clients each.
     run(
         "INSERT INTO cadence (company, account, status, own, at, snoozed_until, last_contact_at, announced) \
-         SELECT company, id, status, CASE WHEN cadence_days IS NULL THEN 0 ELSE 1 END, \
+         SELECT other.company, id, status, CASE WHEN cadence_days IS NULL THEN 0 ELSE 1 END, \
          last_contact_at + coalesce(cadence_days, 0) * 86400000000, snoozed_until, last_contact_at, \
          CASE WHEN last_contact_at < 0 THEN 1 ELSE 0 END FROM account \
+         CROSS JOIN (SELECT row_number() OVER (ORDER BY id) AS company FROM account LIMIT 10) AS other \
          WHERE status IN ('customer', 'in_trial', 'in_negotiation')",
     );
+    run("INSERT INTO contact (company, account, id, kind, actor_kind, occurred_at, created_at) \
+         SELECT company, id, id, 'call', 'system', last_contact_at, 0 FROM account");
 }
 
 /// The queries that read a case's first page, and those of the page after its first account.
