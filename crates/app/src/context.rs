@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
 use rapport_domain::time::Time;
+use tokio::sync::Notify;
 
 use crate::delivery::Sender;
 use crate::lookup::{FetchError, Fetched, HomePages};
@@ -31,6 +32,7 @@ pub struct Services {
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
     home_pages: OnceLock<Arc<dyn HomePages>>,
+    cadence: Arc<Notify>,
     vault: Vault,
 }
 
@@ -44,6 +46,7 @@ impl Services {
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
             home_pages: OnceLock::new(),
+            cadence: Arc::default(),
             vault,
         }
     }
@@ -97,6 +100,11 @@ impl Services {
             Some(home_pages) => home_pages.fetch(page).await,
             None => Err(FetchError::Own("this process fetches no pages".to_owned())),
         }
+    }
+
+    /// Told when something was committed that may make a client due.
+    pub fn cadence_changes(&self) -> &Arc<Notify> {
+        &self.cadence
     }
 
     pub fn vault(&self) -> &Vault {

@@ -217,9 +217,7 @@ impl Delivery<'_> {
     }
 
     fn account_for(&self, mailbox: &Mailbox) -> Result<Account, Error> {
-        let (settings, now) = (self.cx.settings(), self.cx.now);
-        let name = account_name(mailbox);
-        let mut made = Account::new(self.cx.id(), name, Status::Prospect, settings, now);
+        let mut made = Account::new(self.cx.id(), account_name(mailbox), Status::Prospect, self.cx.now);
         let fields = json!({ "email": mailbox.address.as_str() });
         let fields = fields.as_object().map(FieldChange::parse).transpose()?.unwrap_or_default();
         made.custom_fields = made.custom_fields.merged(&fields)?;

@@ -99,7 +99,7 @@ impl Command for CreateFromLookup {
         }
         let name = create.name.as_ref().unwrap_or(&preview.name).clone();
         let status = create.status.unwrap_or(Status::Prospect);
-        let mut made = Account::new(cx.id(), name, status, cx.settings(), cx.now);
+        let mut made = Account::new(cx.id(), name, status, cx.now);
         let found = FieldChange::parse(&preview.fields())?;
         made.custom_fields = made.custom_fields.merged(&found)?.merged(&create.custom_fields)?;
         account::insert(tx, &[&made])?;

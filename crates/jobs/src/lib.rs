@@ -4,8 +4,10 @@
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
+//! - `cadence` reminds of clients that became overdue.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
+pub mod cadence;
 pub mod client;
 pub mod guard;
 mod housekeeping;

@@ -12,8 +12,12 @@ pub mod account_list;
 pub mod account_site;
 pub mod activity;
 pub mod audit;
+pub mod cadence;
+mod cadence_ranges;
 pub mod channel;
+pub mod clients;
 pub mod company;
+pub mod contact;
 pub mod conversation;
 pub mod credential;
 pub mod delivery;
@@ -57,8 +61,11 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_site::STATEMENTS,
         activity::STATEMENTS,
         audit::STATEMENTS,
+        cadence::STATEMENTS,
         channel::STATEMENTS,
+        clients::STATEMENTS,
         company::STATEMENTS,
+        contact::STATEMENTS,
         conversation::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,

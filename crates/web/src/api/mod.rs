@@ -10,6 +10,8 @@ mod addresses;
 mod audit;
 mod call;
 mod channels;
+mod clients;
+mod contacts;
 mod conversation_schema;
 mod conversations;
 mod deliveries;
@@ -73,6 +75,8 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(history::routes())
         .merge(activity::routes())
         .merge(pulse::routes())
+        .merge(contacts::routes())
+        .merge(clients::routes())
         .merge(conversations::routes())
         .merge(timeline::routes())
         .merge(addresses::routes())
