@@ -1,7 +1,7 @@
 //! A raw RFC 5322 message, as the domain sees it. The MIME parser is a library's; what is chosen from what
 //! it finds is decided here.
 
-use mail_parser::{Addr, Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+use mail_parser::{Addr, Address, ContentType, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use rapport_domain::conversation::Attachment;
 use rapport_domain::inbound::{
     MAX_ATTACHMENTS, MAX_RECIPIENTS, MAX_REFERENCES, Mail, Mailbox, Sign, Signs, kept_line, kept_text,
@@ -193,7 +193,7 @@ fn text(message: &Message, raw: &[u8]) -> (String, Vec<u32>) {
 }
 
 fn is_unnamed_text(part: &MessagePart) -> bool {
-    let is_meant = part.content_disposition().is_some_and(|disposition| disposition.is_attachment());
+    let is_meant = part.content_disposition().is_some_and(ContentType::is_attachment);
     let is_readable = is_type(part, "text", "plain") || is_type(part, "text", "html");
     is_readable && !is_meant && part.attachment_name().is_none()
 }

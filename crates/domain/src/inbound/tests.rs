@@ -66,13 +66,14 @@ fn a_mail_is_about_whoever_of_it_is_not_ours() {
 
 #[test]
 fn what_a_machine_wrote_is_recognised() {
-    let with = |change: fn(&mut Mail)| {
+    type Change = fn(&mut Mail);
+    let with = |change: Change| {
         let mut mail = mail("client@nordlys.test", &["ana@acme.test"]);
         change(&mut mail);
         mail.automatic()
     };
     assert_eq!(with(|_| ()), None);
-    let table: [(fn(&mut Mail), Option<Automatic>); 19] = [
+    let table: [(Change, Option<Automatic>); 19] = [
         (|mail| mail.signs.auto_submitted = Some("auto-replied".into()), Some(Automatic::Answer)),
         (|mail| mail.signs.auto_submitted = Some(" Auto-Generated; x".into()), Some(Automatic::Answer)),
         (|mail| mail.signs.auto_submitted = Some("no".into()), None),
