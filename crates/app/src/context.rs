@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
 use rapport_domain::time::Time;
+use tokio::sync::Notify;
 
 use crate::delivery::Sender;
+use crate::lookup::{FetchError, Fetched, HomePages};
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
@@ -29,6 +31,8 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
+    home_pages: OnceLock<Arc<dyn HomePages>>,
+    cadence: Arc<Notify>,
     vault: Vault,
 }
 
@@ -41,6 +45,8 @@ impl Services {
             used: Mutex::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
+            home_pages: OnceLock::new(),
+            cadence: Arc::default(),
             vault,
         }
     }
@@ -81,6 +87,24 @@ impl Services {
             Some(check) => check.check(destination).await,
             None => destination.judge_literal(&AddressPolicy::default()),
         }
+    }
+
+    /// Has home pages fetched by what also guards deliveries.
+    pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
+        let _ = self.home_pages.set(home_pages);
+    }
+
+    /// Fetches a home page; without a fetcher there is none.
+    pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {
+        match self.home_pages.get() {
+            Some(home_pages) => home_pages.fetch(page).await,
+            None => Err(FetchError::Own("this process fetches no pages".to_owned())),
+        }
+    }
+
+    /// Told when something was committed that may make a client due.
+    pub fn cadence_changes(&self) -> &Arc<Notify> {
+        &self.cadence
     }
 
     pub fn vault(&self) -> &Vault {

@@ -1,17 +1,23 @@
 //! The API over real HTTP, on both engines. Each row of the interface document's tables is a named test.
 
 mod account_fields;
+mod clients;
 mod concurrency;
+mod contacts;
+mod conversations;
 mod errors;
 mod harness;
 mod http;
+mod inbound;
 mod ingest;
 mod limits;
+mod lookup;
 mod management;
 mod openapi;
 mod promo_codes;
 mod rate_limits;
 mod smoke;
+mod timeline;
 mod transitions;
 mod upsert;
 mod webhooks;
