@@ -41,6 +41,8 @@ pub enum Needs {
     Role(Role),
     /// The company's ingest key.
     IngestKey,
+    /// The company's inbound key.
+    InboundKey,
     /// The server's own administrator, or the service itself.
     Server,
 }
@@ -105,13 +107,17 @@ fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
         Access::CommandLine(_) | Access::System(_) => None,
     };
     match (needs, kind) {
-        (_, None) | (Needs::IngestKey, Some(Kind::IngestKey)) => Ok(()),
+        (_, None)
+        | (Needs::IngestKey, Some(Kind::IngestKey))
+        | (Needs::InboundKey, Some(Kind::InboundKey)) => Ok(()),
         (Needs::Role(least), Some(Kind::ApiToken)) if role >= least => Ok(()),
         (Needs::Role(least), Some(Kind::ApiToken)) => {
             let detail = format!("this needs the role {} or more", least.as_str());
             Err(Error::forbidden("role_required", detail))
         }
-        (Needs::Role(_) | Needs::IngestKey | Needs::Server, Some(_)) => Err(Error::Unauthenticated),
+        (Needs::Role(_) | Needs::IngestKey | Needs::InboundKey | Needs::Server, Some(_)) => {
+            Err(Error::Unauthenticated)
+        }
     }
 }
 

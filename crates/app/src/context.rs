@@ -10,6 +10,7 @@ use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
 use crate::delivery::Sender;
+use crate::lookup::{FetchError, Fetched, HomePages};
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
@@ -31,6 +32,7 @@ pub struct Services {
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
     cadence: Arc<Notify>,
+    home_pages: OnceLock<Arc<dyn HomePages>>,
     vault: Vault,
 }
 
@@ -44,6 +46,7 @@ impl Services {
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
             cadence: Arc::default(),
+            home_pages: OnceLock::new(),
             vault,
         }
     }
@@ -89,6 +92,19 @@ impl Services {
     /// Told when something was committed that may make a client due.
     pub fn cadence_changes(&self) -> &Arc<Notify> {
         &self.cadence
+    }
+
+    /// Has home pages fetched by what also guards deliveries.
+    pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
+        let _ = self.home_pages.set(home_pages);
+    }
+
+    /// Fetches a home page; without a fetcher there is none.
+    pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {
+        match self.home_pages.get() {
+            Some(home_pages) => home_pages.fetch(page).await,
+            None => Err(FetchError::Own("this process fetches no pages".to_owned())),
+        }
     }
 
     pub fn vault(&self) -> &Vault {

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod account;
+pub mod account_address;
 pub mod audit;
 pub mod cadence;
 pub mod channel;
@@ -13,14 +14,18 @@ pub mod command;
 pub mod company;
 pub mod contact;
 pub mod context;
+pub mod conversation;
 pub mod credential;
 pub mod delivery;
 pub mod erasure;
 mod error;
+pub mod inbound;
 pub mod ingest;
+pub mod lookup;
 pub mod member;
 mod outbox;
 pub mod password;
+pub mod reading;
 pub mod redelivery;
 pub mod retention;
 pub mod settings;

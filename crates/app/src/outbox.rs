@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rapport_domain::account::Account;
 use rapport_domain::cadence::Reminder;
 use rapport_domain::company::TrackedStages;
+use rapport_domain::conversation::{Conversation, Message};
 use rapport_domain::event::{self, Event, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
@@ -41,6 +42,17 @@ impl Outbox {
     /// A client became overdue: `client.contact_due`.
     pub fn contact_due(&mut self, cx: &Context, account: &Account, reminder: Reminder) {
         self.events.push(event::contact_due(occasion(cx), account, reminder));
+    }
+
+    /// Somebody of theirs wrote: `message.inbound`.
+    pub fn message(
+        &mut self,
+        cx: &Context,
+        account: &Account,
+        conversation: &Conversation,
+        message: &Message,
+    ) {
+        self.events.push(event::message_inbound(occasion(cx), account, conversation, message));
     }
 
     /// Writes it all, with a delivery for every webhook that selects an event, and hands what

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::account::{Account, AccountCore};
 use crate::cadence::Reminder;
 use crate::company::Slug;
+use crate::conversation::{Conversation, ConversationView, Message, MessageView};
 use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
 use crate::time::Time;
@@ -114,6 +115,24 @@ pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) ->
     let Reminder { due_at, days_overdue, cadence_days } = reminder;
     let data = Data { account: account.core(), due_at, days_overdue, cadence_days };
     occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
+}
+
+/// Somebody of theirs wrote to us.
+pub fn message_inbound(
+    occasion: Occasion,
+    account: &Account,
+    conversation: &Conversation,
+    message: &Message,
+) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        conversation: ConversationView<'a>,
+        message: MessageView<'a>,
+    }
+    let data =
+        Data { account: account.core(), conversation: conversation.view(), message: message.payload_view() };
+    occasion.freeze(Kind::MessageInbound, Some(account.id), data)
 }
 
 /// The synthetic event of the Test button: an account that never was.

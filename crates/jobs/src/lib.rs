@@ -2,6 +2,7 @@
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
+//! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `cadence` reminds of clients that became overdue.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
@@ -11,6 +12,7 @@ pub mod client;
 pub mod guard;
 mod housekeeping;
 mod lanes;
+pub mod lookup;
 mod places;
 pub mod redelivery;
 pub mod retention;
@@ -18,4 +20,5 @@ pub mod sender;
 
 pub use client::{Client, Limits};
 pub use guard::{Guard, Resolver, SystemResolver};
+pub use lookup::Lookup;
 pub use sender::{Config, start};

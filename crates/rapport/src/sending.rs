@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rapport_app::App;
 use rapport_jobs::client::tls_config;
-use rapport_jobs::{Client, Guard, Limits, SystemResolver};
+use rapport_jobs::{Client, Guard, Limits, Lookup, SystemResolver};
 use rapport_store::Database;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,7 +25,10 @@ pub async fn start(
     app.services().set_destination_check(Arc::clone(&guard) as _);
     // Kept connections end with the process; nothing waits for a receiver to close them.
     let connections = TaskTracker::new();
-    let client = Client::new(guard, tls_config(&outbound.authorities), Limits::default(), connections);
+    let tls = tls_config(&outbound.authorities);
+    let lookup = Lookup::new(Arc::clone(&guard), tls.clone(), connections.clone());
+    app.services().set_home_pages(Arc::new(lookup));
+    let client = Client::new(guard, tls, Limits::default(), connections);
     // The lock on the data directory proves that no other service sends from an embedded database.
     let alone = matches!(config.database.value.0, Database::Sqlite(_));
     let settings = rapport_jobs::Config { alone, ..rapport_jobs::Config::default() };

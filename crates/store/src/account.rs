@@ -12,7 +12,10 @@ use crate::error::Error;
 use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
-use crate::{activity, cadence, contact, history, values};
+use crate::{
+    account_address, account_site, activity, cadence, contact, conversation, history, mail_reference, message,
+    values,
+};
 
 /// The columns of an account in the order `read` takes them.
 macro_rules! select_account {
@@ -182,10 +185,15 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the account with its activity, contacts and history. Its events stay: what was frozen is sent.
+/// Removes the account with its activity, contacts, conversations and history. Its events stay: what was frozen is sent.
 pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     activity::delete_of_account(tx, id)?;
     history::delete_of_account(tx, id)?;
+    message::delete_of_account(tx, id)?;
+    conversation::delete_of_account(tx, id)?;
+    mail_reference::delete_of_account(tx, id)?;
+    account_address::delete_of_account(tx, id)?;
+    account_site::delete_of_account(tx, id)?;
     cadence::delete_of_account(tx, id)?;
     contact::delete_of_account(tx, id)?;
     tx.execute(&DELETE_WORDS, values![&id])?;

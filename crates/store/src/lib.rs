@@ -7,7 +7,9 @@
 //! - The other modules are the statements, one module a subject, returning domain types.
 
 pub mod account;
+pub mod account_address;
 pub mod account_list;
+pub mod account_site;
 pub mod activity;
 pub mod audit;
 pub mod cadence;
@@ -16,6 +18,7 @@ pub mod channel;
 pub mod clients;
 pub mod company;
 pub mod contact;
+pub mod conversation;
 pub mod credential;
 pub mod delivery;
 pub mod delivery_list;
@@ -26,8 +29,10 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod history;
+pub mod mail_reference;
 pub mod manual_attempt;
 pub mod member;
+pub mod message;
 mod migrate;
 pub mod node;
 pub mod page;
@@ -35,6 +40,7 @@ mod queue;
 pub mod redelivery;
 pub mod retention;
 mod statement;
+pub mod timeline;
 mod tx;
 mod value;
 pub mod webhook;
@@ -50,7 +56,9 @@ pub use value::{Cell, Row, Type, Value};
 pub fn all_statements() -> Vec<&'static Statement> {
     [
         account::STATEMENTS,
+        account_address::STATEMENTS,
         account_list::STATEMENTS,
+        account_site::STATEMENTS,
         activity::STATEMENTS,
         audit::STATEMENTS,
         cadence::STATEMENTS,
@@ -58,17 +66,21 @@ pub fn all_statements() -> Vec<&'static Statement> {
         clients::STATEMENTS,
         company::STATEMENTS,
         contact::STATEMENTS,
+        conversation::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,
         delivery_list::STATEMENTS,
         erasure::STATEMENTS,
         event::STATEMENTS,
         history::STATEMENTS,
+        mail_reference::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
+        message::STATEMENTS,
         node::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
+        timeline::STATEMENTS,
         webhook::STATEMENTS,
     ]
     .concat()

@@ -7,7 +7,7 @@ use rapport_domain::time::Time;
 use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::{Snapshot, Tx};
-use crate::value::Row;
+use crate::value::{Row, Value};
 use crate::values;
 
 statements! {
@@ -20,6 +20,8 @@ statements! {
                     JOIN person p ON p.id = m.person WHERE m.company = $1 ORDER BY m.created_at, m.person";
     company GET = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
                    JOIN person p ON p.id = m.person WHERE m.company = $1 AND m.person = $2";
+    company BY_EMAIL = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM person p \
+                        JOIN member m ON m.company = $1 AND m.person = p.id WHERE p.email = ANY($2)";
     company UPDATE = "UPDATE member SET role = $3, deactivated_at = $4 WHERE company = $1 AND person = $2";
     company DELETE = "DELETE FROM member WHERE company = $1 AND person = $2";
 }
@@ -52,6 +54,12 @@ pub fn list(snapshot: &mut Snapshot) -> Result<Vec<Member>, Error> {
 
 pub fn get(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<Member>, Error> {
     snapshot.query_opt(&GET, values![&person])?.map(read).transpose()
+}
+
+/// The members with these addresses, deactivated ones included.
+pub fn by_email(snapshot: &mut Snapshot, emails: &[&Email]) -> Result<Vec<Member>, Error> {
+    let keys: Vec<Value> = emails.iter().map(|email| Value::from(email.as_str())).collect();
+    snapshot.query_keys(&BY_EMAIL, &[], &keys)?.into_iter().map(read).collect()
 }
 
 pub fn update(tx: &mut Tx, person: PersonId, role: Role, deactivated_at: Option<Time>) -> Result<(), Error> {

@@ -10,6 +10,8 @@ use rapport_domain::credential::{self, Kind, Presented};
 
 const INGEST_KEY: HeaderName = HeaderName::from_static("x-service-ingest-key");
 const INGEST_PATH: &str = "/api/pulse/ingest/";
+const INBOUND_KEY: HeaderName = HeaderName::from_static("x-service-inbound-key");
+const INBOUND_PATH: &str = "/api/inbound/email/";
 
 /// How a caller of a path is asked to authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +20,17 @@ pub enum Scheme {
     Token,
     /// `X-Service-Ingest-Key: <key>`.
     IngestKey,
+    /// `X-Service-Inbound-Key: <key>`.
+    InboundKey,
 }
 
 impl Scheme {
     pub fn of_path(path: &str) -> Self {
-        if path == INGEST_PATH { Self::IngestKey } else { Self::Token }
+        match path {
+            INGEST_PATH => Self::IngestKey,
+            INBOUND_PATH => Self::InboundKey,
+            _ => Self::Token,
+        }
     }
 
     /// The value of `WWW-Authenticate`.
@@ -30,6 +38,7 @@ impl Scheme {
         match self {
             Self::Token => r#"Bearer realm="rapport""#,
             Self::IngestKey => r#"X-Service-Ingest-Key realm="rapport""#,
+            Self::InboundKey => r#"X-Service-Inbound-Key realm="rapport""#,
         }
     }
 
@@ -37,6 +46,7 @@ impl Scheme {
         match self {
             Self::Token => "send a valid API token as Authorization: Bearer <token>",
             Self::IngestKey => "send the company's ingest key as X-Service-Ingest-Key: <key>",
+            Self::InboundKey => "send the company's inbound key as X-Service-Inbound-Key: <key>",
         }
     }
 }
@@ -58,6 +68,8 @@ impl Credential {
             Scheme::IngestKey => {
                 only(headers, &INGEST_KEY).and_then(|key| credential::read(Kind::IngestKey, key.trim()).ok())
             }
+            Scheme::InboundKey => only(headers, &INBOUND_KEY)
+                .and_then(|key| credential::read(Kind::InboundKey, key.trim()).ok()),
         };
         Self { scheme, presented }
     }
@@ -140,8 +152,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_ingest_path_asks_for_the_ingest_key() {
+    fn only_their_own_paths_ask_for_the_keys() {
         assert_eq!(Scheme::of_path("/api/pulse/ingest/"), Scheme::IngestKey);
+        assert_eq!(Scheme::of_path("/api/inbound/email/"), Scheme::InboundKey);
         for path in
             ["/api/accounts/upsert-by-imported-id/", "/api/pulse/", "/api/settings/ingest-key/rotate/"]
         {

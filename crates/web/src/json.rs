@@ -70,17 +70,32 @@ pub async fn read(
     presence: Presence,
     timeout: Duration,
 ) -> Result<Object, Problem> {
-    let collected = tokio::time::timeout(timeout, collect(headers, body)).await;
-    let raw = collected.unwrap_or_else(|_| Err(Problem::body_too_slow()))?;
+    let raw = receive(headers, body, MAX_BODY_BYTES, timeout).await?;
     if raw.is_empty() && presence == Presence::Optional {
         return Ok(Object::default());
     }
     require_json(headers)?;
-    let decoded = match encoding(headers)? {
-        Encoding::Identity => raw,
-        Encoding::Gzip => Bytes::from(gunzip(&raw)?),
-    };
+    let decoded = decompress(headers, raw, MAX_BODY_BYTES)?;
     Ok(Object { members: parse(&decoded)?, bytes: decoded.len() })
+}
+
+/// The bytes of a body of any kind, as they were sent.
+pub async fn receive(
+    headers: &HeaderMap,
+    body: Body,
+    max_bytes: usize,
+    timeout: Duration,
+) -> Result<Bytes, Problem> {
+    let collected = tokio::time::timeout(timeout, collect(headers, body, max_bytes)).await;
+    collected.unwrap_or_else(|_| Err(Problem::body_too_slow()))
+}
+
+/// A body as it was before it was compressed for sending.
+pub fn decompress(headers: &HeaderMap, raw: Bytes, max_bytes: usize) -> Result<Bytes, Problem> {
+    match encoding(headers)? {
+        Encoding::Identity => Ok(raw),
+        Encoding::Gzip => Ok(Bytes::from(gunzip(&raw, max_bytes)?)),
+    }
 }
 
 /// Reads a body off without looking at it.
@@ -97,23 +112,23 @@ pub async fn drain(mut body: Body) {
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
 }
 
-async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, Problem> {
+async fn collect(headers: &HeaderMap, mut body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     let announced = body.size_hint().lower();
-    if usize::try_from(announced).is_ok_and(|announced| announced > MAX_BODY_BYTES) {
+    if usize::try_from(announced).is_ok_and(|announced| announced > max_bytes) {
         // Who asks first ("Expect: 100-continue") has sent nothing to read off.
         if !headers.contains_key(header::EXPECT) {
             drain(body).await;
         }
-        return Err(Problem::body_too_large(MAX_BODY_BYTES));
+        return Err(Problem::body_too_large(max_bytes));
     }
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let broken = |_| Problem::bad_request("broken_body", "the body ended before it was complete");
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-        if first.len() + rest.len() + data.len() > MAX_BODY_BYTES {
+        if first.len() + rest.len() + data.len() > max_bytes {
             drain(body).await;
-            return Err(Problem::body_too_large(MAX_BODY_BYTES));
+            return Err(Problem::body_too_large(max_bytes));
         }
         if first.is_empty() {
             first = data;
@@ -165,14 +180,14 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
 }
 
 /// Decompresses up to the limit and not a byte further, whatever the body would grow to.
-fn gunzip(raw: &[u8]) -> Result<Vec<u8>, Problem> {
-    let mut decoded = Vec::with_capacity(raw.len().saturating_mul(4).min(MAX_BODY_BYTES));
-    let mut reader = MultiGzDecoder::new(raw).take(MAX_BODY_BYTES as u64 + 1);
+fn gunzip(raw: &[u8], max_bytes: usize) -> Result<Vec<u8>, Problem> {
+    let mut decoded = Vec::with_capacity(raw.len().saturating_mul(4).min(max_bytes));
+    let mut reader = MultiGzDecoder::new(raw).take(max_bytes as u64 + 1);
     if reader.read_to_end(&mut decoded).is_err() {
         return Err(Problem::bad_request("broken_gzip", "the gzip data is damaged or incomplete"));
     }
-    if decoded.len() > MAX_BODY_BYTES {
-        return Err(Problem::body_too_large(MAX_BODY_BYTES));
+    if decoded.len() > max_bytes {
+        return Err(Problem::body_too_large(max_bytes));
     }
     Ok(decoded)
 }

@@ -4,10 +4,12 @@
 mod account;
 mod channel;
 mod credential;
+mod inbound;
 mod ingest;
 mod member;
 mod model;
 mod races;
+mod reading;
 mod redelivery;
 mod retention;
 mod settings;

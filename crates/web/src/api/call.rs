@@ -28,7 +28,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    fn of(parts: &Parts) -> Result<Self, Problem> {
+    pub fn of(parts: &Parts) -> Result<Self, Problem> {
         let arrival = parts.extensions.get::<Arrival>();
         let Arrival { credential, address, known } =
             *arrival.ok_or_else(|| Problem::internal("a request came past the front"))?;

@@ -6,16 +6,21 @@
 mod account;
 mod accounts;
 mod activity;
+mod addresses;
 mod audit;
 mod call;
 mod channels;
 mod clients;
 mod contacts;
+mod conversation_schema;
+mod conversations;
 mod deliveries;
 mod docs;
 mod erasure;
 mod history;
+mod inbound;
 mod ingest;
+mod lookup;
 mod members;
 pub mod openapi;
 mod paging;
@@ -24,6 +29,7 @@ mod pulse;
 mod redeliveries;
 mod schema;
 mod settings;
+mod timeline;
 mod tokens;
 mod upsert;
 mod webhook_schema;
@@ -71,6 +77,11 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(pulse::routes())
         .merge(contacts::routes())
         .merge(clients::routes())
+        .merge(conversations::routes())
+        .merge(timeline::routes())
+        .merge(addresses::routes())
+        .merge(inbound::routes())
+        .merge(lookup::routes())
         .merge(channels::routes())
         .merge(webhooks::routes())
         .merge(deliveries::routes())
@@ -91,11 +102,15 @@ struct Shared {
     limiter: Arc<RateLimiter>,
     body_timeout: Duration,
     hashing: Semaphore,
+    /// Kibibytes of mails that may be in memory at once.
+    mail_room: Arc<Semaphore>,
 }
 
 impl Api {
     pub fn new(app: App, limiter: Arc<RateLimiter>, body_timeout: Duration) -> Self {
-        Self(Arc::new(Shared { app, limiter, body_timeout, hashing: Semaphore::new(HASHES_AT_ONCE) }))
+        let (hashing, mail_room) =
+            (Semaphore::new(HASHES_AT_ONCE), Arc::new(Semaphore::new(inbound::ROOM_KIB)));
+        Self(Arc::new(Shared { app, limiter, body_timeout, hashing, mail_room }))
     }
 
     fn app(&self) -> &App {

@@ -53,6 +53,8 @@ pub fn frame() -> OpenApi {
     components.add_security_scheme("token", SecurityScheme::Http(token));
     let ingest_key = ApiKeyValue::with_description("X-Service-Ingest-Key", "The company's ingest key.");
     components.add_security_scheme("ingest_key", SecurityScheme::ApiKey(ApiKey::Header(ingest_key)));
+    let inbound_key = ApiKeyValue::with_description("X-Service-Inbound-Key", "The company's inbound key.");
+    components.add_security_scheme("inbound_key", SecurityScheme::ApiKey(ApiKey::Header(inbound_key)));
     OpenApiBuilder::new().info(info.build()).components(Some(components)).build()
 }
 
@@ -146,7 +148,11 @@ mod tests {
                     "{place}: id twice"
                 );
                 assert!(!operation["summary"].as_str().unwrap().is_empty(), "{place}: no summary");
-                let scheme = if path == "/api/pulse/ingest/" { "ingest_key" } else { "token" };
+                let scheme = match path.as_str() {
+                    "/api/pulse/ingest/" => "ingest_key",
+                    "/api/inbound/email/" => "inbound_key",
+                    _ => "token",
+                };
                 assert_eq!(operation["security"], json!([{ scheme: [] }]), "{place}");
                 for status in ["401", "422", "429", "503"] {
                     let content = &operation["responses"][status]["content"];
@@ -156,7 +162,7 @@ mod tests {
             }
         }
         let schemes = document["components"]["securitySchemes"].as_object().unwrap();
-        assert_eq!(schemes.keys().collect::<Vec<_>>(), ["ingest_key", "token"]);
+        assert_eq!(schemes.keys().collect::<Vec<_>>(), ["inbound_key", "ingest_key", "token"]);
     }
 
     #[test]

@@ -33,7 +33,10 @@ use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
 use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
 use rapport_store::page::MAX_LIMIT;
-use rapport_store::{Query as _, activity, audit, channel, company, credential, event, history, member};
+use rapport_store::{
+    Query as _, account_address, activity, audit, channel, company, conversation, credential, event, history,
+    member, timeline,
+};
 use rapport_testkit::{Engine, TestApp, TestCompany};
 use rapport_web::{Config, Rate};
 use serde_json::{Map, Value, json};
@@ -306,7 +309,7 @@ impl Tenant {
         }
     }
 
-    /// Everything the company has, as text: accounts with their history, events and activity, channels and
+    /// Everything the company has, as text: accounts with their history, events, activity and talk, channels and
     /// codes, settings, credentials, members, the audit log.
     pub fn contents(&self) -> String {
         let now = self.company.app().now();
@@ -320,7 +323,11 @@ impl Tenant {
                 let entries = history::of_account(snapshot, id, None, MAX_LIMIT)?.items;
                 let events = event::of_account(snapshot, id)?;
                 let activity = activity::list(snapshot, id, None, MAX_LIMIT)?.items;
+                let talk = conversation::of_account(snapshot, id, None, MAX_LIMIT)?.items;
+                let timeline = timeline::of_account(snapshot, id, timeline::Place::START, MAX_LIMIT)?.0;
+                let addresses = account_address::of_account(snapshot, id, MAX_LIMIT)?;
                 let _ = writeln!(text, "{account:?}\n  {entries:?}\n  {events:?}\n  {activity:?}");
+                let _ = writeln!(text, "  {talk:?}\n  {timeline:?}\n  {addresses:?}");
             }
             let _ = writeln!(text, "{:?}", channel::list(snapshot)?);
             let _ = writeln!(text, "{:?}", channel::all_codes(snapshot)?);

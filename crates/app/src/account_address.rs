@@ -1,0 +1,68 @@
+//! The mail addresses that an account is known by: attached and taken away by hand. Mails attach
+//! them by themselves.
+
+use rapport_domain::id::AccountId;
+use rapport_domain::inbound::MAX_ADDRESSES;
+use rapport_domain::member::{Email, Role};
+use rapport_store::account_address::{self, Known};
+use rapport_store::{Snapshot, Tx};
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::conversation::lock_account;
+use crate::error::Error;
+
+const NEEDS: Needs = Needs::Role(Role::Member);
+
+/// Every address of an account.
+pub fn all(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Known>, rapport_store::Error> {
+    account_address::of_account(snapshot, account, i64::try_from(MAX_ADDRESSES).unwrap_or(i64::MAX))
+}
+
+/// Whether an account has room for one more.
+pub(crate) fn has_room(snapshot: &mut Snapshot, account: AccountId) -> Result<bool, rapport_store::Error> {
+    Ok(all(snapshot, account)?.len() < MAX_ADDRESSES)
+}
+
+pub struct AddAddress {
+    pub account: AccountId,
+    pub address: Email,
+}
+
+impl Command for AddAddress {
+    type Reply = Known;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Known, Error> {
+        let account = lock_account(tx, self.account)?;
+        let kept = all(tx, account.id)?;
+        if let Some(known) = kept.iter().find(|(address, _)| *address == self.address) {
+            return Ok(known.clone());
+        }
+        if kept.len() >= MAX_ADDRESSES {
+            let detail = format!("an account is known by at most {MAX_ADDRESSES} addresses");
+            return Err(Error::conflict("too_many_addresses", detail));
+        }
+        if !account_address::insert(tx, &self.address, account.id, cx.now)? {
+            return Err(Error::conflict("address_taken", "another account is known by this address"));
+        }
+        Ok((self.address.clone(), cx.now))
+    }
+}
+
+pub struct RemoveAddress {
+    pub account: AccountId,
+    pub address: Email,
+}
+
+impl Command for RemoveAddress {
+    type Reply = ();
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+        if !account_address::delete(tx, &self.address, self.account)? {
+            return Err(Error::NotFound("address"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Conversations: begun, and messages logged in them.
+
+use rapport_domain::account::Account;
+use rapport_domain::conversation::{Conversation, Log, Message, Start};
+use rapport_domain::id::{AccountId, ConversationId};
+use rapport_domain::member::Role;
+use rapport_store::{Tx, account, conversation, message};
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+const NEEDS: Needs = Needs::Role(Role::Member);
+
+pub struct StartConversation {
+    pub account: AccountId,
+    pub request: Start,
+}
+
+impl Command for StartConversation {
+    type Reply = Conversation;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Conversation, Error> {
+        let account = lock_account(tx, self.account)?;
+        let begun = Conversation::new(cx.id(), account.id, self.request.clone(), cx.now);
+        conversation::insert(tx, &begun)?;
+        Ok(begun)
+    }
+}
+
+/// A message that was written or received elsewhere. An outbound one is contact.
+pub struct LogMessage {
+    pub conversation: ConversationId,
+    pub log: Log,
+}
+
+impl Command for LogMessage {
+    type Reply = Message;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Message, Error> {
+        let missing = Error::NotFound("conversation");
+        let found = conversation::get(tx, self.conversation)?.ok_or(missing.clone())?;
+        let mut account = lock_account(tx, found.account).map_err(|error| match error {
+            Error::NotFound(_) => missing.clone(),
+            other => other,
+        })?;
+        let mut found = conversation::lock(tx, self.conversation)?.ok_or(missing)?;
+        let logged = Message::new(cx.id(), &found, &self.log, cx.actor(), cx.now);
+        let mut outbox = Outbox::default();
+        add(tx, cx, &mut account, &mut found, &logged, &mut outbox)?;
+        outbox.write(tx, cx)?;
+        Ok(logged)
+    }
+}
+
+/// Puts a message into a locked conversation of a locked account, with what follows from it.
+pub(crate) fn add(
+    tx: &mut Tx,
+    cx: &Context,
+    account: &mut Account,
+    conversation: &mut Conversation,
+    logged: &Message,
+    outbox: &mut Outbox,
+) -> Result<(), Error> {
+    message::insert(tx, logged)?;
+    conversation.extend(logged.occurred_at);
+    conversation::update(tx, conversation)?;
+    if logged.is_contact() && account.contact(logged.occurred_at, cx.now) {
+        account::update(tx, &[account])?;
+        cx.wake_cadence(tx);
+    }
+    if logged.is_reply() {
+        outbox.message(cx, account, conversation, logged);
+    }
+    Ok(())
+}
+
+pub(crate) fn lock_account(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
+    account::lock(tx, &[id])?.pop().ok_or(Error::NotFound("account"))
+}

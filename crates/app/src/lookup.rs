@@ -1,0 +1,115 @@
+//! Lookup by domain: a home page is fetched, read and shown; an account is made of it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use rapport_domain::account::Account;
+use rapport_domain::custom_fields::FieldChange;
+use rapport_domain::destination::{Destination, Refusal};
+use rapport_domain::invalid::Fault;
+use rapport_domain::lookup::{Create, Preview};
+use rapport_domain::member::Role;
+use rapport_domain::pipeline::{Source, Status};
+use rapport_store::{Tx, account, account_site};
+
+use crate::Answer;
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+/// Fetches home pages. Sockets are its affair, and so is where it may go.
+pub trait HomePages: Send + Sync + 'static {
+    fn fetch<'a>(
+        &'a self,
+        page: &'a Destination,
+    ) -> Pin<Box<dyn Future<Output = Result<Fetched, FetchError>> + Send + 'a>>;
+}
+
+/// A page as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Where it was found, after redirects.
+    pub at: Destination,
+    pub content_type: Option<String>,
+    /// Its beginning.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no page.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    #[error("{0}")]
+    Refused(Refusal),
+    #[error("the domain has no address")]
+    NoAddress,
+    #[error("nothing could be reached there: {0}")]
+    Unreachable(String),
+    #[error("the page did not come in time")]
+    TimedOut,
+    #[error("the page answered with the status {0}")]
+    Answered(u16),
+    #[error("there is no HTML page")]
+    NotHtml,
+    #[error("the page leads elsewhere too many times")]
+    TooManyRedirects,
+    #[error("{0}")]
+    BadRedirect(String),
+    /// Too many are under way.
+    #[error("too many lookups are under way")]
+    Busy,
+    /// Nothing about the page.
+    #[error("pages cannot be fetched now: {0}")]
+    Own(String),
+}
+
+impl FetchError {
+    /// What is wrong with the domain, unless it is we who are at fault.
+    pub fn fault(&self) -> Option<Fault> {
+        let code = match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::NoAddress => "no_address",
+            Self::Unreachable(_) => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::Answered(_) => "no_page",
+            Self::NotHtml => "not_html",
+            Self::TooManyRedirects => "too_many_redirects",
+            Self::BadRedirect(_) => "bad_redirect",
+            Self::Busy | Self::Own(_) => return None,
+        };
+        Some(Fault::new(code, self.to_string()))
+    }
+}
+
+/// An account made of what a lookup showed.
+pub struct CreateFromLookup {
+    pub preview: Preview,
+    pub create: Create,
+}
+
+impl Command for CreateFromLookup {
+    type Reply = Answer<Account>;
+    const NEEDS: Needs = Needs::Role(Role::Member);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Answer<Account>, Error> {
+        let Self { preview, create } = self;
+        if let Some(known) = account_site::find(tx, &preview.domain)? {
+            let detail = format!("the account {known} was made from this domain already");
+            return Err(Error::conflict("domain_taken", detail));
+        }
+        let name = create.name.as_ref().unwrap_or(&preview.name).clone();
+        let status = create.status.unwrap_or(Status::Prospect);
+        let mut made = Account::new(cx.id(), name, status, cx.now);
+        let found = FieldChange::parse(&preview.fields())?;
+        made.custom_fields = made.custom_fields.merged(&found)?.merged(&create.custom_fields)?;
+        account::insert(tx, &[&made])?;
+        if !account_site::insert(tx, &preview.domain, made.id)? {
+            // Another request came first.
+            return Err(rapport_store::Error::Again.into());
+        }
+        let mut outbox = Outbox::default();
+        outbox.created(cx, &made, Source::Lookup);
+        outbox.write(tx, cx)?;
+        Ok(Answer { reply: made, company: cx.company().clone(), now: cx.now })
+    }
+}

@@ -1,0 +1,213 @@
+//! A raw RFC 5322 message, as the domain sees it. The MIME parser is a library's; what is chosen from what
+//! it finds is decided here.
+
+use mail_parser::{Addr, Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+use rapport_domain::conversation::Attachment;
+use rapport_domain::inbound::{
+    MAX_ATTACHMENTS, MAX_RECIPIENTS, MAX_REFERENCES, Mail, Mailbox, Signs, kept_line, kept_text,
+};
+use rapport_domain::member::Email;
+use rapport_domain::time::Time;
+
+use crate::reading::html;
+
+/// An id longer than a header's line is none.
+const MAX_ID_BYTES: usize = 998;
+
+/// What is no message at all: nothing in it looks like a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the body is no mail: it has no header")]
+pub struct NotAMail;
+
+/// Reads a mail. Broken ones are read as far as they go.
+pub fn read(raw: &[u8]) -> Result<Mail, NotAMail> {
+    let message = MessageParser::default().parse(raw).ok_or(NotAMail)?;
+    let headers = Headers::of(&message);
+    let (text, text_truncated) = kept_text(&text(&message));
+    Ok(Mail {
+        message_id: headers.ids("message-id").into_iter().next(),
+        references: references(&message, &headers),
+        from: sender(&message, &headers),
+        recipients: recipients(&message),
+        delivered_to: headers.delivered_to(),
+        subject: message.subject().and_then(kept_line),
+        date: message.date().filter(|date| date.is_valid()).map(|date| seconds(date.to_timestamp())),
+        text,
+        text_truncated,
+        attachments: attachments(&message),
+        signs: headers.signs(&message),
+    })
+}
+
+fn seconds(seconds: i64) -> Time {
+    Time::from_micros(seconds.saturating_mul(1_000_000))
+}
+
+/// The headers of a message by name, as they stand.
+struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    fn of(message: &Message) -> Self {
+        let all = message.headers().iter().map(|header| {
+            let raw = message.raw_message.get(header.offset_start as usize..header.offset_end as usize);
+            let value = String::from_utf8_lossy(raw.unwrap_or_default()).trim().to_owned();
+            (header.name.as_str().to_ascii_lowercase(), value)
+        });
+        Self(all.collect())
+    }
+
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    fn has(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.all(name).next().is_some())
+    }
+
+    fn first(&self, name: &str) -> Option<String> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
+    }
+
+    /// The Message-IDs in a header, in order.
+    fn ids(&self, name: &str) -> Vec<String> {
+        self.all(name).flat_map(ids_in).collect()
+    }
+
+    fn delivered_to(&self) -> Vec<Email> {
+        const NAMES: [&str; 5] =
+            ["delivered-to", "x-original-to", "envelope-to", "x-envelope-to", "x-forwarded-to"];
+        let values = NAMES.iter().flat_map(|name| self.all(name));
+        let words = values.flat_map(|value| value.split([',', ' ', '\t', '\r', '\n']));
+        words.filter_map(|word| Email::parse(word.trim_matches(['<', '>', ';'])).ok()).collect()
+    }
+
+    fn signs(&self, message: &Message) -> Signs {
+        Signs {
+            auto_submitted: self.first("auto-submitted"),
+            precedence: self.first("precedence"),
+            autoreply: self.has(&["x-autoreply", "x-autorespond", "x-auto-reply", "x-mail-autoreply"]),
+            list: self.has(&["list-id", "list-unsubscribe", "list-post"]),
+            looped: self.has(&["x-loop", "x-rapport"]),
+            null_return_path: self.all("return-path").any(|path| path == "<>"),
+            report: is_report(message),
+        }
+    }
+}
+
+/// The ids of a header's value: in angle brackets, or bare where somebody forgot them.
+fn ids_in(value: &str) -> Vec<String> {
+    let bracketed = value.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(id, _)| id);
+    let mut found: Vec<String> = bracketed.map(|id| id.split_whitespace().collect::<String>()).collect();
+    if found.is_empty() {
+        found = value.split_whitespace().map(str::to_owned).collect();
+    }
+    found.retain(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.contains('\0'));
+    found
+}
+
+/// What the mail answers, nearest first; for a bounce, the mail that came back.
+fn references(message: &Message, headers: &Headers) -> Vec<String> {
+    let mut found = headers.ids("in-reply-to");
+    found.extend(headers.ids("references").into_iter().rev());
+    let returned = if is_report(message) { message.parts.as_slice() } else { &[] };
+    for part in returned {
+        match &part.body {
+            PartType::Message(inner) => found.extend(Headers::of(inner).ids("message-id")),
+            PartType::Text(text) if is_type(part, "text", "rfc822-headers") => {
+                let lines = text.lines().filter_map(|line| line.split_once(':'));
+                let ids = lines.filter(|(name, _)| name.eq_ignore_ascii_case("message-id"));
+                found.extend(ids.flat_map(|(_, value)| ids_in(value)));
+            }
+            _ => {}
+        }
+    }
+    let mut nearest: Vec<String> = Vec::new();
+    for id in found {
+        if !nearest.contains(&id) && nearest.len() < MAX_REFERENCES {
+            nearest.push(id);
+        }
+    }
+    nearest
+}
+
+/// Whoever a mail says it is from.
+fn sender(message: &Message, headers: &Headers) -> Option<Mailbox> {
+    let named = [message.from(), message.sender(), message.reply_to()].into_iter().flatten();
+    let first = named.flat_map(mailboxes).next();
+    first.or_else(|| {
+        let path = headers.first("return-path")?;
+        let address = Email::parse(path.trim_matches(['<', '>'])).ok()?;
+        Some(Mailbox { address, name: None })
+    })
+}
+
+fn recipients(message: &Message) -> Vec<Mailbox> {
+    let lists = [message.to(), message.cc(), message.bcc()].into_iter().flatten();
+    let mut found: Vec<Mailbox> = Vec::new();
+    for mailbox in lists.flat_map(mailboxes) {
+        let is_new = !found.iter().any(|known| known.address == mailbox.address);
+        if is_new && found.len() < MAX_RECIPIENTS {
+            found.push(mailbox);
+        }
+    }
+    found
+}
+
+/// The mailboxes of a header, those inside groups included; what is no address is left out.
+fn mailboxes<'a>(address: &'a Address<'a>) -> impl Iterator<Item = Mailbox> + 'a {
+    address.iter().filter_map(|Addr { name, address }| {
+        let address = Email::parse(address.as_deref()?.trim()).ok()?;
+        Some(Mailbox { address, name: name.as_deref().and_then(kept_line) })
+    })
+}
+
+/// What a reader would read: the plain parts, else the HTML ones.
+fn text(message: &Message) -> String {
+    let plain = body(message, &message.text_body);
+    if plain.trim().is_empty() { body(message, &message.html_body) } else { plain }
+}
+
+fn body(message: &Message, parts: &[u32]) -> String {
+    let parts = parts.iter().filter_map(|id| message.parts.get(*id as usize));
+    let texts = parts.filter_map(|part| match &part.body {
+        PartType::Text(text) => Some(text.to_string()),
+        PartType::Html(source) => Some(html::to_text(source)),
+        _ => None,
+    });
+    let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
+    texts.join("\n\n")
+}
+
+/// What is attached: named, not kept.
+fn attachments(message: &Message) -> Vec<Attachment> {
+    let parts = message.attachments.iter().filter_map(|id| message.parts.get(*id as usize));
+    parts.take(MAX_ATTACHMENTS).map(attachment).collect()
+}
+
+fn attachment(part: &MessagePart) -> Attachment {
+    let (name, size) = match &part.body {
+        PartType::Message(inner) => (inner.subject(), inner.raw_message.len()),
+        _ => (None, part.len()),
+    };
+    let media_type = part.content_type().map_or_else(
+        || "application/octet-stream".to_owned(),
+        |content| match content.subtype() {
+            Some(subtype) => format!("{}/{subtype}", content.ctype()).to_ascii_lowercase(),
+            None => content.ctype().to_ascii_lowercase(),
+        },
+    );
+    let name = part.attachment_name().or(name).and_then(kept_line);
+    let media_type = kept_line(&media_type).unwrap_or_else(|| "application/octet-stream".to_owned());
+    Attachment { name, media_type, size }
+}
+
+fn is_report(message: &Message) -> bool {
+    message.parts.first().is_some_and(|root| is_type(root, "multipart", "report"))
+}
+
+fn is_type(part: &MessagePart, kind: &str, subtype: &str) -> bool {
+    part.content_type().is_some_and(|content| {
+        content.ctype().eq_ignore_ascii_case(kind)
+            && content.subtype().is_some_and(|found| found.eq_ignore_ascii_case(subtype))
+    })
+}

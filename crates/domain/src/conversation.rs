@@ -1,0 +1,326 @@
+//! Conversations with an account and their messages, and what requests may say about them.
+
+use ring::digest::{SHA256, digest};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::activity::MAX_AHEAD_SECONDS;
+use crate::history::Actor;
+use crate::id::{AccountId, ConversationId, MessageId};
+use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
+use crate::text::{Length, fold};
+use crate::time::Time;
+
+/// A line of a mail's header.
+pub const MAX_SUBJECT: Length = Length::up_to(998);
+pub const MAX_CHANNEL: Length = Length::up_to(64);
+pub const MAX_BODY: Length = Length::up_to(200_000);
+/// How much of a body a payload carries: receivers need not take in a whole book.
+pub const MAX_PAYLOAD_BODY_CHARS: usize = 20_000;
+/// How a conversation is held unless it says otherwise; mails are threaded within this one.
+pub const EMAIL: &str = "email";
+
+/// Which way a message went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    Inbound,
+    Outbound,
+}
+
+impl Direction {
+    pub const ALL: [Self; 2] = [Self::Inbound, Self::Outbound];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Inbound => "inbound",
+            Self::Outbound => "outbound",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        Self::ALL
+            .into_iter()
+            .find(|direction| direction.as_str() == text)
+            .ok_or_else(|| Fault::not_one_of("unknown_direction", Self::ALL.map(Self::as_str)))
+    }
+}
+
+impl Serialize for Direction {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    pub id: ConversationId,
+    pub account: AccountId,
+    pub subject: Option<String>,
+    pub channel: String,
+    pub message_count: i64,
+    /// Of its latest message, or its creation where it has none.
+    pub last_message_at: Time,
+    pub created_at: Time,
+}
+
+impl Conversation {
+    pub fn new(id: ConversationId, account: AccountId, request: Start, now: Time) -> Self {
+        let Start { subject, channel } = request;
+        Self { id, account, subject, channel, message_count: 0, last_message_at: now, created_at: now }
+    }
+
+    /// What mails without references find it by.
+    pub fn thread(&self) -> Option<ThreadMark> {
+        (self.channel == EMAIL).then(|| ThreadMark::of(self.subject.as_deref().unwrap_or_default()))
+    }
+
+    /// Takes one more message in.
+    pub fn extend(&mut self, occurred_at: Time) {
+        let is_first = self.message_count == 0;
+        self.last_message_at = if is_first { occurred_at } else { self.last_message_at.max(occurred_at) };
+        self.message_count += 1;
+    }
+
+    pub fn view(&self) -> ConversationView<'_> {
+        ConversationView {
+            id: self.id,
+            account_id: self.account,
+            subject: self.subject.as_deref(),
+            channel: &self.channel,
+            message_count: self.message_count,
+            last_message_at: (self.message_count > 0).then_some(self.last_message_at),
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// The conversation object of the API and of payloads.
+#[derive(Serialize)]
+pub struct ConversationView<'a> {
+    id: ConversationId,
+    account_id: AccountId,
+    subject: Option<&'a str>,
+    channel: &'a str,
+    message_count: i64,
+    last_message_at: Option<Time>,
+    created_at: Time,
+}
+
+/// The mark of a subject without what answering and forwarding put before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadMark([u8; 16]);
+
+impl ThreadMark {
+    pub fn of(subject: &str) -> Self {
+        let mut mark = [0; 16];
+        mark.copy_from_slice(&digest(&SHA256, plain_subject(subject).as_bytes()).as_ref()[..16]);
+        Self(mark)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// What mail programs in the languages of our neighbours put before a subject.
+const PREFIXES: [&str; 22] = [
+    "re", "fw", "fwd", "aw", "wg", "sv", "vs", "vb", "antw", "doorst", "rv", "res", "enc", "tr", "ref",
+    "odp", "pd", "ynt", "ilt", "rif", "i", "r",
+];
+
+/// A subject as a thread keeps it: folded, without `Re:` and its kin, spaces made one.
+pub fn plain_subject(subject: &str) -> String {
+    let words: Vec<String> = fold(subject).split_whitespace().map(str::to_owned).collect();
+    let joined = words.join(" ");
+    let mut rest = joined.as_str();
+    while let Some((head, tail)) = rest.split_once(':') {
+        // Some count: "Re[2]:", "AW (3):".
+        let word = head.trim_end_matches(|c: char| c.is_ascii_digit() || "[](). ".contains(c));
+        let is_counted = head.len() == word.len() || head[word.len()..].contains(['[', '(', ' ', '.']);
+        if !PREFIXES.contains(&word) || !is_counted {
+            break;
+        }
+        rest = tail.trim_start();
+    }
+    rest.trim().to_owned()
+}
+
+/// A request for a new conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    pub subject: Option<String>,
+    pub channel: String,
+}
+
+impl Start {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let subject = members.optional("subject", |value| as_text(value, MAX_SUBJECT.or_empty()));
+        let channel = members.optional("channel", |value| as_text(value, MAX_CHANNEL));
+        members.refuse_unknown();
+        members.finish()?;
+        let subject = subject.filter(|subject| !subject.is_empty());
+        Ok(Self { subject, channel: channel.unwrap_or_else(|| EMAIL.to_owned()) })
+    }
+}
+
+/// A request to log a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    pub direction: Direction,
+    pub body: String,
+    /// The conversation's where it is not said.
+    pub channel: Option<String>,
+    pub subject: Option<String>,
+    /// When it is logged, where it is not said.
+    pub occurred_at: Option<Time>,
+}
+
+impl Log {
+    pub fn parse(body: &Map<String, Value>, now: Time) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let direction = members.required("direction", |value| Direction::parse(as_str(value)?));
+        let text = members.required("body", |value| as_text(value, MAX_BODY));
+        let channel = members.optional("channel", |value| as_text(value, MAX_CHANNEL));
+        let subject = members.optional("subject", |value| as_text(value, MAX_SUBJECT.or_empty()));
+        let occurred_at = members.optional("occurred_at", |value| past_time(value, now));
+        members.refuse_unknown();
+        members.finish()?;
+        let (Some(direction), Some(body)) = (direction, text) else { unreachable!("required") };
+        let subject = subject.filter(|subject| !subject.is_empty());
+        Ok(Self { direction, body, channel, subject, occurred_at })
+    }
+}
+
+/// A time that has come, but for what clocks differ by.
+pub fn past_time(value: &Value, now: Time) -> Result<Time, Fault> {
+    let at = Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))?;
+    if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
+        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
+        return Err(Fault::new("in_the_future", detail));
+    }
+    Ok(at)
+}
+
+/// Something attached to a mail: named, not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attachment {
+    pub name: Option<String>,
+    #[serde(rename = "type")]
+    pub media_type: String,
+    pub size: usize,
+}
+
+/// Who a mail says it is from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sender {
+    pub address: String,
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub id: MessageId,
+    pub conversation: ConversationId,
+    pub account: AccountId,
+    pub direction: Direction,
+    pub channel: String,
+    pub subject: Option<String>,
+    pub body: String,
+    /// The mail said more than is kept.
+    pub body_truncated: bool,
+    /// Who logged it, or the member who wrote the mail.
+    pub author: Actor,
+    pub sender: Option<Sender>,
+    /// A JSON array of attachments; `None` where there are none.
+    pub attachments: Option<String>,
+    /// A machine wrote it: an absence note, a bounce, a list.
+    pub automatic: bool,
+    pub occurred_at: Time,
+    pub created_at: Time,
+}
+
+impl Message {
+    /// A message logged by hand or by a program.
+    pub fn new(id: MessageId, of: &Conversation, log: &Log, author: &Actor, now: Time) -> Self {
+        Self {
+            id,
+            conversation: of.id,
+            account: of.account,
+            direction: log.direction,
+            channel: log.channel.clone().unwrap_or_else(|| of.channel.clone()),
+            subject: log.subject.clone(),
+            body: log.body.clone(),
+            body_truncated: false,
+            author: author.clone(),
+            sender: None,
+            attachments: None,
+            automatic: false,
+            occurred_at: log.occurred_at.unwrap_or(now),
+            created_at: now,
+        }
+    }
+
+    /// Whether it counts as contact: somebody of ours wrote to them.
+    pub fn is_contact(&self) -> bool {
+        self.direction == Direction::Outbound && !self.automatic
+    }
+
+    /// Whether it is news to receivers: somebody of theirs wrote to us.
+    pub fn is_reply(&self) -> bool {
+        self.direction == Direction::Inbound && !self.automatic
+    }
+
+    pub fn view(&self) -> MessageView<'_> {
+        self.view_up_to(usize::MAX)
+    }
+
+    /// As payloads carry it.
+    pub fn payload_view(&self) -> MessageView<'_> {
+        self.view_up_to(MAX_PAYLOAD_BODY_CHARS)
+    }
+
+    fn view_up_to(&self, chars: usize) -> MessageView<'_> {
+        let end = self.body.char_indices().nth(chars).map_or(self.body.len(), |(at, _)| at);
+        let attachments = serde_json::from_str(self.attachments.as_deref().unwrap_or("[]"));
+        MessageView {
+            id: self.id,
+            conversation_id: self.conversation,
+            account_id: self.account,
+            direction: self.direction,
+            channel: &self.channel,
+            subject: self.subject.as_deref(),
+            body: &self.body[..end],
+            body_truncated: self.body_truncated || end < self.body.len(),
+            author: &self.author,
+            sender: self.sender.as_ref(),
+            attachments: attachments.expect("kept attachments are JSON"),
+            automatic: self.automatic,
+            occurred_at: self.occurred_at,
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// The message object of the API and of payloads.
+#[derive(Serialize)]
+pub struct MessageView<'a> {
+    id: MessageId,
+    conversation_id: ConversationId,
+    account_id: AccountId,
+    direction: Direction,
+    channel: &'a str,
+    subject: Option<&'a str>,
+    body: &'a str,
+    body_truncated: bool,
+    author: &'a Actor,
+    sender: Option<&'a Sender>,
+    attachments: &'a RawValue,
+    automatic: bool,
+    occurred_at: Time,
+    created_at: Time,
+}
+
+#[cfg(test)]
+mod tests;

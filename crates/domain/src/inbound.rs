@@ -1,0 +1,410 @@
+//! Inbound mail: what a parsed message says, whom it is about, which way it went, and whether a machine
+//! wrote it. The parser itself is elsewhere; rules here see only `Mail`.
+
+use std::collections::HashMap;
+
+use ring::digest::{Context, SHA256};
+
+use crate::account::MAX_NAME;
+use crate::activity::MAX_AHEAD_SECONDS;
+use crate::conversation::{Attachment, MAX_BODY, MAX_SUBJECT};
+use crate::id::{AccountId, ConversationId, PersonId};
+use crate::member::Email;
+use crate::text::fold;
+use crate::time::Time;
+
+/// What common providers let through, attachments and their base64 included.
+pub const MAX_MAIL_BYTES: usize = 25 << 20;
+/// How much of a thread's ancestry and of a list of recipients is looked at.
+pub const MAX_REFERENCES: usize = 50;
+pub const MAX_RECIPIENTS: usize = 50;
+pub const MAX_ATTACHMENTS: usize = 100;
+/// An address book, not a mailing list.
+pub const MAX_ADDRESSES: usize = 500;
+/// Mail is younger than its own standard; an earlier date is a clock that was never set.
+const EARLIEST: Time = Time::from_micros(0);
+
+/// Somebody as a mail names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mailbox {
+    pub address: Email,
+    pub name: Option<String>,
+}
+
+/// What a mail says of how it came to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Signs {
+    pub auto_submitted: Option<String>,
+    pub precedence: Option<String>,
+    /// `X-Autoreply` and its kin.
+    pub autoreply: bool,
+    /// `List-Id`, `List-Unsubscribe`, `List-Post`.
+    pub list: bool,
+    /// `X-Loop`, or a mark of our own.
+    pub looped: bool,
+    /// `Return-Path: <>`: whoever sent it wants no answer.
+    pub null_return_path: bool,
+    /// `multipart/report`: a delivery status or a receipt.
+    pub report: bool,
+}
+
+/// A mail, parsed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mail {
+    pub message_id: Option<String>,
+    /// The Message-IDs it answers, nearest first.
+    pub references: Vec<String>,
+    pub from: Option<Mailbox>,
+    /// `To`, then `Cc`, then `Bcc`.
+    pub recipients: Vec<Mailbox>,
+    /// Where it was delivered: our own mailbox, which is nobody's account.
+    pub delivered_to: Vec<Email>,
+    pub subject: Option<String>,
+    pub date: Option<Time>,
+    pub text: String,
+    pub text_truncated: bool,
+    pub attachments: Vec<Attachment>,
+    pub signs: Signs,
+}
+
+/// Why a mail counts as written by a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Automatic {
+    /// An absence note or another automatic answer.
+    Answer,
+    /// A bounce or a receipt.
+    Report,
+    /// A mailing list or a mass mailing.
+    List,
+    /// It has been through here before.
+    Loop,
+}
+
+impl Mail {
+    /// What it is known by: its Message-ID, else what it says.
+    pub fn mark(&self) -> MailMark {
+        if let Some(id) = &self.message_id {
+            return MailMark::of_id(id);
+        }
+        let from = self.from.as_ref().map_or("", |from| from.address.as_str());
+        let date = self.date.map_or(0, Time::as_micros).to_string();
+        let subject = self.subject.as_deref().unwrap_or_default();
+        MailMark::of_parts(b"content", &[from, &date, subject, &self.text])
+    }
+
+    /// When it was written, as far as that can be believed.
+    pub fn occurred_at(&self, now: Time) -> Time {
+        let latest = now.plus_seconds(MAX_AHEAD_SECONDS);
+        self.date.filter(|date| (EARLIEST..=latest).contains(date)).unwrap_or(now)
+    }
+
+    /// Whether a machine wrote it. What tells of an answer goes before what tells of a list: an absence
+    /// note sent through a list is still one.
+    pub fn automatic(&self) -> Option<Automatic> {
+        let signs = &self.signs;
+        let precedence = signs.precedence.as_deref().map(|word| fold(word.trim()));
+        let submitted = signs.auto_submitted.as_deref().map(|word| fold(word.trim()));
+        let is_automatic = |word: &str| !word.is_empty() && !word.starts_with("no");
+        if signs.report || self.from.as_ref().is_some_and(|from| is_daemon(&from.address)) {
+            return Some(Automatic::Report);
+        }
+        if submitted.as_deref().is_some_and(is_automatic)
+            || signs.autoreply
+            || precedence.as_deref() == Some("auto_reply")
+            || self.subject.as_deref().is_some_and(announces_absence)
+            || signs.null_return_path
+        {
+            return Some(Automatic::Answer);
+        }
+        if signs.looped {
+            return Some(Automatic::Loop);
+        }
+        let is_mass = matches!(precedence.as_deref(), Some("bulk" | "junk" | "list"));
+        (signs.list || is_mass).then_some(Automatic::List)
+    }
+}
+
+fn is_daemon(address: &Email) -> bool {
+    let local = address.as_str().split('@').next().unwrap_or_default();
+    matches!(local, "mailer-daemon" | "postmaster")
+}
+
+/// How programs begin the subject of an absence note. Only the beginning counts: people write about
+/// automatic replies, too.
+const ABSENCE: [&str; 26] = [
+    "automatic reply",
+    "auto reply",
+    "auto-reply",
+    "autoreply",
+    "auto response",
+    "auto-response",
+    "autoresponse",
+    "out of office",
+    "out of the office",
+    "out-of-office",
+    "ooo:",
+    "away from the office",
+    "vacation reply",
+    "vacation response",
+    "on vacation",
+    "automatische antwort",
+    "abwesenheit",
+    "abwesend:",
+    "réponse automatique",
+    "reponse automatique",
+    "absence du bureau",
+    "respuesta automática",
+    "risposta automatica",
+    "resposta automática",
+    "automatisch antwoord",
+    "automatiskt svar",
+];
+
+fn announces_absence(subject: &str) -> bool {
+    let folded = fold(subject.trim());
+    ABSENCE.iter().any(|beginning| folded.starts_with(beginning)) || folded.starts_with("autosvar")
+}
+
+/// What mails are found by: a hash of a Message-ID, or of what a mail without one says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MailMark([u8; 32]);
+
+impl MailMark {
+    /// The mark of a Message-ID, with or without its brackets.
+    pub fn of_id(id: &str) -> Self {
+        let bare = id.trim().trim_start_matches('<').trim_end_matches('>');
+        Self::of_parts(b"id", &[bare])
+    }
+
+    /// The mark of this mail's copy on one account, where it went to several.
+    #[must_use]
+    pub fn on(&self, account: AccountId) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(b"copy");
+        context.update(&self.0);
+        context.update(account.as_bytes());
+        Self::finish(context)
+    }
+
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    fn of_parts(kind: &[u8], parts: &[&str]) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(kind);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part.as_bytes());
+        }
+        Self::finish(context)
+    }
+
+    fn finish(context: Context) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(context.finish().as_ref());
+        Self(bytes)
+    }
+}
+
+/// A member, as far as mails care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Colleague {
+    pub person: PersonId,
+    pub name: String,
+    /// Not deactivated.
+    pub active: bool,
+}
+
+/// Why nothing was logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// Nobody is named as its sender.
+    NoSender,
+    /// From a member to members.
+    MembersOnly,
+    /// From somebody who is no longer a member.
+    FormerMember,
+    /// A machine wrote it, and nobody knows its sender.
+    Automatic,
+}
+
+impl Ignored {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSender => "no_sender",
+            Self::MembersOnly => "members_only",
+            Self::FormerMember => "former_member",
+            Self::Automatic => "automatic",
+        }
+    }
+}
+
+/// Whom a mail is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About<'a> {
+    /// From outside: about whoever sent it.
+    Sender(&'a Mailbox),
+    /// From a member: about those it went to.
+    Recipients(&'a Colleague, Vec<&'a Mailbox>),
+    Nobody(Ignored),
+}
+
+/// Whom a mail is about, given who of those it names are members.
+pub fn about<'a>(mail: &'a Mail, colleagues: &'a HashMap<Email, Colleague>) -> About<'a> {
+    let Some(from) = &mail.from else { return About::Nobody(Ignored::NoSender) };
+    let author = match colleagues.get(&from.address) {
+        None => return About::Sender(from),
+        Some(former) if !former.active => return About::Nobody(Ignored::FormerMember),
+        Some(author) => author,
+    };
+    let is_theirs = |mailbox: &&Mailbox| {
+        !colleagues.contains_key(&mailbox.address) && !mail.delivered_to.contains(&mailbox.address)
+    };
+    let theirs: Vec<&Mailbox> = mail.recipients.iter().filter(is_theirs).collect();
+    if theirs.is_empty() { About::Nobody(Ignored::MembersOnly) } else { About::Recipients(author, theirs) }
+}
+
+/// Where a mail is put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Into a conversation that it answers.
+    Conversation(AccountId, ConversationId),
+    /// To an account: into its conversation about the same subject, else a new one.
+    Account(AccountId),
+    /// To an account that is made for it.
+    NewAccount(Mailbox),
+}
+
+/// The conversation that a mail answers, and whose it is.
+pub type Answered = Option<(AccountId, ConversationId)>;
+
+/// Where a mail from outside is put: by what it answers, then by its sender.
+pub fn place_received(
+    from: &Mailbox,
+    known: Option<AccountId>,
+    answered: Answered,
+    automatic: bool,
+) -> Result<Place, Ignored> {
+    match (answered, known) {
+        (Some((account, conversation)), _) => Ok(Place::Conversation(account, conversation)),
+        (None, Some(account)) => Ok(Place::Account(account)),
+        (None, None) if automatic => Err(Ignored::Automatic),
+        (None, None) => Ok(Place::NewAccount(from.clone())),
+    }
+}
+
+/// Where a member's mail is put: on every account among its recipients. What it answers says which
+/// conversation of that account, and stands in where nobody is known. Only when there is neither, the
+/// first recipient becomes an account: who is merely copied in does not.
+pub fn place_sent(
+    theirs: &[&Mailbox],
+    known: &[AccountId],
+    answered: Answered,
+    automatic: bool,
+) -> Result<Vec<Place>, Ignored> {
+    match (answered, theirs.first()) {
+        (Some((account, conversation)), _) if known.is_empty() => {
+            Ok(vec![Place::Conversation(account, conversation)])
+        }
+        (_, Some(first)) if known.is_empty() && !automatic => Ok(vec![Place::NewAccount((*first).clone())]),
+        _ if known.is_empty() => Err(Ignored::Automatic),
+        _ => {
+            let place = |account: &AccountId| match answered {
+                Some((of, conversation)) if of == *account => Place::Conversation(of, conversation),
+                _ => Place::Account(*account),
+            };
+            Ok(known.iter().map(place).collect())
+        }
+    }
+}
+
+/// Where everybody has an address: a domain of these says nothing about an organisation.
+const PUBLIC_PROVIDERS: [&str; 31] = [
+    "gmail.com",
+    "googlemail.com",
+    "outlook.com",
+    "hotmail.com",
+    "hotmail.co.uk",
+    "hotmail.fr",
+    "live.com",
+    "msn.com",
+    "yahoo.com",
+    "yahoo.co.uk",
+    "yahoo.fr",
+    "yahoo.de",
+    "yahoo.co.jp",
+    "ymail.com",
+    "aol.com",
+    "icloud.com",
+    "me.com",
+    "mac.com",
+    "proton.me",
+    "protonmail.com",
+    "gmx.de",
+    "gmx.net",
+    "gmx.at",
+    "gmx.com",
+    "web.de",
+    "t-online.de",
+    "mail.ru",
+    "yandex.ru",
+    "qq.com",
+    "163.com",
+    "orange.fr",
+];
+
+/// What to call an account made for a mailbox: its own name, else its organisation's domain, else its
+/// address.
+pub fn account_name(mailbox: &Mailbox) -> String {
+    let address = mailbox.address.as_str();
+    let name = mailbox.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && !name.contains('@'));
+    let domain = address.rsplit('@').next().filter(|domain| !PUBLIC_PROVIDERS.contains(domain));
+    clip(name.or(domain).unwrap_or(address), MAX_NAME.max)
+}
+
+/// Text of a mail as it is kept: lines end in `\n`, no control characters, not too long. Says whether
+/// something was cut off.
+pub fn kept_text(text: &str) -> (String, bool) {
+    let mut kept = String::with_capacity(text.len().min(MAX_BODY.max * 2));
+    let mut chars = text.chars().peekable();
+    let mut count = 0;
+    while let Some(char) = chars.next() {
+        let char = match char {
+            '\r' if chars.peek() == Some(&'\n') => continue,
+            '\r' => '\n',
+            char if char.is_control() && !matches!(char, '\n' | '\t') => continue,
+            char => char,
+        };
+        if count == MAX_BODY.max {
+            return (kept, true);
+        }
+        kept.push(char);
+        count += 1;
+    }
+    kept.truncate(kept.trim_end().len());
+    let lead = kept.len() - kept.trim_start_matches(['\n', '\u{feff}']).len();
+    kept.drain(..lead);
+    (kept, false)
+}
+
+/// A line of a header as it is kept: one line, no control characters, not too long.
+pub fn kept_line(text: &str) -> Option<String> {
+    let words: Vec<&str> = text
+        .split(|char: char| char.is_whitespace() || char.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = clip(&words.join(" "), MAX_SUBJECT.max);
+    (!line.is_empty()).then_some(line)
+}
+
+fn clip(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
+
+#[cfg(test)]
+mod tests;

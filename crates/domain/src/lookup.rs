@@ -1,0 +1,330 @@
+//! Lookup by domain: what may be asked for, what a home page says of its organisation, and what is made of
+//! it. Fetching the page and reading its HTML are elsewhere.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::account::MAX_NAME;
+use crate::custom_fields::FieldChange;
+use crate::destination::{Destination, Host};
+use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
+use crate::pipeline::Status;
+use crate::text::refuse_nul;
+
+/// How far a home page may lead us elsewhere.
+pub const MAX_REDIRECTS: usize = 3;
+/// A page says who it is at its beginning.
+pub const MAX_PAGE_BYTES: usize = 512 << 10;
+pub const MAX_SECONDS: u64 = 10;
+/// How much is kept of what a page says.
+const MAX_TEXT_CHARS: usize = 2_000;
+const MAX_LINK_CHARS: usize = 2_048;
+pub const MAX_SAME_AS: usize = 20;
+
+/// A site to look up: the page at the root of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    pub page: Destination,
+    /// What one site is told from another by: the host without `www.`, and a port where it is unusual.
+    pub name: String,
+}
+
+impl Site {
+    /// Reads `acme.com`, also when it is given as an address of one of its pages.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        refuse_nul(text)?;
+        let bare = text.trim();
+        let lower = bare.to_ascii_lowercase();
+        let scheme = ["https://", "http://"].into_iter().find(|scheme| lower.starts_with(scheme));
+        let bare = &bare[scheme.map_or(0, str::len)..];
+        let authority = bare.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.is_empty() {
+            return Err(Fault::new("empty", "must not be empty"));
+        }
+        let page = Destination::parse(&format!("https://{authority}/"))
+            .map_err(|refusal| Fault::new(refusal.code(), refusal.to_string()))?;
+        if let Host::Name(name) = page.host()
+            && !name.contains('.')
+        {
+            return Err(Fault::new("bad_host", "must be a domain such as acme.com"));
+        }
+        let authority = page.authority();
+        let name = authority.strip_prefix("www.").unwrap_or(authority).to_owned();
+        Ok(Self { page, name })
+    }
+}
+
+/// A request: a preview, or an account made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    pub site: Site,
+    pub create: Option<Create>,
+}
+
+/// What an account made by lookup gets beside what the page says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Create {
+    /// Instead of the name found.
+    pub name: Option<String>,
+    pub status: Option<Status>,
+    pub custom_fields: FieldChange,
+}
+
+impl Request {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let site = members.required("domain", |value| Site::parse(as_str(value)?));
+        let create = members.optional("create", as_bool).unwrap_or(false);
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let status = members.optional("status", Status::from_json);
+        let fields = members.optional("custom_fields", as_object).map(FieldChange::parse);
+        let custom_fields = match fields {
+            Some(Err(invalid)) => {
+                members.absorb(invalid);
+                FieldChange::default()
+            }
+            Some(Ok(fields)) => fields,
+            None => FieldChange::default(),
+        };
+        members.refuse_unknown();
+        if !create {
+            for member in ["name", "status", "custom_fields"] {
+                if body.get(member).is_some_and(|value| !value.is_null()) {
+                    members.fault(
+                        member,
+                        Fault::new("only_with_create", "is taken together with \"create\": true"),
+                    );
+                }
+            }
+        }
+        members.finish()?;
+        let Some(site) = site else { unreachable!("required") };
+        let create = create.then_some(Create { name, status, custom_fields });
+        Ok(Self { site, create })
+    }
+}
+
+/// What a page says, as it says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    pub title: Option<String>,
+    pub site_name: Option<String>,
+    pub description: Option<String>,
+    pub logo: Option<String>,
+    pub organization: Option<Organization>,
+}
+
+/// A schema.org Organization.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Organization {
+    pub name: Option<String>,
+    pub legal_name: Option<String>,
+    pub description: Option<String>,
+    pub url: Option<String>,
+    pub logo: Option<String>,
+    pub email: Option<String>,
+    pub telephone: Option<String>,
+    pub address: Option<Address>,
+    pub same_as: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Address {
+    pub street: Option<String>,
+    pub locality: Option<String>,
+    pub region: Option<String>,
+    pub postal_code: Option<String>,
+    pub country: Option<String>,
+}
+
+/// What a lookup shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Preview {
+    pub domain: String,
+    /// Where the page was found in the end.
+    pub url: String,
+    /// What an account made of it is called.
+    pub name: String,
+    pub title: Option<String>,
+    pub site_name: Option<String>,
+    pub description: Option<String>,
+    pub logo: Option<String>,
+    pub organization: Option<Organization>,
+}
+
+impl Preview {
+    pub fn new(site: &Site, url: String, page: Page) -> Self {
+        let name = account_name(site, &page);
+        let Page { title, site_name, description, logo, organization } = page;
+        let said = |of: fn(&Organization) -> Option<&String>| organization.as_ref().and_then(of).cloned();
+        let logo = said(|it| it.logo.as_ref()).or(logo);
+        let description = description.or_else(|| said(|it| it.description.as_ref()));
+        Self { domain: site.name.clone(), url, name, title, site_name, description, logo, organization }
+    }
+
+    /// The custom fields of an account made of it; what the request says goes before.
+    pub fn fields(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        fields.insert("website".to_owned(), self.url.clone().into());
+        if let Some(description) = &self.description {
+            fields.insert("description".to_owned(), description.clone().into());
+        }
+        fields
+    }
+}
+
+/// What an organisation calls itself on its page: in the data for machines, as its site's name, in the part of
+/// the title that is nearest to its domain; else the domain.
+fn account_name(site: &Site, page: &Page) -> String {
+    let organization = page.organization.as_ref().and_then(|organization| organization.name.as_deref());
+    let from_title = || page.title.as_deref().and_then(|title| title_part(site, title));
+    let name = organization.or(page.site_name.as_deref()).or_else(from_title).unwrap_or(&site.name);
+    clip(name, MAX_NAME.max)
+}
+
+/// The part of a title that names the site: "Pumps and filters | Nordlys" is Nordlys, at nordlys.example.
+fn title_part<'a>(site: &Site, title: &'a str) -> Option<&'a str> {
+    let host = letters(site.name.split('.').next().unwrap_or_default());
+    let parts = title.split(['|', '–', '—', '·', '•', ':', '»']).flat_map(|part| part.split(" - "));
+    let parts: Vec<&str> = parts.map(str::trim).filter(|part| !part.is_empty()).collect();
+    let names_host = |part: &&&str| {
+        let part = letters(part);
+        !host.is_empty() && !part.is_empty() && (part.starts_with(&host) || host.starts_with(&part))
+    };
+    parts.iter().find(names_host).copied()
+}
+
+fn letters(text: &str) -> String {
+    text.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Words from a page as they are kept: one line, no control characters, not too long, not nothing.
+pub fn kept(text: &str) -> Option<String> {
+    let words: Vec<&str> = text
+        .split(|char: char| char.is_whitespace() || char.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = clip(&words.join(" "), MAX_TEXT_CHARS);
+    (!line.is_empty()).then_some(line)
+}
+
+/// A link from a page, made whole; only what a browser would fetch.
+pub fn link(base: &Destination, text: &str) -> Option<String> {
+    let link = Url::parse(base.as_str()).ok()?.join(text.trim()).ok()?;
+    let is_web = matches!(link.scheme(), "http" | "https");
+    (is_web && link.as_str().len() <= MAX_LINK_CHARS).then(|| link.to_string())
+}
+
+/// Where a redirect leads: https, like where it comes from.
+pub fn redirected(from: &Destination, location: &str) -> Result<Destination, Fault> {
+    let malformed = || Fault::new("bad_redirect", "the page leads to no address");
+    let mut to = Url::parse(from.as_str())
+        .ok()
+        .and_then(|base| base.join(location.trim()).ok())
+        .ok_or_else(malformed)?;
+    to.set_fragment(None);
+    Destination::parse(to.as_str()).map_err(|refusal| {
+        Fault::new("bad_redirect", format!("the page leads where we do not follow: {refusal}"))
+    })
+}
+
+fn clip(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn site(text: &str) -> Site {
+        Site::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_site_is_its_host_however_it_is_written() {
+        let table = [
+            ("acme.com", "acme.com", "https://acme.com/"),
+            (" Acme.COM. ", "acme.com", "https://acme.com/"),
+            ("www.acme.com", "acme.com", "https://www.acme.com/"),
+            ("http://www.acme.com/about?x=1#y", "acme.com", "https://www.acme.com/"),
+            ("HTTPS://acme.com", "acme.com", "https://acme.com/"),
+            ("bücher.example", "xn--bcher-kva.example", "https://xn--bcher-kva.example/"),
+            ("127.0.0.1:8443", "127.0.0.1:8443", "https://127.0.0.1:8443/"),
+        ];
+        for (text, name, page) in table {
+            let found = site(text);
+            assert_eq!((found.name.as_str(), found.page.as_str()), (name, page), "{text}");
+        }
+        for (text, code) in [
+            ("", "empty"),
+            ("https://", "empty"),
+            ("acme", "bad_host"),
+            ("ana@acme.com", "userinfo"),
+            ("acme .com", "bad_character"),
+            ("ftp://acme.com", "bad_host"),
+            ("acme.com:0", "bad_port"),
+            ("a\0.com", "nul_character"),
+        ] {
+            let fault = Site::parse(text).unwrap_err();
+            assert!(fault.code == code || text.starts_with("ftp"), "{text}: {fault:?}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_creation_is_taken_with_it_only() {
+        let parse = |body: Value| Request::parse(body.as_object().unwrap());
+        assert_eq!(parse(json!({"domain": "acme.com"})).unwrap().create, None);
+        let all = json!({"domain": "acme.com", "create": true, "name": "Acme", "status": "contacted",
+                         "custom_fields": {"a": 1}});
+        let create = parse(all).unwrap().create.unwrap();
+        assert_eq!((create.name.as_deref(), create.status), (Some("Acme"), Some(Status::Contacted)));
+        let wrong = parse(json!({"domain": 5, "name": "x", "status": "y", "more": 1})).unwrap_err();
+        let mut found: Vec<(&str, &str)> =
+            wrong.0.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+        found.sort_unstable();
+        let expected = [
+            ("/domain", "wrong_type"),
+            ("/more", "unknown_member"),
+            ("/name", "only_with_create"),
+            ("/status", "only_with_create"),
+            ("/status", "unknown_status"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_organisation_is_called_what_it_calls_itself() {
+        let words = |text: &str| Some(text.to_owned());
+        let organization = Organization { name: words("Nordlys AS"), ..Organization::default() };
+        let table = [
+            (
+                Page { organization: Some(organization), site_name: words("x"), ..Page::default() },
+                "Nordlys AS",
+            ),
+            (Page { site_name: words("Nordlys"), title: words("Home"), ..Page::default() }, "Nordlys"),
+            (Page { title: words("Pumps and filters | Nordlys Pumps"), ..Page::default() }, "Nordlys Pumps"),
+            (Page { title: words("Nordlys - Home"), ..Page::default() }, "Nordlys"),
+            (Page { title: words("Welcome"), ..Page::default() }, "nordlys.example"),
+            (Page::default(), "nordlys.example"),
+        ];
+        for (page, name) in table {
+            assert_eq!(account_name(&site("www.nordlys.example"), &page), name, "{page:?}");
+        }
+    }
+
+    #[test]
+    fn links_are_made_whole_and_redirects_stay_with_https() {
+        let base = site("acme.com").page;
+        assert_eq!(link(&base, "/logo.svg"), Some("https://acme.com/logo.svg".to_owned()));
+        assert_eq!(link(&base, "//cdn.test/l.png"), Some("https://cdn.test/l.png".to_owned()));
+        assert_eq!(link(&base, "data:image/png;base64,AAAA"), None);
+        assert_eq!(link(&base, "javascript:alert(1)"), None);
+        assert_eq!(redirected(&base, "/de#top").unwrap().as_str(), "https://acme.com/de");
+        assert_eq!(redirected(&base, "https://www.acme.com").unwrap().as_str(), "https://www.acme.com/");
+        for location in ["http://acme.com/", "https://u:p@acme.com/", "mailto:a@b.test", "https://"] {
+            assert_eq!(redirected(&base, location).unwrap_err().code, "bad_redirect", "{location}");
+        }
+    }
+}

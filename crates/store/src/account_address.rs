@@ -1,0 +1,52 @@
+//! The mail addresses that accounts are known by.
+
+use rapport_domain::id::AccountId;
+use rapport_domain::member::Email;
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::{Snapshot, Tx};
+use crate::value::Value;
+use crate::values;
+
+statements! {
+    company FIND = "SELECT address, account FROM account_address WHERE company = $1 AND address = ANY($2)";
+    company OF_ACCOUNT = "SELECT address, created_at FROM account_address /*INDEXED BY account_address_by_account*/ \
+                          WHERE company = $1 AND account = $2 ORDER BY address LIMIT $3";
+    company INSERT = "INSERT INTO account_address (company, address, account, created_at) \
+                      VALUES ($1, $2, $3, $4) ON CONFLICT (company, address) DO NOTHING RETURNING address";
+    company DELETE_ONE = "DELETE FROM account_address WHERE company = $1 AND address = $2 AND account = $3";
+    company DELETE = "DELETE FROM account_address WHERE company = $1 AND account = $2";
+}
+
+/// An address that an account is known by, and since when.
+pub type Known = (Email, Time);
+
+/// Whose these addresses are.
+pub fn find(snapshot: &mut Snapshot, addresses: &[&Email]) -> Result<Vec<(Email, AccountId)>, Error> {
+    let keys: Vec<Value> = addresses.iter().map(|address| Value::from(address.as_str())).collect();
+    let rows = snapshot.query_keys(&FIND, &[], &keys)?;
+    rows.into_iter().map(|mut row| Ok((Email::from_stored(row.take()?), row.take()?))).collect()
+}
+
+/// An account's addresses in order, up to `limit`.
+pub fn of_account(snapshot: &mut Snapshot, account: AccountId, limit: i64) -> Result<Vec<Known>, Error> {
+    let rows = snapshot.query(&OF_ACCOUNT, values![&account, limit])?;
+    rows.into_iter().map(|mut row| Ok((Email::from_stored(row.take()?), row.take()?))).collect()
+}
+
+/// `false` where the address is taken.
+pub fn insert(tx: &mut Tx, address: &Email, account: AccountId, now: Time) -> Result<bool, Error> {
+    Ok(tx.query_opt(&INSERT, values![address.as_str(), &account, now])?.is_some())
+}
+
+/// `false` where the account is not known by it.
+pub fn delete(tx: &mut Tx, address: &Email, account: AccountId) -> Result<bool, Error> {
+    Ok(tx.execute(&DELETE_ONE, values![address.as_str(), &account])? > 0)
+}
+
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
+    tx.execute(&DELETE, values![&account])?;
+    Ok(())
+}

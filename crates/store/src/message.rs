@@ -1,0 +1,170 @@
+//! Messages of conversations.
+
+use rapport_domain::conversation::{Direction, Message, Sender};
+use rapport_domain::history::Actor;
+use rapport_domain::id::{AccountId, ConversationId, MessageId};
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::page::Page;
+use crate::statement::{InsertMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Type, Value};
+use crate::values;
+
+/// The columns of a message in the order `read` takes them.
+macro_rules! select_message {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, conversation, account, direction, channel, subject, body, body_truncated, author_kind, ",
+            "author_id, author_name, sender_address, sender_name, attachments, automatic, occurred_at, created_at ",
+            "FROM message ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    company SIZES = "SELECT body_bytes FROM message /*INDEXED BY message_by_conversation*/ WHERE company = $1 \
+                     AND conversation = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND id < $4)) \
+                     ORDER BY occurred_at DESC, id DESC LIMIT $5";
+    company OF_CONVERSATION = select_message!(
+        "/*INDEXED BY message_by_conversation*/ WHERE company = $1 AND conversation = $2 AND (occurred_at < $3 \
+         OR (occurred_at = $3 AND id < $4)) ORDER BY occurred_at DESC, id DESC LIMIT $5"
+    );
+    company DELETE = "DELETE FROM message WHERE company = $1 AND account = $2";
+}
+
+static INSERT: InsertMany = InsertMany::new(
+    "message",
+    &[
+        ("id", Type::Bytes),
+        ("conversation", Type::Bytes),
+        ("account", Type::Bytes),
+        ("direction", Type::Text),
+        ("channel", Type::Text),
+        ("subject", Type::Text),
+        ("body", Type::Text),
+        ("body_bytes", Type::Int),
+        ("body_truncated", Type::Int),
+        ("author_kind", Type::Text),
+        ("author_id", Type::Bytes),
+        ("author_name", Type::Text),
+        ("sender_address", Type::Text),
+        ("sender_name", Type::Text),
+        ("attachments", Type::Text),
+        ("automatic", Type::Int),
+        ("occurred_at", Type::Int),
+        ("created_at", Type::Int),
+    ],
+    "",
+);
+
+/// What the bodies of one page may come to; a page of long messages ends early.
+pub const MAX_PAGE_BYTES: i64 = 4 << 20;
+
+/// A place in the list: the time and id of a message.
+pub type Place = (Time, MessageId);
+
+pub fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
+    let sender = message.sender.as_ref();
+    let row: [Value; 18] = [
+        (&message.id).into(),
+        (&message.conversation).into(),
+        (&message.account).into(),
+        message.direction.as_str().into(),
+        (&message.channel).into(),
+        message.subject.as_deref().into(),
+        (&message.body).into(),
+        i64::try_from(message.body.len()).unwrap_or(i64::MAX).into(),
+        message.body_truncated.into(),
+        message.author.kind().into(),
+        message.author.id_bytes().map(<[u8; 16]>::as_slice).into(),
+        message.author.name().into(),
+        sender.map(|sender| sender.address.as_str()).into(),
+        sender.and_then(|sender| sender.name.as_deref()).into(),
+        message.attachments.as_deref().into(),
+        message.automatic.into(),
+        message.occurred_at.into(),
+        message.created_at.into(),
+    ];
+    tx.insert(&INSERT, &row)?;
+    Ok(())
+}
+
+/// A conversation's messages, newest first, after the place of `before` where given.
+pub fn of_conversation(
+    snapshot: &mut Snapshot,
+    conversation: ConversationId,
+    before: Option<Place>,
+    limit: i64,
+) -> Result<Page<Message>, Error> {
+    let (at, id) = before.unwrap_or((Time::from_micros(i64::MAX), MessageId::from_bytes([0xff; 16])));
+    let sizes = snapshot.query(&SIZES, values![&conversation, at, &id, limit + 1])?;
+    let sizes: Vec<i64> = sizes.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
+    let fitting = fitting(&sizes, limit);
+    let rows = snapshot.query(&OF_CONVERSATION, values![&conversation, at, &id, fitting])?;
+    let items = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Page { more: sizes.len() > items.len(), items })
+}
+
+/// How many of these make a page: as many as asked for and not too much, at least one.
+fn fitting(sizes: &[i64], limit: i64) -> i64 {
+    let mut bytes = 0;
+    let fits = sizes.iter().take_while(|size| {
+        bytes += **size;
+        bytes <= MAX_PAGE_BYTES
+    });
+    i64::try_from(fits.count()).unwrap_or(limit).clamp(1, limit)
+}
+
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
+    tx.execute(&DELETE, values![&account])?;
+    Ok(())
+}
+
+fn read(mut row: Row) -> Result<Message, Error> {
+    let row = &mut row;
+    Ok(Message {
+        id: row.take()?,
+        conversation: row.take()?,
+        account: row.take()?,
+        direction: direction(&row.take::<String>()?)?,
+        channel: row.take()?,
+        subject: row.take()?,
+        body: row.take()?,
+        body_truncated: row.take()?,
+        author: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
+        sender: match (row.take::<Option<String>>()?, row.take()?) {
+            (Some(address), name) => Some(Sender { address, name }),
+            (None, _) => None,
+        },
+        attachments: row.take()?,
+        automatic: row.take()?,
+        occurred_at: row.take()?,
+        created_at: row.take()?,
+    })
+}
+
+pub(crate) fn direction(text: &str) -> Result<Direction, Error> {
+    Direction::parse(text).map_err(|_| Error::fault("a message's direction is not valid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_long_messages_ends_early_but_never_stands_still() {
+        let half = MAX_PAGE_BYTES / 2;
+        for (sizes, limit, fits) in [
+            (vec![], 50, 1),
+            (vec![10, 10, 10], 2, 2),
+            (vec![half, half, 1], 50, 2),
+            (vec![half, half + 1, 1], 50, 1),
+            (vec![MAX_PAGE_BYTES * 2, 1], 50, 1),
+        ] {
+            assert_eq!(fitting(&sizes, limit), fits, "{sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The mail addresses that an account is known by.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::account_address::{self, AddAddress, RemoveAddress};
+use rapport_domain::id::AccountId;
+use rapport_domain::invalid::{Invalid, Members, as_str};
+use rapport_domain::member::Email;
+use rapport_domain::time::Time;
+use rapport_store::account;
+use rapport_store::account_address::Known;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor_bytes, write_cursor};
+use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'D';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list_addresses, add_address)).routes(routes!(remove_address))
+}
+
+#[derive(Serialize)]
+struct View {
+    address: String,
+    created_at: Time,
+}
+
+impl From<Known> for View {
+    fn from((address, created_at): Known) -> Self {
+        Self { address: address.as_str().to_owned(), created_at }
+    }
+}
+
+/// List an account's mail addresses
+///
+/// Mails from and to these are logged on the account. A mail in one of its conversations adds its sender.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/addresses/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of addresses, newest first.", body = Page<shapes::Address>),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn list_addresses(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(read_place);
+    let limit = parameters.limit();
+    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, |snapshot, id| {
+        if account::existing(snapshot, &[id])?.is_empty() {
+            return Ok(None);
+        }
+        account_address::all(snapshot, id).map(Some)
+    });
+    let known = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    let key = |(address, created_at): &Known| (*created_at, address.as_str().to_owned());
+    let Page { items, next_cursor } = Page::cut(known, key, after.as_ref(), limit, write_place);
+    let items: Vec<View> = items.into_iter().map(View::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+fn write_place((at, address): (Time, String)) -> String {
+    write_cursor(LIST, &[at.as_micros().to_be_bytes().as_slice(), address.as_bytes()].concat())
+}
+
+fn read_place(text: &str) -> Option<(Time, String)> {
+    let place = read_cursor_bytes(LIST, text)?;
+    let (at, address) = place.split_first_chunk::<8>()?;
+    Some((Time::from_micros(i64::from_be_bytes(*at)), String::from_utf8(address.to_vec()).ok()?))
+}
+
+/// Add a mail address to an account
+///
+/// One that the account has already stays as it is.
+#[utoipa::path(
+    post,
+    path = "/api/accounts/{id}/addresses/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The account's id.")),
+    request_body = shapes::AddressCreate,
+    responses(
+        (status = 201, description = "The address, folded to lower case.", body = shapes::Address),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 409, description = "Another account has it, or this one has too many.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn add_address(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, address) = call.parse(parse);
+    let command =
+        id.one("account").and_then(|account| address.map(|address| AddAddress { account, address }));
+    let added = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &View::from(added)))
+}
+
+fn parse(body: &Map<String, Value>) -> Result<Email, Invalid> {
+    let mut members = Members::of(body);
+    let address = members.required("address", |value| Email::parse(as_str(value)?));
+    members.refuse_unknown();
+    members.finish()?;
+    let Some(address) = address else { unreachable!("required") };
+    Ok(address)
+}
+
+/// Remove a mail address from an account
+#[utoipa::path(
+    delete,
+    path = "/api/accounts/{id}/addresses/{address}/",
+    tag = "Conversations",
+    params(
+        ("id" = String, Path, description = "The account's id."),
+        ("address" = String, Path, description = "The address."),
+    ),
+    responses(
+        (status = 204, description = "The account is no longer known by it."),
+        (status = 404, description = "The account is not known by it.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn remove_address(
+    State(api): State<Api>,
+    caller: Caller,
+    segments: Segments<(String, String)>,
+) -> Result<Response, Problem> {
+    let command =
+        segments.two("address", |id, address| Some((id.parse().ok()?, Email::parse(address).ok()?)));
+    let command = command.map(|(account, address)| RemoveAddress { account, address });
+    api.write(&caller, command).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

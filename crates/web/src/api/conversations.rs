@@ -1,0 +1,179 @@
+//! Conversations with an account, and the messages logged in them.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::conversation::{LogMessage, StartConversation};
+use rapport_domain::conversation::{Log, Start};
+use rapport_domain::id::{AccountId, ConversationId, MessageId};
+use rapport_domain::time::Time;
+use rapport_store::{account, conversation, message};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const CONVERSATIONS: u8 = b'N';
+const MESSAGES: u8 = b'M';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_conversations, start_conversation))
+        .routes(routes!(get_conversation))
+        .routes(routes!(list_messages, log_message))
+}
+
+/// List an account's conversations
+///
+/// Those with the latest message first.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/conversations/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of conversations.", body = Page<shapes::Conversation>),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn list_conversations(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(|text| {
+        let (at, id) = read_place(CONVERSATIONS, text)?;
+        Some((at, ConversationId::from_bytes(id)))
+    });
+    let limit = parameters.limit();
+    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        if account::existing(snapshot, &[id])?.is_empty() {
+            return Ok(None);
+        }
+        conversation::of_account(snapshot, id, before, limit).map(Some)
+    });
+    let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    let last = page.items.last().filter(|_| page.more);
+    let next_cursor = last.map(|last| write_place(CONVERSATIONS, last.last_message_at, last.id.as_bytes()));
+    let items = page.items.iter().map(|conversation| conversation.view()).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Start a conversation
+#[utoipa::path(
+    post,
+    path = "/api/accounts/{id}/conversations/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The account's id.")),
+    request_body = shapes::ConversationCreate,
+    responses(
+        (status = 201, description = "The conversation, without messages yet.", body = shapes::Conversation),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn start_conversation(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, request) = call.parse(Start::parse);
+    let command =
+        id.one("account").and_then(|account| request.map(|request| StartConversation { account, request }));
+    let begun = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &begun.view()))
+}
+
+/// Get a conversation
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{id}/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The conversation's id.")),
+    responses(
+        (status = 200, description = "The conversation.", body = shapes::Conversation),
+        (status = 404, description = "There is no such conversation.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, id.one("conversation"), conversation::get).await?;
+    let found = found.reply.ok_or_else(|| Problem::not_found("conversation"))?;
+    Ok(json::respond(StatusCode::OK, &found.view()))
+}
+
+/// List a conversation's messages
+///
+/// Latest `occurred_at` first. A page of very long messages ends before it has `limit` items.
+#[utoipa::path(
+    get,
+    path = "/api/conversations/{id}/messages/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The conversation's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of messages.", body = Page<shapes::Message>),
+        (status = 404, description = "There is no such conversation.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn list_messages(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(|text| {
+        let (at, id) = read_place(MESSAGES, text)?;
+        Some((at, MessageId::from_bytes(id)))
+    });
+    let limit = parameters.limit();
+    let question = id.one::<ConversationId>("conversation").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        let Some(_) = conversation::get(snapshot, id)? else { return Ok(None) };
+        message::of_conversation(snapshot, id, before, limit).map(Some)
+    });
+    let page = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
+    let last = page.items.last().filter(|_| page.more);
+    let next_cursor = last.map(|last| write_place(MESSAGES, last.occurred_at, last.id.as_bytes()));
+    let items = page.items.iter().map(|message| message.view()).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Log a message
+///
+/// An outbound message is contact with the account. An inbound one is not, and fires `message.inbound`.
+#[utoipa::path(
+    post,
+    path = "/api/conversations/{id}/messages/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The conversation's id.")),
+    request_body = shapes::MessageCreate,
+    responses(
+        (status = 201, description = "The message.", body = shapes::Message),
+        (status = 404, description = "There is no such conversation.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn log_message(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let now = api.app().now();
+    let (caller, log) = call.parse(|members| Log::parse(members, now));
+    let command =
+        id.one("conversation").and_then(|conversation| log.map(|log| LogMessage { conversation, log }));
+    let logged = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &logged.view()))
+}
+
+/// A place in a list that is ordered by a time, then an id.
+fn write_place(list: u8, at: Time, id: &[u8; 16]) -> String {
+    write_cursor(list, &[at.as_micros().to_be_bytes().as_slice(), id].concat())
+}
+
+fn read_place(list: u8, text: &str) -> Option<(Time, [u8; 16])> {
+    let place: [u8; 24] = read_cursor(list, text)?;
+    let (at, id) = place.split_first_chunk::<8>()?;
+    Some((Time::from_micros(i64::from_be_bytes(*at)), id.try_into().ok()?))
+}

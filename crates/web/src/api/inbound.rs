@@ -1,0 +1,228 @@
+//! Inbound mail: a raw message, posted by a mail provider or a forwarder.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::Body as _;
+use rapport_app::Needs;
+use rapport_app::inbound::{Entry, ReceiveMail, Received};
+use rapport_app::reading::mail;
+use rapport_domain::conversation::Direction;
+use rapport_domain::id::{AccountId, ConversationId, MessageId};
+use rapport_domain::inbound::MAX_MAIL_BYTES;
+use rapport_store::mail_reference::Logged;
+use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::Caller;
+use crate::api::{Api, schema};
+use crate::json;
+use crate::problem::Problem;
+
+/// What mails on their way may take of our memory: six of the largest, thousands of plain ones.
+pub const ROOM_KIB: usize = 6 * (MAX_MAIL_BYTES >> 10);
+const MEDIA_TYPES: [&str; 2] = ["message/rfc822", "message/global"];
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(receive_email))
+}
+
+/// What became of a mail.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboundMail)]
+struct Reply {
+    /// Whether this request logged it.
+    logged: bool,
+    /// It was logged before, under the same Message-ID.
+    duplicate: bool,
+    /// Why nothing was logged: `members_only`, `former_member`, `automatic`, `no_sender`.
+    #[schema(required = true, value_type = Option<String>)]
+    ignored: Option<&'static str>,
+    #[schema(required = true, value_type = Option<String>, example = "inbound")]
+    direction: Option<Direction>,
+    /// A machine wrote it: it neither counts as contact nor as a reply.
+    automatic: bool,
+    /// An account was made for whoever it is about.
+    created_account: bool,
+    #[schema(required = true, value_type = Option<String>, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    account_id: Option<AccountId>,
+    #[schema(required = true, value_type = Option<String>, example = "cnv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    conversation_id: Option<ConversationId>,
+    #[schema(required = true, value_type = Option<String>, example = "msg_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    message_id: Option<MessageId>,
+    /// Where it was logged besides: a member's mail to several accounts is contact with each.
+    copies: Vec<Copy>,
+}
+
+/// A mail on a further account.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboundMailCopy)]
+struct Copy {
+    #[schema(value_type = String)]
+    account_id: AccountId,
+    #[schema(value_type = String)]
+    conversation_id: ConversationId,
+    #[schema(value_type = String)]
+    message_id: MessageId,
+}
+
+impl From<Logged> for Copy {
+    fn from(Logged { account, conversation, message }: Logged) -> Self {
+        Self { account_id: account, conversation_id: conversation, message_id: message }
+    }
+}
+
+impl Reply {
+    const NOTHING: Self = Self {
+        logged: false,
+        duplicate: false,
+        ignored: None,
+        direction: None,
+        automatic: false,
+        created_account: false,
+        account_id: None,
+        conversation_id: None,
+        message_id: None,
+        copies: Vec::new(),
+    };
+
+    fn at(Logged { account, conversation, message }: Logged) -> Self {
+        Self {
+            account_id: Some(account),
+            conversation_id: Some(conversation),
+            message_id: Some(message),
+            ..Self::NOTHING
+        }
+    }
+}
+
+impl From<Received> for Reply {
+    fn from(received: Received) -> Self {
+        match received {
+            Received::Ignored(ignored) => Self { ignored: Some(ignored.as_str()), ..Self::NOTHING },
+            Received::Duplicate(logged) => Self { duplicate: true, ..Self::at(logged) },
+            Received::Logged(Entry { direction, automatic, created_account, logged, copies }) => Self {
+                logged: true,
+                direction: Some(direction),
+                automatic,
+                created_account,
+                copies: copies.into_iter().map(Copy::from).collect(),
+                ..Self::at(logged)
+            },
+        }
+    }
+}
+
+/// Log a mail
+///
+/// Takes a raw RFC 5322 message of up to 25 MiB as it is. It is put into the conversation it answers
+/// (`In-Reply-To`, `References`), else by its sender. An unknown sender becomes a prospect; a mail from a member
+/// is logged as outbound on the accounts it went to, and is contact. The same Message-ID is never logged twice.
+/// Automatic replies, bounces and mailing lists are logged on known accounts only, as `automatic`.
+#[utoipa::path(
+    post,
+    path = "/api/inbound/email/",
+    tag = "Conversations",
+    request_body(content = String, content_type = "message/rfc822", description = "The message."),
+    responses(
+        (status = 200, description = "Nothing new: it was logged before, or is ignored.", body = Reply),
+        (status = 201, description = "It is logged.", body = Reply),
+        (status = 400, description = "The body is damaged.", body = schema::Problem),
+        (status = 413, description = "The message is over 25 MiB.", body = schema::Problem),
+        (status = 415, description = "The body is not sent as message/rfc822.", body = schema::Problem),
+        (status = 422, description = "The body is no mail: it has no header.", body = schema::Problem),
+    ),
+    security(("inbound_key" = [])),
+)]
+async fn receive_email(State(api): State<Api>, call: MailCall) -> Result<Response, Problem> {
+    let MailCall { caller, raw } = call;
+    let command = match raw {
+        Ok((raw, room)) => {
+            let parsed = parse(raw).await;
+            drop(room);
+            parsed
+        }
+        Err(problem) => Err(problem),
+    };
+    let received = api.write(&caller, command).await?;
+    count(&received);
+    let status = if matches!(received, Received::Logged(_)) { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json::respond(status, &Reply::from(received)))
+}
+
+/// Parsing takes its time with large mails, and must not take the process with it.
+async fn parse(raw: Bytes) -> Result<ReceiveMail, Problem> {
+    let parsed = tokio::task::spawn_blocking(move || mail::read(&raw).map(ReceiveMail::new)).await;
+    let parsed = parsed.map_err(|error| Problem::internal(format!("a mail could not be read: {error}")))?;
+    parsed.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_a_mail", error.to_string()))
+}
+
+fn count(received: &Received) {
+    let outcome = match received {
+        Received::Logged(entry) => entry.direction.as_str(),
+        Received::Duplicate(_) => "duplicate",
+        Received::Ignored(ignored) => ignored.as_str(),
+    };
+    metrics::counter!("rapport_inbound_mails_total", "outcome" => outcome).increment(1);
+}
+
+/// A request with a mail. The caller is verified before more than a header is taken in.
+struct MailCall {
+    caller: Caller,
+    /// The mail, and its room in memory.
+    raw: Result<(Bytes, OwnedSemaphorePermit), Problem>,
+}
+
+impl FromRequest<Api> for MailCall {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let verified = match Caller::of(&parts) {
+            Ok(caller) => api.verify(&caller, Needs::InboundKey).await.map(|_| caller),
+            Err(refused) => Err(refused),
+        };
+        let caller = match verified {
+            Ok(caller) => caller,
+            Err(refused) => {
+                json::drain(body).await;
+                return Err(refused);
+            }
+        };
+        if let Err(problem) = require_mail(&parts.headers) {
+            json::drain(body).await;
+            return Ok(Self { caller, raw: Err(problem) });
+        }
+        let room = Arc::clone(&api.0.mail_room).acquire_many_owned(kib_of(&parts.headers, &body));
+        let Ok(Ok(room)) = tokio::time::timeout(api.0.body_timeout, room).await else {
+            return Err(Problem::of(rapport_app::Error::Busy, caller.scheme));
+        };
+        let raw = json::receive(&parts.headers, body, MAX_MAIL_BYTES, api.0.body_timeout).await;
+        let raw = raw.and_then(|raw| json::decompress(&parts.headers, raw, MAX_MAIL_BYTES));
+        Ok(Self { caller, raw: raw.map(|raw| (raw, room)) })
+    }
+}
+
+/// What a mail may take: as much as is announced, else as much as may come.
+fn kib_of(headers: &HeaderMap, body: &Body) -> u32 {
+    let announced = body.size_hint().upper().filter(|_| !headers.contains_key(header::CONTENT_ENCODING));
+    let bytes = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(MAX_MAIL_BYTES);
+    u32::try_from(bytes.min(MAX_MAIL_BYTES).div_ceil(1 << 10)).unwrap_or(u32::MAX)
+}
+
+fn require_mail(headers: &HeaderMap) -> Result<(), Problem> {
+    let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = sent.split(';').next().unwrap_or("").trim();
+    if MEDIA_TYPES.iter().any(|media_type| essence.eq_ignore_ascii_case(media_type)) {
+        return Ok(());
+    }
+    Err(Problem::unsupported("unsupported_media_type", "send the body as Content-Type: message/rfc822"))
+}

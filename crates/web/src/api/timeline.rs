@@ -1,0 +1,173 @@
+//! What happened to an account, in one list.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_domain::conversation::{Direction, Sender};
+use rapport_domain::history::{Actor, HistoryEntry};
+use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId};
+use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::time::Time;
+use rapport_store::timeline::{Contact, Item, Place, Said};
+use rapport_store::{account, timeline};
+use serde::Serialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'T';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(account_timeline))
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum View<'a> {
+    Created {
+        at: Time,
+        id: HistoryId,
+        to: Status,
+        source: Source,
+        actor: &'a Actor,
+        note: Option<&'a str>,
+    },
+    StatusChanged {
+        at: Time,
+        id: HistoryId,
+        from: Status,
+        to: Status,
+        source: Source,
+        actor: &'a Actor,
+        note: Option<&'a str>,
+    },
+    Contact {
+        at: Time,
+        id: ContactId,
+        kind: &'a str,
+        note: Option<&'a str>,
+        actor: &'a Actor,
+    },
+    Message {
+        at: Time,
+        id: MessageId,
+        conversation_id: ConversationId,
+        direction: Direction,
+        channel: &'a str,
+        subject: Option<&'a str>,
+        excerpt: &'a str,
+        sender: Option<&'a Sender>,
+        actor: &'a Actor,
+        automatic: bool,
+    },
+}
+
+impl<'a> View<'a> {
+    fn of(item: &'a Item) -> Self {
+        match item {
+            Item::Stage(HistoryEntry { id, from, to, source, actor, note, at, .. }) => {
+                let (at, id, to, source, note) = (*at, *id, *to, *source, note.as_deref());
+                match *from {
+                    None => Self::Created { at, id, to, source, actor, note },
+                    Some(from) => Self::StatusChanged { at, id, from, to, source, actor, note },
+                }
+            }
+            Item::Contact(Contact { id, kind, note, actor, at }) => {
+                Self::Contact { at: *at, id: *id, kind, note: note.as_deref(), actor }
+            }
+            Item::Message(said) => {
+                let Said { id, conversation, direction, channel, subject, excerpt, .. } = said;
+                Self::Message {
+                    at: said.at,
+                    id: *id,
+                    conversation_id: *conversation,
+                    direction: *direction,
+                    channel,
+                    subject: subject.as_deref(),
+                    excerpt,
+                    sender: said.sender.as_ref(),
+                    actor: &said.author,
+                    automatic: said.automatic,
+                }
+            }
+        }
+    }
+}
+
+/// List what happened to an account
+///
+/// Its creation, its moves, contact with it and messages, newest first. What an item carries beside `type`,
+/// `at` and `id` depends on its type.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/timeline/",
+    tag = "Conversations",
+    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of the timeline.", body = Page<shapes::TimelineItem>),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn account_timeline(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let from = parameters.cursor(read_place).unwrap_or(Place::START);
+    let limit = parameters.limit();
+    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        if account::existing(snapshot, &[id])?.is_empty() {
+            return Ok(None);
+        }
+        timeline::of_account(snapshot, id, from, limit).map(Some)
+    });
+    let (items, next) = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    let items = items.iter().map(View::of).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor: next.map(write_place) }))
+}
+
+fn write_place(place: Place) -> String {
+    let Place { stage, contact, message } = place;
+    let times = [contact.0.as_micros().to_be_bytes(), message.0.as_micros().to_be_bytes()];
+    let ids = [*stage.as_bytes(), *contact.1.as_bytes(), *message.1.as_bytes()];
+    write_cursor(LIST, &[times.as_flattened(), ids.as_flattened()].concat())
+}
+
+fn read_place(text: &str) -> Option<Place> {
+    let place: [u8; 64] = read_cursor(LIST, text)?;
+    let (times, ids) = place.split_at(16);
+    let time = |at: usize| Some(Time::from_micros(i64::from_be_bytes(times[at..at + 8].try_into().ok()?)));
+    let id = |at: usize| ids[at..at + 16].try_into().ok();
+    Some(Place {
+        stage: HistoryId::from_bytes(id(0)?),
+        contact: (time(0)?, ContactId::from_bytes(id(16)?)),
+        message: (time(8)?, MessageId::from_bytes(id(32)?)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_back() {
+        let place = Place {
+            stage: HistoryId::from_bytes([1; 16]),
+            contact: (Time::from_micros(-5), ContactId::from_bytes([2; 16])),
+            message: (Time::from_micros(7), MessageId::from_bytes([3; 16])),
+        };
+        for place in [place, Place::START] {
+            assert_eq!(read_place(&write_place(place)), Some(place));
+        }
+        assert_eq!(read_place("zzz"), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The timeline: everything that happened to an account, in one order, over any pages.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, Tenant, column, members_of, on_both_engines, path_of};
+
+on_both_engines! {
+    everything_is_in_it_newest_first,
+    pages_of_any_size_show_the_same,
+    it_belongs_to_its_account,
+}
+
+/// An account with a stage, a message and a late-logged message, a day apart each.
+async fn eventful(acme: &Server) -> Value {
+    let account = acme.account(json!({"imported_id": "crm-1"})).await;
+    acme.app.clock().advance_days(1);
+    acme.post(&format!("{}status/", path_of(&account)))
+        .json(&json!({"status": "in_trial", "note": "wants it"}))
+        .send()
+        .await
+        .expect(200);
+    acme.app.clock().advance_days(1);
+    let list = format!("{}conversations/", path_of(&account));
+    let conversation = acme.post(&list).json(&json!({"subject": "Offer"})).send().await.expect(201);
+    let messages = format!("/api/conversations/{}/messages/", conversation["id"].as_str().unwrap());
+    let long = "ä".repeat(600);
+    for body in [
+        json!({"direction": "outbound", "body": long}),
+        json!({"direction": "inbound", "body": "before it all", "occurred_at": "2025-06-01T00:00:00Z"}),
+    ] {
+        acme.post(&messages).json(&body).send().await.expect(201);
+    }
+    account
+}
+
+fn timeline(account: &Value) -> String {
+    format!("{}timeline/", path_of(account))
+}
+
+async fn everything_is_in_it_newest_first(acme: Server) {
+    let account = eventful(&acme).await;
+    let items = acme.all_pages(&timeline(&account), 50).await;
+    assert_eq!(column(&items, "type"), ["message", "status_changed", "created", "message"]);
+    let mut times = column(&items, "at");
+    assert_eq!(times[3], "2025-06-01T00:00:00Z");
+    times.reverse();
+    assert!(times.is_sorted());
+    assert_eq!(
+        members_of(&items[0]).join(" "),
+        "actor at automatic channel conversation_id direction excerpt id sender subject type"
+    );
+    assert_eq!(items[0]["excerpt"].as_str().unwrap().chars().count(), 500);
+    assert_eq!(members_of(&items[1]).join(" "), "actor at from id note source to type");
+    assert_eq!(
+        (&items[1]["from"], &items[1]["to"], &items[1]["note"]),
+        (&json!("prospect"), &json!("in_trial"), &json!("wants it"))
+    );
+    assert_eq!(members_of(&items[2]).join(" "), "actor at id note source to type");
+    assert_eq!(items[2]["source"], json!("upsert"));
+}
+
+async fn pages_of_any_size_show_the_same(acme: Server) {
+    let account = eventful(&acme).await;
+    for status in ["customer", "lost", "contacted", "customer"] {
+        acme.app.clock().advance_seconds(1);
+        acme.resend(json!({"imported_id": "crm-1", "status": status})).await;
+    }
+    let whole = acme.all_pages(&timeline(&account), 200).await;
+    assert_eq!(whole.len(), 8);
+    for limit in 1..8 {
+        assert_eq!(acme.all_pages(&timeline(&account), limit).await, whole, "{limit} to a page");
+    }
+    acme.get(&format!("{}?cursor=00", timeline(&account)))
+        .expect_faults(&[("cursor", "invalid_cursor")])
+        .await;
+}
+
+async fn it_belongs_to_its_account(acme: Tenant) {
+    let account = acme.account(json!({"imported_id": "crm-1"})).await;
+    acme.account(json!({"imported_id": "crm-2"})).await;
+    assert_eq!(acme.all_pages(&timeline(&account), 50).await.len(), 1);
+    acme.neighbour().get(&timeline(&account)).send().await.expect_problem(404, "not_found");
+}
