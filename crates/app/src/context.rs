@@ -31,8 +31,8 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
-    home_pages: OnceLock<Arc<dyn HomePages>>,
     cadence: Arc<Notify>,
+    home_pages: OnceLock<Arc<dyn HomePages>>,
     vault: Vault,
 }
 
@@ -45,8 +45,8 @@ impl Services {
             used: Mutex::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
-            home_pages: OnceLock::new(),
             cadence: Arc::default(),
+            home_pages: OnceLock::new(),
             vault,
         }
     }
@@ -89,6 +89,11 @@ impl Services {
         }
     }
 
+    /// Told when something was committed that may make a client due.
+    pub fn cadence_changes(&self) -> &Arc<Notify> {
+        &self.cadence
+    }
+
     /// Has home pages fetched by what also guards deliveries.
     pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
         let _ = self.home_pages.set(home_pages);
@@ -100,11 +105,6 @@ impl Services {
             Some(home_pages) => home_pages.fetch(page).await,
             None => Err(FetchError::Own("this process fetches no pages".to_owned())),
         }
-    }
-
-    /// Told when something was committed that may make a client due.
-    pub fn cadence_changes(&self) -> &Arc<Notify> {
-        &self.cadence
     }
 
     pub fn vault(&self) -> &Vault {

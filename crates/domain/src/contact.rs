@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::account::MAX_NOTE;
-use crate::activity::MAX_AHEAD_SECONDS;
+use crate::conversation::past_time;
 use crate::history::Actor;
 use crate::id::{AccountId, ContactId};
 use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
@@ -70,24 +70,13 @@ impl NewContact {
         let mut members = Members::of(body);
         let kind = members.required("kind", |value| Kind::parse(as_str(value)?));
         let note = members.optional("note", |value| as_text(value, MAX_NOTE.or_empty()));
-        let occurred_at = members.optional("occurred_at", |value| occurred_at(value, now));
+        let occurred_at = members.optional("occurred_at", |value| past_time(value, now));
         members.refuse_unknown();
         members.finish()?;
         let Some(kind) = kind else { unreachable!("required") };
         let note = note.filter(|note| !note.is_empty());
         Ok(Self { kind, note, occurred_at: occurred_at.unwrap_or(now) })
     }
-}
-
-/// When something happened: earlier is welcome, ahead only as far as clocks differ.
-fn occurred_at(value: &Value, now: Time) -> Result<Time, Fault> {
-    let malformed = |error: crate::time::NotATime| Fault::new("malformed", error.to_string());
-    let at = Time::parse(as_str(value)?).map_err(malformed)?;
-    if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
-        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
-        return Err(Fault::new("in_the_future", detail));
-    }
-    Ok(at)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod contact;
 mod episodes;
 mod harness;
+mod messages;
 mod nodes;
 mod snooze;
 mod stages;

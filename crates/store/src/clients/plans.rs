@@ -54,6 +54,7 @@ pub(crate) fn planned() -> Vec<Planned> {
         ("snoozes that ended", &cadence::ENDED_SNOOZES, 4, "cadence_snoozed"),
         // By either index: both begin with the account.
         ("the last contacts", &LAST_CONTACTS, 2, "contact_"),
+        ("the last messages", &LAST_MESSAGES, 2, "message_by_account"),
     ] {
         all.push(Planned { what: what.to_owned(), text: statement.sql.to_owned(), parameters, index });
     }
