@@ -7,6 +7,7 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod campaign;
 pub mod channel;
 pub mod command;
 pub mod company;
@@ -15,6 +16,7 @@ pub mod credential;
 pub mod delivery;
 pub mod erasure;
 mod error;
+pub mod fields;
 pub mod ingest;
 pub mod member;
 mod outbox;

@@ -7,9 +7,11 @@
 //! - The other modules are the statements, one module a subject, returning domain types.
 
 pub mod account;
+pub mod account_field;
 pub mod account_list;
 pub mod activity;
 pub mod audit;
+pub mod campaign;
 pub mod channel;
 pub mod company;
 pub mod credential;
@@ -38,7 +40,7 @@ pub mod webhook;
 pub use engine::{Config, Database, Figures, Query, Store, migrate_only};
 pub use error::Error;
 pub use queue::{Job, Lane, Verdict};
-pub use statement::{InsertMany, Scope, Statement, UpdateMany};
+pub use statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 pub use tx::{Across, Snapshot, Tx};
 pub use value::{Cell, Row, Type, Value};
 
@@ -46,9 +48,11 @@ pub use value::{Cell, Row, Type, Value};
 pub fn all_statements() -> Vec<&'static Statement> {
     [
         account::STATEMENTS,
+        account_field::STATEMENTS,
         account_list::STATEMENTS,
         activity::STATEMENTS,
         audit::STATEMENTS,
+        campaign::STATEMENTS,
         channel::STATEMENTS,
         company::STATEMENTS,
         credential::STATEMENTS,

@@ -8,6 +8,7 @@
 //! SQL leaves a planner no choice: a check is a sub-select that ends in `LIMIT 1 OFFSET 0`, which
 //! PostgreSQL never turns into a join.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use rapport_domain::company::Settings;
@@ -17,6 +18,7 @@ use rapport_domain::search;
 use rapport_domain::time::{Day, Time};
 
 use super::cursor::{Key, Place};
+use super::field_terms::{ContactTerms, FieldTerm};
 use super::{AccountFilter, Sort};
 use crate::company;
 use crate::error::Error;
@@ -32,6 +34,7 @@ macro_rules! never {
         "CAST(-9000000000000000000 AS BIGINT)"
     };
 }
+pub(super) use never;
 /// A day kept while the company had another time zone may be this much off.
 const ZONE_DAYS: i64 = 2;
 
@@ -40,9 +43,13 @@ pub(super) struct Terms {
     text: Option<TextTerms>,
     /// Those allowed; all of them where the filter names none.
     statuses: Vec<Status>,
-    channel: Option<ChannelId>,
+    channels: Vec<ChannelId>,
     imported_id: Option<String>,
     seen: Option<SeenTerms>,
+    never_seen: bool,
+    contact: Option<ContactTerms>,
+    fields: Vec<FieldTerm>,
+    campaign_hold: Option<bool>,
     overdue: Option<OverdueTerms>,
 }
 
@@ -53,12 +60,12 @@ struct TextTerms {
 }
 
 /// The texts that begin with `from`: those from it and before `to`.
-struct Prefix {
-    from: String,
-    to: String,
+pub(super) struct Prefix {
+    pub from: String,
+    pub to: String,
 }
 
-struct SeenTerms {
+pub(super) struct SeenTerms {
     after: Option<Time>,
     before: Option<Time>,
     first_day: Day,
@@ -84,12 +91,27 @@ pub(super) struct Order<'a> {
 
 /// Rows of an index that lead to accounts.
 #[derive(Clone, Copy)]
-enum Range<'a> {
+pub(super) enum Range<'a> {
     ImportedId(&'a str),
     Word(&'a Prefix),
+    /// A custom field's key, and one of its texts.
+    FieldValue(&'a String, &'a String),
+    FieldPrefix(&'a String, &'a Prefix),
+    FieldExists(&'a String),
     Seen(&'a SeenTerms),
-    Channel(&'a ChannelId),
+    Contact(&'a ContactTerms),
+    Held,
+    Channels(&'a [ChannelId]),
     Statuses(&'a [Status]),
+}
+
+/// Accounts that an index has in the order of their ids.
+#[derive(Clone, Copy)]
+enum Lane<'a> {
+    All,
+    Status(&'a Status),
+    Channel(&'a ChannelId),
+    Field(&'a String, &'a String),
 }
 
 /// Ranges that together hold every account the filter can find.
@@ -111,16 +133,26 @@ impl<'a> Sql<'a> {
         &self.values
     }
 
-    fn push(&mut self, text: &str) -> &mut Self {
+    pub fn push(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    fn bind(&mut self, value: impl Into<Value<'a>>) -> &mut Self {
+    pub fn bind(&mut self, value: impl Into<Value<'a>>) -> &mut Self {
         self.values.push(value.into());
         // `$1` is the company.
         let _ = write!(self.text, "${}", self.values.len() + 1);
         self
+    }
+
+    /// Appends that `column` has one of these values, of which there is at least one.
+    pub fn one_of<V: Into<Value<'a>>>(&mut self, column: &str, values: impl ExactSizeIterator<Item = V>) {
+        let alone = values.len() == 1;
+        self.push(column).push(if alone { " = " } else { " IN (" });
+        for (n, value) in values.enumerate() {
+            self.push(if n > 0 { ", " } else { "" }).bind(value);
+        }
+        self.push(if alone { "" } else { ")" });
     }
 
     fn limit(&mut self, rows: i64) {
@@ -137,9 +169,18 @@ pub(super) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
 
 impl Terms {
     pub fn of(filter: &AccountFilter, now: Time, snapshot: &mut Snapshot) -> Result<Self, Error> {
-        let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } =
-            filter;
-        let seen = seen_before.is_some() || seen_after.is_some();
+        let AccountFilter {
+            q,
+            statuses,
+            channels,
+            imported_id,
+            tracked,
+            overdue,
+            seen_before,
+            seen_after,
+            ..
+        } = filter;
+        let seen = seen_before.is_some() || seen_after.is_some() || filter.seen == Some(true);
         let settings = if tracked.is_some() || overdue.is_some() || seen {
             let company = company::get(snapshot)?.ok_or_else(|| Error::fault("a list of no company"))?;
             company.settings
@@ -148,16 +189,21 @@ impl Terms {
         };
         let wanted = |status: &Status| {
             let is_tracked = settings.tracked_stages.contains(*status);
-            (statuses.is_empty() || statuses.contains(status))
+            !filter.contradicts_itself()
+                && (statuses.is_empty() || statuses.contains(status))
                 && tracked.is_none_or(|tracked| tracked == is_tracked)
                 && (*overdue != Some(true) || is_tracked)
         };
         Ok(Self {
             text: q.as_deref().and_then(TextTerms::of),
             statuses: Status::ALL.into_iter().filter(wanted).collect(),
-            channel: *channel,
+            channels: BTreeSet::from_iter(channels.iter().copied()).into_iter().collect(),
             imported_id: imported_id.clone(),
             seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before, &settings)),
+            never_seen: filter.seen == Some(false),
+            contact: ContactTerms::of(filter),
+            fields: filter.fields.iter().map(FieldTerm::of).collect(),
+            campaign_hold: filter.campaign_hold,
             overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &settings, now)),
         })
     }
@@ -199,14 +245,20 @@ impl Terms {
                 words.iter().map(|word| Source([Range::Word(word)].into_iter().chain(whole).collect())),
             );
         }
+        sources.extend(self.fields.iter().map(|field| Source(field.ranges())));
+        if self.campaign_hold == Some(true) {
+            sources.push(Source(vec![Range::Held]));
+        }
+        let contact = self.contact.as_ref().filter(|contact| contact.is_range());
+        sources.extend(contact.map(|contact| Source(vec![Range::Contact(contact)])));
         // The walk by last seen begins where this filter does; those by id have indexes of channel
-        // and status in their own order.
-        let by_id = matches!(sort, Sort::Newest | Sort::Oldest);
+        // and status in their own order, unless they go by a field.
         if sort != Sort::LastSeen {
             sources.extend(self.seen.as_ref().map(|seen| Source(vec![Range::Seen(seen)])));
         }
-        if !by_id {
-            sources.extend(self.channel.as_ref().map(|channel| Source(vec![Range::Channel(channel)])));
+        let by_id = matches!(sort, Sort::Newest | Sort::Oldest) && self.fields.is_empty();
+        if !by_id && !self.channels.is_empty() {
+            sources.push(Source(vec![Range::Channels(&self.channels)]));
         }
         if !by_id && self.restrict_status() {
             sources.push(Source(vec![Range::Statuses(&self.statuses)]));
@@ -253,22 +305,55 @@ impl Terms {
             ),
         });
         sql.push(" FROM found f WHERE EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = f.id");
-        self.conditions(&mut sql, &self.statuses);
+        self.conditions(&mut sql, &self.statuses, &self.channels);
         sql.push(" LIMIT 1 OFFSET 0)) SELECT * FROM kept WHERE 1 = 1");
         order.write(&mut sql, "id");
         sql
     }
 
-    /// By status, each in its own index, where statuses are given; by the primary key otherwise.
+    /// The queries whose rows, counted together, are as many as there are keys, or `limit` at least.
+    pub fn countable<'a>(&'a self, narrow: Option<&Source<'a>>, limit: i64) -> Vec<Sql<'a>> {
+        let order = Order { sort: Sort::Newest, after: None, limit };
+        let lanes = self.lanes();
+        // An account may be in two lanes of a field, not in two of anything else.
+        if narrow.is_some() || matches!(lanes[..], [Lane::Field(..), ..]) {
+            return self.queries(narrow, order);
+        }
+        let walk = |lane| {
+            let mut sql = Sql::default();
+            self.walk_lane(&mut sql, lane, order);
+            sql
+        };
+        lanes.into_iter().map(walk).collect()
+    }
+
+    /// The indexes to walk by that have accounts in order of their ids: a custom field's value, channels
+    /// where there are several, statuses where they are given; the primary key otherwise.
+    fn lanes(&self) -> Vec<Lane<'_>> {
+        if let Some((key, texts)) = self.fields.iter().find_map(FieldTerm::ordered) {
+            return texts.iter().map(|text| Lane::Field(key, text)).collect();
+        }
+        if self.channels.len() > 1 {
+            return self.channels.iter().map(Lane::Channel).collect();
+        }
+        if self.restrict_status() {
+            return self.statuses.iter().map(Lane::Status).collect();
+        }
+        vec![Lane::All]
+    }
+
     fn walk_by_id<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
         let mut sql = Sql::default();
-        if !self.restrict_status() {
-            self.walk_ids(&mut sql, &self.statuses, order);
+        let lanes = self.lanes();
+        if let [lane] = lanes[..] {
+            self.walk_lane(&mut sql, lane, order);
             return sql;
         }
-        for (n, status) in self.statuses.iter().enumerate() {
-            sql.push(if n > 0 { " UNION ALL " } else { "" }).push("SELECT walked.id AS id FROM (");
-            self.walk_ids(&mut sql, std::slice::from_ref(status), order);
+        for (n, lane) in lanes.into_iter().enumerate() {
+            // Not ALL: an array may hold two values of a field.
+            let both = if matches!(lane, Lane::Field(..)) { " UNION " } else { " UNION ALL " };
+            sql.push(if n > 0 { both } else { "" }).push("SELECT walked.id AS id FROM (");
+            self.walk_lane(&mut sql, lane, order);
             sql.push(") AS walked");
         }
         sql.push(if order.sort == Sort::Newest { " ORDER BY id DESC" } else { " ORDER BY id" });
@@ -276,16 +361,28 @@ impl Terms {
         sql
     }
 
-    fn walk_ids<'a>(&'a self, sql: &mut Sql<'a>, statuses: &'a [Status], order: Order<'a>) {
+    fn walk_lane<'a>(&'a self, sql: &mut Sql<'a>, lane: Lane<'a>, order: Order<'a>) {
+        let (statuses, channels) = match lane {
+            Lane::Field(key, text) => {
+                Range::FieldValue(key, text).write(sql);
+                sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = e.account");
+                self.conditions(sql, &self.statuses, &self.channels);
+                sql.push(" LIMIT 1 OFFSET 0)");
+                return order.write(sql, "e.account");
+            }
+            Lane::Status(status) => (std::slice::from_ref(status), self.channels.as_slice()),
+            Lane::Channel(channel) => (self.statuses.as_slice(), std::slice::from_ref(channel)),
+            Lane::All => (self.statuses.as_slice(), self.channels.as_slice()),
+        };
         sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
-        self.conditions(sql, statuses);
+        self.conditions(sql, statuses, channels);
         order.write(sql, "a.id");
     }
 
     fn walk_by_name<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
         let mut sql = Sql::default();
         sql.push("SELECT a.id, a.name_folded FROM account a WHERE a.company = $1");
-        self.conditions(&mut sql, &self.statuses);
+        self.conditions(&mut sql, &self.statuses, &self.channels);
         order.write(&mut sql, "a.id");
         sql
     }
@@ -294,7 +391,7 @@ impl Terms {
     fn walk_by_last_seen<'a>(&'a self, order: Order<'a>) -> Vec<Sql<'a>> {
         let past_seen = matches!(order.after, Some(Place { key: Key::Seen { day: NEVER, .. }, .. }));
         let mut queries = Vec::new();
-        if !past_seen {
+        if !past_seen && !self.never_seen {
             let mut sql = Sql::default();
             sql.push(
                 "SELECT s.account, s.last_seen_day, s.last_seen_at FROM account_seen s WHERE s.company = $1",
@@ -308,7 +405,7 @@ impl Terms {
             }
             if self.look_at_account() {
                 sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = s.account");
-                self.conditions(&mut sql, &self.statuses);
+                self.conditions(&mut sql, &self.statuses, &self.channels);
                 sql.push(" LIMIT 1 OFFSET 0)");
             }
             order.write(&mut sql, "s.account");
@@ -325,7 +422,7 @@ impl Terms {
         sql.push(concat!("SELECT a.id, ", never!(), ", ", never!(), " FROM account a WHERE a.company = $1"));
         sql.push(" AND NOT EXISTS (SELECT 1 FROM account_seen s");
         sql.push(" WHERE s.company = $1 AND s.account = a.id LIMIT 1 OFFSET 0)");
-        self.conditions(&mut sql, &self.statuses);
+        self.conditions(&mut sql, &self.statuses, &self.channels);
         let after = order.after.filter(|_| past_seen);
         Order { sort: Sort::Newest, after, limit: order.limit }.write(&mut sql, "a.id");
         sql
@@ -333,22 +430,30 @@ impl Terms {
 
     /// Whether anything but the time last seen is asked of an account.
     fn look_at_account(&self) -> bool {
-        let Self { text, channel, imported_id, overdue, statuses: _, seen: _ } = self;
+        let Self { text, channels, imported_id, contact, fields, campaign_hold, overdue, .. } = self;
         self.restrict_status()
             || text.is_some()
-            || channel.is_some()
+            || !channels.is_empty()
             || imported_id.is_some()
+            || contact.is_some()
+            || !fields.is_empty()
+            || campaign_hold.is_some()
             || overdue.is_some()
     }
 
     /// Everything that must hold of an account `a`.
-    fn conditions<'a>(&'a self, sql: &mut Sql<'a>, statuses: &'a [Status]) {
+    fn conditions<'a>(&'a self, sql: &mut Sql<'a>, statuses: &'a [Status], channels: &'a [ChannelId]) {
         if statuses.len() < Status::ALL.len() {
-            sql.push(" AND a.status");
-            one_of(sql, statuses);
+            sql.one_of(" AND a.status", statuses.iter().copied());
         }
-        if let Some(channel) = &self.channel {
-            sql.push(" AND a.channel = ").bind(channel);
+        if !channels.is_empty() {
+            sql.one_of(" AND a.channel", channels.iter());
+        }
+        if let Some(held) = self.campaign_hold {
+            sql.push(if held { " AND a.campaign_hold = 1" } else { " AND a.campaign_hold = 0" });
+        }
+        if let Some(contact) = &self.contact {
+            contact.write(sql);
         }
         if let Some(imported_id) = &self.imported_id {
             sql.push(" AND a.imported_id = ").bind(imported_id);
@@ -361,21 +466,17 @@ impl Terms {
             seen.exactly(sql);
             sql.push(" LIMIT 1 OFFSET 0)");
         }
+        if self.never_seen {
+            sql.push(" AND NOT EXISTS (SELECT 1 FROM account_seen s");
+            sql.push(" WHERE s.company = $1 AND s.account = a.id LIMIT 1 OFFSET 0)");
+        }
+        for field in &self.fields {
+            field.write(sql);
+        }
         if let Some(text) = &self.text {
             text.write(sql);
         }
     }
-}
-
-fn one_of(sql: &mut Sql<'_>, statuses: &[Status]) {
-    if let [status] = statuses {
-        sql.push(" = ").bind(*status);
-        return;
-    }
-    for (n, status) in statuses.iter().enumerate() {
-        sql.push(if n > 0 { ", " } else { " IN (" }).bind(*status);
-    }
-    sql.push(")");
 }
 
 impl TextTerms {
@@ -406,7 +507,7 @@ impl TextTerms {
 }
 
 impl Prefix {
-    fn of(from: String) -> Self {
+    pub fn of(from: String) -> Self {
         let to = search::after_prefix(&from);
         Self { from, to }
     }
@@ -459,14 +560,17 @@ impl OverdueTerms {
     /// The rule of `cadence::due`; a CASE, because an account without a start is not overdue
     /// rather than unknown.
     fn write<'a>(&'a self, sql: &mut Sql<'a>) {
-        sql.push(" AND CASE WHEN a.status");
-        one_of(sql, &self.tracked);
+        sql.one_of(" AND CASE WHEN a.status", self.tracked.iter().copied());
         sql.push(" AND coalesce(a.last_contact_at, a.tracked_since)");
         sql.push(" + coalesce(a.cadence_days, CAST(").bind(self.cadence_days);
         sql.push(" AS BIGINT)) * 86400000000 <= ").bind(self.now);
         sql.push(" AND (a.snoozed_until IS NULL OR a.snoozed_until <= ").bind(&self.today);
         sql.push(if self.wanted { ") THEN 1 ELSE 0 END = 1" } else { ") THEN 1 ELSE 0 END = 0" });
     }
+}
+
+fn fields_of<'s, 'a>(sql: &'s mut Sql<'a>, key: &'a String) -> &'s mut Sql<'a> {
+    sql.push("SELECT e.account AS id FROM account_field e WHERE e.company = $1 AND e.field = ").bind(key)
 }
 
 impl<'a> Range<'a> {
@@ -484,13 +588,31 @@ impl<'a> Range<'a> {
                 sql.push("SELECT s.account AS id FROM account_seen s WHERE s.company = $1");
                 seen.in_days(sql);
             }
-            Self::Channel(channel) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.channel = ")
-                    .bind(channel);
+            Self::FieldValue(key, text) => {
+                fields_of(sql, key).push(" AND e.value = ").bind(text);
+            }
+            Self::FieldPrefix(key, prefix) => {
+                fields_of(sql, key).push(" AND e.value >= ").bind(&prefix.from);
+                sql.push(" AND e.value < ").bind(&prefix.to);
+            }
+            Self::FieldExists(key) => {
+                fields_of(sql, key);
+            }
+            Self::Contact(contact) => {
+                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
+                contact.in_range(sql);
+            }
+            Self::Held => {
+                sql.push("SELECT a.id AS id FROM account a /*INDEXED BY account_on_hold*/");
+                sql.push(" WHERE a.company = $1 AND a.campaign_hold = 1");
+            }
+            Self::Channels(channels) => {
+                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
+                sql.one_of(" AND a.channel", channels.iter());
             }
             Self::Statuses(statuses) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.status");
-                one_of(sql, statuses);
+                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
+                sql.one_of(" AND a.status", statuses.iter().copied());
             }
         }
     }

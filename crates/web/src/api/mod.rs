@@ -4,14 +4,19 @@
 //! the command's place: the credential is verified before the caller learns what was wrong.
 
 mod account;
+mod account_filter;
 mod accounts;
 mod activity;
 mod audit;
 mod call;
+mod campaign_schema;
+mod campaigns;
 mod channels;
 mod deliveries;
 mod docs;
 mod erasure;
+mod export;
+mod fields;
 mod history;
 mod ingest;
 mod members;
@@ -68,6 +73,8 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(activity::routes())
         .merge(pulse::routes())
         .merge(channels::routes())
+        .merge(fields::routes())
+        .merge(campaigns::routes())
         .merge(webhooks::routes())
         .merge(deliveries::routes())
         .merge(redeliveries::routes())

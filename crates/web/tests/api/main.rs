@@ -1,8 +1,11 @@
 //! The API over real HTTP, on both engines. Each row of the interface document's tables is a named test.
 
 mod account_fields;
+mod campaigns;
 mod concurrency;
 mod errors;
+mod export;
+mod field_filters;
 mod harness;
 mod http;
 mod ingest;
