@@ -596,7 +596,8 @@ impl<'a> Range<'a> {
                 sql.push(" AND e.value < ").bind(&prefix.to);
             }
             Self::FieldExists(key) => {
-                fields_of(sql, key);
+                // Says nothing, and has SQLite take the index of values.
+                fields_of(sql, key).push(" AND e.value >= ''");
             }
             Self::Contact(contact) => {
                 sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");

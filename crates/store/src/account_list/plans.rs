@@ -50,7 +50,7 @@ fn cases() -> Vec<Case> {
     let words = "PRIMARY KEY (company=? AND word>? AND word<?)";
     let field_value = "PRIMARY KEY (company=? AND field=? AND value=?";
     let field_values = "PRIMARY KEY (company=? AND field=? AND value>? AND value<?)";
-    let fields = "PRIMARY KEY (company=? AND field=?)";
+    let fields = "PRIMARY KEY (company=? AND field=? AND value>?)";
     let (by_field, by_account) = ("account_field_pkey", "account_field_by_account");
     let (by_contact, on_hold) = ("account_by_contact", "account_on_hold");
     vec![
