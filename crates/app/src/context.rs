@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
 use rapport_domain::time::Time;
+use tokio::sync::Notify;
 
 use crate::delivery::Sender;
 use crate::vault::Vault;
@@ -29,6 +30,7 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
+    cadence: Arc<Notify>,
     vault: Vault,
 }
 
@@ -41,6 +43,7 @@ impl Services {
             used: Mutex::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
+            cadence: Arc::default(),
             vault,
         }
     }
@@ -81,6 +84,11 @@ impl Services {
             Some(check) => check.check(destination).await,
             None => destination.judge_literal(&AddressPolicy::default()),
         }
+    }
+
+    /// Told when something was committed that may make a client due.
+    pub fn cadence_changes(&self) -> &Arc<Notify> {
+        &self.cadence
     }
 
     pub fn vault(&self) -> &Vault {

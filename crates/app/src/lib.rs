@@ -7,10 +7,12 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod cadence;
 pub mod campaign;
 pub mod channel;
 pub mod command;
 pub mod company;
+pub mod contact;
 pub mod context;
 pub mod credential;
 pub mod delivery;

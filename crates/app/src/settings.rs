@@ -23,6 +23,7 @@ impl Command for PatchSettings {
         if settings != found.settings {
             company::update_settings(tx, &settings)?;
             audit::record(tx, cx, "settings.changed", None, &Value::Object(self.0.clone()))?;
+            cx.wake_cadence(tx);
         }
         Ok(Company { settings, ..found })
     }

@@ -11,6 +11,7 @@ pub mod cadence;
 pub mod campaign;
 pub mod channel;
 pub mod company;
+pub mod contact;
 pub mod credential;
 pub mod custom_fields;
 pub mod delivery;

@@ -3,9 +3,11 @@
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
+//! - `cadence` reminds of clients that became overdue.
 //! - `fields` makes older accounts findable by their custom fields.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
+pub mod cadence;
 pub mod client;
 pub mod fields;
 pub mod guard;

@@ -7,6 +7,9 @@ mod field_terms;
 mod keys;
 #[cfg(test)]
 mod plans;
+mod ranges;
+mod sql;
+mod terms;
 
 use std::collections::HashMap;
 
@@ -19,6 +22,7 @@ use rapport_domain::time::Time;
 pub use self::cursor::{Cursor, NotACursor};
 use self::cursor::{Key, Place};
 use self::keys::{Order, Terms};
+pub(crate) use self::sql::{Sql, count};
 use crate::account::{read, select_account};
 use crate::engine::Query;
 use crate::error::Error;
@@ -95,7 +99,8 @@ impl Query for ListAccounts {
         let more = places.len() > limit;
         places.truncate(limit);
         let next = places.last().filter(|_| more).map(|last| Cursor::new(self.sort, last.clone()));
-        Ok(AccountPage { items: load(snapshot, &places)?, next })
+        let ids: Vec<AccountId> = places.iter().map(|place| place.id).collect();
+        Ok(AccountPage { items: load(snapshot, &ids)?, next })
     }
 }
 
@@ -132,15 +137,16 @@ fn read_place(sort: Sort, mut row: Row) -> Result<Place, Error> {
     Ok(Place { id, key })
 }
 
-fn load(snapshot: &mut Snapshot, places: &[Place]) -> Result<Vec<Account>, Error> {
-    let keys: Vec<Value> = places.iter().map(|place| Value::from(&place.id)).collect();
+/// The accounts with these ids, in the order of the ids.
+pub(crate) fn load(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<Account>, Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     let rows = snapshot.query_keys(&BY_IDS, &[], &keys)?;
     let mut accounts: HashMap<AccountId, Account> = HashMap::with_capacity(rows.len());
     for row in rows {
         let account = read(row)?;
         accounts.insert(account.id, account);
     }
-    Ok(places.iter().filter_map(|place| accounts.remove(&place.id)).collect())
+    Ok(ids.iter().filter_map(|id| accounts.remove(id)).collect())
 }
 
 /// How many accounts a list has.
@@ -163,13 +169,13 @@ pub fn count_capped(
         return Ok(CappedCount { count: 0, capped: false });
     }
     let narrow = terms.narrow_source(Sort::Newest, snapshot)?;
-    let mut count = 0;
+    let mut found = 0;
     for sql in terms.countable(narrow.as_ref(), cap.saturating_add(1)) {
-        if count <= cap {
-            count += keys::count(&sql, snapshot)?;
+        if found <= cap {
+            found += count(&sql, snapshot)?;
         }
     }
-    Ok(CappedCount { count: count.min(cap), capped: count > cap })
+    Ok(CappedCount { count: found.min(cap), capped: found > cap })
 }
 
 #[cfg(test)]

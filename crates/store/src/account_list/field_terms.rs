@@ -4,7 +4,9 @@ use rapport_domain::audience::{FieldFilter, FieldTest, Filter};
 use rapport_domain::field_index;
 use rapport_domain::time::Time;
 
-use super::keys::{Prefix, Range, Sql, never};
+use super::ranges::Range;
+use super::sql::{Sql, never};
+use super::terms::Prefix;
 
 /// What must hold of one custom field, in the texts of its index.
 pub(super) struct FieldTerm {

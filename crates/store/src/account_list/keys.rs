@@ -1,4 +1,4 @@
-//! The SQL that finds the keys of a page, composed from constant parts; values are always bound.
+//! The SQL that finds the keys of a page.
 //!
 //! There are two ways to a page. Where one of the filters is narrow, its accounts are collected by
 //! that filter's index, checked and sorted. Otherwise accounts are walked in the order of the list
@@ -9,34 +9,24 @@
 //! PostgreSQL never turns into a join.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use rapport_domain::company::Settings;
 use rapport_domain::id::ChannelId;
 use rapport_domain::pipeline::Status;
-use rapport_domain::search;
-use rapport_domain::time::{Day, Time};
+use rapport_domain::time::Time;
 
 use super::cursor::{Key, Place};
 use super::field_terms::{ContactTerms, FieldTerm};
+use super::ranges::{Range, Source};
+use super::sql::{NEVER, Sql, count, never};
+use super::terms::{OverdueTerms, SeenTerms, TextTerms};
 use super::{AccountFilter, Sort};
 use crate::company;
 use crate::error::Error;
 use crate::tx::Snapshot;
-use crate::value::Value;
 
 /// A filter with fewer rows than this in its index is narrow.
 const NARROW_ROWS: i64 = 10_000;
-/// The day and time of an account never seen, before every day and time there is.
-pub(super) const NEVER: i64 = -9_000_000_000_000_000_000;
-macro_rules! never {
-    () => {
-        "CAST(-9000000000000000000 AS BIGINT)"
-    };
-}
-pub(super) use never;
-/// A day kept while the company had another time zone may be this much off.
-const ZONE_DAYS: i64 = 2;
 
 /// What a filter comes to once the company's settings are known.
 pub(super) struct Terms {
@@ -53,56 +43,12 @@ pub(super) struct Terms {
     overdue: Option<OverdueTerms>,
 }
 
-/// Words that must each begin a word of the account, longest first, or a whole that alone may.
-struct TextTerms {
-    words: Vec<Prefix>,
-    whole: Option<Prefix>,
-}
-
-/// The texts that begin with `from`: those from it and before `to`.
-pub(super) struct Prefix {
-    pub from: String,
-    pub to: String,
-}
-
-pub(super) struct SeenTerms {
-    after: Option<Time>,
-    before: Option<Time>,
-    first_day: Day,
-    last_day: Day,
-}
-
-struct OverdueTerms {
-    wanted: bool,
-    tracked: Vec<Status>,
-    cadence_days: i64,
-    now: Time,
-    /// The date in the company's zone; a snooze up to it is over.
-    today: String,
-}
-
 /// In which order keys come, after which place, and how many.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub sort: Sort,
     pub after: Option<&'a Place>,
     pub limit: i64,
-}
-
-/// Rows of an index that lead to accounts.
-#[derive(Clone, Copy)]
-pub(super) enum Range<'a> {
-    ImportedId(&'a str),
-    Word(&'a Prefix),
-    /// A custom field's key, and one of its texts.
-    FieldValue(&'a String, &'a String),
-    FieldPrefix(&'a String, &'a Prefix),
-    FieldExists(&'a String),
-    Seen(&'a SeenTerms),
-    Contact(&'a ContactTerms),
-    Held,
-    Channels(&'a [ChannelId]),
-    Statuses(&'a [Status]),
 }
 
 /// Accounts that an index has in the order of their ids.
@@ -112,59 +58,6 @@ enum Lane<'a> {
     Status(&'a Status),
     Channel(&'a ChannelId),
     Field(&'a String, &'a String),
-}
-
-/// Ranges that together hold every account the filter can find.
-pub(super) struct Source<'a>(Vec<Range<'a>>);
-
-/// SQL in the making, with the values of its parameters after the company.
-#[derive(Default)]
-pub(super) struct Sql<'a> {
-    text: String,
-    values: Vec<Value<'a>>,
-}
-
-impl<'a> Sql<'a> {
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    pub fn values(&self) -> &[Value<'a>] {
-        &self.values
-    }
-
-    pub fn push(&mut self, text: &str) -> &mut Self {
-        self.text.push_str(text);
-        self
-    }
-
-    pub fn bind(&mut self, value: impl Into<Value<'a>>) -> &mut Self {
-        self.values.push(value.into());
-        // `$1` is the company.
-        let _ = write!(self.text, "${}", self.values.len() + 1);
-        self
-    }
-
-    /// Appends that `column` has one of these values, of which there is at least one.
-    pub fn one_of<V: Into<Value<'a>>>(&mut self, column: &str, values: impl ExactSizeIterator<Item = V>) {
-        let alone = values.len() == 1;
-        self.push(column).push(if alone { " = " } else { " IN (" });
-        for (n, value) in values.enumerate() {
-            self.push(if n > 0 { ", " } else { "" }).bind(value);
-        }
-        self.push(if alone { "" } else { ")" });
-    }
-
-    fn limit(&mut self, rows: i64) {
-        let _ = write!(self.text, " LIMIT {rows}");
-    }
-}
-
-/// How many rows a query of keys has.
-pub(super) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
-    let text = format!("SELECT CAST(count(*) AS BIGINT) FROM ({}) AS counted", keys.text);
-    let row = snapshot.query_text(&text, &keys.values)?.into_iter().next();
-    row.ok_or_else(|| Error::fault("a count without a row"))?.take()
 }
 
 impl Terms {
@@ -194,9 +87,11 @@ impl Terms {
                 && tracked.is_none_or(|tracked| tracked == is_tracked)
                 && (*overdue != Some(true) || is_tracked)
         };
+        let statuses: Vec<Status> = Status::ALL.into_iter().filter(wanted).collect();
         Ok(Self {
             text: q.as_deref().and_then(TextTerms::of),
-            statuses: Status::ALL.into_iter().filter(wanted).collect(),
+            overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &statuses, &settings, now)),
+            statuses,
             channels: BTreeSet::from_iter(channels.iter().copied()).into_iter().collect(),
             imported_id: imported_id.clone(),
             seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before, &settings)),
@@ -204,7 +99,6 @@ impl Terms {
             contact: ContactTerms::of(filter),
             fields: filter.fields.iter().map(FieldTerm::of).collect(),
             campaign_hold: filter.campaign_hold,
-            overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &settings, now)),
         })
     }
 
@@ -251,6 +145,7 @@ impl Terms {
         }
         let contact = self.contact.as_ref().filter(|contact| contact.is_range());
         sources.extend(contact.map(|contact| Source(vec![Range::Contact(contact)])));
+        sources.extend(self.overdue.as_ref().and_then(OverdueTerms::source));
         // The walk by last seen begins where this filter does; those by id have indexes of channel
         // and status in their own order, unless they go by a field.
         if sort != Sort::LastSeen {
@@ -475,146 +370,6 @@ impl Terms {
         }
         if let Some(text) = &self.text {
             text.write(sql);
-        }
-    }
-}
-
-impl TextTerms {
-    /// `None` for a query that says nothing.
-    fn of(query: &str) -> Option<Self> {
-        let mut words = search::query_words(query);
-        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-        let whole = search::whole(query);
-        let whole = (!whole.is_empty() && words != [whole.as_str()]).then(|| Prefix::of(whole));
-        if words.is_empty() && whole.is_none() {
-            return None;
-        }
-        Some(Self { words: words.into_iter().map(Prefix::of).collect(), whole })
-    }
-
-    fn write<'a>(&'a self, sql: &mut Sql<'a>) {
-        sql.push(" AND (");
-        for (n, word) in self.words.iter().enumerate() {
-            sql.push(if n > 0 { " AND " } else { "" });
-            word.begins_a_word(sql);
-        }
-        if let Some(whole) = &self.whole {
-            sql.push(if self.words.is_empty() { "" } else { " OR " });
-            whole.begins_a_word(sql);
-        }
-        sql.push(")");
-    }
-}
-
-impl Prefix {
-    pub fn of(from: String) -> Self {
-        let to = search::after_prefix(&from);
-        Self { from, to }
-    }
-
-    fn begins_a_word<'a>(&'a self, sql: &mut Sql<'a>) {
-        // The few words of one account are read by its id: `|| ''` keeps the index of words, whose
-        // range may be long, out of it.
-        sql.push("EXISTS (SELECT 1 FROM account_word w WHERE w.company = $1 AND w.account = a.id");
-        sql.push(" AND w.word || '' >= ").bind(&self.from);
-        sql.push(" AND w.word || '' < ").bind(&self.to);
-        sql.push(" LIMIT 1 OFFSET 0)");
-    }
-}
-
-impl SeenTerms {
-    fn of(after: Option<Time>, before: Option<Time>, settings: &Settings) -> Self {
-        let day = |time: Time| time.day_in(&settings.time_zone);
-        let first_day = after.map_or(Day::from_number(NEVER), |after| day(after).minus_days(ZONE_DAYS));
-        let last_day = before.map_or(Day::from_number(-NEVER), |before| day(before).minus_days(-ZONE_DAYS));
-        Self { after, before, first_day, last_day }
-    }
-
-    /// The days in question: what the index knows.
-    fn in_days(&self, sql: &mut Sql<'_>) {
-        sql.push(" AND s.last_seen_day >= ").bind(self.first_day);
-        sql.push(" AND s.last_seen_day <= ").bind(self.last_day);
-    }
-
-    fn exactly(&self, sql: &mut Sql<'_>) {
-        if let Some(after) = self.after {
-            sql.push(" AND s.last_seen_at > ").bind(after);
-        }
-        if let Some(before) = self.before {
-            sql.push(" AND s.last_seen_at < ").bind(before);
-        }
-    }
-}
-
-impl OverdueTerms {
-    fn of(wanted: bool, settings: &Settings, now: Time) -> Self {
-        Self {
-            wanted,
-            tracked: settings.tracked_stages.statuses(),
-            cadence_days: settings.cadence_days,
-            now,
-            today: now.day_in(&settings.time_zone).to_string(),
-        }
-    }
-
-    /// The rule of `cadence::due`; a CASE, because an account without a start is not overdue
-    /// rather than unknown.
-    fn write<'a>(&'a self, sql: &mut Sql<'a>) {
-        sql.one_of(" AND CASE WHEN a.status", self.tracked.iter().copied());
-        sql.push(" AND coalesce(a.last_contact_at, a.tracked_since)");
-        sql.push(" + coalesce(a.cadence_days, CAST(").bind(self.cadence_days);
-        sql.push(" AS BIGINT)) * 86400000000 <= ").bind(self.now);
-        sql.push(" AND (a.snoozed_until IS NULL OR a.snoozed_until <= ").bind(&self.today);
-        sql.push(if self.wanted { ") THEN 1 ELSE 0 END = 1" } else { ") THEN 1 ELSE 0 END = 0" });
-    }
-}
-
-fn fields_of<'s, 'a>(sql: &'s mut Sql<'a>, key: &'a String) -> &'s mut Sql<'a> {
-    sql.push("SELECT e.account AS id FROM account_field e WHERE e.company = $1 AND e.field = ").bind(key)
-}
-
-impl<'a> Range<'a> {
-    fn write(self, sql: &mut Sql<'a>) {
-        match self {
-            Self::ImportedId(imported_id) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.imported_id = ");
-                sql.bind(imported_id);
-            }
-            Self::Word(prefix) => {
-                sql.push("SELECT w.account AS id FROM account_word w WHERE w.company = $1 AND w.word >= ");
-                sql.bind(&prefix.from).push(" AND w.word < ").bind(&prefix.to);
-            }
-            Self::Seen(seen) => {
-                sql.push("SELECT s.account AS id FROM account_seen s WHERE s.company = $1");
-                seen.in_days(sql);
-            }
-            Self::FieldValue(key, text) => {
-                fields_of(sql, key).push(" AND e.value = ").bind(text);
-            }
-            Self::FieldPrefix(key, prefix) => {
-                fields_of(sql, key).push(" AND e.value >= ").bind(&prefix.from);
-                sql.push(" AND e.value < ").bind(&prefix.to);
-            }
-            Self::FieldExists(key) => {
-                // Says nothing, and has SQLite take the index of values.
-                fields_of(sql, key).push(" AND e.value >= ''");
-            }
-            Self::Contact(contact) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
-                contact.in_range(sql);
-            }
-            Self::Held => {
-                sql.push("SELECT a.id AS id FROM account a /*INDEXED BY account_on_hold*/");
-                sql.push(" WHERE a.company = $1 AND a.campaign_hold = 1");
-            }
-            Self::Channels(channels) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
-                sql.one_of(" AND a.channel", channels.iter());
-            }
-            Self::Statuses(statuses) => {
-                sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
-                sql.one_of(" AND a.status", statuses.iter().copied());
-            }
         }
     }
 }

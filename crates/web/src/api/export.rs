@@ -258,7 +258,6 @@ fn write<'a, R: Iterator<Item = Cow<'a, str>>>(rows: impl Iterator<Item = R>) ->
 
 #[cfg(test)]
 mod tests {
-    use rapport_domain::company::Settings;
     use rapport_domain::custom_fields::CustomFields;
     use rapport_domain::id::AccountId;
     use rapport_domain::pipeline::Status;
@@ -312,7 +311,7 @@ mod tests {
     fn fields_without_a_column_are_not_lost() {
         let id = AccountId::from_bytes([1; 16]);
         let now = Time::from_micros(0);
-        let mut account = Account::new(id, "=A".to_owned(), Status::Lost, &Settings::default(), now);
+        let mut account = Account::new(id, "=A".to_owned(), Status::Lost, now);
         account.custom_fields = CustomFields::from_stored(r#"{"new":"@x","plan":"=pro"}"#.to_owned());
         let table = Table { fields: vec!["plan".to_owned(), "seats".to_owned()] };
         let header = String::from_utf8(table.header()).unwrap();

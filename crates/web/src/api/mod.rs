@@ -12,6 +12,8 @@ mod call;
 mod campaign_schema;
 mod campaigns;
 mod channels;
+mod clients;
+mod contacts;
 mod deliveries;
 mod docs;
 mod erasure;
@@ -72,6 +74,8 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(history::routes())
         .merge(activity::routes())
         .merge(pulse::routes())
+        .merge(contacts::routes())
+        .merge(clients::routes())
         .merge(channels::routes())
         .merge(fields::routes())
         .merge(campaigns::routes())

@@ -2,7 +2,9 @@
 
 mod account_fields;
 mod campaigns;
+mod clients;
 mod concurrency;
+mod contacts;
 mod errors;
 mod export;
 mod field_filters;

@@ -17,10 +17,11 @@ on_both_engines! {
 const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 
 /// The management API of this part: paths and what each takes.
-const MANAGEMENT: [(&str, &str); 20] = [
+const MANAGEMENT: [(&str, &str); 22] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
     ("/api/accounts/{id}/activity/", "get"),
+    ("/api/accounts/{id}/contacts/", "get post"),
     ("/api/accounts/{id}/history/", "get"),
     ("/api/accounts/{id}/pulse/", "get"),
     ("/api/accounts/{id}/status/", "post"),
@@ -29,6 +30,7 @@ const MANAGEMENT: [(&str, &str); 20] = [
     ("/api/channels/{id}/", "delete get patch"),
     ("/api/channels/{id}/codes/", "get post"),
     ("/api/channels/{id}/codes/{code}/", "delete get patch"),
+    ("/api/clients/", "get"),
     ("/api/deliveries/", "get"),
     ("/api/members/", "get post"),
     ("/api/members/{id}/", "delete get patch"),
