@@ -55,9 +55,12 @@ pub fn name(number: usize) -> String {
 pub fn account(id: AccountId, imported_id: String, name: String, now: Time) -> Account {
     let mut account = Account::new(id, name, Status::Prospect, &Settings::default(), now);
     account.imported_id = Some(imported_id);
-    account.custom_fields = CustomFields::from_stored(fields(7));
+    account.custom_fields = CustomFields::from_stored(fields(SEATS));
     account
 }
+
+/// The seats of an account as it is made.
+pub const SEATS: usize = 7;
 
 /// The custom fields of every account.
 pub fn fields(seats: usize) -> String {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use postgres::types::ToSql;
 use postgres::{Client, NoTls};
 use rapport_domain::id::CompanyId;
-use rapport_store::{Database, InsertMany, Type, UpdateMany, Value};
+use rapport_store::{Database, DeleteMany, InsertMany, Type, UpdateMany, Value};
 
 use crate::drive::per_second;
 use crate::place::Place;
@@ -28,6 +28,7 @@ pub trait Raw: Send {
     fn commit(&mut self) -> anyhow::Result<()>;
     fn insert(&mut self, insert: &InsertMany, values: &[Value]) -> anyhow::Result<()>;
     fn update(&mut self, update: &UpdateMany, values: &[Value]) -> anyhow::Result<()>;
+    fn delete(&mut self, delete: &DeleteMany, values: &[Value]) -> anyhow::Result<()>;
     /// Looks accounts up by imported_id; says how many there are.
     fn look_up(&mut self, imported_ids: &[String]) -> anyhow::Result<usize>;
 }
@@ -129,6 +130,10 @@ impl Raw for RawSqlite {
 
     fn update(&mut self, update: &UpdateMany, values: &[Value]) -> anyhow::Result<()> {
         self.each_row(update.sqlite(), update.width(), values)
+    }
+
+    fn delete(&mut self, delete: &DeleteMany, values: &[Value]) -> anyhow::Result<()> {
+        self.each_row(delete.sqlite(), delete.width(), values)
     }
 
     fn look_up(&mut self, imported_ids: &[String]) -> anyhow::Result<usize> {
@@ -236,6 +241,11 @@ impl Raw for RawPostgres {
     fn update(&mut self, update: &UpdateMany, values: &[Value]) -> anyhow::Result<()> {
         let kinds: Vec<Type> = update.keys.iter().chain(update.columns).map(|(_, kind)| *kind).collect();
         self.bulk(update.postgres(), &kinds, values)
+    }
+
+    fn delete(&mut self, delete: &DeleteMany, values: &[Value]) -> anyhow::Result<()> {
+        let kinds: Vec<Type> = delete.keys.iter().map(|(_, kind)| *kind).collect();
+        self.bulk(delete.postgres(), &kinds, values)
     }
 
     fn look_up(&mut self, imported_ids: &[String]) -> anyhow::Result<usize> {

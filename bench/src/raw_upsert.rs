@@ -1,17 +1,19 @@
 //! The raw limit of upsert: the rows of 32 upserts in one durable transaction, accounts known beforehand.
 //! Of four, one creates, one moves an account, two change a custom field.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rapport_domain::account::Account;
+use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::id::{AccountId, CredentialId, EventId, HistoryId};
 use rapport_domain::pipeline::{Move, Source, Status};
 use rapport_domain::search::words_of;
 use rapport_domain::text::fold;
 use rapport_domain::time::Time;
-use rapport_store::{InsertMany, Type, UpdateMany, Value};
+use rapport_store::{DeleteMany, InsertMany, Type, UpdateMany, Value};
 
 use crate::chance::Chance;
 use crate::dataset::{self, Dataset, Ids};
@@ -58,6 +60,11 @@ static INSERT_ACCOUNT: InsertMany = InsertMany::new("account", &ALL_COLUMNS, "")
 static UPDATE_ACCOUNT: UpdateMany = UpdateMany::new("account", &[("id", Type::Bytes)], &COLUMNS);
 static INSERT_WORDS: InsertMany =
     InsertMany::new("account_word", &[("word", Type::Text), ("account", Type::Bytes)], "");
+/// What custom fields are found by.
+const FIELD_COLUMNS: [(&str, Type); 3] =
+    [("field", Type::Text), ("value", Type::Text), ("account", Type::Bytes)];
+static INSERT_FIELDS: InsertMany = InsertMany::new("account_field", &FIELD_COLUMNS, "");
+static DELETE_FIELDS: DeleteMany = DeleteMany::new("account_field", &FIELD_COLUMNS);
 static INSERT_HISTORY: InsertMany = InsertMany::new(
     "status_history",
     &[
@@ -108,6 +115,8 @@ struct Writer {
     first: usize,
     step: usize,
     created: usize,
+    /// The seats of accounts that were changed, by number.
+    seats: HashMap<usize, usize>,
     actor: CredentialId,
     payload_created: String,
     payload_moved: String,
@@ -118,6 +127,9 @@ struct Changed {
     account: Account,
     name_folded: String,
     words: Vec<String>,
+    /// What its custom fields are found by no longer, and anew.
+    fields_removed: Vec<(String, String)>,
+    fields_added: Vec<(String, String)>,
     event: Option<EventId>,
     history: HistoryId,
 }
@@ -136,6 +148,7 @@ impl Writer {
             actor: ids.next(time),
             chance: Chance::new(0xface ^ (first as u64) << 40),
             created: 0,
+            seats: HashMap::new(),
             dataset,
             ids,
             first,
@@ -172,21 +185,41 @@ impl Writer {
         let (name, imported_id) = (dataset::name(number), dataset::imported_id(number));
         let words = words_of(&name, Some(&imported_id));
         let account = dataset::account(self.ids.next(now), imported_id, name, now);
-        let name_folded = fold(&account.name);
-        Changed { account, name_folded, words, event: Some(self.ids.next(now)), history: self.ids.next(now) }
+        Changed {
+            name_folded: fold(&account.name),
+            fields_removed: Vec::new(),
+            fields_added: account.custom_fields.index(),
+            account,
+            words,
+            event: Some(self.ids.next(now)),
+            history: self.ids.next(now),
+        }
     }
 
     fn change(&mut self, number: usize, moves: bool, now: Time) -> Changed {
         let id: AccountId = self.dataset.ids[number];
         let mut account = dataset::account(id, dataset::imported_id(number), dataset::name(number), now);
+        let before = self.seats.get(&number).copied().unwrap_or(dataset::SEATS);
+        let mut seats = before;
         if moves {
             account.status = Status::Contacted;
+        } else {
+            seats = self.chance.below(100_000);
+            self.seats.insert(number, seats);
         }
-        let seats = dataset::fields(self.chance.below(100_000));
-        account.custom_fields = rapport_domain::custom_fields::CustomFields::from_stored(seats);
-        let name_folded = fold(&account.name);
-        let event = moves.then(|| self.ids.next(now));
-        Changed { account, name_folded, words: Vec::new(), event, history: self.ids.next(now) }
+        account.custom_fields = CustomFields::from_stored(dataset::fields(seats));
+        let found_by = |seats: usize| vec![("seats".to_owned(), format!("n{seats}"))];
+        let (fields_removed, fields_added) =
+            if seats == before { (Vec::new(), Vec::new()) } else { (found_by(before), found_by(seats)) };
+        Changed {
+            name_folded: fold(&account.name),
+            account,
+            words: Vec::new(),
+            fields_removed,
+            fields_added,
+            event: moves.then(|| self.ids.next(now)),
+            history: self.ids.next(now),
+        }
     }
 
     fn write_history(
@@ -249,7 +282,14 @@ fn write_accounts(raw: &mut dyn Raw, created: &[Changed], updated: &[Changed]) -
         rows.push(Value::from(&changed.account.id));
         put_account(changed, &mut rows);
     }
-    raw.update(&UPDATE_ACCOUNT, &rows)
+    raw.update(&UPDATE_ACCOUNT, &rows)?;
+    let fields = |of: fn(&Changed) -> &Vec<(String, String)>| -> Vec<Value> {
+        let all = created.iter().chain(updated);
+        let pairs = all.flat_map(|changed| of(changed).iter().map(|pair| (pair, &changed.account.id)));
+        pairs.flat_map(|((field, value), id)| [field.into(), value.into(), Value::from(id)]).collect()
+    };
+    raw.delete(&DELETE_FIELDS, &fields(|changed| &changed.fields_removed))?;
+    raw.insert(&INSERT_FIELDS, &fields(|changed| &changed.fields_added))
 }
 
 /// The values of `COLUMNS`.
@@ -314,6 +354,11 @@ pub mod tests {
             let changed = "SELECT count(*) FROM account WHERE updated_at > created_at";
             assert_eq!(count(changed), 24, "{engine}");
             assert_eq!(count("SELECT count(*) FROM account_word"), words + 32, "{engine}");
+            assert_eq!(count("SELECT count(*) FROM account_field"), 3 * 108, "{engine}");
+            let seats = "SELECT count(DISTINCT account) FROM account_field WHERE field = 'seats'";
+            assert_eq!(count(seats), 108, "{engine}");
+            let old = "SELECT count(*) FROM account_field WHERE field = 'seats' AND value = 'n7'";
+            assert_eq!(count(old), 92, "those of the changed ones are gone, {engine}");
         }
     }
 }

@@ -145,11 +145,10 @@ impl Work {
             accounts.sort_unstable_by(|a, b| a.imported_id.cmp(&b.imported_id));
             accounts
         };
-        if !rapport_store::account::insert(tx, &in_state(State::New))? {
+        if !rapport_store::account::write(tx, &in_state(State::New), &in_state(State::Changed))? {
             // Another node created one of them between our look and our insert.
             return Err(rapport_store::Error::Again);
         }
-        rapport_store::account::update(tx, &in_state(State::Changed))?;
         self.outbox.write(tx, cx)
     }
 }

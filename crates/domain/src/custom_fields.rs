@@ -1,7 +1,10 @@
 //! Custom fields: a map of key to any JSON value, merged per key.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
+use crate::field_index;
 use crate::invalid::{Fault, FieldError, Invalid};
 use crate::text::{Length, refuse_nul_within};
 
@@ -10,39 +13,89 @@ pub const MAX_KEY: Length = Length::up_to(128);
 pub const MAX_BYTES: usize = 64 * 1024;
 
 /// The kept fields, as compact JSON text with keys in order: what storage and payloads carry as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CustomFields(String);
+///
+/// Fields that were merged since they were read remember what they were found by then and are now, so that
+/// whoever writes them also writes the difference, without reading JSON again.
+#[derive(Debug, Clone)]
+pub struct CustomFields {
+    json: String,
+    touched: BTreeMap<String, Touched>,
+}
+
+/// What one field's value was found by when it was read, and what it is found by now.
+#[derive(Debug, Clone, Default)]
+struct Touched {
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+/// What fields are found by no longer, and anew: pairs of a key and one of its texts in the index.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct FieldDifference<'a> {
+    pub removed: Vec<(&'a str, &'a str)>,
+    pub added: Vec<(&'a str, &'a str)>,
+}
+
+impl PartialEq for CustomFields {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl Eq for CustomFields {}
 
 impl Default for CustomFields {
     fn default() -> Self {
-        Self("{}".to_owned())
+        Self::from_stored("{}".to_owned())
     }
 }
 
 impl CustomFields {
     /// From text that this type made.
-    pub fn from_stored(text: String) -> Self {
-        Self(text)
+    pub fn from_stored(json: String) -> Self {
+        Self { json, touched: BTreeMap::new() }
     }
 
     pub fn as_json(&self) -> &str {
-        &self.0
+        &self.json
     }
 
     pub fn to_map(&self) -> Map<String, Value> {
-        serde_json::from_str(&self.0).unwrap_or_default()
+        serde_json::from_str(&self.json).unwrap_or_default()
+    }
+
+    /// Everything the fields are found by: keys with one of their texts each.
+    pub fn index(&self) -> Vec<(String, String)> {
+        let texts = |(key, value): (String, Value)| {
+            field_index::texts_of(&value).into_iter().map(move |text| (key.clone(), text))
+        };
+        self.to_map().into_iter().flat_map(texts).collect()
+    }
+
+    /// What merging has changed of that since the fields were read.
+    pub fn difference(&self) -> FieldDifference<'_> {
+        let mut difference = FieldDifference::default();
+        for (key, Touched { before, after }) in &self.touched {
+            let not_in = |others: &'_ [String], text: &String| !others.contains(text);
+            let pair = |text| (key.as_str(), String::as_str(text));
+            difference.removed.extend(before.iter().filter(|text| not_in(after, text)).map(pair));
+            difference.added.extend(after.iter().filter(|text| not_in(before, text)).map(pair));
+        }
+        difference
     }
 
     /// The fields after a merge: `null` deletes its key, other values replace whole, the rest stays.
     /// The limits hold for the result.
     pub fn merged(&self, change: &FieldChange) -> Result<Self, Invalid> {
         let mut map = self.to_map();
+        let mut touched = self.touched.clone();
         for (key, value) in &change.0 {
-            if value.is_null() {
-                map.remove(key);
-            } else {
-                map.insert(key.clone(), value.clone());
-            }
+            let new = Some(value).filter(|value| !value.is_null());
+            let old = match new {
+                Some(value) => map.insert(key.clone(), value.clone()),
+                None => map.remove(key),
+            };
+            touch(&mut touched, key, old.as_ref(), new);
         }
         let whole = |code, detail| Invalid::one("/custom_fields", code, detail);
         if map.len() > MAX_KEYS {
@@ -55,8 +108,17 @@ impl CustomFields {
                 format!("must be at most {MAX_BYTES} bytes of JSON after the merge"),
             ));
         }
-        Ok(Self(text))
+        Ok(Self { json: text, touched })
     }
+}
+
+fn touch(touched: &mut BTreeMap<String, Touched>, key: &str, old: Option<&Value>, new: Option<&Value>) {
+    if old == new {
+        return;
+    }
+    let texts = |value: Option<&Value>| value.map(field_index::texts_of).unwrap_or_default();
+    let place = touched.entry(key.to_owned());
+    place.or_insert_with(|| Touched { before: texts(old), after: Vec::new() }).after = texts(new);
 }
 
 /// The custom fields of a request: checked keys and values, not yet merged.
@@ -129,7 +191,54 @@ mod tests {
         assert_eq!(merged.as_json(), r#"{"n":123456789012345678901234567890.10}"#);
     }
 
+    #[test]
+    fn merged_fields_know_what_changed_in_the_index() {
+        let kept = CustomFields::from_stored(r#"{"plan":"pro","seats":3,"tags":["a","b"]}"#.to_owned());
+        assert_eq!(kept.difference(), FieldDifference::default());
+        let same = kept.merged(&change(&json!({"plan": "pro", "none": null}))).unwrap();
+        assert_eq!(same.difference(), FieldDifference::default());
+        let once = kept.merged(&change(&json!({"plan": null, "seats": 4, "tags": ["b", "c"], "new": {}})));
+        let once = once.unwrap();
+        let removed = vec![("plan", "spro"), ("seats", "n3"), ("tags", "sa")];
+        assert_eq!(
+            once.difference(),
+            FieldDifference { removed, added: vec![("new", ""), ("seats", "n4"), ("tags", "sc")] }
+        );
+        let twice = once.merged(&change(&json!({"plan": "PRO", "seats": 3, "new": "x"}))).unwrap();
+        let added = vec![("new", "sx"), ("tags", "sc")];
+        assert_eq!(twice.difference(), FieldDifference { removed: vec![("tags", "sa")], added });
+    }
+
+    fn any_fields() -> impl Strategy<Value = Map<String, Value>> {
+        let value = prop_oneof![
+            Just(Value::Null),
+            (0..4).prop_map(|number| json!(number)),
+            "[a-c]{0,1}".prop_map(|text| json!(text)),
+            proptest::collection::vec(0..3, 0..3).prop_map(|numbers| json!(numbers)),
+        ];
+        proptest::collection::btree_map("[a-d]", value, 0..5).prop_map(|map| map.into_iter().collect())
+    }
+
     proptest! {
+        #[test]
+        fn the_index_and_its_difference_agree(kept in any_fields(), changes in proptest::collection::vec(any_fields(), 0..4)) {
+            let kept = CustomFields::default().merged(&FieldChange(kept)).unwrap();
+            let kept = CustomFields::from_stored(kept.as_json().to_owned());
+            let mut fields = kept.clone();
+            for change in changes {
+                fields = fields.merged(&FieldChange(change)).unwrap();
+            }
+            let mut index: std::collections::BTreeSet<(String, String)> = kept.index().into_iter().collect();
+            let owned = |(key, text): (&str, &str)| (key.to_owned(), text.to_owned());
+            for pair in fields.difference().removed {
+                prop_assert!(index.remove(&owned(pair)));
+            }
+            for pair in fields.difference().added {
+                prop_assert!(index.insert(owned(pair)));
+            }
+            prop_assert_eq!(index.into_iter().collect::<Vec<_>>(), fields.index());
+        }
+
         #[test]
         fn merging_twice_is_merging_once(keys in proptest::collection::btree_map("[a-d]{1,2}", proptest::option::of(0..9), 0..6)) {
             let sent: Map<String, Value> = keys.into_iter().map(|(key, value)| (key, json!(value))).collect();

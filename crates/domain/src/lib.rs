@@ -6,7 +6,9 @@
 
 pub mod account;
 pub mod activity;
+pub mod audience;
 pub mod cadence;
+pub mod campaign;
 pub mod channel;
 pub mod company;
 pub mod contact;
@@ -17,6 +19,7 @@ pub mod delivery;
 pub mod delivery_list;
 pub mod destination;
 pub mod event;
+pub mod field_index;
 pub mod history;
 pub mod id;
 pub mod inbound;

@@ -5,10 +5,12 @@
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `cadence` reminds of clients that became overdue.
+//! - `fields` makes older accounts findable by their custom fields.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
 pub mod client;
+pub mod fields;
 pub mod guard;
 mod housekeeping;
 mod lanes;

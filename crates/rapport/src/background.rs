@@ -19,6 +19,7 @@ const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
 pub fn start(app: &App, metrics: PrometheusHandle, tasks: &TaskTracker, stop: &CancellationToken) {
     tasks.spawn(note_uses(app.clone(), stop.clone()));
     tasks.spawn(keep_metrics_small(metrics, stop.clone()));
+    tasks.spawn(rapport_jobs::fields::run(app.clone(), stop.clone()));
 }
 
 /// Writes down now and then, and once more at the end, when credentials were last used.

@@ -13,7 +13,7 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_site, activity, cadence, contact, conversation, history, mail_reference, message,
+    account_address, account_field, account_site, activity, cadence, contact, conversation, history, mail_reference, message,
     values,
 };
 
@@ -139,30 +139,46 @@ pub fn imported_id_is_taken(
 
 /// Inserts new accounts; `false` where another transaction has taken one of their imported_ids.
 pub fn insert(tx: &mut Tx, accounts: &[&Account]) -> Result<bool, Error> {
+    write(tx, accounts, &[])
+}
+
+/// Writes changed accounts back, each as it was read and then changed. They were locked when they were read.
+pub fn update(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
+    write(tx, &[], accounts).map(|_| ())
+}
+
+/// Inserts new accounts and writes changed ones back, with what they are found by; `false` where another
+/// transaction has taken an imported_id of a new one.
+pub fn write(tx: &mut Tx, new: &[&Account], changed: &[&Account]) -> Result<bool, Error> {
+    if !insert_rows(tx, new)? {
+        return Ok(false);
+    }
+    insert_words(tx, new)?;
+    cadence::begin(tx, new)?;
+    update_rows(tx, changed)?;
+    cadence::follow(tx, changed)?;
+    account_field::write(tx, new, changed)?;
+    Ok(true)
+}
+
+fn insert_rows(tx: &mut Tx, accounts: &[&Account]) -> Result<bool, Error> {
     let stored: Vec<Stored> = accounts.iter().map(|account| Stored::of(account)).collect();
     let mut rows = Vec::with_capacity(accounts.len() * INSERT.width());
     for row in &stored {
         rows.extend::<[Value; 2]>([(&row.account.id).into(), row.account.created_at.into()]);
         row.bind(&mut rows);
     }
-    if tx.insert(&INSERT, &rows)?.len() < accounts.len() {
-        return Ok(false);
-    }
-    insert_words(tx, accounts)?;
-    cadence::begin(tx, accounts)?;
-    Ok(true)
+    Ok(tx.insert(&INSERT, &rows)?.len() == accounts.len())
 }
 
-/// Writes changed accounts back, each as it was read and then changed. They were locked when they were read.
-pub fn update(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
+fn update_rows(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let stored: Vec<Stored> = accounts.iter().map(|account| Stored::of(account)).collect();
     let mut rows = Vec::with_capacity(accounts.len() * UPDATE.width());
     for row in &stored {
         rows.push((&row.account.id).into());
         row.bind(&mut rows);
     }
-    tx.update(&UPDATE, &rows)?;
-    cadence::follow(tx, accounts)
+    tx.update(&UPDATE, &rows)
 }
 
 /// Makes an account findable by its present name and imported_id only.
@@ -194,6 +210,7 @@ pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     mail_reference::delete_of_account(tx, id)?;
     account_address::delete_of_account(tx, id)?;
     account_site::delete_of_account(tx, id)?;
+    account_field::delete_of_account(tx, id)?;
     cadence::delete_of_account(tx, id)?;
     contact::delete_of_account(tx, id)?;
     tx.execute(&DELETE_WORDS, values![&id])?;

@@ -3,22 +3,26 @@
 //! A page is read in two steps: first the keys of its accounts, by an index, then those accounts whole.
 
 mod cursor;
+mod field_terms;
 mod keys;
 #[cfg(test)]
 mod plans;
+mod ranges;
+mod sql;
+mod terms;
 
 use std::collections::HashMap;
 
 use rapport_domain::account::Account;
-use rapport_domain::id::{AccountId, ChannelId};
+pub use rapport_domain::audience::Filter as AccountFilter;
+use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Fault;
-use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
 pub use self::cursor::{Cursor, NotACursor};
 use self::cursor::{Key, Place};
 use self::keys::{Order, Terms};
-pub(crate) use self::keys::{Sql, count};
+pub(crate) use self::sql::{Sql, count};
 use crate::account::{read, select_account};
 use crate::engine::Query;
 use crate::error::Error;
@@ -29,24 +33,6 @@ use crate::value::{Row, Value};
 
 statements! {
     company BY_IDS = select_account!("WHERE a.company = $1 AND a.id = ANY($2)");
-}
-
-/// Which accounts. What is absent does not matter; what is given must all hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AccountFilter {
-    /// Each word begins a word of the account's name or its imported_id, or all of it does.
-    pub q: Option<String>,
-    /// One of these; none means any.
-    pub statuses: Vec<Status>,
-    pub channel: Option<ChannelId>,
-    pub imported_id: Option<String>,
-    /// In one of the company's tracked stages.
-    pub tracked: Option<bool>,
-    /// Tracked, due for contact and not snoozed.
-    pub overdue: Option<bool>,
-    /// Last seen before, and after; an account never seen is neither.
-    pub seen_before: Option<Time>,
-    pub seen_after: Option<Time>,
 }
 
 /// In which order. Accounts of equal rank are ordered by id, so that every order is total.
@@ -182,13 +168,14 @@ pub fn count_capped(
     if terms.are_empty() {
         return Ok(CappedCount { count: 0, capped: false });
     }
-    let sort = Sort::Newest;
-    let narrow = terms.narrow_source(sort, snapshot)?;
-    let mut count = 0;
-    for sql in terms.queries(narrow.as_ref(), Order { sort, after: None, limit: cap.saturating_add(1) }) {
-        count += keys::count(&sql, snapshot)?;
+    let narrow = terms.narrow_source(Sort::Newest, snapshot)?;
+    let mut found = 0;
+    for sql in terms.countable(narrow.as_ref(), cap.saturating_add(1)) {
+        if found <= cap {
+            found += count(&sql, snapshot)?;
+        }
     }
-    Ok(CappedCount { count: count.min(cap), capped: count > cap })
+    Ok(CappedCount { count: found.min(cap), capped: found > cap })
 }
 
 #[cfg(test)]

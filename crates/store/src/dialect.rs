@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::statement::{InsertMany, UpdateMany};
+use crate::statement::{DeleteMany, InsertMany, UpdateMany};
 use crate::value::Type;
 
 /// Turns a statement into SQLite's form.
@@ -72,6 +72,23 @@ pub fn update_postgres(update: &UpdateMany) -> String {
     format!(
         "UPDATE {table} AS t SET {sets} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}",
         arrays(&all)
+    )
+}
+
+pub fn delete_sqlite(delete: &DeleteMany) -> String {
+    let DeleteMany { table, keys, .. } = delete;
+    let wheres: Vec<String> =
+        keys.iter().enumerate().map(|(n, (name, _))| format!("{name} = ?{}", n + 2)).collect();
+    format!("DELETE FROM {table} WHERE company = ?1 AND {}", wheres.join(" AND "))
+}
+
+pub fn delete_postgres(delete: &DeleteMany) -> String {
+    let DeleteMany { table, keys, .. } = delete;
+    let wheres = names(keys, " AND ", |name| format!("t.{name} = u.{name}"));
+    let listed = names(keys, ", ", ToOwned::to_owned);
+    format!(
+        "DELETE FROM {table} AS t USING unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}",
+        arrays(keys)
     )
 }
 

@@ -8,12 +8,14 @@
 
 pub mod account;
 pub mod account_address;
+pub mod account_field;
 pub mod account_list;
 pub mod account_site;
 pub mod activity;
 pub mod audit;
 pub mod cadence;
 mod cadence_ranges;
+pub mod campaign;
 pub mod channel;
 pub mod clients;
 pub mod company;
@@ -48,7 +50,7 @@ pub mod webhook;
 pub use engine::{Config, Database, Figures, Query, Store, migrate_only};
 pub use error::Error;
 pub use queue::{Job, Lane, Verdict};
-pub use statement::{InsertMany, Scope, Statement, UpdateMany};
+pub use statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 pub use tx::{Across, Snapshot, Tx};
 pub use value::{Cell, Row, Type, Value};
 
@@ -57,11 +59,13 @@ pub fn all_statements() -> Vec<&'static Statement> {
     [
         account::STATEMENTS,
         account_address::STATEMENTS,
+        account_field::STATEMENTS,
         account_list::STATEMENTS,
         account_site::STATEMENTS,
         activity::STATEMENTS,
         audit::STATEMENTS,
         cadence::STATEMENTS,
+        campaign::STATEMENTS,
         channel::STATEMENTS,
         clients::STATEMENTS,
         company::STATEMENTS,

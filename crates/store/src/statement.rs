@@ -84,6 +84,33 @@ impl InsertMany {
     }
 }
 
+/// Deletes many rows of one table by key, as `InsertMany` inserts them.
+#[derive(Debug)]
+pub struct DeleteMany {
+    pub table: &'static str,
+    pub keys: &'static [(&'static str, Type)],
+    sqlite: OnceLock<String>,
+    postgres: OnceLock<String>,
+}
+
+impl DeleteMany {
+    pub const fn new(table: &'static str, keys: &'static [(&'static str, Type)]) -> Self {
+        Self { table, keys, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    pub fn sqlite(&self) -> &str {
+        self.sqlite.get_or_init(|| dialect::delete_sqlite(self))
+    }
+
+    pub fn postgres(&self) -> &str {
+        self.postgres.get_or_init(|| dialect::delete_postgres(self))
+    }
+
+    pub fn width(&self) -> usize {
+        self.keys.len()
+    }
+}
+
 /// Updates many rows of one table by key; the values of a row are its keys, then its columns.
 #[derive(Debug)]
 pub struct UpdateMany {

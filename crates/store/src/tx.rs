@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use rapport_domain::id::CompanyId;
 
 use crate::error::Error;
-use crate::statement::{InsertMany, Scope, Statement, UpdateMany};
+use crate::statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 use crate::value::{Row, Value};
 
 /// What an engine's connection can do inside a transaction that is open on it.
@@ -32,6 +32,7 @@ pub(crate) trait Connection {
         values: &[Value],
     ) -> Result<Vec<Row>, Error>;
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
+    fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
 }
 
 /// One company's data at one moment. Cannot write.
@@ -138,6 +139,14 @@ impl<'c> Tx<'c> {
         }
         let company = self.company();
         self.snapshot.connection.update(update, company, values)
+    }
+
+    pub(crate) fn delete(&mut self, delete: &DeleteMany, values: &[Value]) -> Result<(), Error> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let company = self.company();
+        self.snapshot.connection.delete(delete, company, values)
     }
 
     /// The transaction that creates a company becomes that company's.

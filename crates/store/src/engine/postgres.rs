@@ -19,7 +19,7 @@ use super::{Config, act, run_batch};
 use crate::error::Error;
 use crate::migrate;
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
-use crate::statement::{InsertMany, Statement, UpdateMany};
+use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Type, Value};
 
@@ -330,6 +330,11 @@ impl Connection for Conn {
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
         let kinds = update.keys.iter().chain(update.columns).map(|(_, kind)| *kind);
         self.bulk(update.postgres(), kinds, company, values).map(|_| ())
+    }
+
+    fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
+        let kinds = delete.keys.iter().map(|(_, kind)| *kind);
+        self.bulk(delete.postgres(), kinds, company, values).map(|_| ())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::dialect;
 use crate::error::Error;
 use crate::migrate;
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
-use crate::statement::{InsertMany, Statement, UpdateMany};
+use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Value};
 
@@ -347,6 +347,10 @@ impl Connection for Conn {
 
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
         self.each_row(update.sqlite(), update.width(), company, values).map(|_| ())
+    }
+
+    fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
+        self.each_row(delete.sqlite(), delete.width(), company, values).map(|_| ())
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use rapport_domain::account::Account;
 use rapport_domain::channel::{Channel, ChannelRef, PromoCode};
-use rapport_domain::custom_fields::CustomFields;
+use rapport_domain::custom_fields::{CustomFields, FieldChange};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{ChannelId, HistoryId};
 use rapport_domain::money::{Amount, Currency, Money};
@@ -11,7 +11,9 @@ use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Day;
 use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
 use rapport_store::activity::{Count, NewActivity, Seen};
-use rapport_store::{Query, account, activity, channel, history};
+use rapport_store::page::Page;
+use rapport_store::{Database, Query, account, account_field, activity, channel, history};
+use serde_json::json;
 
 use crate::support::{World, account_id, bytes, imported_account, new_account, on_both_engines, time};
 
@@ -142,12 +144,109 @@ fn words_follow_the_name() {
     });
 }
 
+/// What accounts are found by, in order.
+fn index(world: &World) -> Vec<String> {
+    let sql = "SELECT field, value, account FROM account_field ORDER BY account, field, value";
+    let show = |field: String, value: String, account: &[u8]| format!("{} {field} {value}", account[15]);
+    match &world.database {
+        Database::Sqlite(path) => {
+            let connection = rusqlite::Connection::open(path).expect("opened");
+            let mut statement = connection.prepare(sql).expect("prepared");
+            let rows =
+                statement.query_map([], |row| Ok(show(row.get(0)?, row.get(1)?, &row.get::<_, Vec<u8>>(2)?)));
+            rows.expect("read").collect::<Result<_, _>>().expect("read")
+        }
+        Database::Postgres(url) => {
+            let mut client = postgres::Client::connect(url, postgres::NoTls).expect("connected");
+            let rows = client.query(sql, &[]).expect("read");
+            rows.iter().map(|row| show(row.get(0), row.get(1), row.get(2))).collect()
+        }
+    }
+}
+
+#[test]
+fn the_index_of_fields_follows_every_change() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        let fields = |json: &str| CustomFields::from_stored(json.to_owned());
+        let first = Account {
+            custom_fields: fields(r#"{"plan":"Pro","seats":12.0,"tags":["A","b","a",7],"x":{},"y":true}"#),
+            ..imported_account(1, "crm-1")
+        };
+        let second = Account { custom_fields: fields(r#"{"plan":"free"}"#), ..imported_account(2, "crm-2") };
+        world.insert(company, vec![first, second]);
+        let made = [
+            "1 plan spro",
+            "1 seats n12",
+            "1 tags n7",
+            "1 tags sa",
+            "1 tags sb",
+            "1 x ",
+            "1 y btrue",
+            "2 plan sfree",
+        ];
+        assert_eq!(index(world), made);
+
+        let merge = |json: serde_json::Value| {
+            let change = FieldChange::parse(json.as_object().expect("an object")).expect("fields");
+            let done = world.write(company, move |tx| {
+                let mut account = account::lock(tx, &[account_id(1)])?.remove(0);
+                account.custom_fields = account.custom_fields.merged(&change).expect("merged");
+                // As an upsert of both would.
+                let third = Account {
+                    custom_fields: CustomFields::from_stored(r#"{"plan":"new"}"#.to_owned()),
+                    ..imported_account(3, "crm-3")
+                };
+                account::delete(tx, third.id)?;
+                assert!(account::write(tx, &[&third], &[&account])?);
+                Ok(())
+            });
+            done.expect("merged");
+        };
+        merge(json!({"plan": "PRO", "seats": 12, "none": null}));
+        assert_eq!(index(world)[..8], made, "spelled anew, found as before");
+        merge(json!({"plan": null, "seats": "12", "tags": ["b", "c"], "x": "now", "y": []}));
+        let changed =
+            ["1 seats s12", "1 tags sb", "1 tags sc", "1 x snow", "1 y ", "2 plan sfree", "3 plan snew"];
+        assert_eq!(index(world), changed);
+        world.write(company, |tx| account::delete(tx, account_id(1))).expect("deleted");
+        assert_eq!(index(world), ["2 plan sfree", "3 plan snew"]);
+    });
+}
+
+#[test]
+fn fields_in_use_are_named_in_order() {
+    on_both_engines(|world| {
+        let (company, other) = (world.company("acme"), world.company("other"));
+        let names = |after: Option<&'static str>, limit| {
+            world.read(company, move |snapshot| account_field::names(snapshot, after, limit))
+        };
+        assert_eq!(names(None, 10), Page { items: vec![], more: false });
+        let account = |number: u64| Account {
+            custom_fields: CustomFields::from_stored(r#"{"B":1,"a":"x","plan":[],"ä":{}}"#.to_owned()),
+            ..new_account(number, "Nordlys")
+        };
+        world.insert(company, (0..30).map(account).collect());
+        let theirs = CustomFields::from_stored(r#"{"c":1}"#.to_owned());
+        world.insert(other, vec![Account { custom_fields: theirs, ..new_account(1, "Nordlys") }]);
+        let page =
+            |items: &[&str], more| Page { items: items.iter().map(ToString::to_string).collect(), more };
+        assert_eq!(names(None, 10), page(&["B", "a", "plan", "ä"], false));
+        assert_eq!(names(None, 2), page(&["B", "a"], true));
+        assert_eq!(names(Some("a"), 2), page(&["plan", "ä"], false));
+    });
+}
+
 #[test]
 fn a_deleted_account_takes_everything_of_its_own_along() {
     on_both_engines(|world| {
         let company = world.company("acme");
-        let other = imported_account(2, "crm-2");
-        world.insert(company, vec![imported_account(1, "crm-1"), other.clone()]);
+        let with_fields = |number, imported_id| Account {
+            custom_fields: CustomFields::from_stored(r#"{"plan":"pro","tags":["a","b"]}"#.to_owned()),
+            ..imported_account(number, imported_id)
+        };
+        let other = with_fields(2, "crm-2");
+        world.insert(company, vec![with_fields(1, "crm-1"), other.clone()]);
         let fill = world.write(company, |tx| {
             for n in [1, 2] {
                 let account = account_id(n);
@@ -178,8 +277,15 @@ fn a_deleted_account_takes_everything_of_its_own_along() {
             Ok(())
         });
         fill.expect("filled");
-        let tables =
-            ["account", "account_word", "activity", "activity_count", "account_seen", "status_history"];
+        let tables = [
+            "account",
+            "account_word",
+            "account_field",
+            "activity",
+            "activity_count",
+            "account_seen",
+            "status_history",
+        ];
         let before = tables.map(|table| world.rows_of(table));
         world.write(company, |tx| account::delete(tx, account_id(1))).expect("deleted");
         assert_eq!(tables.map(|table| world.rows_of(table)), before.map(|rows| rows / 2));

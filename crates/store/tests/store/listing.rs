@@ -2,8 +2,10 @@
 
 use jiff::civil::Date;
 use rapport_domain::account::Account;
+use rapport_domain::audience::{FieldFilter, FieldTest};
 use rapport_domain::channel::{Channel, ChannelRef};
 use rapport_domain::company::{Settings, TrackedStages, parse_time_zone};
+use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::id::{ChannelId, CompanyId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::search;
@@ -14,6 +16,7 @@ use rapport_store::account_list::{
 };
 use rapport_store::activity::{self, Seen};
 use rapport_store::{Query, channel};
+use serde_json::{Map, Value, json};
 
 use crate::support::{Random, World, account_id, bytes, new_account, on_both_engines, time};
 
@@ -73,6 +76,22 @@ fn accounts() -> Vec<Account> {
             random.one_in(4).then(|| 1 + i64::try_from(random.below(30)).expect("small"));
         let day = i8::try_from(8 + random.below(9)).expect("small");
         account.snoozed_until = random.one_in(3).then(|| Date::constant(2026, 5, day));
+        account.campaign_hold = random.one_in(6);
+        let mut fields = Map::new();
+        if !random.one_in(4) {
+            fields.insert(
+                "plan".to_owned(),
+                random.pick(&[json!("pro"), json!("Pro+"), json!("free"), json!({})]),
+            );
+        }
+        if random.one_in(2) {
+            fields.insert("seats".to_owned(), random.pick(&[json!(1), json!(2), json!("1"), json!(true)]));
+        }
+        if random.one_in(2) {
+            let tags = [json!([]), json!(["A", "a"]), json!(["a", 2, "b"]), json!(["2", 2, false])];
+            fields.insert("tags".to_owned(), random.pick(&tags));
+        }
+        account.custom_fields = CustomFields::from_stored(Value::Object(fields).to_string());
         if !random.one_in(3) {
             account.see(days(&mut random, 30));
             account.see(days(&mut random, 30));
@@ -119,7 +138,10 @@ fn fill(world: &World) -> CompanyId {
 
 /// What the filter means.
 fn matches(account: &Account, filter: &AccountFilter, now: Time) -> bool {
-    let AccountFilter { q, statuses, channel, imported_id, tracked, overdue, seen_before, seen_after } =
+    let AccountFilter {
+        q, statuses, channels, imported_id, tracked, overdue, seen_before, seen_after, ..
+    } = filter;
+    let AccountFilter { seen, contacted, contacted_before, contacted_after, campaign_hold, fields, .. } =
         filter;
     let due = account.due(&settings(), now);
     let found = q.as_deref().is_none_or(|q| {
@@ -130,12 +152,39 @@ fn matches(account: &Account, filter: &AccountFilter, now: Time) -> bool {
     });
     found
         && (statuses.is_empty() || statuses.contains(&account.status))
-        && channel.is_none_or(|id| account.channel.as_ref().is_some_and(|channel| channel.id == id))
+        && (channels.is_empty()
+            || account.channel.as_ref().is_some_and(|channel| channels.contains(&channel.id)))
         && imported_id.as_ref().is_none_or(|id| account.imported_id.as_ref() == Some(id))
         && tracked.is_none_or(|tracked| due.tracked == tracked)
         && overdue.is_none_or(|overdue| due.overdue == overdue)
         && seen_before.is_none_or(|time| account.last_seen_at.is_some_and(|seen| seen < time))
         && seen_after.is_none_or(|time| account.last_seen_at.is_some_and(|seen| seen > time))
+        && seen.is_none_or(|seen| account.last_seen_at.is_some() == seen)
+        && contacted.is_none_or(|contacted| account.last_contact_at.is_some() == contacted)
+        && contacted_before.is_none_or(|time| account.last_contact_at.is_some_and(|at| at < time))
+        && contacted_after.is_none_or(|time| account.last_contact_at.is_some_and(|at| at > time))
+        && campaign_hold.is_none_or(|held| account.campaign_hold == held)
+        && fields.iter().all(|field| has_field(account, field))
+}
+
+fn has_field(account: &Account, FieldFilter { key, test }: &FieldFilter) -> bool {
+    let kept = account.custom_fields.to_map();
+    let Some(kept) = kept.get(key) else { return false };
+    let elements = kept.as_array().map_or(std::slice::from_ref(kept), Vec::as_slice);
+    let says = |value: &Value, asked: &str| match value {
+        Value::String(text) => fold(text) == fold(asked),
+        Value::Array(_) | Value::Object(_) | Value::Null => false,
+        value => value.to_string() == asked,
+    };
+    let begins =
+        |value: &Value, start: &str| value.as_str().is_some_and(|text| fold(text).starts_with(&fold(start)));
+    match test {
+        FieldTest::Exists => true,
+        FieldTest::Is(values) => {
+            elements.iter().any(|element| values.iter().any(|asked| says(element, asked)))
+        }
+        FieldTest::BeginsWith(start) => elements.iter().any(|element| begins(element, start)),
+    }
 }
 
 fn sorted(mut accounts: Vec<Account>, sort: Sort) -> Vec<Account> {
@@ -189,7 +238,7 @@ fn random_filter(random: &mut Random) -> AccountFilter {
     AccountFilter {
         q: random.one_in(2).then(|| random.pick(&queries).to_owned()),
         statuses: (0..statuses).map(|_| random.pick(&Status::ALL)).collect(),
-        channel: random.one_in(4).then(|| random.pick(&channels()).id),
+        channels: (0..random.below(6)).filter_map(|n| channels().get(n).map(|channel| channel.id)).collect(),
         imported_id: random
             .one_in(12)
             .then(|| random.pick(&["CRM-017/a", "CRM-100/B", "x260", "X260"]).to_owned()),
@@ -197,7 +246,32 @@ fn random_filter(random: &mut Random) -> AccountFilter {
         overdue: random.one_in(3).then(|| random.one_in(2)),
         seen_before: random.one_in(5).then(|| moment(random)),
         seen_after: random.one_in(5).then(|| moment(random)),
+        seen: random.one_in(6).then(|| random.one_in(2)),
+        contacted: random.one_in(6).then(|| random.one_in(2)),
+        contacted_before: random.one_in(6).then(|| moment(random)),
+        contacted_after: random.one_in(6).then(|| moment(random)),
+        campaign_hold: random.one_in(5).then(|| random.one_in(3)),
+        fields: (0..[0, 0, 1, 1, 2][random.below(5)]).map(|_| random_field(random)).collect(),
     }
+}
+
+fn random_field(random: &mut Random) -> FieldFilter {
+    let (key, values): (&str, &[&str]) = random.pick(&[
+        ("plan", ["PRO", "free", "1"].as_slice()),
+        ("seats", &["1", "2", "3", "true"]),
+        ("tags", &["a", "B", "2", "false"]),
+        ("none", &["x"]),
+    ]);
+    let texts = |count: usize, random: &mut Random| -> Vec<String> {
+        (0..count).map(|_| random.pick(values).to_owned()).collect()
+    };
+    let test = match random.below(5) {
+        0 => FieldTest::Exists,
+        1 => FieldTest::BeginsWith(random.pick(&["p", "PR", "a", "1", "x"]).to_owned()),
+        2 => FieldTest::Is(texts(3, random)),
+        _ => FieldTest::Is(texts(1, random)),
+    };
+    FieldFilter { key: key.to_owned(), test }
 }
 
 #[test]
@@ -207,7 +281,7 @@ fn every_filter_sort_and_page_is_what_it_says() {
         let all = accounts();
         let mut random = Random::seeded(2);
         let mut found = 0;
-        for round in 0..250 {
+        for round in 0..400 {
             let filter = if round < 5 { AccountFilter::default() } else { random_filter(&mut random) };
             let sort = Sort::ALL[round % 5];
             let limit = random.pick(&[1, 7, 50, 51, 200]);

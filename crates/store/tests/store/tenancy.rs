@@ -1,12 +1,15 @@
 //! Two companies with the same of everything never see each other's rows.
 
 use rapport_domain::activity::EventMark;
+use rapport_domain::audience::{FieldFilter, FieldTest};
+use rapport_domain::campaign::{Aim, Campaign, Goal};
 use rapport_domain::channel::{Channel, ChannelCode, ChannelRef, PromoCode};
 use rapport_domain::company::Slug;
 use rapport_domain::credential::{Credential, Kind, SecretHash};
+use rapport_domain::custom_fields::{CustomFields, FieldChange};
 use rapport_domain::event::{Occasion, account_created};
 use rapport_domain::history::{Actor, HistoryEntry};
-use rapport_domain::id::{AuditId, ChannelId, CompanyId, CredentialId, EventId, HistoryId};
+use rapport_domain::id::{AuditId, CampaignId, ChannelId, CompanyId, CredentialId, EventId, HistoryId};
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Day;
@@ -14,9 +17,10 @@ use rapport_store::account_list::{AccountFilter, ListAccounts, Sort, count_cappe
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::audit::AuditEntry;
 use rapport_store::{
-    Error, Query, Snapshot, Tx, account, activity, audit, channel, company, credential, event, history,
-    member,
+    Error, Query, Snapshot, Tx, account, account_field, activity, audit, campaign, channel, company,
+    credential, event, history, member,
 };
+use serde_json::json;
 
 use crate::support::{account_id, imported_account, on_both_engines, time};
 
@@ -34,7 +38,14 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
         tx,
         &ChannelCode { channel: CHANNEL, code: code.clone(), archived_at: None, created_at: time(0) }
     )?);
+    let aim = Aim { goal: Goal::Announcement, include_trials: false, filters: AccountFilter::default() };
+    let (id, at) = (CampaignId::from_bytes([1; 16]), time(0));
+    let spring = Campaign { id, name: format!("Spring of {mark}"), aim, created_at: at, updated_at: at };
+    assert!(campaign::insert(tx, &spring)?);
     let mut new = imported_account(1, "crm-1");
+    new.custom_fields = CustomFields::from_stored(format!(r#"{{"name":"of {mark}","plan":"Pro"}}"#));
+    new.last_contact_at = Some(time(0));
+    new.campaign_hold = true;
     new.name = format!("Keller of {mark}");
     new.channel = Some(ChannelRef { id: CHANNEL, name });
     assert!(account::insert(tx, &[&new])?);
@@ -119,13 +130,23 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
         format!("{:?}", event::get(snapshot, EventId::from_bytes([1; 16]))?),
         format!("{:?}", audit::list(snapshot, None, 10)?),
         format!("{:?}", member::list(snapshot)?),
+        format!("{:?}", account_field::names(snapshot, None, 10)?),
+        format!("{:?}", campaign::list(snapshot, None, 10)?),
+        format!("{:?}", campaign::get(snapshot, CampaignId::from_bytes([1; 16]))?),
     ];
+    let field = |key: &str, test| FieldFilter { key: key.to_owned(), test };
     let any = AccountFilter::default;
     for filter in [
         any(),
         AccountFilter { q: Some("kell".to_owned()), ..any() },
         AccountFilter { imported_id: Some("crm-1".to_owned()), ..any() },
-        AccountFilter { channel: Some(CHANNEL), ..any() },
+        AccountFilter { channels: vec![CHANNEL], ..any() },
+        AccountFilter { channels: vec![CHANNEL, ChannelId::from_bytes([9; 16])], ..any() },
+        AccountFilter { fields: vec![field("plan", FieldTest::Is(vec!["pro".to_owned()]))], ..any() },
+        AccountFilter { fields: vec![field("plan", FieldTest::BeginsWith("p".to_owned()))], ..any() },
+        AccountFilter { fields: vec![field("plan", FieldTest::Exists)], ..any() },
+        AccountFilter { contacted_after: Some(time(-5)), ..any() },
+        AccountFilter { campaign_hold: Some(true), ..any() },
         AccountFilter { statuses: vec![Status::Prospect, Status::Lost], ..any() },
         AccountFilter { seen_after: Some(time(-5)), ..any() },
         AccountFilter { overdue: Some(false), ..any() },
@@ -170,7 +191,11 @@ fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
     let mut account = account::lock(tx, &[id])?.remove(0);
     "Changed".clone_into(&mut account.name);
     account.imported_id = None;
+    let fields = json!({"plan": null, "other": 1});
+    let fields = FieldChange::parse(fields.as_object().expect("an object")).expect("fields");
+    account.custom_fields = account.custom_fields.merged(&fields).expect("merged");
     account::update(tx, &[&account])?;
+    assert!(campaign::delete(tx, CampaignId::from_bytes([1; 16]))?);
     account::replace_words(tx, &account)?;
     activity::see(
         tx,

@@ -6,33 +6,30 @@ use axum::response::Response;
 use rapport_app::App;
 use rapport_app::account::CreateAccount;
 use rapport_domain::account::{self, Account};
-use rapport_domain::id::ChannelId;
-use rapport_domain::invalid::Fault;
-use rapport_domain::pipeline::Status;
-use rapport_store::Query;
-use rapport_store::account_list::{AccountFilter, Cursor, ListAccounts, Sort};
+use rapport_store::account_list::{Cursor, ListAccounts, Sort};
+use rapport_store::{Query, Snapshot};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
 use crate::api::paging::Page;
 use crate::api::parameters::Parameters;
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, account_filter, export, schema};
 use crate::json;
 use crate::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(list_accounts, create_account))
+    OpenApiRouter::new().routes(routes!(list_accounts, create_account)).routes(routes!(export_accounts))
 }
 
 /// List accounts
 ///
-/// Filters that are given must all hold. `status` may be repeated or joined by commas.
+/// Filters that are given must all hold. `status` and `channel` may be repeated or joined by commas.
 #[utoipa::path(
     get,
     path = "/api/accounts/",
     tag = "Accounts",
-    params(schema::AccountListParameters, schema::PageParameters),
+    params(schema::AccountFilterParameters, schema::AccountListParameters, schema::PageParameters),
     responses((status = 200, description = "A page of accounts.", body = Page<schema::Account>)),
     security(("token" = [])),
 )]
@@ -52,24 +49,37 @@ async fn list_accounts(
 }
 
 fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Problem> {
-    let channel = |text: &str| {
-        text.parse::<ChannelId>().map_err(|_| Fault::new("malformed", "must be the id of a channel"))
-    };
-    let filter = AccountFilter {
-        q: parameters.text("q"),
-        statuses: parameters.several("status", Status::parse),
-        channel: parameters.optional("channel", channel),
-        imported_id: parameters.text("imported_id"),
-        tracked: parameters.boolean("tracked"),
-        overdue: parameters.boolean("overdue"),
-        seen_before: parameters.time("seen_before"),
-        seen_after: parameters.time("seen_after"),
-    };
+    let filter = account_filter::read(&mut parameters);
     let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
     parameters.finish()?;
     Ok(ListAccounts { filter, sort, cursor, limit, now: app.now() })
+}
+
+/// Export accounts
+///
+/// As CSV, oldest first, each account once: what the list's filters find, with a column for every custom
+/// field the company uses. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/export/",
+    tag = "Accounts",
+    params(schema::AccountFilterParameters),
+    responses((status = 200, description = "The accounts.", body = String, content_type = "text/csv")),
+    security(("token" = [])),
+)]
+async fn export_accounts(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let filter = account_filter::read(&mut parameters);
+    let now = api.app().now();
+    let question = parameters.finish().map(|()| Some(filter));
+    let begin = move |snapshot: &mut Snapshot, filter| export::begin(snapshot, filter, now);
+    let begun = api.read(&caller, MEMBER, question, begin).await?;
+    Ok(export::respond(&api, &caller, "accounts", begun))
 }
 
 /// Create an account

@@ -4,11 +4,14 @@
 //! the command's place: the credential is verified before the caller learns what was wrong.
 
 mod account;
+mod account_filter;
 mod accounts;
 mod activity;
 mod addresses;
 mod audit;
 mod call;
+mod campaign_schema;
+mod campaigns;
 mod channels;
 mod clients;
 mod contacts;
@@ -17,6 +20,8 @@ mod conversations;
 mod deliveries;
 mod docs;
 mod erasure;
+mod export;
+mod fields;
 mod history;
 mod inbound;
 mod ingest;
@@ -83,6 +88,8 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(inbound::routes())
         .merge(lookup::routes())
         .merge(channels::routes())
+        .merge(fields::routes())
+        .merge(campaigns::routes())
         .merge(webhooks::routes())
         .merge(deliveries::routes())
         .merge(redeliveries::routes())

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
+use rapport_domain::custom_fields::MAX_KEY;
 use rapport_domain::id::base32;
 use rapport_domain::invalid::{Fault, FieldError, Invalid};
 use rapport_domain::text::{Length, refuse_nul};
@@ -20,6 +21,7 @@ const MAX_TEXT: Length = Length::up_to(255);
 pub struct Parameters {
     pairs: Vec<(String, String)>,
     known: Vec<&'static str>,
+    known_prefixes: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
 
@@ -33,7 +35,7 @@ impl FromRequestParts<Api> for Parameters {
 }
 
 impl Parameters {
-    fn fault(&mut self, name: &str, fault: Fault) {
+    pub fn fault(&mut self, name: &str, fault: Fault) {
         self.errors.push(FieldError { pointer: name.to_owned(), code: fault.code, detail: fault.detail });
     }
 
@@ -91,6 +93,33 @@ impl Parameters {
         values
     }
 
+    /// A parameter that may be repeated and whose values may hold commas: names of custom fields.
+    pub fn repeated(&mut self, name: &'static str) -> Vec<String> {
+        self.known.push(name);
+        let given = self.pairs.iter().filter(|(given, value)| given == name && !value.is_empty());
+        let given: Vec<String> = given.map(|(_, value)| value.clone()).collect();
+        given
+            .into_iter()
+            .filter(|value| MAX_KEY.check(value).map_err(|fault| self.fault(name, fault)).is_ok())
+            .collect()
+    }
+
+    /// Parameters whose name is `prefix` and the key of a custom field; each key with its value.
+    pub fn keyed(&mut self, prefix: &'static str) -> Vec<(String, String)> {
+        self.known_prefixes.push(prefix);
+        let given = self.pairs.iter().filter(|(name, value)| name.starts_with(prefix) && !value.is_empty());
+        let given: Vec<(String, String)> = given.cloned().collect();
+        let mut keyed = Vec::with_capacity(given.len());
+        for (name, value) in given {
+            let key = &name[prefix.len()..];
+            match MAX_KEY.check(key).and_then(|()| MAX_TEXT.check(&value)) {
+                Ok(()) => keyed.push((key.to_owned(), value)),
+                Err(fault) => self.fault(&name, fault),
+            }
+        }
+        keyed
+    }
+
     /// How many items a page may have: 50 unless said, 200 at most.
     pub fn limit(&mut self) -> i64 {
         let wrong = |_| Fault::new("wrong_type", "must be a whole number from 1");
@@ -111,7 +140,8 @@ impl Parameters {
     pub fn finish(mut self) -> Result<(), Problem> {
         let mut unknown: Vec<String> = Vec::new();
         for (name, _) in &self.pairs {
-            if !self.known.contains(&name.as_str()) && !unknown.contains(name) {
+            let is_keyed = self.known_prefixes.iter().any(|prefix| name.starts_with(prefix));
+            if !is_keyed && !self.known.contains(&name.as_str()) && !unknown.contains(name) {
                 unknown.push(name.clone());
             }
         }
@@ -203,6 +233,32 @@ mod tests {
         let statuses = parameters.several("status", Status::parse);
         assert_eq!(statuses, [Status::Customer, Status::InTrial, Status::Lost]);
         assert!(parameters.finish().is_ok());
+    }
+
+    #[test]
+    fn keys_of_custom_fields_are_part_of_the_name() {
+        let mut parameters =
+            parameters("field.a%2Cb=1&field.plan=x,y&field.plan=z&field.none=&has_field=a,b");
+        let expected = [("a,b", "1"), ("plan", "x,y"), ("plan", "z")];
+        assert_eq!(
+            parameters.keyed("field."),
+            expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        );
+        assert_eq!(parameters.repeated("has_field"), ["a,b"]);
+        assert!(parameters.finish().is_ok());
+    }
+
+    #[test]
+    fn faults_of_custom_fields_name_the_whole_parameter() {
+        let mut parameters = parameters("field.=1&field.a=%00&has_field=%00&fields.a=1");
+        assert!(parameters.keyed("field.").is_empty() && parameters.repeated("has_field").is_empty());
+        let expected = [
+            ("field.", "empty"),
+            ("field.a", "nul_character"),
+            ("has_field", "nul_character"),
+            ("fields.a", "unknown_parameter"),
+        ];
+        assert_eq!(faults(parameters), expected.map(|(name, code)| (name.to_owned(), code.to_owned())));
     }
 
     #[test]

@@ -422,19 +422,43 @@ pub struct PageParameters {
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct AccountListParameters {
+pub struct AccountFilterParameters {
     /// Words that begin words of the name, or the imported_id.
     q: Option<String>,
     status: Option<Vec<Status>>,
-    /// A channel's id.
-    channel: Option<String>,
+    /// Ids of channels.
+    channel: Option<Vec<String>>,
     imported_id: Option<String>,
     tracked: Option<bool>,
     overdue: Option<bool>,
+    /// False for accounts never seen.
+    seen: Option<bool>,
     #[param(format = DateTime)]
     seen_before: Option<String>,
     #[param(format = DateTime)]
     seen_after: Option<String>,
+    /// False for accounts never contacted.
+    contacted: Option<bool>,
+    #[param(format = DateTime)]
+    contacted_before: Option<String>,
+    #[param(format = DateTime)]
+    contacted_after: Option<String>,
+    /// True for accounts that left Do not contact by activity and that no operator has moved since.
+    campaign_hold: Option<bool>,
+    /// The custom field KEY has this value (of an array, an element has), without regard to case; repeated,
+    /// any of the values.
+    #[param(rename = "field.KEY", example = "pro")]
+    field: Option<String>,
+    /// The custom field KEY is a text that begins so, without regard to case.
+    #[param(rename = "field_prefix.KEY")]
+    field_prefix: Option<String>,
+    /// The account has the custom field of this name; repeated, all of them.
+    has_field: Option<Vec<String>>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AccountListParameters {
     /// `-created_at` (newest first) unless said.
     #[param(inline)]
     sort: Option<AccountSort>,

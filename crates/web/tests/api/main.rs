@@ -1,11 +1,14 @@
 //! The API over real HTTP, on both engines. Each row of the interface document's tables is a named test.
 
 mod account_fields;
+mod campaigns;
 mod clients;
 mod concurrency;
 mod contacts;
 mod conversations;
 mod errors;
+mod export;
+mod field_filters;
 mod harness;
 mod http;
 mod inbound;

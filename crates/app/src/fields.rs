@@ -1,0 +1,35 @@
+//! Custom fields of accounts that are older than the table they are found by.
+
+use rapport_domain::id::CompanyId;
+use rapport_store::{Lane, Tx, account_field};
+
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// Accounts of one step; each may have many fields.
+const STEP: i64 = 100;
+
+/// The companies with accounts to walk over.
+pub async fn unfilled(app: &App) -> Result<Vec<CompanyId>, Error> {
+    app.read_across(account_field::unfilled).await
+}
+
+/// Takes a company's walk one step further; says whether there is more.
+pub async fn fill_step(app: &App, company: CompanyId) -> Result<bool, Error> {
+    app.write(&Access::System(company), FillFields).await
+}
+
+/// Makes some older accounts findable by their custom fields.
+struct FillFields;
+
+impl Command for FillFields {
+    type Reply = bool;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<bool, Error> {
+        Ok(account_field::fill(tx, STEP)?)
+    }
+}

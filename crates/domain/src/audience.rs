@@ -1,0 +1,345 @@
+//! Which accounts: the filter that lists, exports and campaigns share.
+//!
+//! A list takes it as query parameters, a campaign as a JSON object of the same names.
+
+use serde_json::{Map, Value, json};
+
+use crate::account::MAX_IMPORTED_ID;
+use crate::custom_fields::MAX_KEY;
+use crate::id::ChannelId;
+use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
+use crate::pipeline::Status;
+use crate::text::{Length, refuse_nul};
+use crate::time::Time;
+
+pub const MAX_CHANNELS: usize = 20;
+/// How many custom fields a filter may look at, and for how many values of one.
+pub const MAX_FIELDS: usize = 10;
+pub const MAX_FIELD_VALUES: usize = 20;
+/// What is asked for may be this long.
+pub const MAX_TEXT: Length = Length::up_to(255);
+
+/// What is absent does not matter; what is given must all hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Each word begins a word of the account's name or its imported_id, or all of it does.
+    pub q: Option<String>,
+    /// One of these; none means any.
+    pub statuses: Vec<Status>,
+    /// One of these; none means any, and no channel at all.
+    pub channels: Vec<ChannelId>,
+    pub imported_id: Option<String>,
+    /// In one of the company's tracked stages.
+    pub tracked: Option<bool>,
+    /// Tracked, due for contact and not snoozed.
+    pub overdue: Option<bool>,
+    /// Ever seen, or never.
+    pub seen: Option<bool>,
+    /// Last seen before, and after; an account never seen is neither.
+    pub seen_before: Option<Time>,
+    pub seen_after: Option<Time>,
+    /// Ever contacted, or never.
+    pub contacted: Option<bool>,
+    /// Last contacted before, and after; an account never contacted is neither.
+    pub contacted_before: Option<Time>,
+    pub contacted_after: Option<Time>,
+    /// It left Do not contact by activity, and no operator has moved it since.
+    pub campaign_hold: Option<bool>,
+    pub fields: Vec<FieldFilter>,
+}
+
+/// What must hold of one custom field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldFilter {
+    pub key: String,
+    pub test: FieldTest,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldTest {
+    /// It is one of these, as text, number or truth value, without regard to case; of an array, an element is.
+    Is(Vec<String>),
+    Exists,
+    /// It is a text that begins so, without regard to case.
+    BeginsWith(String),
+}
+
+impl Filter {
+    /// No account can be both.
+    pub fn contradicts_itself(&self) -> bool {
+        let never = |ever: Option<bool>, before: Option<Time>, after: Option<Time>| {
+            ever == Some(false) && (before.is_some() || after.is_some())
+        };
+        never(self.seen, self.seen_before, self.seen_after)
+            || never(self.contacted, self.contacted_before, self.contacted_after)
+    }
+
+    /// The accounts of the filter that have one of these statuses and, where said, stand so with their hold;
+    /// `None` where there can be none.
+    pub fn narrowed(&self, statuses: &[Status], campaign_hold: Option<bool>) -> Option<Self> {
+        let asked = |status: &&Status| self.statuses.is_empty() || self.statuses.contains(status);
+        let statuses: Vec<Status> = statuses.iter().filter(asked).copied().collect();
+        let both = campaign_hold.zip(self.campaign_hold);
+        if statuses.is_empty() || both.is_some_and(|(wanted, asked)| wanted != asked) {
+            return None;
+        }
+        Some(Self { statuses, campaign_hold: campaign_hold.or(self.campaign_hold), ..self.clone() })
+    }
+
+    /// Reads a JSON object; faults are named by pointers that begin with `base`.
+    pub fn parse(map: &Map<String, Value>, base: &str) -> Result<Self, Invalid> {
+        let mut members = Members::under(map, base.to_owned());
+        let time = |value: &Value| {
+            Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))
+        };
+        let mut filter = Self {
+            q: members.optional("q", |value| as_text(value, MAX_TEXT)),
+            statuses: members
+                .optional("status", |value| several(value, Status::from_json))
+                .unwrap_or_default(),
+            channels: members.optional("channel", as_channels).unwrap_or_default(),
+            imported_id: members.optional("imported_id", |value| as_text(value, MAX_IMPORTED_ID)),
+            tracked: members.optional("tracked", as_bool),
+            overdue: members.optional("overdue", as_bool),
+            seen: members.optional("seen", as_bool),
+            seen_before: members.optional("seen_before", time),
+            seen_after: members.optional("seen_after", time),
+            contacted: members.optional("contacted", as_bool),
+            contacted_before: members.optional("contacted_before", time),
+            contacted_after: members.optional("contacted_after", time),
+            campaign_hold: members.optional("campaign_hold", as_bool),
+            fields: Vec::new(),
+        };
+        if let Some(fields) = members.optional("fields", as_object) {
+            match parse_fields(fields, &format!("{base}/fields")) {
+                Ok(fields) => filter.fields = fields,
+                Err(invalid) => members.absorb(invalid),
+            }
+            if let Err(fault) = check_fields(&filter.fields) {
+                members.fault("fields", fault);
+            }
+        }
+        members.refuse_unknown();
+        members.finish().map(|()| filter)
+    }
+
+    /// The same members again, those that are given.
+    pub fn to_json(&self) -> Value {
+        let fields: Map<String, Value> =
+            self.fields.iter().map(|FieldFilter { key, test }| (key.clone(), test.to_json())).collect();
+        let list = |empty: bool, value: Value| if empty { Value::Null } else { value };
+        let members = json!({
+            "q": self.q,
+            "status": list(self.statuses.is_empty(), json!(self.statuses)),
+            "channel": list(self.channels.is_empty(), json!(self.channels)),
+            "imported_id": self.imported_id,
+            "tracked": self.tracked,
+            "overdue": self.overdue,
+            "seen": self.seen,
+            "seen_before": self.seen_before,
+            "seen_after": self.seen_after,
+            "contacted": self.contacted,
+            "contacted_before": self.contacted_before,
+            "contacted_after": self.contacted_after,
+            "campaign_hold": self.campaign_hold,
+            "fields": list(fields.is_empty(), json!(fields)),
+        });
+        let Value::Object(members) = members else { unreachable!("an object") };
+        Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
+    }
+}
+
+impl FieldTest {
+    /// A value, an array of values, `{"exists": true}` or `{"begins_with": text}`.
+    fn from_json(value: &Value) -> Result<Self, Fault> {
+        match value {
+            Value::Array(values) if values.is_empty() => Err(Fault::new("empty", "must not be empty")),
+            Value::Array(values) => values.iter().map(as_value).collect::<Result<_, _>>().map(Self::Is),
+            Value::Object(test) => match test.iter().next().filter(|_| test.len() == 1) {
+                Some((word, Value::Bool(true))) if word == "exists" => Ok(Self::Exists),
+                Some((word, text)) if word == "begins_with" => as_text(text, MAX_TEXT).map(Self::BeginsWith),
+                _ => Err(unknown_test()),
+            },
+            value => Ok(Self::Is(vec![as_value(value)?])),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Is(values) if values.len() == 1 => json!(values[0]),
+            Self::Is(values) => json!(values),
+            Self::Exists => json!({"exists": true}),
+            Self::BeginsWith(text) => json!({ "begins_with": text }),
+        }
+    }
+}
+
+fn unknown_test() -> Fault {
+    let allowed = r#"must be a value, an array of values, {"exists": true} or {"begins_with": "a text"}"#;
+    Fault::new("unknown_test", allowed)
+}
+
+/// A text, number or truth value to compare with, as text.
+fn as_value(value: &Value) -> Result<String, Fault> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return Err(unknown_test()),
+    };
+    MAX_TEXT.or_empty().check(&text)?;
+    Ok(text)
+}
+
+fn parse_fields(fields: &Map<String, Value>, base: &str) -> Result<Vec<FieldFilter>, Invalid> {
+    let mut members = Members::under(fields, base.to_owned());
+    let mut found = Vec::with_capacity(fields.len());
+    for (key, value) in fields {
+        match MAX_KEY.check(key).and_then(|()| FieldTest::from_json(value)) {
+            Ok(test) => found.push(FieldFilter { key: key.clone(), test }),
+            Err(fault) => members.fault(&key.replace('\0', ""), fault),
+        }
+    }
+    members.finish().map(|()| found)
+}
+
+/// Whether these are few enough to look at.
+pub fn check_fields(fields: &[FieldFilter]) -> Result<(), Fault> {
+    let too_many = |what, most| Fault::new("too_many", format!("must name at most {most} {what}"));
+    if fields.len() > MAX_FIELDS {
+        return Err(too_many("fields", MAX_FIELDS));
+    }
+    let is_long =
+        |field: &FieldFilter| matches!(&field.test, FieldTest::Is(values) if values.len() > MAX_FIELD_VALUES);
+    if fields.iter().any(is_long) { Err(too_many("values of a field", MAX_FIELD_VALUES)) } else { Ok(()) }
+}
+
+/// Whether these are few enough to look at.
+pub fn check_channels(channels: &[ChannelId]) -> Result<(), Fault> {
+    if channels.len() > MAX_CHANNELS {
+        return Err(Fault::new("too_many", format!("must name at most {MAX_CHANNELS} channels")));
+    }
+    Ok(())
+}
+
+pub fn channel_id(text: &str) -> Result<ChannelId, Fault> {
+    text.parse().map_err(|_| Fault::new("malformed", "must be the id of a channel"))
+}
+
+fn as_channels(value: &Value) -> Result<Vec<ChannelId>, Fault> {
+    let channels = several(value, |value| {
+        let text = as_str(value)?;
+        refuse_nul(text)?;
+        channel_id(text)
+    })?;
+    check_channels(&channels).map(|()| channels)
+}
+
+/// One value, or an array of them.
+fn several<T: PartialEq>(value: &Value, parse: impl Fn(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+    let values = match value {
+        Value::Array(values) => values.as_slice(),
+        value => std::slice::from_ref(value),
+    };
+    let mut parsed = Vec::with_capacity(values.len());
+    for value in values {
+        let value = parse(value)?;
+        if !parsed.contains(&value) {
+            parsed.push(value);
+        }
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(value: &Value) -> Result<Filter, Vec<(String, &'static str)>> {
+        Filter::parse(value.as_object().unwrap(), "/filters")
+            .map_err(|invalid| invalid.0.into_iter().map(|error| (error.pointer, error.code)).collect())
+    }
+
+    #[test]
+    fn a_filter_reads_back_as_it_was_given() {
+        let channel = ChannelId::from_bytes([3; 16]).to_string();
+        let given = json!({
+            "q": "nord", "status": ["prospect", "lost"], "channel": [channel], "imported_id": "crm-1",
+            "tracked": true, "overdue": false, "seen": true, "seen_before": "2026-05-12T00:00:00Z",
+            "seen_after": "2026-01-01T00:00:00Z", "contacted": true, "contacted_before": "2026-05-12T08:30:00Z",
+            "contacted_after": "2026-01-02T00:00:00Z", "campaign_hold": false,
+            "fields": {"city": {"begins_with": "Ber"}, "plan": "pro", "tags": ["a", "7"], "vat/id": {"exists": true}},
+        });
+        let filter = parse(&given).unwrap();
+        assert_eq!(filter.to_json(), given);
+        assert_eq!(parse(&filter.to_json()), Ok(filter));
+        assert_eq!(parse(&json!({})), Ok(Filter::default()));
+        assert_eq!(Filter::default().to_json(), json!({}));
+    }
+
+    #[test]
+    fn one_may_stand_for_several_and_numbers_for_texts() {
+        let filter =
+            parse(&json!({"status": "lost", "fields": {"seats": 12, "vip": true, "of": [1, "1", 2]}}));
+        let filter = filter.unwrap();
+        assert_eq!(filter.statuses, [Status::Lost]);
+        let is = |key: &str, values: &[&str]| FieldFilter {
+            key: key.to_owned(),
+            test: FieldTest::Is(values.iter().map(|value| (*value).to_owned()).collect()),
+        };
+        assert_eq!(filter.fields, [is("of", &["1", "1", "2"]), is("seats", &["12"]), is("vip", &["true"])]);
+        assert_eq!(parse(&json!({"status": ["lost", "lost"]})).unwrap().statuses, [Status::Lost]);
+    }
+
+    #[test]
+    fn every_fault_has_its_place() {
+        let faults = parse(&json!({
+            "status": ["customer", "nope"], "channel": "x", "seen": 1, "seen_before": "then", "more": 1, "q": "a\0",
+            "fields": {"a/b": null, "c": [], "d": {"like": "x"}, "e": {"exists": false}, "f": {"begins_with": ""}},
+        }));
+        let expected = [
+            ("/filters/q", "nul_character"),
+            ("/filters/status", "unknown_status"),
+            ("/filters/channel", "malformed"),
+            ("/filters/seen", "wrong_type"),
+            ("/filters/seen_before", "malformed"),
+            ("/filters/fields/a~1b", "unknown_test"),
+            ("/filters/fields/c", "empty"),
+            ("/filters/fields/d", "unknown_test"),
+            ("/filters/fields/e", "unknown_test"),
+            ("/filters/fields/f", "empty"),
+            ("/filters/more", "unknown_member"),
+        ];
+        assert_eq!(faults.unwrap_err(), expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+        let many: Map<String, Value> = (0..=MAX_FIELDS).map(|n| (format!("k{n}"), json!(n))).collect();
+        assert_eq!(parse(&json!({ "fields": many })).unwrap_err()[0].1, "too_many");
+        let values: Vec<usize> = (0..=MAX_FIELD_VALUES).collect();
+        assert_eq!(parse(&json!({"fields": {"k": values}})).unwrap_err()[0].1, "too_many");
+    }
+
+    #[test]
+    fn narrowing_keeps_what_both_allow() {
+        let filter = Filter { statuses: vec![Status::Lost, Status::Customer], ..Filter::default() };
+        let narrowed = filter.narrowed(&[Status::Prospect, Status::Lost], Some(false)).unwrap();
+        assert_eq!((narrowed.statuses, narrowed.campaign_hold), (vec![Status::Lost], Some(false)));
+        assert_eq!(filter.narrowed(&[Status::Prospect], None), None);
+        let held = Filter { campaign_hold: Some(true), ..Filter::default() };
+        assert_eq!(held.narrowed(&Status::ALL, Some(false)), None);
+        assert_eq!(held.narrowed(&Status::ALL, None).unwrap().campaign_hold, Some(true));
+    }
+
+    #[test]
+    fn never_and_a_time_contradict() {
+        let at = Some(Time::from_micros(0));
+        assert!(Filter { seen: Some(false), seen_after: at, ..Filter::default() }.contradicts_itself());
+        assert!(
+            Filter { contacted: Some(false), contacted_before: at, ..Filter::default() }.contradicts_itself()
+        );
+        assert!(
+            !Filter { contacted: Some(true), contacted_before: at, ..Filter::default() }.contradicts_itself()
+        );
+        assert!(
+            !Filter { seen: Some(false), contacted_before: at, ..Filter::default() }.contradicts_itself()
+        );
+    }
+}

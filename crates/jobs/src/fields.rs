@@ -1,0 +1,99 @@
+//! Makes accounts that were there before a migration findable by their custom fields: once, after the start
+//! that migrated, in small steps. What was done stays done over a restart.
+
+use std::time::{Duration, Instant};
+
+use rapport_app::fields::{fill_step, unfilled};
+use rapport_app::{App, Error};
+use tokio_util::sync::CancellationToken;
+
+/// After a step storage has at least so long for others.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+const MOST_PAUSE: Duration = Duration::from_secs(1);
+/// Before the next try where storage was busy or away.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// Runs until nothing is left to do, or `stop`.
+pub async fn run(app: App, stop: CancellationToken) {
+    while let Err(error) = all_companies(&app, &stop).await {
+        tracing::warn!(%error, "custom fields could not be put into their index; trying again later");
+        if stop.run_until_cancelled(tokio::time::sleep(AFTER_FAILURE)).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn all_companies(app: &App, stop: &CancellationToken) -> Result<(), Error> {
+    for company in unfilled(app).await? {
+        loop {
+            let begun = Instant::now();
+            if stop.is_cancelled() {
+                return Ok(());
+            }
+            if !fill_step(app, company).await? {
+                break;
+            }
+            // As long as the step took: at most half of storage's time goes here.
+            tokio::time::sleep(begun.elapsed().clamp(LEAST_PAUSE, MOST_PAUSE)).await;
+        }
+        tracing::info!(company = company.0, "older accounts are found by their custom fields now");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rapport_store::Database;
+    use rapport_testkit::{Engine, TestApp};
+    use serde_json::json;
+
+    use super::*;
+
+    fn execute(app: &TestApp, sql: &str) {
+        match app.database() {
+            Database::Sqlite(path) => {
+                let connection = rusqlite::Connection::open(path).expect("opened");
+                connection.execute_batch(sql).expect("run");
+            }
+            Database::Postgres(_) => {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| app.postgres().batch_execute(sql).expect("run")).join().expect("run");
+                });
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn older_accounts_are_found_by_their_fields_and_changed_ones_by_what_they_are_now() {
+        for engine in Engine::BOTH {
+            let app = TestApp::on(engine);
+            for n in 0..250 {
+                let fields = json!({"plan": "Pro", "seats": n, "tags": ["a", "b"]});
+                app.upsert(json!({"imported_id": format!("crm-{n:03}"), "custom_fields": fields}));
+            }
+            let whole = app.rows("account_field");
+            assert_eq!(whole, 4 * 250, "on {engine}");
+            // As a migration leaves it, except for accounts that changed meanwhile.
+            execute(
+                &app,
+                "DELETE FROM account_field; INSERT INTO field_fill (company) SELECT id FROM company",
+            );
+            app.upsert(json!({"imported_id": "crm-007", "custom_fields": {"plan": "free", "tags": null}}));
+            app.upsert(json!({"imported_id": "crm-new", "custom_fields": {"plan": "free"}}));
+            assert_eq!(app.rows("account_field"), 2, "on {engine}");
+            assert!(fill_step(app.app(), app.id()).await.expect("a step"), "there is more, on {engine}");
+            let half = app.rows("account_field");
+            assert!(half < whole, "on {engine}");
+            // A start after the first was cut off goes on.
+            run(app.app().clone(), CancellationToken::new()).await;
+            assert_eq!(app.rows("account_field"), whole - 2 + 1, "on {engine}");
+            assert_eq!(app.rows("field_fill"), 0, "on {engine}");
+            let of = |value: &str| {
+                app.number(&format!(
+                    "SELECT count(*) FROM account_field WHERE field = 'plan' AND value = '{value}'"
+                ))
+            };
+            assert_eq!((of("spro"), of("sfree")), (249, 2), "on {engine}");
+        }
+    }
+}

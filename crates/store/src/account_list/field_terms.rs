@@ -1,0 +1,128 @@
+//! What a filter asks of custom fields and of last contact, as SQL.
+
+use rapport_domain::audience::{FieldFilter, FieldTest, Filter};
+use rapport_domain::field_index;
+use rapport_domain::time::Time;
+
+use super::ranges::Range;
+use super::sql::{Sql, never};
+use super::terms::Prefix;
+
+/// What must hold of one custom field, in the texts of its index.
+pub(super) struct FieldTerm {
+    key: String,
+    test: Test,
+}
+
+enum Test {
+    Is(Vec<String>),
+    Exists,
+    BeginsWith(Prefix),
+}
+
+impl FieldTerm {
+    pub fn of(FieldFilter { key, test }: &FieldFilter) -> Self {
+        let test = match test {
+            FieldTest::Is(values) => {
+                let mut texts: Vec<String> =
+                    values.iter().flat_map(|value| field_index::texts_asked(value)).collect();
+                texts.sort_unstable();
+                texts.dedup();
+                Test::Is(texts)
+            }
+            FieldTest::Exists => Test::Exists,
+            FieldTest::BeginsWith(text) => Test::BeginsWith(Prefix::of(field_index::beginning(text))),
+        };
+        Self { key: key.clone(), test }
+    }
+
+    /// The index ranges that hold every account the term can find.
+    pub fn ranges(&self) -> Vec<Range<'_>> {
+        match &self.test {
+            Test::Is(texts) => texts.iter().map(|text| Range::FieldValue(&self.key, text)).collect(),
+            Test::Exists => vec![Range::FieldExists(&self.key)],
+            Test::BeginsWith(prefix) => vec![Range::FieldPrefix(&self.key, prefix)],
+        }
+    }
+
+    /// The key and texts by each of which the index has its accounts in order of their ids.
+    pub fn ordered(&self) -> Option<(&String, &[String])> {
+        match &self.test {
+            Test::Is(texts) => Some((&self.key, texts)),
+            Test::Exists | Test::BeginsWith(_) => None,
+        }
+    }
+
+    /// Appends the check of an account `a`.
+    pub fn write<'a>(&'a self, sql: &mut Sql<'a>) {
+        sql.push(" AND EXISTS (SELECT 1 FROM account_field e WHERE e.company = $1 AND e.account = a.id");
+        sql.push(" AND e.field = ").bind(&self.key);
+        match &self.test {
+            Test::Is(texts) => sql.one_of(" AND e.value", texts.iter()),
+            Test::Exists => {}
+            // The few values of one account are read by its id: `|| ''` keeps the index of values, whose
+            // range may be long, out of it.
+            Test::BeginsWith(prefix) => {
+                sql.push(" AND e.value || '' >= ").bind(&prefix.from);
+                sql.push(" AND e.value || '' < ").bind(&prefix.to);
+            }
+        }
+        sql.push(" LIMIT 1 OFFSET 0)");
+    }
+}
+
+/// When an account was last contacted.
+pub(super) enum ContactTerms {
+    Never,
+    /// At some time, between these where given.
+    Within {
+        after: Option<Time>,
+        before: Option<Time>,
+    },
+}
+
+impl ContactTerms {
+    pub fn of(filter: &Filter) -> Option<Self> {
+        let (after, before) = (filter.contacted_after, filter.contacted_before);
+        match filter.contacted {
+            Some(false) => Some(Self::Never),
+            None if after.is_none() && before.is_none() => None,
+            _ => Some(Self::Within { after, before }),
+        }
+    }
+
+    /// Its accounts are together in an index.
+    pub fn is_range(&self) -> bool {
+        matches!(self, Self::Within { .. })
+    }
+
+    /// Appends the bounds of the index range of an account `a`.
+    pub fn in_range(&self, sql: &mut Sql<'_>) {
+        // Says that there was contact, which has both engines take the index of those.
+        sql.push(concat!(" AND a.last_contact_at >= ", never!()));
+        self.bounds(sql, " AND a.last_contact_at");
+    }
+
+    /// Appends the check of an account `a`; `+ 0` keeps the index, whose range may be long, out of it.
+    pub fn write(&self, sql: &mut Sql<'_>) {
+        match self {
+            Self::Never => {
+                sql.push(" AND a.last_contact_at IS NULL");
+            }
+            Self::Within { after: None, before: None } => {
+                sql.push(" AND a.last_contact_at + 0 IS NOT NULL");
+            }
+            Self::Within { .. } => self.bounds(sql, " AND a.last_contact_at + 0"),
+        }
+    }
+
+    fn bounds(&self, sql: &mut Sql<'_>, column: &str) {
+        let Self::Within { after, before } = self else { return };
+        if let Some(after) = after {
+            sql.push(column).push(" > ").bind(*after);
+        }
+        if let Some(before) = before {
+            sql.push(column).push(" < ").bind(*before);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a filter asks of names, of the time last seen and of the cadence, as SQL.
+
+use rapport_domain::company::Settings;
+use rapport_domain::pipeline::Status;
+use rapport_domain::search;
+use rapport_domain::time::{Day, Time};
+
+use super::ranges::{Range, Source};
+use super::sql::{NEVER, Sql};
+use crate::cadence_ranges::{Derived, Which, Window};
+
+/// A day kept while the company had another time zone may be this much off.
+const ZONE_DAYS: i64 = 2;
+
+/// Words that must each begin a word of the account, longest first, or a whole that alone may.
+pub(super) struct TextTerms {
+    pub words: Vec<Prefix>,
+    pub whole: Option<Prefix>,
+}
+
+/// The texts that begin with `from`: those from it and before `to`.
+pub(super) struct Prefix {
+    pub from: String,
+    pub to: String,
+}
+
+pub(super) struct SeenTerms {
+    after: Option<Time>,
+    before: Option<Time>,
+    first_day: Day,
+    last_day: Day,
+}
+
+pub(super) struct OverdueTerms {
+    wanted: bool,
+    tracked: Vec<Status>,
+    cadence_days: i64,
+    now: Time,
+    /// Of the tracked stages among those allowed.
+    derived: Derived,
+    /// Those allowed that are not tracked: nobody in them is overdue.
+    untracked: Vec<Status>,
+}
+
+impl TextTerms {
+    /// `None` for a query that says nothing.
+    pub fn of(query: &str) -> Option<Self> {
+        let mut words = search::query_words(query);
+        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        let whole = search::whole(query);
+        let whole = (!whole.is_empty() && words != [whole.as_str()]).then(|| Prefix::of(whole));
+        if words.is_empty() && whole.is_none() {
+            return None;
+        }
+        Some(Self { words: words.into_iter().map(Prefix::of).collect(), whole })
+    }
+
+    pub fn write<'a>(&'a self, sql: &mut Sql<'a>) {
+        sql.push(" AND (");
+        for (n, word) in self.words.iter().enumerate() {
+            sql.push(if n > 0 { " AND " } else { "" });
+            word.begins_a_word(sql);
+        }
+        if let Some(whole) = &self.whole {
+            sql.push(if self.words.is_empty() { "" } else { " OR " });
+            whole.begins_a_word(sql);
+        }
+        sql.push(")");
+    }
+}
+
+impl Prefix {
+    pub fn of(from: String) -> Self {
+        let to = search::after_prefix(&from);
+        Self { from, to }
+    }
+
+    fn begins_a_word<'a>(&'a self, sql: &mut Sql<'a>) {
+        // The few words of one account are read by its id: `|| ''` keeps the index of words, whose
+        // range may be long, out of it.
+        sql.push("EXISTS (SELECT 1 FROM account_word w WHERE w.company = $1 AND w.account = a.id");
+        sql.push(" AND w.word || '' >= ").bind(&self.from);
+        sql.push(" AND w.word || '' < ").bind(&self.to);
+        sql.push(" LIMIT 1 OFFSET 0)");
+    }
+}
+
+impl SeenTerms {
+    pub fn of(after: Option<Time>, before: Option<Time>, settings: &Settings) -> Self {
+        let day = |time: Time| time.day_in(&settings.time_zone);
+        let first_day = after.map_or(Day::from_number(NEVER), |after| day(after).minus_days(ZONE_DAYS));
+        let last_day = before.map_or(Day::from_number(-NEVER), |before| day(before).minus_days(-ZONE_DAYS));
+        Self { after, before, first_day, last_day }
+    }
+
+    /// The days in question: what the index knows.
+    pub fn in_days(&self, sql: &mut Sql<'_>) {
+        sql.push(" AND s.last_seen_day >= ").bind(self.first_day);
+        sql.push(" AND s.last_seen_day <= ").bind(self.last_day);
+    }
+
+    pub fn exactly(&self, sql: &mut Sql<'_>) {
+        if let Some(after) = self.after {
+            sql.push(" AND s.last_seen_at > ").bind(after);
+        }
+        if let Some(before) = self.before {
+            sql.push(" AND s.last_seen_at < ").bind(before);
+        }
+    }
+}
+
+impl OverdueTerms {
+    pub fn of(wanted: bool, allowed: &[Status], settings: &Settings, now: Time) -> Self {
+        let tracked = settings.tracked_stages.statuses();
+        let (watched, untracked) = allowed.iter().partition(|status| tracked.contains(status));
+        let derived = Derived { statuses: watched, ..Derived::of(settings, now) };
+        Self { wanted, tracked, cadence_days: settings.cadence_days, now, derived, untracked }
+    }
+
+    /// By the indexes of the cadence, unless there is nobody in them to ask for.
+    pub fn source(&self) -> Option<Source<'_>> {
+        let mut ranges = vec![Range::Overdue(self)];
+        if !self.wanted && !self.untracked.is_empty() {
+            ranges.push(Range::Statuses(&self.untracked));
+        }
+        (!self.derived.statuses.is_empty()).then_some(Source(ranges))
+    }
+
+    pub fn range<'a>(&'a self, sql: &mut Sql<'a>) {
+        if self.wanted {
+            self.derived.ids(sql, Which::REMINDABLE, Window::until(self.now), None);
+        } else {
+            self.derived.ids(sql, Which::REMINDABLE, Window::after(self.now), None);
+            sql.push(" UNION ALL ");
+            self.derived.ids(sql, &[Which::Asleep], Window::ALL, None);
+        }
+    }
+
+    /// The rule of `cadence::due`; in a sub-select, because PostgreSQL takes it for rare otherwise and sorts the
+    /// whole table instead of walking an index.
+    pub fn write<'a>(&'a self, sql: &mut Sql<'a>) {
+        sql.push(if self.wanted { " AND EXISTS" } else { " AND NOT EXISTS" });
+        sql.one_of(" (SELECT 1 WHERE a.status", self.tracked.iter().copied());
+        sql.push(" AND coalesce(a.last_contact_at, a.tracked_since)");
+        sql.push(" + coalesce(a.cadence_days, CAST(").bind(self.cadence_days);
+        sql.push(" AS BIGINT)) * 86400000000 <= ").bind(self.now);
+        sql.push(" AND (a.snoozed_until IS NULL OR a.snoozed_until <= ").bind(&self.derived.today);
+        sql.push(") LIMIT 1 OFFSET 0)");
+    }
+}

@@ -1,0 +1,338 @@
+//! Campaigns: made, changed, looked at, their members listed and exported.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::Answer;
+use rapport_app::campaign::{CreateCampaign, DeleteCampaign, PatchCampaign};
+use rapport_domain::account::AccountView;
+use rapport_domain::campaign::{Aim, Campaign, Draft, Patch};
+use rapport_domain::id::CampaignId;
+use rapport_domain::time::Time;
+use rapport_store::Query;
+use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
+use rapport_store::campaign::{self, Counts};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, campaign_schema, export, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'g';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_campaigns, create_campaign))
+        .routes(routes!(preview_campaign))
+        .routes(routes!(get_campaign, patch_campaign, delete_campaign))
+        .routes(routes!(campaign_members))
+        .routes(routes!(export_campaign))
+}
+
+/// A goal and filters under a name.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Campaign)]
+struct CampaignView {
+    #[schema(value_type = String, example = "cmp_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: CampaignId,
+    #[schema(example = "Spring fair")]
+    name: String,
+    #[schema(value_type = campaign_schema::CampaignGoal)]
+    goal: &'static str,
+    include_trials: bool,
+    /// Those given.
+    #[schema(value_type = campaign_schema::AccountFilters)]
+    filters: Value,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Time,
+}
+
+/// How many accounts are in, and how many the filters match that are not.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CampaignCounts)]
+struct CountsView {
+    /// Accounts that are in; counted up to 10,000.
+    #[schema(maximum = 10_000)]
+    count: i64,
+    /// There are more than `count`.
+    capped: bool,
+    /// By rule, how many accounts it keeps out that the filters match, each account under the first rule that
+    /// does: `do_not_contact`, `campaign_hold`, `customers`, `trials`, `not_customers`. Counted up to 10,000.
+    #[schema(value_type = Object, example = json!({"customers": 12, "do_not_contact": 3}))]
+    excluded: BTreeMap<&'static str, i64>,
+    /// The rules that keep more out than `excluded` says.
+    #[schema(value_type = Vec<String>)]
+    excluded_capped: Vec<&'static str>,
+}
+
+/// A campaign with how many accounts are in it at this moment.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CampaignDetail)]
+struct CampaignDetail {
+    #[serde(flatten)]
+    campaign: CampaignView,
+    #[serde(flatten)]
+    counts: CountsView,
+}
+
+impl From<Campaign> for CampaignView {
+    fn from(Campaign { id, name, aim, created_at, updated_at }: Campaign) -> Self {
+        let Aim { goal, include_trials, filters } = aim;
+        Self {
+            id,
+            name,
+            goal: goal.as_str(),
+            include_trials,
+            filters: filters.to_json(),
+            created_at,
+            updated_at,
+        }
+    }
+}
+
+impl From<Counts> for CountsView {
+    fn from(Counts { members, excluded }: Counts) -> Self {
+        let capped = excluded.iter().filter(|(_, count)| count.capped).map(|(rule, _)| rule.as_str());
+        Self {
+            count: members.count,
+            capped: members.capped,
+            excluded_capped: capped.collect(),
+            excluded: excluded.iter().map(|(rule, count)| (rule.as_str(), count.count)).collect(),
+        }
+    }
+}
+
+/// List campaigns
+///
+/// Newest first, without their counts.
+#[utoipa::path(
+    get,
+    path = "/api/campaigns/",
+    tag = "Campaigns",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of campaigns.", body = Page<CampaignView>)),
+    security(("token" = [])),
+)]
+async fn list_campaigns(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(|text| read_cursor(LIST, text).map(CampaignId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+        campaign::list(snapshot, before, limit)
+    });
+    let page = found.await?.reply;
+    let next = page.items.last().filter(|_| page.more);
+    let next_cursor = next.map(|last| write_cursor(LIST, last.id.as_bytes()));
+    let items: Vec<CampaignView> = page.items.into_iter().map(CampaignView::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Create a campaign
+#[utoipa::path(
+    post,
+    path = "/api/campaigns/",
+    tag = "Campaigns",
+    request_body = campaign_schema::CampaignCreate,
+    responses(
+        (status = 201, description = "The campaign.", body = CampaignDetail),
+        (status = 409, description = "There is a campaign of this name.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, draft) = call.parse(Draft::parse);
+    let created = api.write(&caller, draft.map(CreateCampaign)).await?;
+    show(&api, &caller, Ok(created.id), StatusCode::CREATED).await
+}
+
+/// Preview a campaign
+///
+/// Counts who would be in, without saving anything.
+#[utoipa::path(
+    post,
+    path = "/api/campaigns/preview/",
+    tag = "Campaigns",
+    request_body = campaign_schema::CampaignPreview,
+    responses((status = 200, description = "How many accounts are in and out.", body = CountsView)),
+    security(("token" = [])),
+)]
+async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, aim) = call.parse(Aim::parse);
+    let now = api.app().now();
+    let found =
+        api.read(&caller, MEMBER, aim, move |snapshot, aim| campaign::count(snapshot, &aim, now)).await?;
+    Ok(json::respond(StatusCode::OK, &CountsView::from(found.reply)))
+}
+
+/// Get a campaign
+#[utoipa::path(
+    get,
+    path = "/api/campaigns/{id}/",
+    tag = "Campaigns",
+    params(("id" = String, Path, description = "The campaign's id.")),
+    responses(
+        (status = 200, description = "The campaign.", body = CampaignDetail),
+        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    show(&api, &caller, id.one("campaign"), StatusCode::OK).await
+}
+
+/// Change a campaign
+///
+/// Only the members sent are changed; `filters` are replaced whole.
+#[utoipa::path(
+    patch,
+    path = "/api/campaigns/{id}/",
+    tag = "Campaigns",
+    params(("id" = String, Path, description = "The campaign's id.")),
+    request_body = campaign_schema::CampaignPatch,
+    responses(
+        (status = 200, description = "The campaign.", body = CampaignDetail),
+        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+        (status = 409, description = "There is a campaign of this name.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn patch_campaign(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let (caller, patch) = call.parse(Patch::parse);
+    let command = id.one("campaign").and_then(|id| patch.map(|patch| PatchCampaign { id, patch }));
+    let patched = api.write(&caller, command).await?;
+    show(&api, &caller, Ok(patched.id), StatusCode::OK).await
+}
+
+/// Delete a campaign
+#[utoipa::path(
+    delete,
+    path = "/api/campaigns/{id}/",
+    tag = "Campaigns",
+    params(("id" = String, Path, description = "The campaign's id.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn delete_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("campaign").map(DeleteCampaign)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn show(
+    api: &Api,
+    caller: &Caller,
+    id: Result<CampaignId, Problem>,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    let now = api.app().now();
+    let found = api.read(caller, MEMBER, id, move |snapshot, id| {
+        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
+        let counts = campaign::count(snapshot, &found.aim, now)?;
+        Ok(Some((found, counts)))
+    });
+    let (found, counts) = found.await?.reply.ok_or_else(|| Problem::not_found("campaign"))?;
+    let detail = CampaignDetail { campaign: found.into(), counts: counts.into() };
+    Ok(json::respond(status, &detail))
+}
+
+/// List a campaign's members
+///
+/// The accounts that are in at this moment, beside how many are and how many the filters match that are not.
+#[utoipa::path(
+    get,
+    path = "/api/campaigns/{id}/members/",
+    tag = "Campaigns",
+    params(
+        ("id" = String, Path, description = "The campaign's id."),
+        schema::AccountListParameters,
+        schema::PageParameters,
+    ),
+    responses(
+        (status = 200, description = "A page of members.", body = campaign_schema::CampaignMembers),
+        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn campaign_members(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Reply<'a> {
+        #[serde(flatten)]
+        page: Page<AccountView<'a>>,
+        #[serde(flatten)]
+        counts: CountsView,
+    }
+    let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
+    let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
+    let limit = parameters.limit();
+    let question = id.one::<CampaignId>("campaign").and_then(|id| parameters.finish().map(|()| id));
+    let now = api.app().now();
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
+        let page = match found.aim.members() {
+            Some(filter) => ListAccounts { filter, sort, cursor, limit, now }.run(snapshot)?,
+            None => AccountPage { items: Vec::new(), next: None },
+        };
+        Ok(Some((page, campaign::count(snapshot, &found.aim, now)?)))
+    });
+    let Answer { reply, company, now } = found.await?;
+    let (page, counts) = reply.ok_or_else(|| Problem::not_found("campaign"))?;
+    let page = Page {
+        items: page.items.iter().map(|account| account.view(&company.settings, now)).collect(),
+        next_cursor: page.next.map(|cursor| cursor.to_string()),
+    };
+    Ok(json::respond(StatusCode::OK, &Reply { page, counts: counts.into() }))
+}
+
+/// Export a campaign's members
+///
+/// As CSV, oldest first, each account once, in the columns of the export of accounts.
+#[utoipa::path(
+    get,
+    path = "/api/campaigns/{id}/export/",
+    tag = "Campaigns",
+    params(("id" = String, Path, description = "The campaign's id.")),
+    responses(
+        (status = 200, description = "The members.", body = String, content_type = "text/csv"),
+        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn export_campaign(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let question = id.one::<CampaignId>("campaign").and_then(|id| parameters.finish().map(|()| id));
+    let now = api.app().now();
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
+        let begun = export::begin(snapshot, found.aim.members(), now)?;
+        Ok(Some((found.name, begun)))
+    });
+    let Answer { reply, company, now } = found.await?;
+    let (name, begun) = reply.ok_or_else(|| Problem::not_found("campaign"))?;
+    let begun = Answer { reply: begun, company, now };
+    Ok(export::respond(&api, &caller, &format!("campaign {name}"), begun))
+}

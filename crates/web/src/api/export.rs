@@ -1,0 +1,326 @@
+//! Accounts as CSV: read page by page while the caller takes them, so that any number of accounts needs the
+//! memory of one page.
+//!
+//! Made for spreadsheets: a byte order mark, since some take UTF-8 for something else without one, and no
+//! cell that they would take for a formula.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::Frame;
+use rapport_app::{Access, Answer, App, Error};
+use rapport_domain::account::Account;
+use rapport_domain::audience::Filter;
+use rapport_domain::channel::PromoCode;
+use rapport_domain::time::Time;
+use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
+use rapport_store::page::MAX_LIMIT;
+use rapport_store::{Query, Snapshot, account_field};
+use serde_json::{Map, Value};
+
+use crate::api::call::Caller;
+use crate::api::{Api, MEMBER};
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+const COLUMNS: [&str; 14] = [
+    "id",
+    "imported_id",
+    "name",
+    "status",
+    "captured_value",
+    "captured_value_currency",
+    "channel",
+    "promo_code",
+    "acquired_at",
+    "last_contact_at",
+    "first_seen_at",
+    "last_seen_at",
+    "created_at",
+    "updated_at",
+];
+/// Custom fields that get a column of their own, and where the rest goes, as JSON.
+const MAX_FIELD_COLUMNS: i64 = 500;
+const FIELD_PREFIX: &str = "custom_fields.";
+const OTHER_FIELDS: &str = "other_fields";
+/// What makes a spreadsheet take a cell for a formula, or may once the cell was split.
+const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+/// How often a page is asked for again while storage is busy, and how long in between.
+const MOST_TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(250);
+const MAX_FILE_NAME_CHARS: usize = 60;
+
+/// The beginning of an export: its first page, and the custom fields there are.
+pub struct Begun {
+    filter: Filter,
+    fields: Vec<String>,
+    page: AccountPage,
+    now: Time,
+}
+
+/// Reads the beginning; without a filter there is nothing to export.
+pub fn begin(
+    snapshot: &mut Snapshot,
+    filter: Option<Filter>,
+    now: Time,
+) -> Result<Begun, rapport_store::Error> {
+    let fields = account_field::names(snapshot, None, MAX_FIELD_COLUMNS)?.items;
+    let page = match &filter {
+        Some(filter) => list(filter.clone(), None, now).run(snapshot)?,
+        None => AccountPage { items: Vec::new(), next: None },
+    };
+    Ok(Begun { filter: filter.unwrap_or_default(), fields, page, now })
+}
+
+/// By id, which never changes: an account comes once, whatever happens to it meanwhile.
+fn list(filter: Filter, cursor: Option<Cursor>, now: Time) -> ListAccounts {
+    ListAccounts { filter, sort: Sort::Oldest, cursor, limit: MAX_LIMIT, now }
+}
+
+/// The export as an answer, under a file name made of `name` and the day.
+pub fn respond(api: &Api, caller: &Caller, name: &str, begun: Answer<Begun>) -> Response {
+    let Answer { reply: Begun { filter, fields, page, now }, company, .. } = begun;
+    let day = now.day_in(&company.settings.time_zone);
+    let file_name = format!("{}-{day}.csv", plain(name));
+    let table = Table { fields };
+    let mut text = Vec::from(BYTE_ORDER_MARK);
+    text.extend(table.header());
+    text.extend(table.rows(&page.items));
+    let export = Export { app: api.app().clone(), access: caller.access(), filter, table, now };
+    let pages = Pages { export: Arc::new(export), step: Step::Ready(text.into(), page.next) };
+    let mut response = Response::new(Body::new(pages));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8; header=present"));
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{file_name}\""));
+    headers
+        .insert(header::CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment")));
+    response
+}
+
+/// Letters and digits of a name, joined by hyphens: safe in a header and on any disk.
+fn plain(name: &str) -> String {
+    let words = name.split(|character: char| !character.is_ascii_alphanumeric());
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
+    let plain: String = words.join("-").chars().take(MAX_FILE_NAME_CHARS).collect();
+    if plain.is_empty() { "export".to_owned() } else { plain }
+}
+
+/// What every page of an export is read and written by.
+struct Export {
+    app: App,
+    access: Access,
+    filter: Filter,
+    table: Table,
+    now: Time,
+}
+
+impl Export {
+    async fn page(self: Arc<Self>, cursor: Cursor) -> Result<AccountPage, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let question = list(self.filter.clone(), Some(cursor.clone()), self.now);
+            let found = self.app.read(&self.access, MEMBER, move |snapshot| question.run(snapshot)).await;
+            match found {
+                Err(Error::Busy) if tries < MOST_TRIES => tokio::time::sleep(PAUSE).await,
+                found => return found.map(|answer| answer.reply),
+            }
+        }
+    }
+}
+
+type Reading = Pin<Box<dyn Future<Output = Result<AccountPage, Error>> + Send>>;
+
+enum Step {
+    /// What to send next, and where the page after it begins.
+    Ready(Bytes, Option<Cursor>),
+    Reading(Reading),
+    Done,
+}
+
+/// The body: a page is read when the one before is on its way. An error ends it early, which the caller sees
+/// as a broken answer, not as a short one.
+struct Pages {
+    export: Arc<Export>,
+    step: Step,
+}
+
+impl hyper::body::Body for Pages {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Step::Reading(reading) = &mut self.step {
+            let read = ready!(reading.as_mut().poll(context));
+            match read {
+                Ok(page) => {
+                    let rows = self.export.table.rows(&page.items);
+                    self.step = Step::Ready(rows.into(), page.next);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "an export ended early");
+                    self.step = Step::Done;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+        let Step::Ready(bytes, next) = std::mem::replace(&mut self.step, Step::Done) else {
+            return Poll::Ready(None);
+        };
+        if let Some(cursor) = next {
+            self.step = Step::Reading(Box::pin(Arc::clone(&self.export).page(cursor)));
+        }
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}
+
+/// The columns after the fixed ones.
+struct Table {
+    /// Names of custom fields, in order.
+    fields: Vec<String>,
+}
+
+impl Table {
+    fn header(&self) -> Vec<u8> {
+        let fixed = COLUMNS.into_iter().map(Cow::from);
+        let own = self.fields.iter().map(|field| Cow::from(format!("{FIELD_PREFIX}{field}")));
+        write(std::iter::once(fixed.chain(own).chain([Cow::from(OTHER_FIELDS)])))
+    }
+
+    fn rows(&self, accounts: &[Account]) -> Vec<u8> {
+        write(accounts.iter().map(|account| self.cells(account).into_iter()))
+    }
+
+    fn cells<'a>(&self, account: &'a Account) -> Vec<Cow<'a, str>> {
+        let time = |time: Option<Time>| time.map(|time| time.to_string()).unwrap_or_default().into();
+        let optional = |text: Option<&'a str>| safe(text.unwrap_or_default());
+        let mut cells: Vec<Cow<str>> = vec![
+            account.id.to_string().into(),
+            optional(account.imported_id.as_deref()),
+            safe(&account.name),
+            account.status.as_str().into(),
+            account.value.map(|money| money.amount_text()).unwrap_or_default().into(),
+            account.value.map(|money| money.currency.code()).unwrap_or_default().into(),
+            optional(account.channel.as_ref().map(|channel| channel.name.as_str())),
+            optional(account.promo_code.as_ref().map(PromoCode::as_str)),
+            time(account.acquired_at),
+            time(account.last_contact_at),
+            time(account.first_seen_at),
+            time(account.last_seen_at),
+            time(Some(account.created_at)),
+            time(Some(account.updated_at)),
+        ];
+        let mut fields = account.custom_fields.to_map();
+        cells.extend(self.fields.iter().map(|name| match fields.remove(name) {
+            Some(value) => field_cell(value).into(),
+            None => Cow::from(""),
+        }));
+        cells.push(others(fields).into());
+        cells
+    }
+}
+
+fn field_cell(value: Value) -> String {
+    match value {
+        Value::String(text) => safe(&text).into_owned(),
+        // A number is what it looks like, a negative one too.
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
+}
+
+fn others(fields: Map<String, Value>) -> String {
+    if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
+}
+
+/// A text that no spreadsheet takes for a formula.
+fn safe(text: &str) -> Cow<'_, str> {
+    if text.starts_with(FORMULA_STARTS) { Cow::from(format!("'{text}")) } else { Cow::from(text) }
+}
+
+fn write<'a, R: Iterator<Item = Cow<'a, str>>>(rows: impl Iterator<Item = R>) -> Vec<u8> {
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(row.map(Cow::into_owned)).expect("rows of one length go into memory");
+    }
+    writer.into_inner().expect("memory takes what is flushed to it")
+}
+
+#[cfg(test)]
+mod tests {
+    use rapport_domain::custom_fields::CustomFields;
+    use rapport_domain::id::AccountId;
+    use rapport_domain::pipeline::Status;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_taken_for_a_formula() {
+        let table = [
+            ("=1+1", "'=1+1"),
+            ("+49 30 1", "'+49 30 1"),
+            ("-5", "'-5"),
+            ("@sum", "'@sum"),
+            ("\tx", "'\tx"),
+            ("\rx", "'\rx"),
+            ("\n=x", "'\n=x"),
+            ("＝1", "'＝1"),
+            ("a=b", "a=b"),
+            ("", ""),
+            ("'quoted", "'quoted"),
+        ];
+        for (text, shown) in table {
+            assert_eq!(safe(text), shown);
+        }
+        assert_eq!(field_cell(serde_json::json!(-5)), "-5");
+        assert_eq!(field_cell(serde_json::json!("-5")), "'-5");
+        assert_eq!(field_cell(serde_json::json!(["=x"])), r#"["=x"]"#);
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be() {
+        let row = ["plain", "a,b", "say \"hi\"", "two\r\nlines", ""].map(Cow::from);
+        let text = String::from_utf8(write(std::iter::once(row.into_iter()))).unwrap();
+        assert_eq!(text, "plain,\"a,b\",\"say \"\"hi\"\"\",\"two\r\nlines\",\r\n");
+    }
+
+    #[test]
+    fn file_names_are_plain() {
+        for (name, shown) in [
+            ("Spring fair", "spring-fair"),
+            ("a\"; filename=\"b.exe", "a-filename-b-exe"),
+            ("../../etc/passwd\r\nX: y", "etc-passwd-x-y"),
+            ("株式会社", "export"),
+        ] {
+            assert_eq!(plain(name), shown);
+        }
+        assert_eq!(plain(&"x".repeat(500)).len(), MAX_FILE_NAME_CHARS);
+    }
+
+    #[test]
+    fn fields_without_a_column_are_not_lost() {
+        let id = AccountId::from_bytes([1; 16]);
+        let now = Time::from_micros(0);
+        let mut account = Account::new(id, "=A".to_owned(), Status::Lost, now);
+        account.custom_fields = CustomFields::from_stored(r#"{"new":"@x","plan":"=pro"}"#.to_owned());
+        let table = Table { fields: vec!["plan".to_owned(), "seats".to_owned()] };
+        let header = String::from_utf8(table.header()).unwrap();
+        assert!(
+            header.ends_with("updated_at,custom_fields.plan,custom_fields.seats,other_fields\r\n"),
+            "{header}"
+        );
+        let row = String::from_utf8(table.rows(&[account])).unwrap();
+        assert!(row.contains(",'=A,lost,"), "{row}");
+        assert!(row.ends_with(",'=pro,,\"{\"\"new\"\":\"\"@x\"\"}\"\r\n"), "{row}");
+    }
+}

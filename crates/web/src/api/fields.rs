@@ -1,0 +1,65 @@
+//! The names of the custom fields a company uses, for those who choose one to filter by.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_domain::custom_fields::MAX_KEY;
+use rapport_store::account_field;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::Caller;
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor_bytes, write_cursor};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'f';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list_fields))
+}
+
+/// A custom field that accounts of the company have.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Field)]
+struct FieldView {
+    #[schema(example = "plan")]
+    name: String,
+}
+
+/// List custom fields
+///
+/// The names in use, in order. Filter accounts by one as `field.NAME=value`.
+#[utoipa::path(
+    get,
+    path = "/api/fields/",
+    tag = "Accounts",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of names.", body = Page<FieldView>)),
+    security(("token" = [])),
+)]
+async fn list_fields(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(read_place);
+    let limit = parameters.limit();
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+        account_field::names(snapshot, after.as_deref(), limit)
+    });
+    let names = found.await?.reply;
+    let next = names.items.last().filter(|_| names.more);
+    let next_cursor = next.map(|name| write_cursor(LIST, name.as_bytes()));
+    let items: Vec<FieldView> = names.items.into_iter().map(|name| FieldView { name }).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+fn read_place(text: &str) -> Option<String> {
+    let name = String::from_utf8(read_cursor_bytes(LIST, text)?).ok()?;
+    MAX_KEY.check(&name).ok().map(|()| name)
+}
