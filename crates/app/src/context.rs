@@ -7,8 +7,10 @@ use parking_lot::Mutex;
 use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
 use rapport_domain::time::Time;
+use tokio::sync::Notify;
 
 use crate::delivery::Sender;
+use crate::mail::Outside;
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
@@ -30,6 +32,8 @@ pub struct Services {
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
     vault: Vault,
+    outside: OnceLock<Outside>,
+    mail_written: Arc<Notify>,
 }
 
 impl Services {
@@ -42,6 +46,8 @@ impl Services {
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
             vault,
+            outside: OnceLock::new(),
+            mail_written: Arc::default(),
         }
     }
 
@@ -85,6 +91,21 @@ impl Services {
 
     pub fn vault(&self) -> &Vault {
         &self.vault
+    }
+
+    /// Says once how the service is reached, and whether it can send mail.
+    pub fn set_outside(&self, outside: Outside) {
+        let _ = self.outside.set(outside);
+    }
+
+    /// Unless it was said: the default address, and no mail.
+    pub fn outside(&self) -> &Outside {
+        self.outside.get_or_init(Outside::default)
+    }
+
+    /// Told whenever a mail of this process was committed.
+    pub fn mail_written(&self) -> &Arc<Notify> {
+        &self.mail_written
     }
 
     /// Notes that a credential was used; written down now and then, not at every request.

@@ -16,17 +16,21 @@ pub mod credential;
 pub mod delivery;
 pub mod delivery_list;
 mod dialect;
+pub mod digest;
 pub mod doctor;
 mod engine;
 pub mod erasure;
 mod error;
 pub mod event;
 pub mod history;
+pub mod invitation;
+pub mod mail;
 pub mod manual_attempt;
 pub mod member;
 mod migrate;
 pub mod node;
 pub mod page;
+pub mod password_reset;
 mod queue;
 pub mod redelivery;
 pub mod retention;
@@ -54,12 +58,16 @@ pub fn all_statements() -> Vec<&'static Statement> {
         credential::STATEMENTS,
         delivery::STATEMENTS,
         delivery_list::STATEMENTS,
+        digest::STATEMENTS,
         erasure::STATEMENTS,
         event::STATEMENTS,
         history::STATEMENTS,
+        invitation::STATEMENTS,
+        mail::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         node::STATEMENTS,
+        password_reset::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
         webhook::STATEMENTS,

@@ -14,12 +14,17 @@ statements! {
     reference PERSON_BY_EMAIL = "SELECT id, name FROM person WHERE email = $1";
     reference INSERT_PERSON = "INSERT INTO person (id, email, name, password_hash, created_at) \
                                VALUES ($1, $2, $3, $4, $5) ON CONFLICT (email) DO NOTHING RETURNING id";
+    reference LOGIN = "SELECT id, name, password_hash FROM person WHERE email = $1";
+    reference SET_PASSWORD = "UPDATE person SET password_hash = $2 WHERE id = $1";
+    reference COMPANIES_OF = "SELECT count(*) FROM member WHERE person = $1";
     company INSERT_MEMBER = "INSERT INTO member (company, person, role, created_at) VALUES ($1, $2, $3, $4) \
                              ON CONFLICT (company, person) DO NOTHING RETURNING person";
     company LIST = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
                     JOIN person p ON p.id = m.person WHERE m.company = $1 ORDER BY m.created_at, m.person";
     company GET = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
                    JOIN person p ON p.id = m.person WHERE m.company = $1 AND m.person = $2";
+    company BY_EMAIL = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM person p \
+                        JOIN member m ON m.person = p.id WHERE m.company = $1 AND p.email = $2";
     company UPDATE = "UPDATE member SET role = $3, deactivated_at = $4 WHERE company = $1 AND person = $2";
     company DELETE = "DELETE FROM member WHERE company = $1 AND person = $2";
 }
@@ -41,6 +46,31 @@ pub fn person(
     Ok((row.take()?, false))
 }
 
+/// What a log-in is checked against.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    pub person: PersonId,
+    pub name: String,
+    pub password_hash: String,
+}
+
+/// The person with this address, whatever companies they belong to.
+pub fn login(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Login>, Error> {
+    let row = snapshot.query_opt(&LOGIN, values![email.as_str()])?;
+    row.map(|mut row| Ok(Login { person: row.take()?, name: row.take()?, password_hash: row.take()? }))
+        .transpose()
+}
+
+pub fn set_password(tx: &mut Tx, person: PersonId, password_hash: &str) -> Result<(), Error> {
+    tx.execute(&SET_PASSWORD, values![&person, password_hash])?;
+    Ok(())
+}
+
+/// How many companies a person belongs to.
+pub fn companies_of(snapshot: &mut Snapshot, person: PersonId) -> Result<i64, Error> {
+    snapshot.query_opt(&COMPANIES_OF, values![&person])?.map_or(Ok(0), |mut row| row.take())
+}
+
 /// Makes the person a member; `false` where they are one already.
 pub fn insert(tx: &mut Tx, person: PersonId, role: Role, now: Time) -> Result<bool, Error> {
     Ok(tx.query_opt(&INSERT_MEMBER, values![&person, role.as_str(), now])?.is_some())
@@ -52,6 +82,11 @@ pub fn list(snapshot: &mut Snapshot) -> Result<Vec<Member>, Error> {
 
 pub fn get(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<Member>, Error> {
     snapshot.query_opt(&GET, values![&person])?.map(read).transpose()
+}
+
+/// The member with this address, active or not.
+pub fn by_email(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Member>, Error> {
+    snapshot.query_opt(&BY_EMAIL, values![email.as_str()])?.map(read).transpose()
 }
 
 pub fn update(tx: &mut Tx, person: PersonId, role: Role, deactivated_at: Option<Time>) -> Result<(), Error> {

@@ -2,11 +2,16 @@
 //! decisions beside it, sentence by sentence. `model.rs` runs random sequences against a plain model.
 
 mod account;
+mod audit;
 mod channel;
 mod credential;
+mod digest;
 mod ingest;
+mod invitation;
+mod mail;
 mod member;
 mod model;
+mod password_reset;
 mod races;
 mod redelivery;
 mod retention;
