@@ -1,14 +1,18 @@
-//! What happens by itself: webhook delivery, and the housekeeping around it. Calls `app`.
+//! What happens by itself: webhook delivery and the housekeeping around it, mail and digests. Calls `app`.
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
+//! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod client;
+pub mod digest;
 pub mod guard;
 mod housekeeping;
 mod lanes;
+pub mod mail;
+pub mod mailer;
 mod places;
 pub mod redelivery;
 pub mod retention;
@@ -16,4 +20,5 @@ pub mod sender;
 
 pub use client::{Client, Limits};
 pub use guard::{Guard, Resolver, SystemResolver};
+pub use mailer::{MailServer, Mailer, Security};
 pub use sender::{Config, start};

@@ -11,6 +11,10 @@ use rapport_domain::credential::{self, Kind, Presented};
 const INGEST_KEY: HeaderName = HeaderName::from_static("x-service-ingest-key");
 const INGEST_PATH: &str = "/api/pulse/ingest/";
 
+/// Paths for people who are not known yet, limited far lower than others.
+pub const OPEN_PATHS: [&str; 3] =
+    ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
+
 /// How a caller of a path is asked to authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {

@@ -2,10 +2,12 @@
 
 mod account_fields;
 mod concurrency;
+mod digests;
 mod errors;
 mod harness;
 mod http;
 mod ingest;
+mod invitations;
 mod limits;
 mod management;
 mod openapi;
