@@ -104,7 +104,7 @@ impl Command for DeleteAccount {
     }
 }
 
-fn lock(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
+pub(crate) fn lock(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
     rapport_store::account::lock(tx, &[id])?.pop().ok_or(Error::NotFound("account"))
 }
 
@@ -120,6 +120,7 @@ fn write_change(
         return Ok(());
     }
     rapport_store::account::update(tx, &[account])?;
+    cx.wake_cadence(tx);
     if let Some(step) = step {
         let mut outbox = Outbox::default();
         outbox.moved(cx, account, step, Source::Operator, note);

@@ -70,6 +70,12 @@ impl Context<'_> {
         self.services.sender()
     }
 
+    /// Has the sweep look who is due, once this is committed.
+    pub fn wake_cadence(&self, tx: &mut Tx) {
+        let changes = Arc::clone(self.services.cadence_changes());
+        tx.after_commit(move || changes.notify_one());
+    }
+
     pub fn vault(&self) -> &Vault {
         self.services.vault()
     }

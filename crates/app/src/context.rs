@@ -31,6 +31,7 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
+    cadence: Arc<Notify>,
     vault: Vault,
     outside: OnceLock<Outside>,
     mail_written: Arc<Notify>,
@@ -45,6 +46,7 @@ impl Services {
             used: Mutex::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
+            cadence: Arc::default(),
             vault,
             outside: OnceLock::new(),
             mail_written: Arc::default(),
@@ -87,6 +89,11 @@ impl Services {
             Some(check) => check.check(destination).await,
             None => destination.judge_literal(&AddressPolicy::default()),
         }
+    }
+
+    /// Told when something was committed that may make a client due.
+    pub fn cadence_changes(&self) -> &Arc<Notify> {
+        &self.cadence
     }
 
     pub fn vault(&self) -> &Vault {

@@ -4,16 +4,14 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use rapport_domain::account::Account;
 use rapport_domain::company::Company;
 use rapport_domain::digest::{MAX_NAMED, Week, due};
 use rapport_domain::id::{CompanyId, MailId, PersonId};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Member, Role};
 use rapport_domain::time::Time;
-use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
-use rapport_store::page::MAX_LIMIT;
-use rapport_store::{Lane, Query as _, Snapshot, Tx, company, digest, member};
+use rapport_store::clients::{CappedCount, Client, ListClients, Tab};
+use rapport_store::{Lane, Query as _, Snapshot, Tx, clients, company, digest, member};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -118,13 +116,11 @@ async fn make_one(app: &App, company: CompanyId, week: Week) -> Result<bool, Err
     let (access, now) = (Access::System(company), app.now());
     let found = app.read(&access, Needs::Server, move |snapshot| {
         let (since, is_made) = (since(snapshot)?, digest::get(snapshot, week)?.is_some());
-        let clients = if is_made { Overdue::default() } else { overdue(snapshot, now)? };
-        Ok((since, is_made, clients))
+        let clients = if is_made { None } else { Some(overdue(snapshot, now)?) };
+        Ok((since, clients))
     });
-    let Answer { reply: (since, is_made, clients), company, now } = found.await?;
-    if is_made {
-        return Ok(true);
-    }
+    let Answer { reply: (since, clients), company, now } = found.await?;
+    let Some(clients) = clients else { return Ok(true) };
     if due(&company.settings, since.unwrap_or(company.created_at), now) != Some(week) {
         return Ok(false);
     }
@@ -173,36 +169,26 @@ fn active_members(tx: &mut Tx) -> Result<Vec<Member>, rapport_store::Error> {
 }
 
 /// The most overdue clients, and how many there are.
-#[derive(Debug, Default)]
 struct Overdue {
-    clients: Vec<(String, String, i64)>,
-    count: i64,
+    clients: Vec<Client>,
+    count: CappedCount,
+}
+
+fn overdue(snapshot: &mut Snapshot, now: Time) -> Result<Overdue, rapport_store::Error> {
+    let limit = i64::try_from(MAX_NAMED).unwrap_or(1);
+    let page = ListClients { tab: Tab::Overdue, after: None, limit, now }.run(snapshot)?;
+    let count = clients::count(snapshot, Tab::Overdue, now)?;
+    Ok(Overdue { clients: page.items, count })
 }
 
 fn render(app: &App, found: Answer<Overdue>) -> (Letter, i64) {
     let Answer { reply: Overdue { clients, count }, company: Company { name, .. }, .. } = found;
     let base_url = &app.services().outside().base_url;
-    let client = |(id, name, days_overdue): (String, String, i64)| OverdueClient {
-        url: format!("{base_url}/accounts/{id}"),
-        name,
-        days_overdue,
+    let client = |client: Client| OverdueClient {
+        url: format!("{base_url}/accounts/{}", client.account.id),
+        name: client.account.name,
+        days_overdue: client.due.days_overdue,
     };
-    (letter::digest(base_url, &name, clients.into_iter().map(client).collect(), count), count)
-}
-
-fn overdue(snapshot: &mut Snapshot, now: Time) -> Result<Overdue, rapport_store::Error> {
-    let Some(company) = company::get(snapshot)? else { return Ok(Overdue::default()) };
-    let filter = AccountFilter { overdue: Some(true), ..AccountFilter::default() };
-    let list = ListAccounts { filter, sort: Sort::Oldest, cursor: None, limit: MAX_LIMIT, now };
-    let mut accounts: Vec<(i64, Account)> = list
-        .run(snapshot)?
-        .items
-        .into_iter()
-        .map(|account| (account.due(&company.settings, now).days_overdue, account))
-        .collect();
-    accounts.sort_by_key(|(days, account)| (-days, account.id));
-    let count = i64::try_from(accounts.len()).unwrap_or(i64::MAX);
-    accounts.truncate(MAX_NAMED);
-    let clients = accounts.into_iter().map(|(days, account)| (account.id.to_string(), account.name, days));
-    Ok(Overdue { clients: clients.collect(), count })
+    let clients = clients.into_iter().map(client).collect();
+    (letter::digest(base_url, &name, clients, &count), count.count)
 }

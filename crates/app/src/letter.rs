@@ -6,6 +6,7 @@ use rapport_domain::digest::MAX_NAMED;
 use rapport_domain::invitation::{INVITATION_DAYS, INVITATION_PATH, RESET_PATH, RESET_SECONDS, link};
 use rapport_domain::mail::{SECRET_PLACE, one_line};
 use rapport_domain::member::Role;
+use rapport_store::clients::CappedCount;
 
 /// A mail before it is addressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +54,8 @@ impl OverdueClient {
 struct DigestFields {
     company: String,
     clients: Vec<OverdueClient>,
-    overdue: i64,
-    more: i64,
+    overdue: String,
+    more: Option<String>,
     clients_url: String,
     settings_url: String,
 }
@@ -72,24 +73,30 @@ struct DigestHtml<'a> {
 }
 
 /// The weekly digest; `clients` are the most overdue of `overdue` many.
-pub(crate) fn digest(base_url: &str, company: &str, clients: Vec<OverdueClient>, overdue: i64) -> Letter {
+pub(crate) fn digest(
+    base_url: &str,
+    company: &str,
+    clients: Vec<OverdueClient>,
+    overdue: &CappedCount,
+) -> Letter {
     let company = one_line(company);
     let clients: Vec<OverdueClient> = clients
         .into_iter()
         .take(MAX_NAMED)
         .map(|client| OverdueClient { name: one_line(&client.name), ..client })
         .collect();
-    let subject = match overdue {
+    let shown = |count: i64| format!("{count}{}", if overdue.capped { "+" } else { "" });
+    let subject = match overdue.count {
         0 => format!("{company}: nobody is overdue for contact"),
         1 => format!("{company}: 1 client is overdue for contact"),
-        count => format!("{company}: {count} clients are overdue for contact"),
+        count => format!("{company}: {} clients are overdue for contact", shown(count)),
     };
-    let more = overdue - i64::try_from(clients.len()).unwrap_or(0);
+    let more = overdue.count - i64::try_from(clients.len()).unwrap_or(0);
     let fields = DigestFields {
         company,
         clients,
-        overdue,
-        more: more.max(0),
+        overdue: shown(overdue.count),
+        more: (more > 0).then(|| shown(more)),
         clients_url: format!("{base_url}/clients"),
         settings_url: format!("{base_url}/settings"),
     };
@@ -198,6 +205,10 @@ mod tests {
 
     const BASE: &str = "https://crm.acme.test";
 
+    fn exactly(count: i64) -> CappedCount {
+        CappedCount { count, capped: false }
+    }
+
     fn client(number: i64, name: &str) -> OverdueClient {
         let url = format!("{BASE}/accounts/{number}");
         OverdueClient { name: name.to_owned(), days_overdue: number, url }
@@ -206,7 +217,7 @@ mod tests {
     #[test]
     fn a_digest_names_the_most_overdue_and_counts_the_rest() {
         let clients = (0..60).map(|number| client(60 - number, &format!("Client {number}"))).collect();
-        let letter = digest(BASE, "Acme", clients, 1_234);
+        let letter = digest(BASE, "Acme", clients, &exactly(1_234));
         assert_eq!(letter.subject, "Acme: 1234 clients are overdue for contact");
         for text in [&letter.plain, &letter.html] {
             assert!(text.contains("Client 0") && text.contains("60 days overdue"), "{text}");
@@ -222,7 +233,7 @@ mod tests {
 
     #[test]
     fn with_nobody_overdue_it_says_so_in_a_line() {
-        let letter = digest(BASE, "Acme", Vec::new(), 0);
+        let letter = digest(BASE, "Acme", Vec::new(), &exactly(0));
         assert_eq!(letter.subject, "Acme: nobody is overdue for contact");
         for text in [&letter.plain, &letter.html] {
             assert!(text.contains("Nobody is overdue for contact."), "{text}");
@@ -231,8 +242,16 @@ mod tests {
     }
 
     #[test]
+    fn more_than_are_counted_are_said_to_be_more() {
+        let count = CappedCount { count: 10_000, capped: true };
+        let letter = digest(BASE, "Acme", vec![client(1, "Nordlys")], &count);
+        assert_eq!(letter.subject, "Acme: 10000+ clients are overdue for contact");
+        assert!(letter.plain.contains("and 9999+ more"), "{}", letter.plain);
+    }
+
+    #[test]
     fn one_is_one() {
-        let letter = digest(BASE, "Acme", vec![client(1, "Nordlys")], 1);
+        let letter = digest(BASE, "Acme", vec![client(1, "Nordlys")], &exactly(1));
         assert!(letter.subject.contains("1 client is overdue"), "{}", letter.subject);
         assert!(
             letter.plain.contains("1 day overdue") && !letter.plain.contains("1 days"),
@@ -245,7 +264,7 @@ mod tests {
     #[test]
     fn names_are_text_whatever_they_contain() {
         let odd = "<script>alert(1)</script>\r\nBcc: x@y.test & \"q\" \u{202e}שלום🎉{{ 7*7 }}";
-        let letter = digest(BASE, "A<b>\nme", vec![client(3, odd)], 1);
+        let letter = digest(BASE, "A<b>\nme", vec![client(3, odd)], &exactly(1));
         assert!(!letter.subject.contains(['\r', '\n']), "{:?}", letter.subject);
         assert!(!letter.html.contains("<script>"), "{}", letter.html);
         assert!(

@@ -7,9 +7,11 @@
 pub mod access;
 pub mod account;
 pub mod audit;
+pub mod cadence;
 pub mod channel;
 pub mod command;
 pub mod company;
+pub mod contact;
 pub mod context;
 pub mod credential;
 pub mod delivery;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use rapport_domain::account::Account;
+use rapport_domain::cadence::Reminder;
+use rapport_domain::company::TrackedStages;
 use rapport_domain::event::{self, Event, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
@@ -18,6 +20,8 @@ use crate::delivery::{Dispatch, Place, Sender};
 pub struct Outbox {
     history: Vec<HistoryEntry>,
     events: Vec<Event>,
+    /// Somebody became a client, who may be due already.
+    clients: bool,
 }
 
 impl Outbox {
@@ -31,12 +35,21 @@ impl Outbox {
     pub fn moved(&mut self, cx: &Context, account: &Account, step: Move, source: Source, note: Option<&str>) {
         self.history.push(entry(cx, account, Some(step), source, note));
         self.events.push(event::status_changed(occasion(cx), account, step, source));
+        self.clients |= TrackedStages::may_contain(step.to);
+    }
+
+    /// A client became overdue: `client.contact_due`.
+    pub fn contact_due(&mut self, cx: &Context, account: &Account, reminder: Reminder) {
+        self.events.push(event::contact_due(occasion(cx), account, reminder));
     }
 
     /// Writes it all, with a delivery for every webhook that selects an event, and hands what
     /// committed to the sender.
     pub fn write(&self, tx: &mut Tx, cx: &Context) -> Result<(), rapport_store::Error> {
         history::insert(tx, &self.history)?;
+        if self.clients {
+            cx.wake_cadence(tx);
+        }
         if self.events.is_empty() {
             return Ok(());
         }

@@ -28,6 +28,7 @@ impl Command for PatchSettings {
             }
             let detail = audit::changes(&shown(&found.settings), &shown(&settings));
             audit::record(tx, cx, "settings.changed", None, &detail)?;
+            cx.wake_cadence(tx);
         }
         Ok(Company { settings, ..found })
     }

@@ -207,7 +207,7 @@ impl Command for TestWebhook {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Delivery, Error> {
         let found = lock(tx, self.0)?;
         let occasion = Occasion { id: cx.id(), now: cx.now, project: &cx.company().slug };
-        let made = event::webhook_test(occasion, found.id, cx.settings());
+        let made = event::webhook_test(occasion, found.id);
         rapport_store::event::insert(tx, std::slice::from_ref(&made))?;
         let payload = made.payload.as_str().into();
         let mut fan = FanOut::new(cx);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::cadence::{self, Due, Facts};
 use crate::channel::{Attribution, ChannelRef, PromoCode};
-use crate::company::{CADENCE_DAYS, Settings};
+use crate::company::{CADENCE_DAYS, Settings, TrackedStages};
 use crate::custom_fields::{CustomFields, FieldChange};
 use crate::id::AccountId;
 use crate::invalid::{Fault, Invalid, Members, as_integer, as_object, as_str, as_text};
@@ -38,12 +38,25 @@ pub struct Account {
     pub last_seen_at: Option<Time>,
     pub cadence_override: Option<i64>,
     pub snoozed_until: Option<Date>,
-    /// When it entered a tracked stage; `None` while it is in none.
+    /// Since when it counts as a client where nobody ever made contact; `None` while it is in no stage that a
+    /// company may track.
     pub tracked_since: Option<Time>,
     /// It left Do not contact by activity: out of every campaign until an operator moves it.
     pub campaign_hold: bool,
     pub created_at: Time,
     pub updated_at: Time,
+    pub known_clock: KnownClock,
+}
+
+/// The clock that storage has of an account, as it was when the account was read; `None` for a new one. It is
+/// no part of what the account is, so any two are equal.
+#[derive(Debug, Clone, Copy, Default, Eq)]
+pub struct KnownClock(pub Option<Facts>);
+
+impl PartialEq for KnownClock {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What a request did to an account, in the account's member names.
@@ -67,7 +80,7 @@ pub enum Mover {
 
 impl Account {
     /// A new account in its first stage; `now` is its creation.
-    pub fn new(id: AccountId, name: String, status: Status, settings: &Settings, now: Time) -> Self {
+    pub fn new(id: AccountId, name: String, status: Status, now: Time) -> Self {
         Self {
             id,
             imported_id: None,
@@ -83,22 +96,27 @@ impl Account {
             last_seen_at: None,
             cadence_override: None,
             snoozed_until: None,
-            tracked_since: settings.tracked_stages.contains(status).then_some(now),
+            tracked_since: TrackedStages::may_contain(status).then_some(now),
             campaign_hold: false,
             created_at: now,
             updated_at: now,
+            known_clock: KnownClock::default(),
         }
     }
 
-    pub fn due(&self, settings: &Settings, now: Time) -> Due {
-        let facts = Facts {
+    /// What decides when contact is due.
+    pub fn clock(&self) -> Facts {
+        Facts {
             status: self.status,
             last_contact_at: self.last_contact_at,
             tracked_since: self.tracked_since,
             cadence_override: self.cadence_override,
             snoozed_until: self.snoozed_until,
-        };
-        cadence::due(&facts, settings, now)
+        }
+    }
+
+    pub fn due(&self, settings: &Settings, now: Time) -> Due {
+        cadence::due(&self.clock(), settings, now)
     }
 
     /// Moves the account where the trigger takes it, and says whether it moved.
@@ -111,12 +129,7 @@ impl Account {
     ) -> Option<Move> {
         let step = pipeline::apply(self.status, trigger)?;
         self.status = step.to;
-        let tracked = settings.tracked_stages;
-        self.tracked_since = match (tracked.contains(step.from), tracked.contains(step.to)) {
-            (_, false) => None,
-            (true, true) => self.tracked_since.or(Some(now)),
-            (false, true) => Some(now),
-        };
+        self.tracked_since = tracked_since(self.tracked_since, step, settings.tracked_stages, now);
         match mover {
             Mover::Operator => self.campaign_hold = false,
             Mover::Activity if step.from == Status::DoNotContact => self.campaign_hold = true,
@@ -212,7 +225,7 @@ impl Account {
     ) -> Result<(Self, Change), Invalid> {
         let name = request.name.clone().unwrap_or_else(|| request.imported_id.clone());
         let status = request.status.unwrap_or(Status::Prospect);
-        let mut account = Self::new(id, name, status, settings, now);
+        let mut account = Self::new(id, name, status, now);
         account.imported_id = Some(request.imported_id.clone());
         let mut change = Change { changed: vec!["imported_id", "name", "status"], ..Change::default() };
         account.take_common(&request.common, attribution, settings, now, &mut change)?;
@@ -227,7 +240,7 @@ impl Account {
         settings: &Settings,
         now: Time,
     ) -> Result<Self, Invalid> {
-        let mut account = Self::new(id, request.name.clone(), request.status, settings, now);
+        let mut account = Self::new(id, request.name.clone(), request.status, now);
         account.imported_id.clone_from(&request.imported_id);
         account.cadence_override = request.cadence_days;
         account.snoozed_until = request.snoozed_until;
@@ -281,6 +294,16 @@ impl Account {
         }
         Ok(())
     }
+}
+
+/// From one tracked stage to the next the clock goes on; any other way into a stage that may be tracked starts
+/// it. It runs in stages that are not tracked now, so that tracking them later needs nothing but the setting.
+fn tracked_since(since: Option<Time>, step: Move, tracked: TrackedStages, now: Time) -> Option<Time> {
+    if !TrackedStages::may_contain(step.to) {
+        return None;
+    }
+    let goes_on = tracked.contains(step.from) && tracked.contains(step.to);
+    since.filter(|_| goes_on).or(Some(now))
 }
 
 fn set<T: Clone + PartialEq>(place: &mut T, value: Option<&T>, member: &'static str, change: &mut Change) {

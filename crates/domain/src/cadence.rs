@@ -1,21 +1,42 @@
 //! The contact cadence: when a tracked account is due to be spoken to.
 
+use std::fmt::Write as _;
+
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 
 use crate::company::Settings;
+use crate::contact;
 use crate::pipeline::Status;
 use crate::time::Time;
+
+/// How far ahead a due date is soon.
+pub const DUE_SOON_DAYS: i64 = 7;
+/// No day begins anywhere on earth later than so many hours after it began in UTC.
+const LATEST_ZONE_HOURS: i64 = 12;
+const HOUR_SECONDS: i64 = 3_600;
 
 /// What decides when an account is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     pub status: Status,
     pub last_contact_at: Option<Time>,
-    /// When the account entered a tracked stage; the clock of an account never contacted.
+    /// Since when the account counts as a client; the clock of an account never contacted.
     pub tracked_since: Option<Time>,
     pub cadence_override: Option<i64>,
     pub snoozed_until: Option<Date>,
+}
+
+impl Facts {
+    /// The last contact; for an account never contacted, since when it is a client.
+    pub fn start(&self) -> Option<Time> {
+        self.last_contact_at.or(self.tracked_since)
+    }
+
+    /// In days of 24 hours.
+    pub fn interval(&self, settings: &Settings) -> i64 {
+        self.cadence_override.unwrap_or(settings.cadence_days)
+    }
 }
 
 /// Where an account stands in its cadence at some moment.
@@ -34,10 +55,10 @@ pub fn due(facts: &Facts, settings: &Settings, now: Time) -> Due {
     if !settings.tracked_stages.contains(facts.status) {
         return Due::default();
     }
-    let Some(start) = facts.last_contact_at.or(facts.tracked_since) else {
+    let Some(start) = facts.start() else {
         return Due { tracked: true, ..Due::default() };
     };
-    let due_at = start.plus_days(facts.cadence_override.unwrap_or(settings.cadence_days));
+    let due_at = start.plus_days(facts.interval(settings));
     let overdue = now >= due_at && !is_snoozed(facts.snoozed_until, &settings.time_zone, now);
     let days_overdue = if overdue { now.whole_days_since(due_at) } else { 0 };
     Due { tracked: true, overdue, due_at: Some(due_at), days_overdue }
@@ -46,6 +67,115 @@ pub fn due(facts: &Facts, settings: &Settings, now: Time) -> Due {
 /// A snooze ends at the start of its day in the company's zone.
 pub fn is_snoozed(until: Option<Date>, zone: &TimeZone, now: Time) -> bool {
     until.is_some_and(|date| now < Time::start_of_day(date, zone))
+}
+
+/// The last date whose day has begun everywhere: a snooze until then is over, whatever the company's zone is
+/// or becomes.
+pub fn begun_everywhere(now: Time) -> Date {
+    let there = now.plus_seconds(-LATEST_ZONE_HOURS * HOUR_SECONDS);
+    Offset::UTC.to_datetime(there.to_timestamp()).date()
+}
+
+/// What a reminder says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reminder {
+    pub due_at: Time,
+    pub days_overdue: i64,
+    /// The interval that was in force.
+    pub cadence_days: i64,
+}
+
+/// The reminder that an account is ripe for, if it is.
+pub fn reminder(facts: &Facts, settings: &Settings, now: Time) -> Option<Reminder> {
+    let Due { overdue, due_at, days_overdue, .. } = due(facts, settings, now);
+    let due_at = due_at.filter(|_| overdue)?;
+    Some(Reminder { due_at, days_overdue, cadence_days: facts.interval(settings) })
+}
+
+/// The earliest of a company's accounts in one stage that are not announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Earliest {
+    pub status: Status,
+    /// Among those on the company's cadence, the start of the clock.
+    pub started_at: Option<Time>,
+    /// Among those with a cadence of their own, the due date.
+    pub own_due_at: Option<Time>,
+    /// The earliest snooze to end.
+    pub snoozed_until: Option<Date>,
+}
+
+/// When somebody may become due next, at the earliest.
+pub fn next_due(earliest: &[Earliest], settings: &Settings) -> Option<Time> {
+    let tracked = earliest.iter().filter(|stage| settings.tracked_stages.contains(stage.status));
+    tracked
+        .flat_map(|stage| {
+            let on_default = stage.started_at.map(|start| start.plus_days(settings.cadence_days));
+            let awake = stage.snoozed_until.map(|date| Time::start_of_day(date, &settings.time_zone));
+            [on_default, stage.own_due_at, awake]
+        })
+        .flatten()
+        .min()
+}
+
+/// How the last contact was made, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastContact {
+    pub by: Means,
+    /// The name of the person who made it.
+    pub person: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Means {
+    Contact(contact::Kind),
+    /// An outbound message of a conversation.
+    Message,
+}
+
+impl Means {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Contact(contact::Kind::Call) => "call",
+            Self::Contact(contact::Kind::Meeting) => "meeting",
+            Self::Contact(contact::Kind::Email) => "email",
+            Self::Contact(contact::Kind::Other) => "made",
+            Self::Message => "message",
+        }
+    }
+}
+
+/// Where a due date comes from, in a line: "last contact: call by a colleague, 12 May 2026; every 42 days".
+pub fn why(facts: &Facts, settings: &Settings, last: Option<&LastContact>, now: Time) -> String {
+    let mut line = match (facts.last_contact_at, facts.tracked_since) {
+        (Some(at), _) => {
+            let how = last.map(|LastContact { by, person }| {
+                format!("{} by {}, ", by.words(), person.as_deref().unwrap_or("a colleague"))
+            });
+            format!("last contact: {}{}", how.unwrap_or_default(), day_of(at, settings))
+        }
+        (None, Some(since)) => format!("never contacted; client since {}", day_of(since, settings)),
+        (None, None) => "never contacted".to_owned(),
+    };
+    let _ = match facts.interval(settings) {
+        1 => write!(line, "; every day"),
+        days => write!(line, "; every {days} days"),
+    };
+    line.push_str(if facts.cadence_override.is_some() { " (own cadence)" } else { "" });
+    if let Some(date) = facts.snoozed_until
+        && is_snoozed(Some(date), &settings.time_zone, now)
+    {
+        let _ = write!(line, "; snoozed until {}", written(date));
+    }
+    line
+}
+
+/// The day in the company's zone.
+fn day_of(at: Time, settings: &Settings) -> String {
+    written(at.day_in(&settings.time_zone).date())
+}
+
+fn written(date: Date) -> String {
+    date.strftime("%-d %B %Y").to_string()
 }
 
 #[cfg(test)]
@@ -106,5 +236,86 @@ mod tests {
         let end = Time::parse("1970-03-01T05:00:00Z").unwrap();
         assert!(!due(&facts, &settings, Time::from_micros(end.as_micros() - 1)).overdue);
         assert!(due(&facts, &settings, end).overdue);
+    }
+
+    #[test]
+    fn a_snooze_is_over_everywhere_when_its_day_has_begun_in_the_last_zone() {
+        let last = TimeZone::get("Etc/GMT+12").unwrap();
+        let begins = Time::start_of_day(Date::constant(2026, 3, 2), &last);
+        assert_eq!(begun_everywhere(begins), Date::constant(2026, 3, 2));
+        let before = Time::from_micros(begins.as_micros() - 1);
+        assert_eq!(begun_everywhere(before), Date::constant(2026, 3, 1));
+    }
+
+    #[test]
+    fn a_reminder_says_which_interval_was_in_force() {
+        let settings = Settings::default();
+        assert_eq!(reminder(&facts(), &settings, at(41)), None);
+        let expected = Reminder { due_at: at(42), days_overdue: 1, cadence_days: 42 };
+        assert_eq!(reminder(&facts(), &settings, at(43)), Some(expected));
+        let own = Facts { cadence_override: Some(7), ..facts() };
+        let expected = Reminder { due_at: at(7), days_overdue: 36, cadence_days: 7 };
+        assert_eq!(reminder(&own, &settings, at(43)), Some(expected));
+        let snoozed = Facts { snoozed_until: Some(Date::constant(2000, 1, 1)), ..facts() };
+        assert_eq!(reminder(&snoozed, &settings, at(43)), None);
+    }
+
+    #[test]
+    fn the_next_to_become_due_is_the_earliest_of_the_tracked_stages() {
+        let nobody = |status| Earliest { status, started_at: None, own_due_at: None, snoozed_until: None };
+        let settings = Settings::default();
+        assert_eq!(next_due(&[nobody(Status::Customer)], &settings), None);
+        let trial = Earliest { started_at: Some(at(3)), ..nobody(Status::InTrial) };
+        assert_eq!(next_due(&[trial], &settings), Some(at(45)));
+        let own = Earliest { own_due_at: Some(at(44)), ..nobody(Status::Customer) };
+        assert_eq!(next_due(&[trial, own], &settings), Some(at(44)));
+        let snoozed = Earliest { snoozed_until: Some(Date::constant(1970, 1, 3)), ..own };
+        assert_eq!(next_due(&[trial, snoozed], &settings), Some(at(2)));
+        let untracked = Earliest { own_due_at: Some(at(1)), ..nobody(Status::InNegotiation) };
+        assert_eq!(next_due(&[untracked, trial], &settings), Some(at(45)));
+    }
+
+    #[test]
+    fn every_due_date_explains_itself() {
+        let now = Time::parse("2026-05-20T10:00:00Z").unwrap();
+        let contacted = Time::parse("2026-05-12T23:30:00Z").unwrap();
+        let known = Facts { last_contact_at: Some(contacted), tracked_since: Some(at(9)), ..facts() };
+        let never = Facts { last_contact_at: None, tracked_since: Some(contacted), ..facts() };
+        let by =
+            |by: Means, person: Option<&str>| Some(LastContact { by, person: person.map(str::to_owned) });
+        let call = Means::Contact(contact::Kind::Call);
+        let own = |facts: Facts, days: i64| Facts { cadence_override: Some(days), ..facts };
+        let until =
+            |facts: Facts, day: i8| Facts { snoozed_until: Some(Date::constant(2026, 5, day)), ..facts };
+        let table = [
+            (known, by(call, None), "last contact: call by a colleague, 12 May 2026; every 42 days"),
+            (known, by(call, Some("Ada")), "last contact: call by Ada, 12 May 2026; every 42 days"),
+            (
+                known,
+                by(Means::Contact(contact::Kind::Other), Some("Ada")),
+                "last contact: made by Ada, 12 May 2026; every 42 days",
+            ),
+            (
+                own(known, 7),
+                by(Means::Message, Some("Ada")),
+                "last contact: message by Ada, 12 May 2026; every 7 days (own cadence)",
+            ),
+            (known, None, "last contact: 12 May 2026; every 42 days"),
+            (never, None, "never contacted; client since 12 May 2026; every 42 days"),
+            (own(never, 1), None, "never contacted; client since 12 May 2026; every day (own cadence)"),
+            (
+                until(never, 21),
+                None,
+                "never contacted; client since 12 May 2026; every 42 days; snoozed until 21 May 2026",
+            ),
+            (until(never, 20), None, "never contacted; client since 12 May 2026; every 42 days"),
+        ];
+        for (facts, last, line) in table {
+            assert_eq!(why(&facts, &Settings::default(), last.as_ref(), now), line);
+        }
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let there = Settings { time_zone: zone, ..Settings::default() };
+        let line = "last contact: 13 May 2026; every 42 days";
+        assert_eq!(why(&known, &there, None, now), line, "the day is the company's");
     }
 }

@@ -57,11 +57,16 @@ impl Default for TrackedStages {
 impl TrackedStages {
     pub const ALLOWED: [Status; 3] = [Status::Customer, Status::InTrial, Status::InNegotiation];
 
+    /// Whether a company may track this stage.
+    pub fn may_contain(status: Status) -> bool {
+        Self::ALLOWED.contains(&status)
+    }
+
     pub fn from_statuses(statuses: &[Status]) -> Result<Self, Fault> {
         if statuses.is_empty() {
             return Err(Fault::new("empty", "must name at least one stage"));
         }
-        if statuses.iter().any(|status| !Self::ALLOWED.contains(status)) {
+        if !statuses.iter().copied().all(Self::may_contain) {
             return Err(Fault::not_one_of("not_trackable", Self::ALLOWED.map(Status::as_str)));
         }
         Ok(Self {

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::account::{Account, AccountCore};
-use crate::company::{Settings, Slug};
+use crate::cadence::Reminder;
+use crate::company::Slug;
 use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
 use crate::time::Time;
@@ -101,8 +102,22 @@ pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source:
     occasion.freeze(Kind::AccountStatusChanged, Some(account.id), data)
 }
 
+/// A tracked client became overdue for contact.
+pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        due_at: Time,
+        days_overdue: i64,
+        cadence_days: i64,
+    }
+    let Reminder { due_at, days_overdue, cadence_days } = reminder;
+    let data = Data { account: account.core(), due_at, days_overdue, cadence_days };
+    occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
+}
+
 /// The synthetic event of the Test button: an account that never was.
-pub fn webhook_test(occasion: Occasion, webhook: WebhookId, settings: &Settings) -> Event {
+pub fn webhook_test(occasion: Occasion, webhook: WebhookId) -> Event {
     #[derive(Serialize)]
     struct Data<'a> {
         account: AccountCore<'a>,
@@ -110,7 +125,7 @@ pub fn webhook_test(occasion: Occasion, webhook: WebhookId, settings: &Settings)
         message: &'static str,
     }
     let id = AccountId::from_bytes([0; 16]);
-    let mut account = Account::new(id, "Test account".to_owned(), Status::Prospect, settings, occasion.now);
+    let mut account = Account::new(id, "Test account".to_owned(), Status::Prospect, occasion.now);
     account.imported_id = Some("test".to_owned());
     let message = "This is a test event. It went the same way as every other event.";
     occasion.freeze(Kind::WebhookTest, None, Data { account: account.core(), webhook_id: webhook, message })
@@ -126,13 +141,7 @@ mod tests {
         let now = Time::parse("2026-05-12T08:30:00Z").unwrap();
         let slug = Slug::parse("acme").unwrap();
         let occasion = Occasion { id: EventId::from_bytes([2; 16]), now, project: &slug };
-        let mut account = Account::new(
-            AccountId::from_bytes([1; 16]),
-            "Nordlys".into(),
-            Status::Lost,
-            &Settings::default(),
-            now,
-        );
+        let mut account = Account::new(AccountId::from_bytes([1; 16]), "Nordlys".into(), Status::Lost, now);
         let created = account_created(occasion, &account, Source::Upsert);
         let payload: Value = serde_json::from_str(&created.payload).unwrap();
         assert_eq!(payload["id"], json!(occasion.id.to_string()));
@@ -152,5 +161,15 @@ mod tests {
         assert_eq!(payload["data"]["status"], json!("in_trial"));
         assert_eq!(payload["data"]["account"]["status"], json!("in_trial"));
         assert_eq!(payload["data"]["source"], json!("automation"));
+
+        let reminder = Reminder { due_at: now, days_overdue: 3, cadence_days: 42 };
+        let due = contact_due(occasion, &account, reminder);
+        let payload: Value = serde_json::from_str(&due.payload).unwrap();
+        assert_eq!(payload["type"], json!("client.contact_due"));
+        assert_eq!(payload["data"]["account"]["id"], json!(account.id.to_string()));
+        assert_eq!(payload["data"]["due_at"], json!("2026-05-12T08:30:00Z"));
+        assert_eq!(payload["data"]["days_overdue"], json!(3));
+        assert_eq!(payload["data"]["cadence_days"], json!(42));
+        assert_eq!(payload["data"].as_object().unwrap().len(), 4);
     }
 }

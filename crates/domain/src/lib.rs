@@ -9,6 +9,7 @@ pub mod activity;
 pub mod cadence;
 pub mod channel;
 pub mod company;
+pub mod contact;
 pub mod credential;
 pub mod custom_fields;
 pub mod delivery;

@@ -127,6 +127,10 @@ impl Day {
         Self(self.0 - days)
     }
 
+    pub fn of(date: Date) -> Self {
+        Self(days_from_epoch(date))
+    }
+
     pub fn date(self) -> Date {
         let epoch = Date::constant(1970, 1, 1);
         epoch.saturating_add(jiff::Span::new().try_days(self.0).unwrap_or_default())

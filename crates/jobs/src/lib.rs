@@ -3,9 +3,11 @@
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
+//! - `cadence` reminds of clients that became overdue.
 //! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
+pub mod cadence;
 pub mod client;
 pub mod digest;
 pub mod guard;

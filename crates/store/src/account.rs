@@ -1,6 +1,6 @@
 //! Accounts: found by id or imported_id, locked before they are decided on, written in bulk.
 
-use rapport_domain::account::Account;
+use rapport_domain::account::{Account, KnownClock};
 use rapport_domain::channel::{ChannelRef, PromoCode};
 use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::id::{AccountId, ChannelId};
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
-use crate::{activity, history, values};
+use crate::{activity, cadence, contact, history, values};
 
 /// The columns of an account in the order `read` takes them.
 macro_rules! select_account {
@@ -146,10 +146,11 @@ pub fn insert(tx: &mut Tx, accounts: &[&Account]) -> Result<bool, Error> {
         return Ok(false);
     }
     insert_words(tx, accounts)?;
+    cadence::begin(tx, accounts)?;
     Ok(true)
 }
 
-/// Writes changed accounts back. They were locked when they were read.
+/// Writes changed accounts back, each as it was read and then changed. They were locked when they were read.
 pub fn update(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let stored: Vec<Stored> = accounts.iter().map(|account| Stored::of(account)).collect();
     let mut rows = Vec::with_capacity(accounts.len() * UPDATE.width());
@@ -157,7 +158,8 @@ pub fn update(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
         rows.push((&row.account.id).into());
         row.bind(&mut rows);
     }
-    tx.update(&UPDATE, &rows)
+    tx.update(&UPDATE, &rows)?;
+    cadence::follow(tx, accounts)
 }
 
 /// Makes an account findable by its present name and imported_id only.
@@ -180,10 +182,12 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the account with its activity and history. Its events stay: what was frozen is sent.
+/// Removes the account with its activity, contacts and history. Its events stay: what was frozen is sent.
 pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     activity::delete_of_account(tx, id)?;
     history::delete_of_account(tx, id)?;
+    cadence::delete_of_account(tx, id)?;
+    contact::delete_of_account(tx, id)?;
     tx.execute(&DELETE_WORDS, values![&id])?;
     tx.execute(&DELETE, values![&id])?;
     Ok(())
@@ -228,7 +232,7 @@ impl<'a> Stored<'a> {
 
 pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
     let row = &mut row;
-    Ok(Account {
+    let mut account = Account {
         id: row.take()?,
         imported_id: row.take()?,
         name: row.take()?,
@@ -256,7 +260,10 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         campaign_hold: row.take()?,
         created_at: row.take()?,
         updated_at: row.take()?,
-    })
+        known_clock: KnownClock::default(),
+    };
+    account.known_clock = KnownClock(Some(account.clock()));
+    Ok(account)
 }
 
 fn money(amount: Option<i64>, currency: Option<String>) -> Result<Option<Money>, Error> {

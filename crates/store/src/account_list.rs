@@ -18,6 +18,7 @@ use rapport_domain::time::Time;
 pub use self::cursor::{Cursor, NotACursor};
 use self::cursor::{Key, Place};
 use self::keys::{Order, Terms};
+pub(crate) use self::keys::{Sql, count};
 use crate::account::{read, select_account};
 use crate::engine::Query;
 use crate::error::Error;
@@ -112,7 +113,8 @@ impl Query for ListAccounts {
         let more = places.len() > limit;
         places.truncate(limit);
         let next = places.last().filter(|_| more).map(|last| Cursor::new(self.sort, last.clone()));
-        Ok(AccountPage { items: load(snapshot, &places)?, next })
+        let ids: Vec<AccountId> = places.iter().map(|place| place.id).collect();
+        Ok(AccountPage { items: load(snapshot, &ids)?, next })
     }
 }
 
@@ -149,15 +151,16 @@ fn read_place(sort: Sort, mut row: Row) -> Result<Place, Error> {
     Ok(Place { id, key })
 }
 
-fn load(snapshot: &mut Snapshot, places: &[Place]) -> Result<Vec<Account>, Error> {
-    let keys: Vec<Value> = places.iter().map(|place| Value::from(&place.id)).collect();
+/// The accounts with these ids, in the order of the ids.
+pub(crate) fn load(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<Account>, Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     let rows = snapshot.query_keys(&BY_IDS, &[], &keys)?;
     let mut accounts: HashMap<AccountId, Account> = HashMap::with_capacity(rows.len());
     for row in rows {
         let account = read(row)?;
         accounts.insert(account.id, account);
     }
-    Ok(places.iter().filter_map(|place| accounts.remove(&place.id)).collect())
+    Ok(ids.iter().filter_map(|id| accounts.remove(id)).collect())
 }
 
 /// How many accounts a list has.

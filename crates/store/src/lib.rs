@@ -10,8 +10,12 @@ pub mod account;
 pub mod account_list;
 pub mod activity;
 pub mod audit;
+pub mod cadence;
+mod cadence_ranges;
 pub mod channel;
+pub mod clients;
 pub mod company;
+pub mod contact;
 pub mod credential;
 pub mod delivery;
 pub mod delivery_list;
@@ -53,8 +57,11 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_list::STATEMENTS,
         activity::STATEMENTS,
         audit::STATEMENTS,
+        cadence::STATEMENTS,
         channel::STATEMENTS,
+        clients::STATEMENTS,
         company::STATEMENTS,
+        contact::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,
         delivery_list::STATEMENTS,

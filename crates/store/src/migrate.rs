@@ -10,10 +10,11 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
+    include_str!("../migrations/0004_cadence.sql"),
     include_str!("../migrations/0005_mail.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
@@ -113,4 +114,78 @@ fn pending(found: i64) -> impl Iterator<Item = (i64, &'static str)> {
 
 fn worded(text: &str, words: &[(&str, &str)]) -> String {
     words.iter().fold(text.to_owned(), |text, (word, own)| text.replace(word, own))
+}
+
+#[cfg(test)]
+mod tests {
+    use rapport_testkit::PostgresServer;
+
+    use super::*;
+
+    /// The version before accounts had a row for their cadence.
+    const BEFORE_CADENCE: i64 = 3;
+    const ACCOUNTS: &str = "
+        INSERT INTO account (company, id, name, name_folded, status, custom_fields, last_contact_at, cadence_days,
+                             snoozed_until, tracked_since, campaign_hold, created_at, updated_at)
+        VALUES (1, {a}, 'a', 'a', 'customer', '{}', NULL, NULL, NULL, 5, 0, 1, 1),
+               (1, {b}, 'b', 'b', 'in_negotiation', '{}', NULL, NULL, NULL, NULL, 0, 1, 1),
+               (1, {c}, 'c', 'c', 'in_negotiation', '{}', NULL, NULL, NULL, NULL, 0, 9, 9),
+               (2, {d}, 'd', 'd', 'in_trial', '{}', 100, 2, '2026-05-01', 50, 0, 1, 1),
+               (2, {e}, 'e', 'e', 'prospect', '{}', 100, NULL, NULL, NULL, 0, 1, 1);
+        INSERT INTO status_history (company, account, id, to_status, source, actor_kind, at)
+        VALUES (1, {b}, {a}, 'prospect', 'upsert', 'system', 3),
+               (1, {b}, {b}, 'in_negotiation', 'upsert', 'system', 7)";
+    const ROWS: &str = "SELECT status || ' ' || CAST(own AS TEXT) || ' ' || CAST(at AS TEXT) || ' ' \
+                        || coalesce(snoozed_until, '-') || ' ' || CAST(last_contact_at AS TEXT) || ' ' \
+                        || CAST(announced AS TEXT) FROM cadence ORDER BY account";
+    const EXPECTED: [&str; 4] = [
+        "customer 0 5 - -9000000000000000000 0",
+        "in_negotiation 0 7 - -9000000000000000000 0",
+        "in_negotiation 0 9 - -9000000000000000000 0",
+        "in_trial 1 172800000100 2026-05-01 100 0",
+    ];
+
+    fn accounts(id: impl Fn(u8) -> String) -> String {
+        (b'a'..=b'e').fold(ACCOUNTS.to_owned(), |text, letter| {
+            text.replace(&format!("{{{}}}", letter as char), &id(letter))
+        })
+    }
+
+    fn old_texts() -> impl Iterator<Item = (i64, &'static str)> {
+        pending(0).take_while(|(version, _)| *version <= BEFORE_CADENCE)
+    }
+
+    #[test]
+    fn accounts_that_were_there_before_get_their_clocks_on_sqlite() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("rapport.db");
+        let mut connection = Sqlite::open(&path).expect("opened");
+        connection.execute_batch(VERSION_TABLE).expect("made");
+        for (version, text) in old_texts() {
+            connection.execute_batch(&worded(text, &SQLITE_WORDS)).expect("made");
+            connection.execute("INSERT INTO schema_version VALUES (?1)", [version]).expect("noted");
+        }
+        connection.execute_batch(&accounts(|letter| format!("X'{letter:032x}'"))).expect("filled");
+        sqlite(&mut connection, &path).expect("migrated");
+        let mut rows = connection.prepare(ROWS).expect("prepared");
+        let rows: Vec<String> =
+            rows.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("read");
+        assert_eq!(rows, EXPECTED);
+    }
+
+    #[test]
+    fn accounts_that_were_there_before_get_their_clocks_on_postgres() {
+        let url = PostgresServer::shared().fresh_database();
+        let mut client = Client::connect(&url, ::postgres::NoTls).expect("connected");
+        client.batch_execute(VERSION_TABLE).expect("made");
+        for (version, text) in old_texts() {
+            client.batch_execute(&worded(text, &POSTGRES_WORDS)).expect("made");
+            client.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).expect("noted");
+        }
+        client.batch_execute(&accounts(|letter| format!("'\\x{letter:032x}'::bytea"))).expect("filled");
+        postgres(&mut client).expect("migrated");
+        let rows = client.query(ROWS, &[]).expect("read");
+        let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(rows, EXPECTED);
+    }
 }

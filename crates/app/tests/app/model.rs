@@ -34,6 +34,10 @@ enum Operation {
     Patch(usize, Value),
     ChangeStatus(usize, Status, Option<String>),
     Delete(usize),
+    /// Contact made so many seconds ago.
+    Contact(usize, i64),
+    /// Everybody overdue is reminded of.
+    Remind,
     CreateChannel(String),
     RenameChannel(usize, String),
     DeleteChannel(usize),
@@ -295,6 +299,7 @@ fn operation() -> BoxedStrategy<Operation> {
     let name = || select(["Fair", "FAIR", "Online", "Partners"].map(str::to_owned).to_vec());
     let note = prop_oneof![Just(None), Just(Some("called".to_owned()))];
     let status = (account(), select(Status::ALL.to_vec()), note);
+    let contacts = select(vec![0, 3600, 20 * DAY, 100 * DAY]);
     prop_oneof![
         24 => upsert(),
         24 => proptest::collection::vec(event(), 1..8).prop_map(Operation::Ingest),
@@ -302,6 +307,8 @@ fn operation() -> BoxedStrategy<Operation> {
         8 => patch(),
         6 => status.prop_map(|(account, status, note)| Operation::ChangeStatus(account, status, note)),
         3 => account().prop_map(Operation::Delete),
+        5 => (account(), contacts).prop_map(|(account, ago)| Operation::Contact(account, ago)),
+        6 => Just(Operation::Remind),
         4 => name().prop_map(Operation::CreateChannel),
         1 => (channel(), name()).prop_map(|(channel, name)| Operation::RenameChannel(channel, name)),
         2 => channel().prop_map(Operation::DeleteChannel),

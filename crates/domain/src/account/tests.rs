@@ -138,6 +138,20 @@ fn tracking_starts_when_a_tracked_stage_is_entered() {
 }
 
 #[test]
+fn the_clock_runs_in_a_stage_that_may_be_tracked_before_it_is() {
+    let mut account = created(json!({"status": "in_negotiation"}));
+    let settings = Settings::default();
+    assert_eq!(account.tracked_since, Some(NOW));
+    let tracked = TrackedStages::from_statuses(&[Status::InNegotiation]).unwrap();
+    let edited = Settings { tracked_stages: tracked, ..settings.clone() };
+    assert_eq!(account.due(&edited, LATER).due_at, Some(NOW.plus_days(42)), "from when it entered the stage");
+    account.trigger(Trigger::TrialStarted, Mover::Activity, &settings, LATER);
+    assert_eq!(account.tracked_since, Some(LATER), "it comes from a stage that is not tracked");
+    account.trigger(Trigger::Set(Status::InNegotiation), Mover::Operator, &settings, NOW);
+    assert_eq!(account.tracked_since, Some(NOW), "and goes to one");
+}
+
+#[test]
 fn any_contact_ends_never_and_then_only_a_later_one_moves_the_clock() {
     let mut account = created(json!({}));
     let early = Time::from_micros(5);

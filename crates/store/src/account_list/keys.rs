@@ -18,6 +18,7 @@ use rapport_domain::time::{Day, Time};
 
 use super::cursor::{Key, Place};
 use super::{AccountFilter, Sort};
+use crate::cadence_ranges::{Derived, Which, Window};
 use crate::company;
 use crate::error::Error;
 use crate::tx::Snapshot;
@@ -70,8 +71,10 @@ struct OverdueTerms {
     tracked: Vec<Status>,
     cadence_days: i64,
     now: Time,
-    /// The date in the company's zone; a snooze up to it is over.
-    today: String,
+    /// Of the tracked stages among those allowed.
+    derived: Derived,
+    /// Those allowed that are not tracked: nobody in them is overdue.
+    untracked: Vec<Status>,
 }
 
 /// In which order keys come, after which place, and how many.
@@ -90,6 +93,8 @@ enum Range<'a> {
     Seen(&'a SeenTerms),
     Channel(&'a ChannelId),
     Statuses(&'a [Status]),
+    /// The accounts of tracked stages that are overdue, or that are not, as wanted.
+    Overdue(&'a OverdueTerms),
 }
 
 /// Ranges that together hold every account the filter can find.
@@ -97,7 +102,7 @@ pub(super) struct Source<'a>(Vec<Range<'a>>);
 
 /// SQL in the making, with the values of its parameters after the company.
 #[derive(Default)]
-pub(super) struct Sql<'a> {
+pub(crate) struct Sql<'a> {
     text: String,
     values: Vec<Value<'a>>,
 }
@@ -111,25 +116,25 @@ impl<'a> Sql<'a> {
         &self.values
     }
 
-    fn push(&mut self, text: &str) -> &mut Self {
+    pub fn push(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    fn bind(&mut self, value: impl Into<Value<'a>>) -> &mut Self {
+    pub fn bind(&mut self, value: impl Into<Value<'a>>) -> &mut Self {
         self.values.push(value.into());
         // `$1` is the company.
         let _ = write!(self.text, "${}", self.values.len() + 1);
         self
     }
 
-    fn limit(&mut self, rows: i64) {
+    pub fn limit(&mut self, rows: i64) {
         let _ = write!(self.text, " LIMIT {rows}");
     }
 }
 
 /// How many rows a query of keys has.
-pub(super) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
+pub(crate) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
     let text = format!("SELECT CAST(count(*) AS BIGINT) FROM ({}) AS counted", keys.text);
     let row = snapshot.query_text(&text, &keys.values)?.into_iter().next();
     row.ok_or_else(|| Error::fault("a count without a row"))?.take()
@@ -152,13 +157,14 @@ impl Terms {
                 && tracked.is_none_or(|tracked| tracked == is_tracked)
                 && (*overdue != Some(true) || is_tracked)
         };
+        let statuses: Vec<Status> = Status::ALL.into_iter().filter(wanted).collect();
         Ok(Self {
             text: q.as_deref().and_then(TextTerms::of),
-            statuses: Status::ALL.into_iter().filter(wanted).collect(),
+            overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &statuses, &settings, now)),
+            statuses,
             channel: *channel,
             imported_id: imported_id.clone(),
             seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before, &settings)),
-            overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &settings, now)),
         })
     }
 
@@ -199,6 +205,7 @@ impl Terms {
                 words.iter().map(|word| Source([Range::Word(word)].into_iter().chain(whole).collect())),
             );
         }
+        sources.extend(self.overdue.as_ref().and_then(OverdueTerms::source));
         // The walk by last seen begins where this filter does; those by id have indexes of channel
         // and status in their own order.
         let by_id = matches!(sort, Sort::Newest | Sort::Oldest);
@@ -446,26 +453,43 @@ impl SeenTerms {
 }
 
 impl OverdueTerms {
-    fn of(wanted: bool, settings: &Settings, now: Time) -> Self {
-        Self {
-            wanted,
-            tracked: settings.tracked_stages.statuses(),
-            cadence_days: settings.cadence_days,
-            now,
-            today: now.day_in(&settings.time_zone).to_string(),
+    fn of(wanted: bool, allowed: &[Status], settings: &Settings, now: Time) -> Self {
+        let tracked = settings.tracked_stages.statuses();
+        let (watched, untracked) = allowed.iter().partition(|status| tracked.contains(status));
+        let derived = Derived { statuses: watched, ..Derived::of(settings, now) };
+        Self { wanted, tracked, cadence_days: settings.cadence_days, now, derived, untracked }
+    }
+
+    /// By the indexes of the cadence, unless there is nobody in them to ask for.
+    fn source(&self) -> Option<Source<'_>> {
+        let mut ranges = vec![Range::Overdue(self)];
+        if !self.wanted && !self.untracked.is_empty() {
+            ranges.push(Range::Statuses(&self.untracked));
+        }
+        (!self.derived.statuses.is_empty()).then_some(Source(ranges))
+    }
+
+    fn range<'a>(&'a self, sql: &mut Sql<'a>) {
+        if self.wanted {
+            self.derived.ids(sql, Which::REMINDABLE, Window::until(self.now), None);
+        } else {
+            self.derived.ids(sql, Which::REMINDABLE, Window::after(self.now), None);
+            sql.push(" UNION ALL ");
+            self.derived.ids(sql, &[Which::Asleep], Window::ALL, None);
         }
     }
 
-    /// The rule of `cadence::due`; a CASE, because an account without a start is not overdue
-    /// rather than unknown.
+    /// The rule of `cadence::due`; in a sub-select, because PostgreSQL takes it for rare otherwise and sorts the
+    /// whole table instead of walking an index.
     fn write<'a>(&'a self, sql: &mut Sql<'a>) {
-        sql.push(" AND CASE WHEN a.status");
+        sql.push(if self.wanted { " AND EXISTS" } else { " AND NOT EXISTS" });
+        sql.push(" (SELECT 1 WHERE a.status");
         one_of(sql, &self.tracked);
         sql.push(" AND coalesce(a.last_contact_at, a.tracked_since)");
         sql.push(" + coalesce(a.cadence_days, CAST(").bind(self.cadence_days);
         sql.push(" AS BIGINT)) * 86400000000 <= ").bind(self.now);
-        sql.push(" AND (a.snoozed_until IS NULL OR a.snoozed_until <= ").bind(&self.today);
-        sql.push(if self.wanted { ") THEN 1 ELSE 0 END = 1" } else { ") THEN 1 ELSE 0 END = 0" });
+        sql.push(" AND (a.snoozed_until IS NULL OR a.snoozed_until <= ").bind(&self.derived.today);
+        sql.push(") LIMIT 1 OFFSET 0)");
     }
 }
 
@@ -492,6 +516,7 @@ impl<'a> Range<'a> {
                 sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1 AND a.status");
                 one_of(sql, statuses);
             }
+            Self::Overdue(overdue) => overdue.range(sql),
         }
     }
 }

@@ -8,6 +8,7 @@ use rapport_testkit::PostgresServer;
 
 use super::keys::Source;
 use super::*;
+use crate::clients::plans::{Planned, planned};
 use crate::{Config, Database, Store, dialect, migrate_only};
 
 const ACCOUNTS: u32 = 20_000;
@@ -28,12 +29,15 @@ fn cases() -> Vec<Case> {
     let statuses = |statuses: &[Status]| AccountFilter { statuses: statuses.to_vec(), ..any() };
     let channel = || AccountFilter { channel: Some(ChannelId::from_bytes([1; 16])), ..any() };
     let imported_id = || AccountFilter { imported_id: Some("crm-17".to_owned()), ..any() };
+    let overdue = |wanted: bool| AccountFilter { overdue: Some(wanted), ..any() };
+    let calm = || AccountFilter { tracked: Some(true), overdue: Some(false), ..any() };
     let seen_after = |days: i64| AccountFilter { seen_after: Some(Time::from_micros(days * DAY)), ..any() };
     let case = |what, filter, sort, sqlite, postgres| Case { what, filter, sort, sqlite, postgres };
     let (by_id, by_status, by_channel) =
         ("sqlite_autoindex_account_1", "account_by_status", "account_by_channel");
     let (by_name, by_imported_id, by_day) =
         ("account_by_name", "account_by_imported_id", "account_seen_by_day");
+    let by_time = "cadence_by_time";
     let words = "PRIMARY KEY (company=? AND word>? AND word<?)";
     vec![
         case("newest", any(), Sort::Newest, by_id, "account_pkey"),
@@ -55,6 +59,10 @@ fn cases() -> Vec<Case> {
         case("seen some time", seen_after(5), Sort::Newest, by_id, "account_pkey"),
         case("rare status by name", statuses(&[Status::Lost]), Sort::Name, by_status, by_status),
         case("frequent status by name", statuses(&[Status::Prospect]), Sort::Name, by_name, by_name),
+        case("overdue", overdue(true), Sort::Newest, by_time, by_time),
+        case("overdue by name", overdue(true), Sort::Name, by_time, by_time),
+        case("not overdue", overdue(false), Sort::Newest, by_id, "account_pkey"),
+        case("tracked and not overdue", calm(), Sort::LastSeen, by_time, by_time),
         case("most statuses by name", statuses(&Status::ALL[..6]), Sort::Name, by_name, by_name),
         case("frequent status by last seen", statuses(&[Status::Prospect]), Sort::LastSeen, by_day, by_day),
     ]
@@ -100,13 +108,37 @@ fn fill(mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String) {
         let columns = "company, account, first_seen_at, last_seen_at, last_seen_day";
         run(&format!("INSERT INTO account_seen ({columns}) VALUES {}", &seen[1..]));
     }
+    fill_cadence(run);
+}
+
+/// Of every 97 clients two have a cadence of their own, two are snoozed, and two were.
+fn fill_cadence(mut run: impl FnMut(&str)) {
+    let of_days = |days: [i64; 2]| format!("last_contact_at IN ({}, {})", days[0] * DAY, days[1] * DAY);
+    for (set, days) in [
+        ("cadence_days = 30", [5, 50]),
+        ("snoozed_until = '1970-03-01'", [6, 51]),
+        ("snoozed_until = '1971-01-01'", [7, 52]),
+    ] {
+        run(&format!("UPDATE account SET {set} WHERE {}", of_days(days)));
+    }
+    // Other companies have as many clients each.
+    run(
+        "INSERT INTO cadence (company, account, status, own, at, snoozed_until, last_contact_at, announced) \
+         SELECT other.company, id, status, CASE WHEN cadence_days IS NULL THEN 0 ELSE 1 END, \
+         last_contact_at + coalesce(cadence_days, 0) * 86400000000, snoozed_until, last_contact_at, \
+         CASE WHEN last_contact_at < 0 THEN 1 ELSE 0 END FROM account \
+         CROSS JOIN (SELECT row_number() OVER (ORDER BY id) AS company FROM account LIMIT 10) AS other \
+         WHERE status IN ('customer', 'in_trial', 'in_negotiation')",
+    );
+    run("INSERT INTO contact (company, account, id, kind, actor_kind, occurred_at, created_at) \
+         SELECT company, id, id, 'call', 'system', last_contact_at, 0 FROM account");
 }
 
 /// The queries that read a case's first page, and those of the page after its first account.
 fn queries(store: &Store, case: &Case) -> Vec<(String, usize)> {
     let (filter, sort) = (case.filter.clone(), case.sort);
     let read = store.read(CompanyId(1), move |snapshot| {
-        let first = ListAccounts { filter, sort, cursor: None, limit: 50, now: Time::from_micros(0) };
+        let first = ListAccounts { filter, sort, cursor: None, limit: 50, now: Time::from_micros(60 * DAY) };
         let terms = Terms::of(&first.filter, first.now, snapshot)?;
         let narrow = terms.narrow_source(sort, snapshot)?;
         let places = first.places(snapshot, None)?;
@@ -150,6 +182,15 @@ fn sqlite_reads_pages_by_indexes() {
             assert!(index_named, "{} is not in {shown}", case.sqlite);
         }
     }
+    for Planned { what, text, index, .. } in planned() {
+        let explain = format!("EXPLAIN QUERY PLAN {}", dialect::to_sqlite(&text));
+        let mut statement = raw.prepare(&explain).expect("prepared");
+        let plan: Vec<String> =
+            statement.raw_query().mapped(|row| row.get(3)).collect::<Result<_, _>>().expect("explained");
+        let shown = format!("{what}: {text}\n{}", plan.join("\n"));
+        assert!(!plan.iter().any(|line| is_scan(line)), "{shown}");
+        assert!(plan.iter().any(|line| line.contains(index)), "{index} is not in {shown}");
+    }
     both_ways_find_the_same(&store);
 }
 
@@ -177,12 +218,29 @@ fn postgres_reads_pages_by_indexes() {
             assert!(index_named, "{} is not in {shown}", case.postgres);
         }
     }
+    for Planned { what, text, parameters, index } in planned() {
+        raw.batch_execute(&format!("PREPARE page AS {text}")).expect("prepared");
+        let values = if parameters == 0 {
+            String::new()
+        } else {
+            format!("({})", vec!["NULL"; parameters].join(", "))
+        };
+        let rows = raw.query(&format!("EXPLAIN EXECUTE page{values}"), &[]).expect("explained");
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        raw.batch_execute("DEALLOCATE page").expect("deallocated");
+        let shown = format!("{what}: {text}\n{}", plan.join("\n"));
+        let scans = plan.iter().any(|line| line.contains("Seq Scan on") && !line.contains("on company"));
+        assert!(!scans, "{shown}");
+        assert!(plan.iter().any(|line| line.contains(index)), "{index} is not in {shown}");
+    }
     both_ways_find_the_same(&store);
 }
 
 /// A scan of a table, not of what a query has collected.
 fn is_scan(line: &str) -> bool {
-    ["SCAN a", "SCAN w", "SCAN s"].iter().any(|scan| line == *scan || line.starts_with(&format!("{scan} ")))
+    ["SCAN a", "SCAN w", "SCAN s", "SCAN k", "SCAN m", "SCAN cadence"]
+        .iter()
+        .any(|scan| line == *scan || line.starts_with(&format!("{scan} ")))
 }
 
 /// Walks and collects the same pages, whichever way would have been chosen.

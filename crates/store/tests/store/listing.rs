@@ -67,7 +67,8 @@ fn accounts() -> Vec<Account> {
             time(-DAY_SECONDS * i64::try_from(random.below(span)).expect("small"))
         };
         account.last_contact_at = random.one_in(2).then(|| days(&mut random, 40));
-        account.tracked_since = (!random.one_in(4)).then(|| days(&mut random, 40));
+        let trackable = TrackedStages::may_contain(account.status);
+        account.tracked_since = trackable.then(|| days(&mut random, 40));
         account.cadence_override =
             random.one_in(4).then(|| 1 + i64::try_from(random.below(30)).expect("small"));
         let day = i8::try_from(8 + random.below(9)).expect("small");

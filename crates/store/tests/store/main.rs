@@ -2,6 +2,7 @@
 
 mod account;
 mod activity;
+mod clients;
 mod delivery_list;
 mod group_commit;
 mod listing;

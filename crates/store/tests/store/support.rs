@@ -138,6 +138,19 @@ impl World {
         }
     }
 
+    /// Changes rows by plain SQL, past the store.
+    pub fn change(&self, sql: &str) {
+        match &self.database {
+            Database::Sqlite(path) => {
+                rusqlite::Connection::open(path).expect("opened").execute_batch(sql).expect("changed");
+            }
+            Database::Postgres(url) => {
+                let mut client = postgres::Client::connect(url, postgres::NoTls).expect("connected");
+                client.batch_execute(sql).expect("changed");
+            }
+        }
+    }
+
     pub fn rows_of(&self, table: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM {table}"))
     }
@@ -204,7 +217,7 @@ pub fn time(seconds: i64) -> Time {
 }
 
 pub fn new_account(number: u64, name: &str) -> Account {
-    Account::new(account_id(number), name.to_owned(), Status::Prospect, &Settings::default(), time(0))
+    Account::new(account_id(number), name.to_owned(), Status::Prospect, time(0))
 }
 
 pub fn imported_account(number: u64, imported_id: &str) -> Account {

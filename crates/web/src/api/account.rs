@@ -70,7 +70,7 @@ async fn patch_account(State(api): State<Api>, id: Segments, call: Call) -> Resu
 
 /// Delete an account
 ///
-/// Its activity and history go with it and its imported_id is free again. Events that were raised before
+/// Its activity, contacts and history go with it and its imported_id is free again. Events that were raised before
 /// are still delivered.
 #[utoipa::path(
     delete,

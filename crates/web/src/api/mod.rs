@@ -9,6 +9,8 @@ mod activity;
 mod audit;
 mod call;
 mod channels;
+mod clients;
+mod contacts;
 mod deliveries;
 mod digests;
 mod docs;
@@ -72,6 +74,8 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(history::routes())
         .merge(activity::routes())
         .merge(pulse::routes())
+        .merge(contacts::routes())
+        .merge(clients::routes())
         .merge(channels::routes())
         .merge(webhooks::routes())
         .merge(deliveries::routes())

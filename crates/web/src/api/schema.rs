@@ -482,7 +482,7 @@ mod tests {
         let now = Time::from_micros(0);
         let settings = Settings::default();
         let id = AccountId::from_bytes([1; 16]);
-        let account = DomainAccount::new(id, "A".to_owned(), DomainStatus::Prospect, &settings, now);
+        let account = DomainAccount::new(id, "A".to_owned(), DomainStatus::Prospect, now);
         let sent = serde_json::to_value(account.view(&settings, now)).unwrap();
         let sent: BTreeSet<&String> = sent.as_object().unwrap().keys().collect();
         let schemas = schemas();

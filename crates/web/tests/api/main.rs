@@ -1,7 +1,9 @@
 //! The API over real HTTP, on both engines. Each row of the interface document's tables is a named test.
 
 mod account_fields;
+mod clients;
 mod concurrency;
+mod contacts;
 mod digests;
 mod errors;
 mod harness;

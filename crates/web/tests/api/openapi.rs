@@ -20,10 +20,11 @@ const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 const OPEN: [&str; 3] = ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
 /// The management API of this part: paths and what each takes.
-const MANAGEMENT: [(&str, &str); 27] = [
+const MANAGEMENT: [(&str, &str); 29] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
     ("/api/accounts/{id}/activity/", "get"),
+    ("/api/accounts/{id}/contacts/", "get post"),
     ("/api/accounts/{id}/history/", "get"),
     ("/api/accounts/{id}/pulse/", "get"),
     ("/api/accounts/{id}/status/", "post"),
@@ -32,6 +33,7 @@ const MANAGEMENT: [(&str, &str); 27] = [
     ("/api/channels/{id}/", "delete get patch"),
     ("/api/channels/{id}/codes/", "get post"),
     ("/api/channels/{id}/codes/{code}/", "delete get patch"),
+    ("/api/clients/", "get"),
     ("/api/deliveries/", "get"),
     ("/api/digest/preview/", "get"),
     ("/api/digest/send/", "post"),

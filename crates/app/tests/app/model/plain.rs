@@ -56,6 +56,9 @@ struct Record {
     cadence_days: Option<i64>,
     snoozed_until: Option<Date>,
     tracked_since: Option<Time>,
+    last_contact: Option<Time>,
+    /// The episodes that were announced.
+    announced: Vec<Option<Time>>,
     campaign_hold: bool,
     created_at: Time,
     updated_at: Time,
@@ -85,10 +88,14 @@ impl Subject for Plain {
             .filter_map(|(n, name)| name.as_ref().map(|name| json!([format!("channel-{n}"), name])))
             .collect();
         let codes: Vec<Value> = self.codes.values().map(code).collect();
-        let mut all = vec![self.settings(), json!([channels, codes])];
+        let mut all = vec![self.settings(), json!([channels, codes]), self.clients()];
         all.extend((0..self.accounts.len()).map(|place| self.everything_of(place)));
         all
     }
+}
+
+fn may_be_tracked(status: Status) -> bool {
+    matches!(status, Status::Customer | Status::InTrial | Status::InNegotiation)
 }
 
 impl Plain {
@@ -137,6 +144,17 @@ impl Plain {
                 self.accounts[*place] = gone;
                 Ok(json!(null))
             }
+            Operation::Contact(place, ago) => {
+                let (now, mut record) = (self.now(), self.live(*place)?.clone());
+                let at = now.plus_seconds(-ago);
+                if record.last_contact.is_none_or(|last| at > last) {
+                    record.last_contact = Some(at);
+                    record.updated_at = now;
+                }
+                self.accounts[*place] = record;
+                Ok(json!(at))
+            }
+            Operation::Remind => Ok(json!(self.remind())),
             Operation::CreateChannel(name) => {
                 self.free_name(name, None)?;
                 self.channels.push(Some(name.clone()));
@@ -228,7 +246,9 @@ impl Plain {
             seen: None,
             cadence_days: None,
             snoozed_until: None,
-            tracked_since: self.is_tracked(status).then_some(now),
+            tracked_since: may_be_tracked(status).then_some(now),
+            last_contact: None,
+            announced: Vec::new(),
             campaign_hold: false,
             created_at: now,
             updated_at: now,
@@ -411,11 +431,11 @@ impl Plain {
         let Some(step) = pipeline::apply(record.status, trigger) else { return false };
         let now = self.now();
         record.status = step.to;
-        record.tracked_since = match (self.is_tracked(step.from), record.tracked_since) {
-            _ if !self.is_tracked(step.to) => None,
-            (true, Some(since)) => Some(since),
-            _ => Some(now),
-        };
+        if !may_be_tracked(step.to) {
+            record.tracked_since = None;
+        } else if !(self.is_tracked(step.from) && self.is_tracked(step.to)) {
+            record.tracked_since = Some(now);
+        }
         match source {
             "operator" => record.campaign_hold = false,
             "automation" if step.from == Status::DoNotContact => record.campaign_hold = true,
@@ -547,7 +567,7 @@ impl Plain {
             "captured_value": record.value.map(|money| money.amount_text()),
             "captured_value_currency": record.value.map(|money| money.currency.code()),
             "promo_code": record.acquired.as_ref().map(|(code, ..)| code), "channel": channel,
-            "acquired_at": record.acquired.as_ref().map(|(.., at)| at), "last_contact_at": null,
+            "acquired_at": record.acquired.as_ref().map(|(.., at)| at), "last_contact_at": record.last_contact,
             "first_seen_at": record.seen.map(|(first, _)| first), "last_seen_at": record.seen.map(|(_, last)| last),
             "created_at": record.created_at, "updated_at": record.updated_at,
         })
@@ -557,11 +577,7 @@ impl Plain {
     fn view(&self, place: usize) -> Value {
         let record = &self.accounts[place];
         let tracked = self.is_tracked(record.status);
-        let interval = record.cadence_days.unwrap_or(self.cadence_days);
-        let due_at = record.tracked_since.filter(|_| tracked).map(|since| since.plus_days(interval));
-        let zone = TimeZone::get(&self.zone).expect("a zone");
-        let snoozed = record.snoozed_until.is_some_and(|date| self.now() < Time::start_of_day(date, &zone));
-        let overdue = due_at.is_some_and(|due| due <= self.now()) && !snoozed;
+        let (due_at, overdue) = (self.due_at(record), self.is_overdue(record));
         let days_overdue = due_at.filter(|_| overdue).map_or(0, |due| self.now().whole_days_since(due));
         let mut view = self.core(place, record);
         let more = json!({
@@ -571,6 +587,72 @@ impl Plain {
         });
         view.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         view
+    }
+
+    fn due_at(&self, record: &Record) -> Option<Time> {
+        let interval = record.cadence_days.unwrap_or(self.cadence_days);
+        let start = record.last_contact.or(record.tracked_since);
+        start.filter(|_| self.is_tracked(record.status)).map(|start| start.plus_days(interval))
+    }
+
+    fn is_snoozed(&self, record: &Record) -> bool {
+        let zone = TimeZone::get(&self.zone).expect("a zone");
+        record.snoozed_until.is_some_and(|date| self.now() < Time::start_of_day(date, &zone))
+    }
+
+    fn is_overdue(&self, record: &Record) -> bool {
+        self.due_at(record).is_some_and(|due| due <= self.now()) && !self.is_snoozed(record)
+    }
+
+    /// Reminds of everybody whose episode was not announced; says of how many.
+    fn remind(&mut self) -> usize {
+        let due = |record: &Record| {
+            !record.deleted && self.is_overdue(record) && !record.announced.contains(&record.last_contact)
+        };
+        let places: Vec<usize> =
+            (0..self.accounts.len()).filter(|place| due(&self.accounts[*place])).collect();
+        for place in &places {
+            let record = &self.accounts[*place];
+            let due_at = self.due_at(record).expect("a due date");
+            let data = json!({
+                "account": self.core(*place, record), "due_at": due_at,
+                "days_overdue": self.now().whole_days_since(due_at),
+                "cadence_days": record.cadence_days.unwrap_or(self.cadence_days),
+            });
+            let event = self.event("client.contact_due", data);
+            let record = &mut self.accounts[*place];
+            record.announced.push(record.last_contact);
+            record.events.push(event);
+        }
+        places.len()
+    }
+
+    /// The tabs of the Clients page.
+    fn clients(&self) -> Value {
+        let now = self.now();
+        let live = || {
+            let live = self.accounts.iter().enumerate().filter(|(_, record)| !record.deleted);
+            live.filter_map(|(place, record)| self.due_at(record).map(|due| (due, place, record)))
+        };
+        let shown = |mut found: Vec<(Time, usize, &Record)>| {
+            found.sort_by_key(|(key, place, _)| (*key, *place));
+            let line = |(_, place, record): &(Time, usize, &Record)| {
+                json!([format!("account-{place}"), self.due_at(record)])
+            };
+            found.iter().map(line).collect::<Value>()
+        };
+        let soon = |due: &Time| *due > now && *due <= now.plus_days(7);
+        let sleeping = live().filter(|(.., record)| self.is_snoozed(record)).map(|(_, place, record)| {
+            let until = record.snoozed_until.expect("a snooze");
+            (Time::start_of_day(until, &TimeZone::UTC), place, record)
+        });
+        let awake = live().filter(|(.., record)| !self.is_snoozed(record));
+        json!([
+            shown(live().filter(|(.., record)| self.is_overdue(record)).collect()),
+            shown(awake.filter(|(due, ..)| soon(due)).collect()),
+            shown(sleeping.collect()),
+            shown(live().collect()),
+        ])
     }
 
     fn everything_of(&self, place: usize) -> Value {

@@ -4,15 +4,19 @@ use std::collections::HashMap;
 
 use rapport_app::Error;
 use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
+use rapport_app::cadence::{self, Stepped};
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
+use rapport_app::contact::RecordContact;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::account::{Account, Create, Patch, StatusChange};
 use rapport_domain::channel::{ChannelCode, PromoCode};
 use rapport_domain::company::{Settings, time_zone_name};
+use rapport_domain::contact::{Kind, NewContact};
 use rapport_domain::id::{AccountId, ChannelId};
 use rapport_domain::time::Time;
-use rapport_store::{Snapshot, account, activity, channel, company, event, history};
-use rapport_testkit::{TestClock, TestCompany};
+use rapport_store::clients::{Client, ListClients, Tab};
+use rapport_store::{Query, Snapshot, account, activity, channel, company, event, history};
+use rapport_testkit::{TestClock, TestCompany, block_on};
 use serde_json::{Value, json};
 
 use super::{Operation, Subject, named};
@@ -82,6 +86,14 @@ impl Real {
                 let account = view(&reply.account.reply, &reply.account.company.settings, reply.account.now);
                 json!({ "moved": reply.moved, "account": account })
             }
+            Operation::Contact(place, ago) => {
+                let now = self.clock.now();
+                let contact =
+                    NewContact { kind: Kind::Call, note: None, occurred_at: now.plus_seconds(-ago) };
+                let made = company.write(RecordContact { account: self.account(*place), contact })?;
+                json!(made.occurred_at)
+            }
+            Operation::Remind => json!(remind(company)?),
             Operation::Delete(place) => json!(company.write(DeleteAccount(self.account(*place)))?),
             Operation::CreateChannel(name) => {
                 let made = company.write(CreateChannel { name: name.clone() })?;
@@ -132,7 +144,7 @@ impl Subject for Real {
         let (ids, now) = (self.accounts.clone(), self.clock.now());
         let all = self.company.read(move |snapshot| {
             let settings_now = company::get(snapshot)?.expect("the company").settings;
-            let mut all = vec![settings(&settings_now), channels(snapshot)?];
+            let mut all = vec![settings(&settings_now), channels(snapshot)?, clients(snapshot, now)?];
             for id in ids {
                 all.push(everything_of(snapshot, id, &settings_now, now)?);
             }
@@ -140,6 +152,30 @@ impl Subject for Real {
         });
         all.into_iter().map(|value| self.shown(value)).collect()
     }
+}
+
+/// Reminds of everybody who is due; says of how many.
+fn remind(company: &TestCompany) -> Result<usize, Error> {
+    let mut total = 0;
+    loop {
+        let Stepped { announced, more } = block_on(cadence::step(company.app(), company.id()))?;
+        total += announced;
+        if !more {
+            return Ok(total);
+        }
+    }
+}
+
+fn clients(snapshot: &mut Snapshot, now: Time) -> Result<Value, rapport_store::Error> {
+    let mut tabs = Vec::new();
+    for tab in Tab::ALL {
+        let page = ListClients { tab, after: None, limit: 200, now }.run(snapshot)?;
+        let count = rapport_store::clients::count(snapshot, tab, now)?;
+        assert_eq!(count.count, i64::try_from(page.items.len()).expect("few"), "{tab:?}");
+        let line = |client: &Client| json!([client.account.id, client.due.due_at]);
+        tabs.push(page.items.iter().map(line).collect::<Value>());
+    }
+    Ok(json!(tabs))
 }
 
 fn everything_of(

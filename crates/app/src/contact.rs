@@ -1,0 +1,42 @@
+//! Contact recorded on an account. It resets the account's clock, unless a later one did.
+
+use rapport_domain::contact::{Contact, NewContact};
+use rapport_domain::id::AccountId;
+use rapport_domain::member::Role;
+use rapport_store::{Tx, contact};
+
+use crate::access::Needs;
+use crate::account::lock;
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+pub struct RecordContact {
+    pub account: AccountId,
+    pub contact: NewContact,
+}
+
+impl Command for RecordContact {
+    type Reply = Contact;
+    const NEEDS: Needs = Needs::Role(Role::Member);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Contact, Error> {
+        let mut account = lock(tx, self.account)?;
+        let NewContact { kind, note, occurred_at } = self.contact.clone();
+        let made = Contact {
+            id: cx.id(),
+            account: account.id,
+            kind,
+            note,
+            actor: cx.actor().clone(),
+            occurred_at,
+            created_at: cx.now,
+        };
+        contact::insert(tx, &made)?;
+        if account.contact(occurred_at, cx.now) {
+            rapport_store::account::update(tx, &[&account])?;
+            // A contact of long ago can begin an episode that is overdue already.
+            cx.wake_cadence(tx);
+        }
+        Ok(made)
+    }
+}

@@ -1,0 +1,113 @@
+//! The sweep that reminds: every company in its turn, woken by time and by changes. Its state is in the
+//! database; it needs none of its own, and several nodes may sweep at once.
+
+use std::time::{Duration, Instant};
+
+use rapport_app::cadence::{Stepped, end_snoozes, step};
+use rapport_app::{App, Error};
+use rapport_domain::cadence::{begun_everywhere, next_due};
+use rapport_domain::id::CompanyId;
+use rapport_domain::time::Time;
+use rapport_store::cadence::{Outlook, outlook};
+use tokio_util::sync::CancellationToken;
+
+/// At most so long nobody looks, unless a test wants it otherwise: what nobody told this node of, a change made
+/// by another one, is found within that time.
+pub const EVERY: Duration = Duration::from_secs(20);
+/// Changes come in bursts: at least so long from one look to the next.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+/// Steps of one company before the next one has its turn.
+const TURN: usize = 20;
+/// After a step storage has at least so long for others, and at most so long.
+const LEAST_BREATH: Duration = Duration::from_millis(1);
+const MOST_BREATH: Duration = Duration::from_secs(1);
+
+/// Runs until `stop`.
+pub async fn run(app: App, stop: CancellationToken, every: Duration) {
+    let least = LEAST_PAUSE.min(every);
+    loop {
+        let begun = Instant::now();
+        let pause = match round(&app, &stop).await {
+            Ok(Some(next)) => until(next, app.now()).clamp(least, every),
+            Ok(None) => every,
+            Err(error) => {
+                tracing::warn!(%error, "it could not be looked who is due for contact; trying again");
+                every
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+            () = app.services().cadence_changes().notified() => {
+                let rest = least.saturating_sub(begun.elapsed());
+                if stop.run_until_cancelled(tokio::time::sleep(rest)).await.is_none() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn until(next: Time, now: Time) -> Duration {
+    Duration::from_micros(u64::try_from(next.micros_since(now)).unwrap_or(0))
+}
+
+/// Gives every company with somebody due its turn; says when to look again, where that is known.
+pub async fn round(app: &App, stop: &CancellationToken) -> Result<Option<Time>, Error> {
+    let outlooks = app.read_across(outlook).await?;
+    let now = app.now();
+    let mut again: Option<Time> = None;
+    for outlook in outlooks {
+        if stop.is_cancelled() {
+            break;
+        }
+        let next = match sweep(app, stop, &outlook, now).await {
+            Ok(next) => next,
+            Err(error) => {
+                let company = outlook.company.id.0;
+                tracing::warn!(%error, company, "the clients of a company could not be swept; trying again");
+                None
+            }
+        };
+        again = [again, next].into_iter().flatten().min();
+    }
+    Ok(again)
+}
+
+/// Sweeps one company where it is time to; says when it is time again, where that is known.
+async fn sweep(
+    app: &App,
+    stop: &CancellationToken,
+    outlook: &Outlook,
+    now: Time,
+) -> Result<Option<Time>, Error> {
+    let Outlook { company, earliest } = outlook;
+    let over = begun_everywhere(now);
+    if earliest.iter().any(|stage| stage.snoozed_until.is_some_and(|date| date <= over)) {
+        end_snoozes(app, company.id).await?;
+    }
+    match next_due(earliest, &company.settings) {
+        Some(next) if next > now => Ok(Some(next)),
+        Some(_) => Ok(announce(app, stop, company.id).await?.then_some(now)),
+        None => Ok(None),
+    }
+}
+
+/// A company's turn; says whether it did anything, so that it is worth looking again soon.
+async fn announce(app: &App, stop: &CancellationToken, company: CompanyId) -> Result<bool, Error> {
+    let (mut total, mut left) = (0, true);
+    for _ in 0..TURN {
+        let begun = Instant::now();
+        let Stepped { announced, more } = step(app, company).await?;
+        (total, left) = (total + announced, more);
+        if !left || stop.is_cancelled() {
+            break;
+        }
+        // As long as the step took: at most half of storage's time goes here.
+        tokio::time::sleep(begun.elapsed().clamp(LEAST_BREATH, MOST_BREATH)).await;
+    }
+    if total > 0 {
+        metrics::counter!("rapport_contact_due_total").increment(u64::try_from(total).unwrap_or(0));
+    }
+    Ok(total > 0 || left)
+}

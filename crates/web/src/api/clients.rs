@@ -1,0 +1,178 @@
+//! The clients to keep in touch with: who is overdue, who will be soon, who is snoozed, and all of them.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::App;
+use rapport_domain::account::AccountView;
+use rapport_domain::company::Settings;
+use rapport_domain::id::AccountId;
+use rapport_domain::time::Time;
+use rapport_store::clients::{self, CappedCount, Client, ListClients, Place, Tab};
+use rapport_store::{Error, Query, Snapshot};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::Caller;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list_clients))
+}
+
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "described only; parameters are read one by one")]
+struct ClientParameters {
+    /// `overdue` (most overdue first) unless said. `due_soon`: due within the next 7 days, soonest first.
+    /// `snoozed`: by the end of the snooze. `tracked`: all of them, by due date.
+    #[param(inline)]
+    tab: Option<ClientTab>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "described only; the words are the list's")]
+enum ClientTab {
+    Overdue,
+    DueSoon,
+    Snoozed,
+    Tracked,
+}
+
+/// One page of clients, and how many each tab has.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ClientPage)]
+struct ClientPageView<'a> {
+    items: Vec<ClientView<'a>>,
+    /// Where the next page begins: send it as `cursor`. Null on the last page.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+    counts: Counts,
+}
+
+/// A tracked account.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Client)]
+struct ClientView<'a> {
+    #[schema(value_type = schema::Account)]
+    account: AccountView<'a>,
+    /// When contact is due, snooze aside.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    due_at: Option<Time>,
+    /// Whole days of 24 hours since then; zero unless the account is overdue.
+    days_overdue: i64,
+    /// Where the date comes from.
+    #[schema(example = "last contact: call by a colleague, 12 May 2026; every 42 days")]
+    why: &'a str,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ClientCounts)]
+struct Counts {
+    overdue: Count,
+    due_soon: Count,
+    snoozed: Count,
+    tracked: Count,
+}
+
+/// Exact up to 10,000.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CappedCount)]
+struct Count {
+    count: i64,
+    /// There are more than `count`.
+    capped: bool,
+}
+
+impl From<CappedCount> for Count {
+    fn from(CappedCount { count, capped }: CappedCount) -> Self {
+        Self { count, capped }
+    }
+}
+
+impl Counts {
+    fn of(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
+        let mut count = |tab: Tab| clients::count(snapshot, tab, now).map(Count::from);
+        Ok(Self {
+            overdue: count(Tab::Overdue)?,
+            due_soon: count(Tab::DueSoon)?,
+            snoozed: count(Tab::Snoozed)?,
+            tracked: count(Tab::Tracked)?,
+        })
+    }
+}
+
+impl<'a> ClientView<'a> {
+    fn new(client: &'a Client, settings: &Settings, now: Time) -> Self {
+        let Client { account, due, why } = client;
+        Self { account: account.view(settings, now), due_at: due.due_at, days_overdue: due.days_overdue, why }
+    }
+}
+
+/// List clients
+///
+/// Accounts in the company's tracked stages by when contact is due, each with the line that explains the date,
+/// and how many each tab has.
+#[utoipa::path(
+    get,
+    path = "/api/clients/",
+    tag = "Clients",
+    params(ClientParameters, schema::PageParameters),
+    responses((status = 200, description = "A page of clients.", body = ClientPageView)),
+    security(("token" = [])),
+)]
+async fn list_clients(
+    State(api): State<Api>,
+    caller: Caller,
+    parameters: Parameters,
+) -> Result<Response, Problem> {
+    let question = question(api.app(), parameters);
+    let tab = question.as_ref().map_or(Tab::Overdue, |list| list.tab);
+    let found = api.read(&caller, MEMBER, question, |snapshot, list| {
+        Ok((list.run(snapshot)?, Counts::of(snapshot, list.now)?))
+    });
+    let found = found.await?;
+    let (page, counts) = found.reply;
+    let settings = &found.company.settings;
+    let page = ClientPageView {
+        items: page.items.iter().map(|client| ClientView::new(client, settings, found.now)).collect(),
+        next_cursor: page.next.map(|place| write_place(tab, place)),
+        counts,
+    };
+    Ok(json::respond(StatusCode::OK, &page))
+}
+
+fn question(app: &App, mut parameters: Parameters) -> Result<ListClients, Problem> {
+    let tab = parameters.optional("tab", Tab::parse).unwrap_or(Tab::Overdue);
+    let after = parameters.cursor(|text| read_place(tab, text));
+    let limit = parameters.limit();
+    parameters.finish()?;
+    Ok(ListClients { tab, after, limit, now: app.now() })
+}
+
+/// A cursor is of one tab.
+const fn list_of(tab: Tab) -> u8 {
+    match tab {
+        Tab::Overdue => b'1',
+        Tab::DueSoon => b'2',
+        Tab::Snoozed => b'3',
+        Tab::Tracked => b'4',
+    }
+}
+
+fn write_place(tab: Tab, place: Place) -> String {
+    let key = place.key.to_be_bytes();
+    write_cursor(list_of(tab), &[key.as_slice(), place.account.as_bytes()].concat())
+}
+
+fn read_place(tab: Tab, text: &str) -> Option<Place> {
+    let place: [u8; 24] = read_cursor(list_of(tab), text)?;
+    let (key, account) = place.split_first_chunk::<8>()?;
+    Some(Place { key: i64::from_be_bytes(*key), account: AccountId::from_bytes(account.try_into().ok()?) })
+}

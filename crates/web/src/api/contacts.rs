@@ -1,0 +1,136 @@
+//! Contact recorded on an account.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::contact::RecordContact;
+use rapport_domain::contact::{Contact, NewContact};
+use rapport_domain::id::{AccountId, ContactId};
+use rapport_domain::time::Time;
+use rapport_store::{account, contact};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'o';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list_contacts, record_contact))
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "described only; the words are the domain's")]
+enum ContactKind {
+    Call,
+    Meeting,
+    Email,
+    Other,
+}
+
+/// Contact that was made with an account.
+#[derive(ToSchema)]
+#[schema(as = Contact)]
+#[expect(dead_code, reason = "described only; the domain's own type is sent")]
+struct ContactView {
+    #[schema(example = "ctc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: String,
+    kind: ContactKind,
+    #[schema(required = true)]
+    note: Option<String>,
+    /// Who recorded it.
+    actor: schema::Actor,
+    #[schema(format = DateTime)]
+    occurred_at: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described only; the domain reads the members")]
+struct ContactCreate {
+    kind: ContactKind,
+    #[schema(max_length = 4000)]
+    note: Option<String>,
+    /// Now unless said; earlier is welcome, more than 5 minutes ahead is not.
+    #[schema(format = DateTime)]
+    occurred_at: Option<String>,
+}
+
+/// List an account's contacts
+///
+/// Those recorded, the latest `occurred_at` first. Outbound messages are contact too, and are listed with their
+/// conversations.
+#[utoipa::path(
+    get,
+    path = "/api/accounts/{id}/contacts/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
+    responses(
+        (status = 200, description = "A page of contacts.", body = Page<ContactView>),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn list_contacts(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(read_place);
+    let limit = parameters.limit();
+    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+        if account::existing(snapshot, &[id])?.is_empty() {
+            return Ok(None);
+        }
+        contact::of_account(snapshot, id, before, limit).map(Some)
+    });
+    let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    let next_cursor = page.items.last().filter(|_| page.more).map(write_place);
+    Ok(json::respond(StatusCode::OK, &Page { items: page.items, next_cursor }))
+}
+
+/// Record contact
+///
+/// A call, a meeting, a mail sent elsewhere. It resets the account's clock, unless a later contact did: the
+/// account is due again an interval after it.
+#[utoipa::path(
+    post,
+    path = "/api/accounts/{id}/contacts/",
+    tag = "Accounts",
+    params(("id" = String, Path, description = "The account's id.")),
+    request_body = ContactCreate,
+    responses(
+        (status = 201, description = "The contact.", body = ContactView),
+        (status = 404, description = "There is no such account.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn record_contact(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+    let now = api.app().now();
+    let (caller, contact) = call.parse(|members| NewContact::parse(members, now));
+    let account = id.one("account");
+    let command = account.and_then(|account| contact.map(|contact| RecordContact { account, contact }));
+    let made = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &made))
+}
+
+fn write_place(last: &Contact) -> String {
+    let at = last.occurred_at.as_micros().to_be_bytes();
+    write_cursor(LIST, &[at.as_slice(), last.id.as_bytes()].concat())
+}
+
+fn read_place(text: &str) -> Option<(Time, ContactId)> {
+    let place: [u8; 24] = read_cursor(LIST, text)?;
+    let (at, id) = place.split_first_chunk::<8>()?;
+    Some((Time::from_micros(i64::from_be_bytes(*at)), ContactId::from_bytes(id.try_into().ok()?)))
+}
