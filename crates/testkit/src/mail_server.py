@@ -53,7 +53,8 @@ class Handler:
 
 def authenticate(server, session, envelope, mechanism, data):
     known = isinstance(data, LoginPassword) and (data.login, data.password) == (USER, PASSWORD)
-    return AuthResult(success=known)
+    # Handled would mean that we have answered; the server's own 535 will do.
+    return AuthResult(success=known, handled=known)
 
 
 async def main(security, port, directory):
