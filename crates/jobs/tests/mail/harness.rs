@@ -1,6 +1,5 @@
 //! What these tests share: the application, a real mail server, and nodes that send.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,7 +59,6 @@ pub fn mailer(server: &MailServer) -> Arc<Mailer> {
 /// The application, a mail server, and as many nodes as a test starts.
 pub struct Mailing {
     pub server: MailServer,
-    nodes_made: Cell<u64>,
     /// Last, since its files go with it.
     pub test: TestApp,
 }
@@ -70,7 +68,7 @@ impl Mailing {
         eprintln!("on {engine} by {security:?}");
         let test = TestApp::on(engine);
         configure(test.app());
-        Self { server: MailServer::start(security), nodes_made: Cell::new(0), test }
+        Self { server: MailServer::start(security), test }
     }
 
     /// Holds a rule on both engines, the one with STARTTLS, the other with TLS from the start.
@@ -81,7 +79,6 @@ impl Mailing {
 
     /// A process that sends and makes digests, beside those there are.
     pub fn node(&self) -> Node {
-        self.nodes_made.set(self.nodes_made.get() + 1);
         Node::start(&self.test, &self.server)
     }
 

@@ -54,7 +54,11 @@ fn the_password_of_the_mail_server_is_hidden() {
         run(program(&["config"]).env("RAPPORT_SMTP_URL", url).env("RAPPORT_MAIL_FROM", FROM)),
     ] {
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert!(ended.stdout.contains("smtp_url = \"smtps://rapport:****@mail.acme.test:465\""), "{}", ended.stdout);
+        assert!(
+            ended.stdout.contains("smtp_url = \"smtps://rapport:****@mail.acme.test:465\""),
+            "{}",
+            ended.stdout
+        );
         assert!(!format!("{}{}", ended.stdout, ended.stderr).contains("hunter2"));
     }
     let ended = run(&mut program(&["config", "--smtp-url", "smtps://rapport:hunter2@"]));
@@ -66,7 +70,16 @@ fn the_service_sends_what_it_is_asked_to() {
     Place::each(|place| {
         let server = MailServer::start(MailSecurity::StartTls);
         let (url, authority) = (url(&server, "smtp"), server.ca_file());
-        let created = place.json(&["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"]);
+        let created = place.json(&[
+            "company",
+            "create",
+            "acme",
+            "--name",
+            "Acme",
+            "--owner",
+            "you@acme.test",
+            "--json",
+        ]);
         let mut service = place.serve_with(&options(&url, authority.to_str().unwrap()));
         let token = format!("Bearer {}", created["api_token"].as_str().unwrap());
         let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
@@ -81,7 +94,10 @@ fn the_service_sends_what_it_is_asked_to() {
         let (status, _) = service.request("POST", "/api/password-reset/", &headers[1..], &body);
         assert_eq!(status, 202);
         let mail = server.wait_for(2, PATIENCE).remove(1);
-        assert_eq!((mail.to[0].as_str(), mail.header("Subject")), ("you@acme.test", "Choose a new password for Rapport"));
+        assert_eq!(
+            (mail.to[0].as_str(), mail.header("Subject")),
+            ("you@acme.test", "Choose a new password for Rapport")
+        );
         let (_, settings) = service.request("GET", "/api/settings/", &headers[..1], "");
         let settings: Value = serde_json::from_str(&settings).unwrap();
         assert_eq!(settings["mail_configured"], json!(true));

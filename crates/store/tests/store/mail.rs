@@ -106,7 +106,10 @@ fn companies_with_the_same_keys_never_meet() {
         world.write(other, |tx| fill(tx, "other")).expect("the same keys are free in another company");
         assert_eq!(world.read(one, everything), alone, "as before the other came");
         let others = world.read(other, everything);
-        assert!(others.iter().all(|text| !text.contains("of one") && !text.contains("\"one\"")), "{others:?}");
+        assert!(
+            others.iter().all(|text| !text.contains("of one") && !text.contains("\"one\"")),
+            "{others:?}"
+        );
         world.write(one, take_everything_away).expect("gone");
         assert_eq!(world.read(other, everything), others, "as before the one went");
         assert!(world.read(one, |snapshot| mail::content(snapshot, MAIL)).is_none());
