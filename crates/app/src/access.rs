@@ -133,6 +133,8 @@ fn actor_of(credential: &Credential) -> Actor {
     match credential.kind {
         Kind::IngestKey => Actor::IngestKey { id },
         Kind::InboundKey => Actor::InboundKey { id },
-        Kind::ApiToken | Kind::WebhookSecret => Actor::Token { id, name: credential.name.clone() },
+        Kind::ApiToken | Kind::WebhookSecret | Kind::Invitation | Kind::PasswordReset => {
+            Actor::Token { id, name: credential.name.clone() }
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! The audit log: one line for every change of settings, keys, members, channels and webhooks.
 
+use rapport_domain::history::Actor;
 use rapport_store::Tx;
 use rapport_store::audit::{self, AuditEntry};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::command::Context;
 
-/// Writes down who did what; `detail` holds the change and never a secret.
+/// Writes down who did what, from where; `detail` holds the change and never a secret.
 pub(crate) fn record(
     tx: &mut Tx,
     cx: &Context,
@@ -14,13 +15,36 @@ pub(crate) fn record(
     target: Option<String>,
     detail: &Value,
 ) -> Result<(), rapport_store::Error> {
+    record_by(tx, cx, cx.actor().clone(), action, target, detail)
+}
+
+/// The same for somebody who proved who they are by a link in a mail.
+pub(crate) fn record_by(
+    tx: &mut Tx,
+    cx: &Context,
+    actor: Actor,
+    action: &str,
+    target: Option<String>,
+    detail: &Value,
+) -> Result<(), rapport_store::Error> {
     let entry = AuditEntry {
         id: cx.id(),
-        actor: cx.actor().clone(),
+        actor,
         action: action.to_owned(),
         target,
         detail: detail.to_string(),
         at: cx.now,
+        address: cx.address.map(|address| address.to_canonical().to_string()),
     };
     audit::insert(tx, &entry)
+}
+
+/// The members in which two objects differ, each as `{"from", "to"}`.
+pub(crate) fn changes(from: &Value, to: &Value) -> Value {
+    let (Value::Object(from), Value::Object(to)) = (from, to) else { return json!({}) };
+    let changed = to.iter().filter(|(name, value)| from.get(*name) != Some(*value));
+    let change = |(name, value): (&String, &Value)| {
+        (name.clone(), json!({ "from": from.get(name).unwrap_or(&Value::Null), "to": value }))
+    };
+    Value::Object(changed.map(change).collect::<Map<_, _>>())
 }

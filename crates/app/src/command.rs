@@ -1,6 +1,7 @@
 //! How a use case that writes runs: as a job of one company, alone or together with its like.
 
 use std::any::{Any, TypeId};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rapport_domain::company::{Company, Settings};
@@ -8,12 +9,13 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, RawId};
 use rapport_domain::time::Time;
 use rapport_store::{Job, Lane, Store, Tx, Verdict};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::access::{self, Access, Caller, Needs};
 use crate::context::Services;
 use crate::delivery::Sender;
 use crate::error::Error;
+use crate::mail::Outside;
 use crate::vault::Vault;
 
 /// A use case that writes. `&self` makes running it again safe.
@@ -52,6 +54,8 @@ pub trait Command: Send + Sync + Sized + 'static {
 pub struct Context<'a> {
     pub now: Time,
     pub caller: Caller,
+    /// Where the caller sits, for those who come over the network.
+    pub address: Option<IpAddr>,
     services: &'a Services,
 }
 
@@ -78,6 +82,14 @@ impl Context<'_> {
         self.services.vault()
     }
 
+    pub fn outside(&self) -> &Outside {
+        self.services.outside()
+    }
+
+    pub fn mail_written(&self) -> Arc<Notify> {
+        Arc::clone(self.services.mail_written())
+    }
+
     pub fn company(&self) -> &Company {
         &self.caller.company
     }
@@ -95,17 +107,19 @@ pub(crate) fn submit<C: Command>(
     store: &Store,
     services: &Arc<Services>,
     access: Access,
+    address: Option<IpAddr>,
     command: C,
 ) -> oneshot::Receiver<Result<C::Reply, Error>> {
     let (reply, receiver) = oneshot::channel();
     let services = Arc::clone(services);
-    store.submit(C::LANE, Box::new(CommandJob { command, access, services, reply, kept: None }));
+    store.submit(C::LANE, Box::new(CommandJob { command, access, address, services, reply, kept: None }));
     receiver
 }
 
 struct CommandJob<C: Command> {
     command: C,
     access: Access,
+    address: Option<IpAddr>,
     services: Arc<Services>,
     reply: oneshot::Sender<Result<C::Reply, Error>>,
     kept: Option<Result<C::Reply, Error>>,
@@ -121,7 +135,7 @@ impl<C: Command> CommandJob<C> {
             access::check_one(tx, &services, &self.access, C::NEEDS, now)?
         };
         let answer = checked.and_then(|caller| {
-            let cx = Context { now, caller, services: &services };
+            let cx = Context { now, caller, address: self.address, services: &services };
             self.command.run(tx, &cx)
         });
         match answer {
@@ -145,10 +159,10 @@ impl<C: Command> CommandJob<C> {
         jobs.extend(rest.iter_mut().filter_map(|job| job.as_any().downcast_mut::<Self>()));
         let accesses: Vec<&Access> = jobs.iter().map(|job| &job.access).collect();
         let checked = access::check(tx, &services, &accesses, C::NEEDS, now)?;
-        let contexts: Vec<Result<Context, Error>> = checked
-            .into_iter()
-            .map(|caller| caller.map(|caller| Context { now, caller, services: &services }))
-            .collect();
+        let context = |(caller, job): (Result<Caller, Error>, &&mut Self)| {
+            caller.map(|caller| Context { now, caller, address: job.address, services: &services })
+        };
+        let contexts: Vec<Result<Context, Error>> = checked.into_iter().zip(&jobs).map(context).collect();
         let batch: Vec<(&C, &Context)> = jobs
             .iter()
             .zip(&contexts)

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use crate::delivery::Sender;
 use crate::lookup::{FetchError, Fetched, HomePages};
+use crate::mail::Outside;
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
@@ -34,6 +35,8 @@ pub struct Services {
     cadence: Arc<Notify>,
     home_pages: OnceLock<Arc<dyn HomePages>>,
     vault: Vault,
+    outside: OnceLock<Outside>,
+    mail_written: Arc<Notify>,
 }
 
 impl Services {
@@ -48,6 +51,8 @@ impl Services {
             cadence: Arc::default(),
             home_pages: OnceLock::new(),
             vault,
+            outside: OnceLock::new(),
+            mail_written: Arc::default(),
         }
     }
 
@@ -109,6 +114,21 @@ impl Services {
 
     pub fn vault(&self) -> &Vault {
         &self.vault
+    }
+
+    /// Says once how the service is reached, and whether it can send mail.
+    pub fn set_outside(&self, outside: Outside) {
+        let _ = self.outside.set(outside);
+    }
+
+    /// Unless it was said: the default address, and no mail.
+    pub fn outside(&self) -> &Outside {
+        self.outside.get_or_init(Outside::default)
+    }
+
+    /// Told whenever a mail of this process was committed.
+    pub fn mail_written(&self) -> &Arc<Notify> {
+        &self.mail_written
     }
 
     /// Notes that a credential was used; written down now and then, not at every request.

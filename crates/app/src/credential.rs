@@ -36,7 +36,8 @@ impl Command for CreateToken {
             ));
         }
         let made = make(tx, cx, cx.company().id, Kind::ApiToken, &self.name, self.role)?;
-        let detail = json!({ "name": self.name, "role": self.role.as_str() });
+        let shown = &made.credential.shown;
+        let detail = json!({ "name": self.name, "role": self.role.as_str(), "prefix": shown });
         audit::record(tx, cx, "token.created", Some(made.credential.id.to_string()), &detail)?;
         Ok(made)
     }
@@ -49,10 +50,13 @@ impl Command for RevokeToken {
     const NEEDS: Needs = Needs::Role(Role::Admin);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        let found = credential::list(tx, Kind::ApiToken)?.into_iter().find(|token| token.id == self.0);
+        let found = found.ok_or(Error::NotFound("token"))?;
         if !credential::delete(tx, self.0, Kind::ApiToken)? {
             return Err(Error::NotFound("token"));
         }
-        audit::record(tx, cx, "token.revoked", Some(self.0.to_string()), &json!({}))?;
+        let detail = json!({ "name": found.name, "role": found.role.as_str(), "prefix": found.shown });
+        audit::record(tx, cx, "token.revoked", Some(self.0.to_string()), &detail)?;
         Ok(())
     }
 }
@@ -84,10 +88,12 @@ impl Command for RotateKey {
         // Two rotations at once must leave one key: they meet at the company's row.
         rapport_store::company::lock(tx)?;
         let kind = self.0.kind();
+        let old = credential::list(tx, kind)?.into_iter().next().map(|key| key.shown);
         credential::delete_kind(tx, kind)?;
         let made = make(tx, cx, cx.company().id, kind, kind.as_str(), Role::Member)?;
         let action = format!("{}.rotated", kind.as_str());
-        audit::record(tx, cx, &action, Some(made.credential.id.to_string()), &json!({}))?;
+        let detail = json!({ "prefix": { "from": old, "to": made.credential.shown } });
+        audit::record(tx, cx, &action, Some(made.credential.id.to_string()), &detail)?;
         Ok(made)
     }
 }

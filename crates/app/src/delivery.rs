@@ -8,7 +8,7 @@ use rapport_domain::event::Kind;
 use rapport_domain::id::{CompanyId, DeliveryId, EventId, RedeliveryId, WebhookId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_domain::webhook::Webhook;
+use rapport_domain::webhook::{Switch, Webhook};
 use rapport_store::delivery::{self, Claimed, NumberedAttempt};
 use rapport_store::manual_attempt::{self, NewManualAttempt};
 use rapport_store::{Lane, Tx, event, webhook};
@@ -18,6 +18,7 @@ use crate::access::Needs;
 use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::webhook::tell_auto_disabled;
 
 /// A delivery on its way to an attempt.
 #[derive(Debug, Clone)]
@@ -104,6 +105,8 @@ impl Command for RecordAttempt {
         tx: &mut Tx,
     ) -> Result<Vec<Result<Recorded, Error>>, rapport_store::Error> {
         let webhooks = webhook::lock(tx, &distinct(batch.iter().map(|(record, _)| record.webhook)))?;
+        let enabled: HashSet<WebhookId> =
+            webhooks.iter().filter(|webhook| webhook.switch.is_enabled()).map(|webhook| webhook.id).collect();
         let mut webhooks: HashMap<WebhookId, (Webhook, bool)> =
             webhooks.into_iter().map(|webhook| (webhook.id, (webhook, false))).collect();
         let deliveries = delivery::lock(tx, &distinct(batch.iter().map(|(record, _)| record.delivery)))?;
@@ -137,6 +140,12 @@ impl Command for RecordAttempt {
             webhooks.values().filter(|(_, changed)| *changed).map(|(webhook, _)| webhook).collect();
         changed.sort_unstable_by_key(|webhook| webhook.id);
         webhook::update(tx, &changed)?;
+        let switched_off = changed.iter().filter(|webhook| {
+            enabled.contains(&webhook.id) && matches!(webhook.switch, Switch::AutoDisabled { .. })
+        });
+        for webhook in switched_off {
+            tell_auto_disabled(tx, batch[0].1, webhook)?;
+        }
         let (unmade, made): (Vec<_>, Vec<_>) = batch
             .iter()
             .filter_map(|(record, _)| record.manual.map(|manual| (manual, record.attempt.outcome.verdict())))

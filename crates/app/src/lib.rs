@@ -18,6 +18,7 @@ pub mod context;
 pub mod conversation;
 pub mod credential;
 pub mod delivery;
+pub mod digest;
 pub mod erasure;
 mod error;
 pub mod inbound;
@@ -28,6 +29,10 @@ pub mod member;
 mod outbox;
 pub mod password;
 pub mod reading;
+pub mod invitation;
+mod letter;
+pub mod mail;
+pub mod password_reset;
 pub mod redelivery;
 pub mod retention;
 pub mod settings;
@@ -35,6 +40,7 @@ pub mod upsert;
 pub mod vault;
 pub mod webhook;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rapport_domain::company::Company;
@@ -45,6 +51,7 @@ pub use access::{Access, Caller, Needs};
 pub use command::{Command, Context};
 pub use context::{Clock, Random, Services};
 pub use error::Error;
+pub use mail::Outside;
 pub use vault::Vault;
 
 /// The application: commands and reads over an open store.
@@ -81,13 +88,23 @@ impl App {
 
     /// Runs a command in a transaction of the caller's company.
     pub async fn write<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
-        let reply = command::submit(&self.store, &self.services, access.clone(), command);
+        self.write_from(access, None, command).await
+    }
+
+    /// The same for a caller who came over the network, which the audit log will say.
+    pub async fn write_from<C: Command>(
+        &self,
+        access: &Access,
+        address: Option<IpAddr>,
+        command: C,
+    ) -> Result<C::Reply, Error> {
+        let reply = command::submit(&self.store, &self.services, access.clone(), address, command);
         reply.await.unwrap_or(Err(Error::Closed))
     }
 
     /// The same, for the command line and for threads that may wait.
     pub fn write_blocking<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
-        let reply = command::submit(&self.store, &self.services, access.clone(), command);
+        let reply = command::submit(&self.store, &self.services, access.clone(), None, command);
         reply.blocking_recv().unwrap_or(Err(Error::Closed))
     }
 

@@ -3,7 +3,7 @@
 use rapport_domain::id::PersonId;
 use rapport_domain::member::{Email, Member, Role};
 use rapport_store::{Tx, member};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::access::Needs;
 use crate::audit;
@@ -66,10 +66,13 @@ impl Command for ChangeMember {
         if role != Role::Owner || deactivated_at.is_some() {
             keep_an_owner(tx, &found)?;
         }
-        member::update(tx, self.person, role, deactivated_at)?;
-        let detail = json!({ "role": role.as_str(), "active": deactivated_at.is_none() });
-        audit::record(tx, cx, "member.changed", Some(self.person.to_string()), &detail)?;
-        Ok(Member { role, deactivated_at, ..found })
+        let changed = Member { role, deactivated_at, ..found.clone() };
+        if changed != found {
+            member::update(tx, self.person, role, deactivated_at)?;
+            let detail = audit::changes(&shown(&found), &shown(&changed));
+            audit::record(tx, cx, "member.changed", Some(self.person.to_string()), &detail)?;
+        }
+        Ok(changed)
     }
 }
 
@@ -85,10 +88,14 @@ impl Command for RemoveMember {
         may_give(cx, found.role)?;
         keep_an_owner(tx, &found)?;
         member::delete(tx, self.0)?;
-        let detail = json!({ "email": found.email.as_str() });
+        let detail = json!({ "email": found.email.as_str(), "role": found.role.as_str() });
         audit::record(tx, cx, "member.removed", Some(self.0.to_string()), &detail)?;
         Ok(())
     }
+}
+
+fn shown(member: &Member) -> Value {
+    json!({ "role": member.role.as_str(), "active": member.is_active() })
 }
 
 fn get(tx: &mut Tx, person: PersonId) -> Result<Member, Error> {

@@ -4,8 +4,9 @@ use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS};
 use rapport_domain::company::Settings;
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::{AccountId, CompanyId};
+use rapport_domain::mail::KEPT_DAYS;
 use rapport_domain::time::{Day, Time};
-use rapport_store::{Lane, Tx, retention};
+use rapport_store::{Lane, Tx, digest, invitation, mail, retention};
 
 use crate::App;
 use crate::access::{Access, Needs};
@@ -116,9 +117,12 @@ impl Command for PruneHistory {
         // Events go after their deliveries, and webhooks after theirs.
         if is_full(retention::prune_deliveries(tx, cutoff, STEP)?)
             || is_full(retention::prune_events(tx, cutoff, STEP)?)
+            || is_full(mail::prune(tx, cx.now.plus_days(-KEPT_DAYS), STEP)?)
         {
             return Ok(true);
         }
+        digest::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
+        invitation::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
         retention::prune_redeliveries(tx, cutoff)?;
         retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;
         Ok(false)

@@ -1,9 +1,10 @@
 //! The company's settings.
 
-use rapport_domain::company::Company;
+use rapport_domain::company::{Company, Settings, Weekday, time_zone_name};
 use rapport_domain::member::Role;
-use rapport_store::{Tx, company};
-use serde_json::{Map, Value};
+use rapport_domain::pipeline::Status;
+use rapport_store::{Tx, company, digest};
+use serde_json::{Map, Value, json};
 
 use crate::access::Needs;
 use crate::audit;
@@ -22,9 +23,31 @@ impl Command for PatchSettings {
         let settings = found.settings.patched(&self.0)?;
         if settings != found.settings {
             company::update_settings(tx, &settings)?;
-            audit::record(tx, cx, "settings.changed", None, &Value::Object(self.0.clone()))?;
+            if schedule(&settings) != schedule(&found.settings) {
+                digest::set_schedule_since(tx, cx.now)?;
+            }
+            let detail = audit::changes(&shown(&found.settings), &shown(&settings));
+            audit::record(tx, cx, "settings.changed", None, &detail)?;
             cx.wake_cadence(tx);
         }
         Ok(Company { settings, ..found })
     }
+}
+
+/// What decides when the digest is due.
+fn schedule(settings: &Settings) -> (bool, Weekday, &str) {
+    (settings.digest_enabled, settings.digest_weekday, time_zone_name(&settings.time_zone))
+}
+
+/// The settings as the wire spells them.
+fn shown(settings: &Settings) -> Value {
+    let stages: Vec<&str> = settings.tracked_stages.statuses().into_iter().map(Status::as_str).collect();
+    json!({
+        "cadence_days": settings.cadence_days,
+        "tracked_stages": stages,
+        "digest_enabled": settings.digest_enabled,
+        "digest_weekday": settings.digest_weekday.as_str(),
+        "time_zone": time_zone_name(&settings.time_zone),
+        "default_currency": settings.default_currency.code(),
+    })
 }

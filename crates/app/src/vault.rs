@@ -1,9 +1,9 @@
-//! The vault: webhook secrets encrypted (ChaCha20-Poly1305) under a key that lives outside the database.
+//! The vault: webhook secrets, and secrets of links on their way, encrypted (ChaCha20-Poly1305) under a key that lives outside the database.
 
-use rapport_domain::id::WebhookId;
+use rapport_domain::id::{MailId, WebhookId};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-/// Seals and opens secrets. What is sealed for one webhook opens for no other.
+/// Seals and opens secrets. What is sealed for one webhook or mail opens for no other.
 pub struct Vault {
     key: LessSafeKey,
 }
@@ -18,24 +18,45 @@ impl Vault {
         Self { key: LessSafeKey::new(key) }
     }
 
-    /// A random nonce, then the sealed text: random 96-bit nonces are safe for the few secrets there are.
     pub fn seal(&self, webhook: WebhookId, text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
+        self.seal_for(webhook.as_bytes(), text, nonce)
+    }
+
+    pub fn open(&self, webhook: WebhookId, sealed: &[u8]) -> Result<String, CannotOpen> {
+        self.open_for(webhook.as_bytes(), sealed)
+    }
+
+    /// The secret of a link that waits in a mail.
+    pub fn seal_link(&self, mail: MailId, text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
+        self.seal_for(&link_owner(mail), text, nonce)
+    }
+
+    pub fn open_link(&self, mail: MailId, sealed: &[u8]) -> Result<String, CannotOpen> {
+        self.open_for(&link_owner(mail), sealed)
+    }
+
+    /// A random nonce, then the sealed text: random 96-bit nonces are safe for the few secrets there are.
+    fn seal_for(&self, owner: &[u8], text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
         let mut sealed = text.as_bytes().to_vec();
-        let aad = Aad::from(webhook.as_bytes());
         self.key
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut sealed)
             .expect("a secret is short");
         [nonce.as_slice(), &sealed].concat()
     }
 
-    pub fn open(&self, webhook: WebhookId, sealed: &[u8]) -> Result<String, CannotOpen> {
+    fn open_for(&self, owner: &[u8], sealed: &[u8]) -> Result<String, CannotOpen> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(CannotOpen)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
         let mut text = sealed.to_vec();
-        let opened = self.key.open_in_place(nonce, Aad::from(webhook.as_bytes()), &mut text);
+        let opened = self.key.open_in_place(nonce, Aad::from(owner), &mut text);
         let opened = opened.map_err(|_| CannotOpen)?;
         String::from_utf8(opened.to_vec()).map_err(|_| CannotOpen)
     }
+}
+
+/// With its type, so that no id of a webhook says the same.
+fn link_owner(mail: MailId) -> Vec<u8> {
+    [MailId::PREFIX.as_bytes(), mail.as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -52,5 +73,15 @@ mod tests {
         assert_eq!(vault.open(other, &sealed), Err(CannotOpen));
         assert_eq!(Vault::new(&[8; 32]).open(one, &sealed), Err(CannotOpen));
         assert_eq!(vault.open(one, &sealed[..5]), Err(CannotOpen));
+    }
+
+    #[test]
+    fn a_link_opens_for_its_mail_only() {
+        let (one, other) = (MailId::from_bytes([1; 16]), MailId::from_bytes([2; 16]));
+        let vault = Vault::new(&[7; 32]);
+        let sealed = vault.seal_link(one, "rjn_secret", [3; NONCE_LEN]);
+        assert_eq!(vault.open_link(one, &sealed).as_deref(), Ok("rjn_secret"));
+        assert_eq!(vault.open_link(other, &sealed), Err(CannotOpen));
+        assert_eq!(vault.open(WebhookId::from_bytes([1; 16]), &sealed), Err(CannotOpen));
     }
 }

@@ -8,19 +8,23 @@ use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::destination::{Destination, Refusal};
 use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::id::{DeliveryId, WebhookId};
+use rapport_domain::mail::Kind as MailKind;
 use rapport_domain::member::Role;
 use rapport_domain::webhook::{Create, Patch, Switch, Webhook};
-use rapport_store::{Tx, delivery, manual_attempt, webhook};
-use serde_json::json;
+use rapport_store::{Tx, delivery, manual_attempt, member, webhook};
+use serde_json::{Value, json};
 
 use crate::access::Needs;
-use crate::audit;
 use crate::command::{Command, Context};
 use crate::delivery::force;
 use crate::error::Error;
+use crate::mail::{self, Recipient};
 use crate::outbox::FanOut;
+use crate::{audit, letter};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
+/// A notice that could not be sent for so long is no news.
+const NOTICE_DAYS: i64 = 2;
 
 /// Judges a destination before it is stored. Names are resolved, so it does not run in a command.
 pub trait DestinationCheck: Send + Sync + 'static {
@@ -62,7 +66,7 @@ impl Command for CreateWebhook {
         let Issued { text, shown, .. } = issue(CredentialKind::WebhookSecret, cx.company().id, cx.random());
         let sealed = cx.vault().seal(created.id, &text, cx.random());
         webhook::insert(tx, &created, &sealed, &shown)?;
-        let detail = json!({ "url": created.url, "events": created.events.to_stored() });
+        let detail = described(&created);
         audit::record(tx, cx, "webhook.created", Some(created.id.to_string()), &detail)?;
         Ok(NewSecret { webhook: created, secret: text, shown })
     }
@@ -95,10 +99,7 @@ impl Command for PatchWebhook {
         if found != before {
             found.updated_at = cx.now;
             webhook::update(tx, &[&found])?;
-            let detail = json!({
-                "url": { "from": before.url, "to": found.url },
-                "events": { "from": before.events.to_stored(), "to": found.events.to_stored() },
-            });
+            let detail = audit::changes(&described(&before), &described(&found));
             audit::record(tx, cx, "webhook.changed", Some(self.id.to_string()), &detail)?;
         }
         Ok(found)
@@ -134,7 +135,8 @@ impl Command for RotateSecret {
         let Issued { text, shown, .. } = issue(CredentialKind::WebhookSecret, cx.company().id, cx.random());
         let sealed = cx.vault().seal(self.0, &text, cx.random());
         webhook::set_secret(tx, self.0, &sealed, &shown, cx.now)?;
-        audit::record(tx, cx, "webhook.secret_rotated", Some(self.0.to_string()), &json!({}))?;
+        let detail = json!({ "prefix": shown });
+        audit::record(tx, cx, "webhook.secret_rotated", Some(self.0.to_string()), &detail)?;
         Ok(NewSecret { webhook: found, secret: text, shown })
     }
 }
@@ -169,7 +171,8 @@ impl Command for EnableWebhook {
             webhook::drop_before(tx, self.id, cx.now)?;
         }
         let held = if self.held == Held::Send { "send" } else { "drop" };
-        audit::record(tx, cx, "webhook.enabled", Some(self.id.to_string()), &json!({ "held": held }))?;
+        let detail = json!({ "enabled": { "from": false, "to": true }, "held": held });
+        audit::record(tx, cx, "webhook.enabled", Some(self.id.to_string()), &detail)?;
         wake(tx, cx, self.id);
         Ok(found)
     }
@@ -187,7 +190,8 @@ impl Command for DisableWebhook {
             found.switch = Switch::DisabledByHand;
             found.updated_at = cx.now;
             webhook::update(tx, &[&found])?;
-            audit::record(tx, cx, "webhook.disabled", Some(self.0.to_string()), &json!({}))?;
+            let detail = json!({ "enabled": { "from": true, "to": false } });
+            audit::record(tx, cx, "webhook.disabled", Some(self.0.to_string()), &detail)?;
         }
         Ok(found)
     }
@@ -216,6 +220,40 @@ impl Command for TestWebhook {
         }
         Ok(delivery)
     }
+}
+
+/// What of a webhook can be edited.
+fn described(webhook: &Webhook) -> Value {
+    json!({
+        "url": webhook.url, "events": webhook.events.to_stored(), "description": webhook.description,
+    })
+}
+
+/// Tells the owners and admins, and the audit log, that a webhook was switched off after repeated failures.
+pub(crate) fn tell_auto_disabled(
+    tx: &mut Tx,
+    cx: &Context,
+    webhook: &Webhook,
+) -> Result<(), rapport_store::Error> {
+    let detail = json!({
+        "enabled": { "from": true, "to": false }, "failure_streak": webhook.failure_streak,
+    });
+    audit::record(tx, cx, "webhook.auto_disabled", Some(webhook.id.to_string()), &detail)?;
+    // A URL may carry a key in its path or query: what a mail says is the host.
+    let host = Destination::parse(&webhook.url).map(|destination| destination.authority().to_owned());
+    let name = match (webhook.description.as_str(), host) {
+        ("", Ok(host)) => host,
+        (description, Ok(host)) => format!("{description} ({host})"),
+        (description, Err(_)) => description.to_owned(),
+    };
+    let letter =
+        letter::webhook_disabled(&cx.outside().base_url, &cx.company().name, &name, webhook.failure_streak);
+    let admins =
+        member::list(tx)?.into_iter().filter(|member| member.is_active() && member.role >= Role::Admin);
+    let recipients = admins.map(|admin| Recipient::from(&admin)).collect();
+    let not_after = cx.now.plus_days(NOTICE_DAYS);
+    mail::write(tx, cx, MailKind::WebhookDisabled, letter, recipients, not_after)?;
+    Ok(())
 }
 
 fn lock(tx: &mut Tx, id: WebhookId) -> Result<Webhook, Error> {

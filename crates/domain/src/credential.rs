@@ -1,4 +1,4 @@
-//! API tokens, ingest and inbound keys, webhook secrets: their written form.
+//! API tokens, ingest and inbound keys, webhook secrets, the secrets of links in mails: their written form.
 //!
 //! `rap_` and 52 base32 characters: the company's number (8 bytes, so that a look-up knows where to
 //! look), 160 random bits, and a checksum that tells a mistyped credential from a wrong one without
@@ -24,10 +24,21 @@ pub enum Kind {
     IngestKey,
     InboundKey,
     WebhookSecret,
+    /// In the link of an invitation.
+    Invitation,
+    /// In the link of a password reset.
+    PasswordReset,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::ApiToken, Self::IngestKey, Self::InboundKey, Self::WebhookSecret];
+    pub const ALL: [Self; 6] = [
+        Self::ApiToken,
+        Self::IngestKey,
+        Self::InboundKey,
+        Self::WebhookSecret,
+        Self::Invitation,
+        Self::PasswordReset,
+    ];
 
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -35,6 +46,8 @@ impl Kind {
             Self::IngestKey => "rik_",
             Self::InboundKey => "rin_",
             Self::WebhookSecret => "whs_",
+            Self::Invitation => "rjn_",
+            Self::PasswordReset => "rpw_",
         }
     }
 
@@ -44,6 +57,8 @@ impl Kind {
             Self::IngestKey => "ingest_key",
             Self::InboundKey => "inbound_key",
             Self::WebhookSecret => "webhook_secret",
+            Self::Invitation => "invitation",
+            Self::PasswordReset => "password_reset",
         }
     }
 

@@ -2,12 +2,13 @@
 
 use crate::id::PersonId;
 use crate::invalid::Fault;
-use crate::text::refuse_nul;
+use crate::text::{Length, refuse_nul};
 use crate::time::Time;
 
 pub const MAX_EMAIL_CHARS: usize = 254;
-pub const MIN_PASSWORD_CHARS: usize = 12;
-pub const MAX_PASSWORD_CHARS: usize = 1024;
+pub const MIN_PASSWORD_CHARS: usize = 10;
+/// A longer one is no safer: argon2id makes the same of it.
+pub const MAX_PASSWORD_CHARS: usize = 256;
 
 /// What a member, or a token, may do. Ordered: a later role may do what an earlier one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +77,15 @@ impl Email {
     }
 }
 
+/// Checks a password that somebody chose; counted in characters, anything but NUL may be in it.
+pub fn check_password(text: &str) -> Result<(), Fault> {
+    Length::up_to(MAX_PASSWORD_CHARS).check(text)?;
+    if text.chars().count() < MIN_PASSWORD_CHARS {
+        return Err(Fault::new("too_short", format!("must be at least {MIN_PASSWORD_CHARS} characters")));
+    }
+    Ok(())
+}
+
 /// A person as a member of one company.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
@@ -85,6 +95,12 @@ pub struct Member {
     pub role: Role,
     pub created_at: Time,
     pub deactivated_at: Option<Time>,
+}
+
+impl Member {
+    pub const fn is_active(&self) -> bool {
+        self.deactivated_at.is_none()
+    }
 }
 
 #[cfg(test)]
@@ -104,5 +120,18 @@ mod tests {
         {
             assert!(Email::parse(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn passwords_are_ten_to_256_characters() {
+        let code = |text: &str| check_password(text).map_err(|fault| fault.code);
+        assert_eq!(code("ten chars!"), Ok(()));
+        assert_eq!(code("ÄÖÜäöüßẞéè"), Ok(()));
+        assert_eq!(code(&"x".repeat(256)), Ok(()));
+        assert_eq!(code("nine char"), Err("too_short"));
+        assert_eq!(code("äöüäöüäöü"), Err("too_short"), "characters count, not bytes");
+        assert_eq!(code(&"x".repeat(257)), Err("too_long"));
+        assert_eq!(code("with a nul \0"), Err("nul_character"));
+        assert_eq!(code(""), Err("empty"));
     }
 }

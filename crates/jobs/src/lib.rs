@@ -1,4 +1,4 @@
-//! What happens by itself: webhook delivery, and the housekeeping around it. Calls `app`.
+//! What happens by itself: webhook delivery and the housekeeping around it, mail and digests. Calls `app`.
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
@@ -6,6 +6,7 @@
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `cadence` reminds of clients that became overdue.
 //! - `fields` makes older accounts findable by their custom fields.
+//! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
@@ -15,6 +16,9 @@ pub mod guard;
 mod housekeeping;
 mod lanes;
 pub mod lookup;
+pub mod digest;
+pub mod mail;
+pub mod mailer;
 mod places;
 pub mod redelivery;
 pub mod retention;
@@ -23,4 +27,5 @@ pub mod sender;
 pub use client::{Client, Limits};
 pub use guard::{Guard, Resolver, SystemResolver};
 pub use lookup::Lookup;
+pub use mailer::{MailServer, Mailer, Security};
 pub use sender::{Config, start};

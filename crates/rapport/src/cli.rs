@@ -39,6 +39,9 @@ pub enum Command {
     /// Rotate a company's keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// See whether mail can be sent
+    #[command(subcommand)]
+    Mail(MailCommand),
     /// Bring the database's schema up to date, without serving
     Migrate,
     /// Look for what could keep the service from working
@@ -157,6 +160,19 @@ pub enum KeyKind {
     Ingest,
     /// For inbound mail
     Inbound,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MailCommand {
+    /// Send a test mail, and say what the mail server answered
+    Test(TestMail),
+}
+
+#[derive(Debug, Args)]
+pub struct TestMail {
+    /// Whom to send it to
+    #[arg(value_parser = email)]
+    pub recipient: Email,
 }
 
 #[derive(Debug, Clone, Copy, Args)]

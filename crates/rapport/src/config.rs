@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rapport_store::Database;
 use toml::Value;
 
+use crate::mail_option::{MailFrom, SmtpUrl};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
 use crate::options::{self, Environment, Options};
 
@@ -109,6 +110,8 @@ pub struct Config {
     pub allow_destination: Setting<Vec<Network>>,
     pub extra_ca: Setting<Vec<PathBuf>>,
     pub secret_key_file: Setting<PathBuf>,
+    pub smtp_url: Setting<SmtpUrl>,
+    pub mail_from: Setting<MailFrom>,
     pub page_cache_mb: Setting<u32>,
     pub database_readers: Setting<u32>,
     pub database_writers: Setting<u32>,
@@ -127,6 +130,11 @@ impl Config {
         let data_dir = layers.pick("data_dir", |o| &mut o.data_dir, || DEFAULT_DATA_DIR.into());
         let in_data_dir = |name: &str| data_dir.value.join(name);
         let default_database = || DatabaseAddress(Database::Sqlite(in_data_dir(DATABASE_FILE)));
+        let smtp_url = layers.pick("smtp_url", |o| &mut o.smtp_url, SmtpUrl::default);
+        let mail_from = layers.pick("mail_from", |o| &mut o.mail_from, MailFrom::default);
+        if smtp_url.value.server().is_some() && mail_from.value.as_str().is_empty() {
+            return Err(BadConfig("--mail-from: required where --smtp-url is given".to_owned()));
+        }
         let default_log = || DEFAULT_LOG.parse().expect("a valid filter");
         Ok(Self {
             database: layers.pick("database", |o| &mut o.database, default_database),
@@ -138,6 +146,8 @@ impl Config {
                 |o| &mut o.secret_key_file,
                 || in_data_dir(SECRET_KEY_FILE),
             ),
+            smtp_url,
+            mail_from,
             page_cache_mb: layers
                 .pick("page_cache_mb", |o| &mut o.page_cache_mb, || DEFAULT_PAGE_CACHE_MIB)
                 .within(&PAGE_CACHE_MIB)?,
@@ -206,6 +216,8 @@ impl Config {
             }),
             entry(file, &self.extra_ca, |files| files.iter().map(path).collect::<Vec<_>>().into()),
             entry(file, &self.secret_key_file, path),
+            entry(file, &self.smtp_url, |url| Value::String(url.to_string())),
+            entry(file, &self.mail_from, |from| Value::String(from.as_str().to_owned())),
             entry(file, &self.page_cache_mb, number),
             entry(file, &self.database_readers, number),
             entry(file, &self.database_writers, number),
@@ -336,6 +348,18 @@ mod tests {
     }
 
     #[test]
+    fn mail_needs_a_sender() {
+        let url = ("RAPPORT_SMTP_URL", "smtps://u:p@mail.acme.test");
+        let message = load(Options::default(), &[url]).unwrap_err().to_string();
+        assert!(message.starts_with("--mail-from: "), "{message}");
+        let config = load(Options::default(), &[url, ("RAPPORT_MAIL_FROM", "rapport@acme.test")]).unwrap();
+        assert!(config.smtp_url.value.server().is_some());
+        let none = load(Options::default(), &[]).unwrap();
+        assert!(none.smtp_url.value.server().is_none());
+        assert_eq!(none.mail_from.value.as_str(), "");
+    }
+
+    #[test]
     fn a_named_file_must_be_there() {
         assert!(load(Options::default(), &[("RAPPORT_CONFIG", "/nowhere/rapport.toml")]).is_err());
     }
@@ -347,6 +371,8 @@ mod tests {
             ("RAPPORT_EXTRA_CA", "a.pem,b.pem"),
             ("RAPPORT_DATABASE", "postgres://u@h/db"),
             ("RAPPORT_DATA_DIR", "/nowhere/data"),
+            ("RAPPORT_SMTP_URL", "smtp://mail.acme.test:25"),
+            ("RAPPORT_MAIL_FROM", "Rapport <rapport@acme.test>"),
         ];
         let printed = load(Options::default(), &variables).unwrap();
         let directory = tempfile::tempdir().unwrap();

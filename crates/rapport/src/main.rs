@@ -9,6 +9,8 @@ mod data_dir;
 mod database;
 mod extra_ca;
 mod listen;
+mod mail_option;
+mod mailing;
 mod option_value;
 mod options;
 mod outbound;

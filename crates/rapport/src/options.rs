@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::config::BadConfig;
+use crate::mail_option::{MailFrom, SmtpUrl};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
 
 #[derive(Debug, Clone, Default, Args, Deserialize)]
@@ -56,6 +57,18 @@ pub struct Options {
     #[arg(long, global = true, value_name = "FILE")]
     pub secret_key_file: Option<PathBuf>,
 
+    /// Where mail is handed in: smtps://user:password@host, or smtp:// for STARTTLS; by default no mail is sent
+    ///
+    /// smtps:// is TLS from the start (port 465), smtp:// is STARTTLS and never without it (port 587), smtp+plain://
+    /// is not encrypted (port 25): for a server on this machine. Letters with a meaning in URLs are written %40 and
+    /// so on.
+    #[arg(long, global = true, value_name = "URL")]
+    pub smtp_url: Option<SmtpUrl>,
+
+    /// The sender of mails, such as "Rapport <rapport@acme.test>"; required with --smtp-url
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub mail_from: Option<MailFrom>,
+
     /// SQLite's page cache in MiB; by default 64
     #[arg(long, global = true, value_name = "MIB")]
     pub page_cache_mb: Option<u32>,
@@ -100,6 +113,8 @@ impl Options {
             allow_destination: several(environment, "allow_destination")?,
             extra_ca: several(environment, "extra_ca")?,
             secret_key_file: one(environment, "secret_key_file")?,
+            smtp_url: one(environment, "smtp_url")?,
+            mail_from: one(environment, "mail_from")?,
             page_cache_mb: one(environment, "page_cache_mb")?,
             database_readers: one(environment, "database_readers")?,
             database_writers: one(environment, "database_writers")?,

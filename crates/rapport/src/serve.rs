@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rapport_app::App;
+use rapport_jobs::Mailer;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout_at};
@@ -23,7 +24,7 @@ use crate::option_value::BaseUrl;
 use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
 use crate::stop::Signals;
-use crate::{background, database, sending, telemetry, welcome};
+use crate::{background, database, mailing, sending, telemetry, welcome};
 
 /// Sockets and parsing need no more; the database has threads of its own.
 const MOST_WORKER_THREADS: usize = 4;
@@ -40,12 +41,13 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
     let outbound = Outbound::load(config)?;
+    let mailer = mailing::mailer(config, &outbound)?;
     let runtime = runtime()?;
     let listener = runtime.block_on(bind(config))?;
     let metrics = telemetry::start_metrics()?;
     // Outside the runtime: the PostgreSQL client is a synchronous one.
     let app = database::open(config, &config.store(), random, &secret_key)?;
-    runtime.block_on(Service { config, app, outbound, secret_key, metrics }.run(listener))?;
+    runtime.block_on(Service { config, app, outbound, mailer, secret_key, metrics }.run(listener))?;
     // What did not end in time must not hold up the process.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
@@ -69,6 +71,7 @@ struct Service<'a> {
     config: &'a Config,
     app: App,
     outbound: Outbound,
+    mailer: Option<Arc<Mailer>>,
     secret_key: SecretKey,
     metrics: PrometheusHandle,
 }
@@ -80,10 +83,13 @@ impl Service<'_> {
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let signals = Signals::catch().context("signals cannot be caught")?;
         let watcher = tokio::spawn(signals.watch(stop_http.clone(), finished.clone()));
+        let base_url = self.base_url(listening);
+        self.app.services().set_outside(mailing::outside(self.config, &base_url));
         let tasks = TaskTracker::new();
         background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
         let sending = sending::start(&self.app, self.config, &self.outbound, &tasks, &stop_background);
         sending.await.context("the webhook sender cannot be started")?;
+        mailing::start(&self.app, self.mailer.clone(), &tasks, &stop_background);
         let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
         self.say_hello(listening).await;
 
@@ -143,6 +149,7 @@ impl Service<'_> {
             secret_key = self.secret_key.fingerprint(),
             allowed_destinations = self.outbound.policy.allowed.len(),
             extra_authorities = self.outbound.authorities.len(),
+            mail = self.mailer.is_some(),
             "serving"
         );
     }

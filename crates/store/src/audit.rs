@@ -1,4 +1,4 @@
-//! The audit log: who changed settings, keys, members and webhooks, and when. Never a secret.
+//! The audit log: who changed settings, keys, members and webhooks, when and from where. Never a secret.
 
 use rapport_domain::history::Actor;
 use rapport_domain::id::AuditId;
@@ -11,9 +11,9 @@ use crate::tx::{Snapshot, Tx};
 use crate::values;
 
 statements! {
-    company INSERT = "INSERT INTO audit (company, id, actor_kind, actor_id, actor_name, action, target, detail, at) \
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    company LIST = "SELECT id, actor_kind, actor_id, actor_name, action, target, detail, at FROM audit \
+    company INSERT = "INSERT INTO audit (company, id, actor_kind, actor_id, actor_name, action, target, detail, at, \
+                      address) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    company LIST = "SELECT id, actor_kind, actor_id, actor_name, action, target, detail, at, address FROM audit \
                     WHERE company = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 }
 
@@ -26,14 +26,26 @@ pub struct AuditEntry {
     pub target: Option<String>,
     pub detail: String,
     pub at: Time,
+    /// The network address the request came from; none on the command line and for the service itself.
+    pub address: Option<String>,
 }
 
 pub fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), Error> {
-    let AuditEntry { id, actor, action, target, detail, at } = entry;
+    let AuditEntry { id, actor, action, target, detail, at, address } = entry;
     let actor_id = actor.id_bytes().map(<[u8; 16]>::as_slice);
     tx.execute(
         &INSERT,
-        values![id, actor.kind(), actor_id, actor.name(), action, target.as_deref(), detail, *at],
+        values![
+            id,
+            actor.kind(),
+            actor_id,
+            actor.name(),
+            action,
+            target.as_deref(),
+            detail,
+            *at,
+            address.as_deref()
+        ],
     )?;
     Ok(())
 }
@@ -51,6 +63,7 @@ pub fn list(snapshot: &mut Snapshot, before: Option<AuditId>, limit: i64) -> Res
             target: row.take()?,
             detail: row.take()?,
             at: row.take()?,
+            address: row.take()?,
         })
     });
     Ok(Page::from_one_more(entries.collect::<Result<Vec<_>, Error>>()?, limit))

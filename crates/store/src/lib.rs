@@ -25,6 +25,7 @@ pub mod credential;
 pub mod delivery;
 pub mod delivery_list;
 mod dialect;
+pub mod digest;
 pub mod doctor;
 mod engine;
 pub mod erasure;
@@ -32,12 +33,15 @@ mod error;
 pub mod event;
 pub mod history;
 pub mod mail_reference;
+pub mod invitation;
+pub mod mail;
 pub mod manual_attempt;
 pub mod member;
 pub mod message;
 mod migrate;
 pub mod node;
 pub mod page;
+pub mod password_reset;
 mod queue;
 pub mod redelivery;
 pub mod retention;
@@ -74,14 +78,18 @@ pub fn all_statements() -> Vec<&'static Statement> {
         credential::STATEMENTS,
         delivery::STATEMENTS,
         delivery_list::STATEMENTS,
+        digest::STATEMENTS,
         erasure::STATEMENTS,
         event::STATEMENTS,
         history::STATEMENTS,
         mail_reference::STATEMENTS,
+        invitation::STATEMENTS,
+        mail::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         message::STATEMENTS,
         node::STATEMENTS,
+        password_reset::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
         timeline::STATEMENTS,

@@ -14,6 +14,9 @@ statements! {
     reference PERSON_BY_EMAIL = "SELECT id, name FROM person WHERE email = $1";
     reference INSERT_PERSON = "INSERT INTO person (id, email, name, password_hash, created_at) \
                                VALUES ($1, $2, $3, $4, $5) ON CONFLICT (email) DO NOTHING RETURNING id";
+    reference LOGIN = "SELECT id, name, password_hash FROM person WHERE email = $1";
+    reference SET_PASSWORD = "UPDATE person SET password_hash = $2 WHERE id = $1";
+    reference COMPANIES_OF = "SELECT count(*) FROM member WHERE person = $1";
     company INSERT_MEMBER = "INSERT INTO member (company, person, role, created_at) VALUES ($1, $2, $3, $4) \
                              ON CONFLICT (company, person) DO NOTHING RETURNING person";
     company LIST = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
@@ -41,6 +44,31 @@ pub fn person(
     }
     let mut row = tx.query_opt(&PERSON_BY_EMAIL, values![email.as_str()])?.ok_or(Error::Again)?;
     Ok((row.take()?, false))
+}
+
+/// What a log-in is checked against.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    pub person: PersonId,
+    pub name: String,
+    pub password_hash: String,
+}
+
+/// The person with this address, whatever companies they belong to.
+pub fn login(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Login>, Error> {
+    let row = snapshot.query_opt(&LOGIN, values![email.as_str()])?;
+    row.map(|mut row| Ok(Login { person: row.take()?, name: row.take()?, password_hash: row.take()? }))
+        .transpose()
+}
+
+pub fn set_password(tx: &mut Tx, person: PersonId, password_hash: &str) -> Result<(), Error> {
+    tx.execute(&SET_PASSWORD, values![&person, password_hash])?;
+    Ok(())
+}
+
+/// How many companies a person belongs to.
+pub fn companies_of(snapshot: &mut Snapshot, person: PersonId) -> Result<i64, Error> {
+    snapshot.query_opt(&COMPANIES_OF, values![&person])?.map_or(Ok(0), |mut row| row.take())
 }
 
 /// Makes the person a member; `false` where they are one already.

@@ -10,11 +10,12 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
     include_str!("../migrations/0004_cadence.sql"),
+    include_str!("../migrations/0005_mail.sql"),
     include_str!("../migrations/0006_fields.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");

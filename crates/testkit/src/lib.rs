@@ -1,10 +1,13 @@
 //! What the tests of the other crates share: the application on either engine with a clock that tests move, a
-//! throw-away PostgreSQL server, and a webhook receiver that can misbehave. Nothing here is part of the service.
+//! throw-away PostgreSQL server, a webhook receiver that can misbehave, and a mail server. Nothing here is part of the
+//! service.
 
 pub mod app;
+pub mod mail;
 pub mod postgres;
 pub mod receiver;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
+pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
 pub use crate::postgres::PostgresServer;
 pub use crate::receiver::{Behaviour, ReceivedRequest, Receiver};

@@ -13,6 +13,10 @@ const INGEST_PATH: &str = "/api/pulse/ingest/";
 const INBOUND_KEY: HeaderName = HeaderName::from_static("x-service-inbound-key");
 const INBOUND_PATH: &str = "/api/inbound/email/";
 
+/// Paths for people who are not known yet, limited far lower than others.
+pub const OPEN_PATHS: [&str; 3] =
+    ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
+
 /// How a caller of a path is asked to authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {

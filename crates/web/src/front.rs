@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use rapport_app::App;
 use tracing::Instrument;
 
-use crate::auth::{Arrival, Credential, Scheme};
+use crate::auth::{Arrival, Credential, OPEN_PATHS, Scheme};
 use crate::json;
 use crate::problem::{Fault, Problem};
 use crate::rate_limit::{RateLimiter, Standing, Verdict};
@@ -113,7 +113,9 @@ impl Front {
             request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
         let credential = Credential::of(Scheme::of_path(request.uri().path()), request.headers());
         let now = self.app.now();
+        let is_open = OPEN_PATHS.contains(&request.uri().path());
         let (verdict, known) = match &credential.presented {
+            _ if is_open => (self.limiter.admit_stranger(address, now), false),
             Some(presented) => self.limiter.admit_credential(&presented.hash, address, now),
             None => (self.limiter.admit_address(address, now), false),
         };

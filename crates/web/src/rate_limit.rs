@@ -79,11 +79,21 @@ impl Verdict {
 pub struct RateLimiter {
     credentials: Buckets<SecretHash>,
     addresses: Buckets<IpAddr>,
+    strangers: Buckets<IpAddr>,
 }
 
 impl RateLimiter {
-    pub fn new(per_credential: Rate, per_address: Rate) -> Self {
-        Self { credentials: Buckets::new(per_credential), addresses: Buckets::new(per_address) }
+    pub fn new(per_credential: Rate, per_address: Rate, per_stranger: Rate) -> Self {
+        Self {
+            credentials: Buckets::new(per_credential),
+            addresses: Buckets::new(per_address),
+            strangers: Buckets::new(per_stranger),
+        }
+    }
+
+    /// Counts a request to a path that anybody may call.
+    pub fn admit_stranger(&self, address: IpAddr, now: Time) -> Verdict {
+        self.strangers.take(network(address), now).0
     }
 
     /// Counts a request that presents a well-formed credential; says also whether it was valid before.
@@ -231,7 +241,11 @@ mod tests {
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn limiter() -> RateLimiter {
-        RateLimiter::new(Rate { per_second: 10, burst: 10 }, Rate { per_second: 2, burst: 4 })
+        RateLimiter::new(
+            Rate { per_second: 10, burst: 10 },
+            Rate { per_second: 2, burst: 4 },
+            Rate { per_second: 1, burst: 2 },
+        )
     }
 
     fn credential(number: u32) -> SecretHash {

@@ -40,6 +40,8 @@ pub struct Config {
     pub per_credential: Rate,
     /// Requests of one address without a valid credential.
     pub per_address: Rate,
+    /// Requests of one address to the paths that anybody may call: invitations and forgotten passwords.
+    pub per_stranger: Rate,
     pub max_connections: usize,
     /// For a request's head to arrive, and for a kept-alive connection to send its next one.
     pub header_timeout: Duration,
@@ -56,6 +58,7 @@ impl Default for Config {
         Self {
             per_credential: Rate { per_second: 2_000, burst: 2_000 },
             per_address: Rate { per_second: 50, burst: 100 },
+            per_stranger: Rate { per_second: 1, burst: 10 },
             max_connections: 4_096,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(20),
@@ -68,7 +71,7 @@ impl Default for Config {
 
 /// Everything that is served.
 pub fn router(app: App, config: &Config) -> Router {
-    let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address));
+    let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address, config.per_stranger));
     let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config.request_timeout));
     let served = api::routes()
         .with_state(Api::new(app.clone(), limiter, config.body_timeout))

@@ -2,12 +2,17 @@
 //! decisions beside it, sentence by sentence. `model.rs` runs random sequences against a plain model.
 
 mod account;
+mod audit;
 mod channel;
 mod credential;
 mod inbound;
+mod digest;
 mod ingest;
+mod invitation;
+mod mail;
 mod member;
 mod model;
+mod password_reset;
 mod races;
 mod reading;
 mod redelivery;

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::net::TcpListener;
 use std::process::ExitCode;
 
+use rapport_jobs::Security;
 use rapport_store::doctor::{Finding, Level, examine};
 
 use super::print;
@@ -18,6 +19,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
         ..finding
     }));
     findings.extend([look_at_listener(config), look_at_destinations(config), look_at_extra_ca(config)]);
+    findings.push(look_at_mail(config));
     let line = |finding: &Finding| format!("{:<4}  {}\n", finding.level.as_str(), finding.text);
     print(&findings.iter().map(line).collect::<String>())?;
     let failed = findings.iter().any(|finding| finding.level == Level::Fail);
@@ -81,6 +83,23 @@ fn look_at_destinations(config: &Config) -> Finding {
         return finding(Level::Warn, format!("webhooks: to any address at all ({list})"));
     }
     finding(Level::Ok, format!("webhooks: to public addresses and {list}"))
+}
+
+fn look_at_mail(config: &Config) -> Finding {
+    let Some(server) = config.smtp_url.value.server() else {
+        let text =
+            "mail: not configured (--smtp-url): invitations are links to hand over, digests are kept to read";
+        return finding(Level::Warn, text);
+    };
+    let shown = format!("mail: by {}", config.smtp_url.value);
+    match server.security {
+        Security::Plain => {
+            finding(Level::Warn, format!("{shown}, not encrypted; rapport mail test tries it"))
+        }
+        Security::Tls | Security::StartTls => {
+            finding(Level::Ok, format!("{shown}; rapport mail test tries it"))
+        }
+    }
 }
 
 fn look_at_extra_ca(config: &Config) -> Finding {

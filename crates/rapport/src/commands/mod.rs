@@ -4,6 +4,7 @@ mod company;
 mod config;
 mod doctor;
 mod key;
+mod mail;
 mod migrate;
 mod token;
 
@@ -20,7 +21,7 @@ use crate::cli::Command;
 use crate::clock::OsRandom;
 use crate::config::Config;
 use crate::secret_key::SecretKey;
-use crate::{data_dir, database, listen, serve, telemetry};
+use crate::{data_dir, database, listen, mailing, serve, telemetry};
 
 /// How often a change runs again that found the database busy: a service under load leaves a command
 /// few gaps, and each try already waits some seconds for one.
@@ -37,6 +38,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
                 Command::Company(command) => company::run(config, command),
                 Command::Token(command) => token::run(config, command),
                 Command::Key(command) => key::run(config, command),
+                Command::Mail(command) => mail::run(config, &command),
                 Command::Migrate => migrate::run(config),
                 Command::Doctor => doctor::run(config),
                 Command::Listen(options) => listen::run(config, &options),
@@ -50,7 +52,9 @@ fn open_beside(config: &Config) -> anyhow::Result<App> {
     data_dir::prepare(config)?;
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
-    database::open(config, &config.store_beside(), random, &secret_key)
+    let app = database::open(config, &config.store_beside(), random, &secret_key)?;
+    app.services().set_outside(mailing::outside(config, &config.base_url.value));
+    Ok(app)
 }
 
 fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {

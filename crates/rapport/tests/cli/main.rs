@@ -7,5 +7,6 @@ mod configuration;
 mod crash;
 mod doctor;
 mod lifecycle;
+mod mail;
 mod program;
 mod receiving_webhooks;

@@ -6,6 +6,7 @@ mod clients;
 mod delivery_list;
 mod group_commit;
 mod listing;
+mod mail;
 mod opening;
 mod postgres;
 mod queue;

@@ -345,6 +345,7 @@ fn the_audit_log_is_read_newest_first() {
             target: n.is_multiple_of(2).then(|| "crd_1".to_owned()),
             detail: r#"{"kind":"ingest_key"}"#.to_owned(),
             at: time(0),
+            address: Some(format!("192.0.2.{n}")),
         };
         world
             .write(company, move |tx| (1..=5).try_for_each(|n| audit::insert(tx, &entry(n))))

@@ -102,6 +102,7 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
             target: None,
             detail: "{}".to_owned(),
             at: time(0),
+            address: None,
         },
     )
 }

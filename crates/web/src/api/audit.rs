@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_audit))
 }
 
-/// One change, by whom and when.
+/// One change, by whom, when and from where.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 struct AuditView {
@@ -44,11 +44,14 @@ struct AuditView {
     detail: Option<Box<RawValue>>,
     #[schema(value_type = String, format = DateTime)]
     at: Time,
+    /// The network address the request came from. Null for the command line and the service itself.
+    #[schema(required = true, example = "192.0.2.7")]
+    address: Option<String>,
 }
 
 impl From<AuditEntry> for AuditView {
-    fn from(AuditEntry { id, actor, action, target, detail, at }: AuditEntry) -> Self {
-        Self { id, actor, action, target, detail: RawValue::from_string(detail).ok(), at }
+    fn from(AuditEntry { id, actor, action, target, detail, at, address }: AuditEntry) -> Self {
+        Self { id, actor, action, target, detail: RawValue::from_string(detail).ok(), at, address }
     }
 }
 

@@ -130,6 +130,33 @@ impl FromRequest<Api> for PlainCall {
     }
 }
 
+/// A request of somebody who need not be known: no credential is asked for, and none is looked at.
+pub struct OpenCall {
+    pub address: IpAddr,
+    body: Result<Object, Problem>,
+}
+
+impl OpenCall {
+    pub fn parse<T>(
+        self,
+        parse: impl FnOnce(&Map<String, Value>) -> Result<T, Invalid>,
+    ) -> Result<T, Problem> {
+        Ok(parse(&self.body?.members)?)
+    }
+}
+
+impl FromRequest<Api> for OpenCall {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let arrival = parts.extensions.get::<Arrival>();
+        let address = arrival.ok_or_else(|| Problem::internal("a request came past the front"))?.address;
+        let body = json::read(&parts.headers, body, Presence::Required, api.0.body_timeout).await;
+        Ok(Self { address, body })
+    }
+}
+
 /// The variable segments of the path, not yet read.
 pub struct Segments<T = String>(Option<T>);
 

@@ -37,7 +37,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 /// A person as a member of the company.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Member)]
-struct MemberView {
+pub(super) struct MemberView {
     #[schema(value_type = String, example = "per_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: PersonId,
     #[schema(example = "ana@acme.example")]

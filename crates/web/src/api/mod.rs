@@ -18,18 +18,23 @@ mod contacts;
 mod conversation_schema;
 mod conversations;
 mod deliveries;
+mod digests;
 mod docs;
 mod erasure;
 mod export;
 mod fields;
+mod hashing;
 mod history;
 mod inbound;
 mod ingest;
 mod lookup;
+mod invitations;
+mod mails;
 mod members;
 pub mod openapi;
 mod paging;
 mod parameters;
+mod password_reset;
 mod pulse;
 mod redeliveries;
 mod schema;
@@ -97,6 +102,10 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(settings::routes())
         .merge(tokens::routes())
         .merge(members::routes())
+        .merge(invitations::routes())
+        .merge(password_reset::routes())
+        .merge(digests::routes())
+        .merge(mails::routes())
         .merge(audit::routes())
 }
 
@@ -131,7 +140,10 @@ impl Api {
         command: Result<C, Problem>,
     ) -> Result<C::Reply, Problem> {
         match command {
-            Ok(command) => self.settle(caller, self.app().write(&caller.access(), command).await),
+            Ok(command) => {
+                let access = caller.access();
+                self.settle(caller, self.app().write_from(&access, Some(caller.address), command).await)
+            }
             Err(problem) => {
                 self.verify(caller, C::NEEDS).await?;
                 Err(problem)

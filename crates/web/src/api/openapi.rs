@@ -5,7 +5,9 @@ use axum::http::{HeaderValue, header};
 use axum::routing::get;
 use bytes::Bytes;
 use utoipa::openapi::path::{Operation, PathItem};
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{
     Components, ContentBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
 };
@@ -81,7 +83,10 @@ pub fn completed(mut document: OpenApi) -> OpenApi {
 fn complete(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     let with_body = if operation.request_body.is_some() { COMMON_WITH_BODY.as_slice() } else { &[] };
-    for (status, description) in COMMON.iter().chain(with_body) {
+    let is_open =
+        operation.security.as_ref().is_some_and(|security| security == &[SecurityRequirement::default()]);
+    let common = COMMON.iter().filter(|(status, _)| !(is_open && *status == "401"));
+    for (status, description) in common.chain(with_body) {
         let response = ResponseBuilder::new().description(*description).build();
         responses.entry((*status).to_owned()).or_insert(RefOr::T(response));
     }
@@ -108,6 +113,7 @@ mod tests {
 
     use super::*;
     use crate::api;
+    use crate::auth::OPEN_PATHS;
 
     /// Paths that serve the document itself.
     const META: [&str; 3] = [PATH, "/api/docs/", "/api/docs/style.css"];
@@ -148,13 +154,17 @@ mod tests {
                     "{place}: id twice"
                 );
                 assert!(!operation["summary"].as_str().unwrap().is_empty(), "{place}: no summary");
+                let is_open = OPEN_PATHS.contains(&path.as_str());
                 let scheme = match path.as_str() {
                     "/api/pulse/ingest/" => "ingest_key",
                     "/api/inbound/email/" => "inbound_key",
                     _ => "token",
                 };
-                assert_eq!(operation["security"], json!([{ scheme: [] }]), "{place}");
-                for status in ["401", "422", "429", "503"] {
+                let security = if is_open { json!([{}]) } else { json!([{ scheme: [] }]) };
+                assert_eq!(operation["security"], security, "{place}");
+                assert_eq!(operation["responses"]["401"].is_object(), !is_open, "{place}");
+                let common = ["401", "422", "429", "503"];
+                for status in common.into_iter().filter(|status| !(is_open && *status == "401")) {
                     let content = &operation["responses"][status]["content"];
                     assert!(content["application/problem+json"].is_object(), "{place} {status}: {content}");
                 }

@@ -58,6 +58,9 @@ struct SettingsView {
     /// Null where there is none yet: rotating makes the first.
     #[schema(required = true)]
     inbound_key: Option<KeyView>,
+    /// Whether the server can send mail. Without it invitations and password resets are links to hand over, and
+    /// digests are kept to read.
+    mail_configured: bool,
 }
 
 /// A key without its secret.
@@ -80,7 +83,12 @@ impl From<Credential> for KeyView {
 }
 
 impl SettingsView {
-    fn new(company: Company, ingest_key: Option<Credential>, inbound_key: Option<Credential>) -> Self {
+    fn new(
+        company: Company,
+        ingest_key: Option<Credential>,
+        inbound_key: Option<Credential>,
+        mail_configured: bool,
+    ) -> Self {
         let Company { slug, name, settings, .. } = company;
         Self {
             project: slug.as_str().to_owned(),
@@ -93,6 +101,7 @@ impl SettingsView {
             default_currency: settings.default_currency.code(),
             ingest_key: ingest_key.map(KeyView::from),
             inbound_key: inbound_key.map(KeyView::from),
+            mail_configured,
         }
     }
 }
@@ -132,7 +141,9 @@ async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
         Ok((ingest_key, inbound_key))
     });
     let Answer { reply: (ingest_key, inbound_key), company, .. } = found.await?;
-    Ok(json::respond(StatusCode::OK, &SettingsView::new(company, ingest_key, inbound_key)))
+    let mail_configured = api.app().services().outside().mail_configured;
+    let view = SettingsView::new(company, ingest_key, inbound_key, mail_configured);
+    Ok(json::respond(StatusCode::OK, &view))
 }
 
 /// Rotate the ingest key

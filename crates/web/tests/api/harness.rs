@@ -167,7 +167,7 @@ impl Drop for SharedService {
 }
 
 fn test_config() -> Config {
-    Config { per_credential: PLENTY, per_address: PLENTY, ..Config::default() }
+    Config { per_credential: PLENTY, per_address: PLENTY, per_stranger: PLENTY, ..Config::default() }
 }
 
 /// A company on a running service, whose credentials requests carry unless they say otherwise.

@@ -1,0 +1,194 @@
+//! The weekly digest: gathered and rendered outside of any transaction, then written once per company and ISO week
+//! together with a mail to every active member.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use rapport_domain::company::Company;
+use rapport_domain::digest::{MAX_NAMED, Week, due};
+use rapport_domain::id::{CompanyId, MailId, PersonId};
+use rapport_domain::mail::Kind;
+use rapport_domain::member::{Member, Role};
+use rapport_domain::time::Time;
+use rapport_store::clients::{CappedCount, Client, ListClients, Tab};
+use rapport_store::{Lane, Query as _, Snapshot, Tx, clients, company, digest, member};
+use serde_json::json;
+
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::letter::{self, Letter, OverdueClient};
+use crate::mail::{self, Recipient};
+use crate::{Answer, App, audit};
+
+/// A digest that could not be sent for so long is old news.
+const WORTH_SENDING_DAYS: i64 = 2;
+
+/// What a digest says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub subject: String,
+    pub plain: String,
+    pub html: String,
+    /// How many clients are overdue.
+    pub overdue: i64,
+}
+
+/// The digest as it would be sent now.
+pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
+    let now = app.now();
+    let found = app.read(access, Needs::Role(Role::Member), move |snapshot| overdue(snapshot, now)).await?;
+    let (Letter { subject, plain, html, .. }, overdue) = render(app, found);
+    Ok(Rendered { subject, plain, html, overdue })
+}
+
+/// Whom a digest is sent to on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    Everyone,
+    Member(PersonId),
+}
+
+/// Sends the digest now, beside the weekly one; says how many mails that makes.
+pub async fn send_now(
+    app: &App,
+    access: &Access,
+    address: Option<IpAddr>,
+    audience: Audience,
+) -> Result<usize, Error> {
+    let now = app.now();
+    let found = app.read(access, Needs::Role(Role::Admin), move |snapshot| overdue(snapshot, now)).await?;
+    let (letter, _) = render(app, found);
+    app.write_from(access, address, SendDigest { letter, audience }).await
+}
+
+struct SendDigest {
+    letter: Letter,
+    audience: Audience,
+}
+
+impl Command for SendDigest {
+    type Reply = usize;
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<usize, Error> {
+        if !cx.outside().mail_configured {
+            let detail = "the server has no mail configured: there is nothing to send the digest by";
+            return Err(Error::conflict("mail_not_configured", detail));
+        }
+        let members = active_members(tx)?;
+        let chosen: Vec<Recipient> = members
+            .iter()
+            .filter(|member| match self.audience {
+                Audience::Everyone => true,
+                Audience::Member(person) => member.person == person,
+            })
+            .map(Recipient::from)
+            .collect();
+        if chosen.is_empty() {
+            return Err(Error::NotFound("member"));
+        }
+        let count = chosen.len();
+        let not_after = cx.now.plus_days(WORTH_SENDING_DAYS);
+        mail::write(tx, cx, Kind::Digest, self.letter.clone(), chosen, not_after)?;
+        audit::record(tx, cx, "digest.sent", None, &json!({ "mails": count }))?;
+        Ok(count)
+    }
+}
+
+/// The weeks whose digest is known to be made, so that a look costs no read.
+pub type Made = HashMap<CompanyId, Week>;
+
+/// Makes every digest that is due. Safe to run anywhere at any time: a week's digest is made once.
+pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
+    for company in app.read_across(company::list).await? {
+        let week = due(&company.settings, company.created_at, app.now());
+        let Some(week) = week.filter(|week| made.get(&company.id) != Some(week)) else { continue };
+        if make_one(app, company.id, week).await? {
+            made.insert(company.id, week);
+        }
+    }
+    Ok(())
+}
+
+/// Makes one company's digest, unless the schedule changed since; says whether it is made, by whomever.
+async fn make_one(app: &App, company: CompanyId, week: Week) -> Result<bool, Error> {
+    let (access, now) = (Access::System(company), app.now());
+    let found = app.read(&access, Needs::Server, move |snapshot| {
+        let (since, is_made) = (since(snapshot)?, digest::get(snapshot, week)?.is_some());
+        let clients = if is_made { None } else { Some(overdue(snapshot, now)?) };
+        Ok((since, clients))
+    });
+    let Answer { reply: (since, clients), company, now } = found.await?;
+    let Some(clients) = clients else { return Ok(true) };
+    if due(&company.settings, since.unwrap_or(company.created_at), now) != Some(week) {
+        return Ok(false);
+    }
+    let (letter, overdue) = render(app, Answer { reply: clients, company, now });
+    app.write(&access, WriteDigest { week, letter, overdue }).await
+}
+
+fn since(snapshot: &mut Snapshot) -> Result<Option<Time>, rapport_store::Error> {
+    digest::schedule_since(snapshot)
+}
+
+/// The digest of a week and its mails, in one transaction; the key of the row makes it the only one.
+struct WriteDigest {
+    week: Week,
+    letter: Letter,
+    overdue: i64,
+}
+
+impl Command for WriteDigest {
+    /// Whether the week's digest is made, by this or before.
+    type Reply = bool;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
+        let since = since(tx)?.unwrap_or(cx.company().created_at);
+        if due(cx.settings(), since, cx.now) != Some(self.week) {
+            return Ok(false);
+        }
+        let content: MailId = cx.id();
+        if !digest::insert(tx, self.week, content, self.overdue, cx.now)? {
+            return Ok(true);
+        }
+        mail::keep_as(tx, cx, content, self.letter.clone())?;
+        if cx.outside().mail_configured {
+            let recipients = active_members(tx)?.iter().map(Recipient::from).collect();
+            let not_after = cx.now.plus_days(WORTH_SENDING_DAYS);
+            mail::address(tx, cx, Kind::Digest, content, recipients, not_after)?;
+        }
+        Ok(true)
+    }
+}
+
+fn active_members(tx: &mut Tx) -> Result<Vec<Member>, rapport_store::Error> {
+    Ok(member::list(tx)?.into_iter().filter(Member::is_active).collect())
+}
+
+/// The most overdue clients, and how many there are.
+struct Overdue {
+    clients: Vec<Client>,
+    count: CappedCount,
+}
+
+fn overdue(snapshot: &mut Snapshot, now: Time) -> Result<Overdue, rapport_store::Error> {
+    let limit = i64::try_from(MAX_NAMED).unwrap_or(1);
+    let page = ListClients { tab: Tab::Overdue, after: None, limit, now }.run(snapshot)?;
+    let count = clients::count(snapshot, Tab::Overdue, now)?;
+    Ok(Overdue { clients: page.items, count })
+}
+
+fn render(app: &App, found: Answer<Overdue>) -> (Letter, i64) {
+    let Answer { reply: Overdue { clients, count }, company: Company { name, .. }, .. } = found;
+    let base_url = &app.services().outside().base_url;
+    let client = |client: Client| OverdueClient {
+        url: format!("{base_url}/accounts/{}", client.account.id),
+        name: client.account.name,
+        days_overdue: client.due.days_overdue,
+    };
+    let clients = clients.into_iter().map(client).collect();
+    (letter::digest(base_url, &name, clients, &count), count.count)
+}

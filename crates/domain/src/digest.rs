@@ -1,0 +1,181 @@
+//! The weekly digest: when it is due, and what is in it.
+
+use std::fmt;
+
+use jiff::ToSpan as _;
+use jiff::civil::{Date, ISOWeekDate};
+
+use crate::company::Settings;
+use crate::time::Time;
+
+/// The hour of the day, in the company's time zone.
+pub const HOUR: i8 = 8;
+/// How many clients a digest names.
+pub const MAX_NAMED: usize = 50;
+/// How late a digest may be. A process that was away on a Sunday still sends it on Monday; one that was away for
+/// most of the week leaves it out.
+const LATE_DAYS: i64 = 3;
+
+/// An ISO 8601 week: `2026-W03`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Week {
+    pub year: i64,
+    pub number: i64,
+}
+
+impl Week {
+    fn of(date: Date) -> Self {
+        let week = date.iso_week_date();
+        Self { year: week.year().into(), number: week.week().into() }
+    }
+
+    /// Reads `2026-W03`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (year, number) = text.split_once("-W")?;
+        if year.len() != 4
+            || number.len() != 2
+            || !(year.to_owned() + number).bytes().all(|b| b.is_ascii_digit())
+        {
+            return None;
+        }
+        let week =
+            ISOWeekDate::new(year.parse().ok()?, number.parse().ok()?, jiff::civil::Weekday::Monday).ok()?;
+        Some(Self { year: week.year().into(), number: week.week().into() })
+    }
+}
+
+impl fmt::Display for Week {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-W{:02}", self.year, self.number)
+    }
+}
+
+/// The week whose digest should be out by now, whether it is or not.
+///
+/// It is the last one whose moment (the weekday at 08:00 in the company's zone) has come, unless that was too long
+/// ago, or before `since`: the schedule's last change, or the company's beginning.
+pub fn due(settings: &Settings, since: Time, now: Time) -> Option<Week> {
+    if !settings.digest_enabled {
+        return None;
+    }
+    let today = now.day_in(&settings.time_zone).date();
+    let (moment, week) = [today, today.checked_sub(7.days()).ok()?]
+        .into_iter()
+        .filter_map(|day| moment_in_week_of(day, settings))
+        .find(|(moment, _)| *moment <= now)?;
+    (moment >= since && now < moment.plus_days(LATE_DAYS)).then_some(week)
+}
+
+/// When the digest of the week with this day is due.
+fn moment_in_week_of(day: Date, settings: &Settings) -> Option<(Time, Week)> {
+    let week = day.iso_week_date();
+    let weekday = settings.digest_weekday.to_civil();
+    let date = ISOWeekDate::new(week.year(), week.week(), weekday).ok()?.date();
+    // Where the clocks skip 08:00 it is the moment after the gap, where they repeat it the first of the two.
+    let zoned = settings.time_zone.to_ambiguous_zoned(date.at(HOUR, 0, 0, 0)).compatible().ok()?;
+    Some((Time::from_timestamp(zoned.timestamp()), Week::of(day)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::company::{Weekday, parse_time_zone};
+
+    const EVER: Time = Time::from_micros(0);
+
+    fn settings(weekday: &str, zone: &str) -> Settings {
+        Settings {
+            digest_weekday: Weekday::parse(weekday).unwrap(),
+            time_zone: parse_time_zone(zone).unwrap(),
+            ..Settings::default()
+        }
+    }
+
+    fn due_at(settings: &Settings, now: &str) -> Option<String> {
+        due(settings, EVER, Time::parse(now).unwrap()).map(|week| week.to_string())
+    }
+
+    #[test]
+    fn it_is_due_from_eight_on_the_weekday() {
+        let monday = settings("monday", "UTC");
+        let table = [
+            ("2026-01-05T07:59:59.999999Z", None),
+            ("2026-01-05T08:00:00Z", Some("2026-W02")),
+            ("2026-01-05T23:00:00Z", Some("2026-W02")),
+            ("2026-01-08T07:59:59Z", Some("2026-W02")),
+            ("2026-01-08T08:00:00Z", None),
+            ("2026-01-12T07:59:59Z", None),
+            ("2026-01-12T08:00:00Z", Some("2026-W03")),
+        ];
+        for (now, week) in table {
+            assert_eq!(due_at(&monday, now).as_deref(), week, "{now}");
+        }
+    }
+
+    #[test]
+    fn sundays_digest_belongs_to_its_week_even_when_it_is_late() {
+        let sunday = settings("sunday", "UTC");
+        let table = [
+            ("2026-01-11T07:00:00Z", None),
+            ("2026-01-11T08:00:00Z", Some("2026-W02")),
+            ("2026-01-12T01:00:00Z", Some("2026-W02")),
+            ("2026-01-14T08:00:00Z", None),
+            ("2026-01-18T08:00:00Z", Some("2026-W03")),
+        ];
+        for (now, week) in table {
+            assert_eq!(due_at(&sunday, now).as_deref(), week, "{now}");
+        }
+    }
+
+    #[test]
+    fn eight_is_eight_in_the_companys_zone_in_summer_and_winter() {
+        let berlin = settings("monday", "Europe/Berlin");
+        // The clocks went forward on 29 March 2026 and go back on 25 October.
+        let table = [
+            ("2026-03-23T06:59:59Z", None),
+            ("2026-03-23T07:00:00Z", Some("2026-W13")),
+            ("2026-03-30T05:59:59Z", None),
+            ("2026-03-30T06:00:00Z", Some("2026-W14")),
+            ("2026-10-26T06:59:59Z", None),
+            ("2026-10-26T07:00:00Z", Some("2026-W44")),
+        ];
+        for (now, week) in table {
+            assert_eq!(due_at(&berlin, now).as_deref(), week, "{now}");
+        }
+        // East of it, Monday begins on what is still Sunday here.
+        let auckland = settings("monday", "Pacific/Auckland");
+        assert_eq!(due_at(&auckland, "2026-01-04T19:00:00Z").as_deref(), Some("2026-W02"));
+        assert_eq!(due_at(&auckland, "2026-01-04T18:59:59Z"), None);
+    }
+
+    #[test]
+    fn a_year_has_the_weeks_that_iso_8601_gives_it() {
+        let friday = settings("friday", "UTC");
+        assert_eq!(due_at(&friday, "2027-01-01T09:00:00Z").as_deref(), Some("2026-W53"));
+        assert_eq!(due_at(&friday, "2027-01-08T09:00:00Z").as_deref(), Some("2027-W01"));
+    }
+
+    #[test]
+    fn what_was_due_before_the_schedule_changed_is_not_made_up_for() {
+        let monday = settings("monday", "UTC");
+        let wednesday = Time::parse("2026-01-07T10:00:00Z").unwrap();
+        assert!(due(&monday, EVER, wednesday).is_some());
+        assert_eq!(due(&monday, wednesday, wednesday), None);
+        let next = Time::parse("2026-01-12T08:00:00Z").unwrap();
+        assert!(due(&monday, wednesday, next).is_some());
+        let off = Settings { digest_enabled: false, ..monday };
+        assert_eq!(due(&off, EVER, next), None);
+    }
+
+    #[test]
+    fn weeks_read_back() {
+        for text in ["2026-W01", "2026-W53", "2027-W01"] {
+            assert_eq!(Week::parse(text).unwrap().to_string(), text);
+        }
+        for bad in
+            ["", "2026", "2026-W00", "2026-W54", "2027-W53", "26-W01", "2026-W1", "2026-w01", "+026-W01"]
+        {
+            assert_eq!(Week::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Mails: what they are for, when one is tried again, and what may stand in a header.
+
+use crate::time::Time;
+
+/// How long a mail's record is kept.
+pub const KEPT_DAYS: i64 = 90;
+/// How long a node has for one mail before another may take it. Longer than an attempt can take.
+pub const LEASE_SECONDS: i64 = 300;
+/// What stands in a kept mail where the secret of its link belongs.
+pub const SECRET_PLACE: &str = "%%link-secret%%";
+/// How much of a server's answer is kept.
+pub const MAX_ERROR_CHARS: usize = 500;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+/// After each failed attempt, in seconds.
+const RETRY_AFTER: [i64; 6] = [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR, 12 * HOUR];
+/// What a list or a subject shows of a name.
+const MAX_LINE_CHARS: usize = 200;
+
+/// What a mail is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Digest,
+    Invitation,
+    PasswordReset,
+    /// A webhook was switched off after repeated failures.
+    WebhookDisabled,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Digest, Self::Invitation, Self::PasswordReset, Self::WebhookDisabled];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Digest => "digest",
+            Self::Invitation => "invitation",
+            Self::PasswordReset => "password_reset",
+            Self::WebhookDisabled => "webhook_disabled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    Waiting,
+    Sent,
+    Failed,
+}
+
+impl State {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why an attempt did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The server spoke about this mail, and will say the same again.
+    pub permanent: bool,
+    pub error: String,
+}
+
+/// Whether a reply code is about the mail itself: a mailbox that does not exist, a text that is refused.
+///
+/// The other 5xx are about the connection or the log-in (530, 535, …), which somebody will put right.
+pub const fn is_permanent(code: u16) -> bool {
+    matches!(code, 510..=519 | 541 | 550..=559)
+}
+
+/// When a mail is tried again after its `attempts`th attempt failed; `None` ends it.
+pub fn retry_at(attempts: i64, permanent: bool, not_after: Time, now: Time) -> Option<Time> {
+    if permanent {
+        return None;
+    }
+    let pause = usize::try_from(attempts - 1).ok().and_then(|place| RETRY_AFTER.get(place))?;
+    Some(now.plus_seconds(*pause)).filter(|at| *at <= not_after)
+}
+
+/// A text from outside as one plain line: for subjects, and for names among our own words.
+///
+/// Line ends and other control characters become spaces, so nothing can begin a header or a line of its own;
+/// characters that turn the direction of the text around them are left out, so a name cannot rearrange ours.
+pub fn one_line(text: &str) -> String {
+    let turns =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let plain = text
+        .chars()
+        .filter(|c| !turns(*c))
+        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c });
+    let plain: String = plain.take(MAX_LINE_CHARS).collect();
+    plain.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_micros(0);
+    const NEVER: Time = Time::from_micros(i64::MAX);
+
+    #[test]
+    fn six_pauses_then_it_is_given_up() {
+        let pauses: Vec<i64> = (1..)
+            .map_while(|attempts| retry_at(attempts, false, NEVER, NOW))
+            .map(|at| at.as_micros() / 1_000_000)
+            .collect();
+        assert_eq!(pauses, [60, 300, 1_800, 7_200, 21_600, 43_200]);
+        assert_eq!(retry_at(1, true, NEVER, NOW), None);
+        assert_eq!(retry_at(0, false, NEVER, NOW), None);
+    }
+
+    #[test]
+    fn nothing_is_tried_when_it_is_worth_nothing_any_more() {
+        assert!(retry_at(1, false, NOW.plus_seconds(60), NOW).is_some());
+        assert_eq!(retry_at(1, false, NOW.plus_seconds(59), NOW), None);
+    }
+
+    #[test]
+    fn only_answers_about_the_mail_itself_are_final() {
+        for code in [510, 541, 550, 551, 552, 553, 554] {
+            assert!(is_permanent(code), "{code}");
+        }
+        for code in [421, 450, 451, 500, 502, 521, 530, 534, 535, 538] {
+            assert!(!is_permanent(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_whatever_it_was() {
+        let table = [
+            ("Nordlys AS", "Nordlys AS"),
+            ("A\r\nBcc: all@acme.test", "A Bcc: all@acme.test"),
+            ("tab\tnul\0esc\u{1b}[31m", "tab nul esc [31m"),
+            ("para\u{2029}graph", "para graph"),
+            ("\u{202e}txt.exe", "txt.exe"),
+            ("שלום 🎉 <b>", "שלום 🎉 <b>"),
+            ("  many   spaces ", "many spaces"),
+            ("", ""),
+        ];
+        for (text, line) in table {
+            assert_eq!(one_line(text), line, "{text:?}");
+        }
+        assert_eq!(one_line(&"ä".repeat(300)).chars().count(), MAX_LINE_CHARS);
+    }
+
+    #[test]
+    fn kinds_read_back() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::parse(kind.as_str()), Some(kind));
+        }
+    }
+}

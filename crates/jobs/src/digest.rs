@@ -1,0 +1,25 @@
+//! The weekly digest in the background: every node looks now and then whose is due. The database decides which of
+//! them makes it.
+
+use std::time::Duration;
+
+use rapport_app::App;
+use rapport_app::digest::{Made, make_due};
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked, unless a test wants it otherwise.
+pub const EVERY: Duration = Duration::from_secs(20);
+
+/// Runs until `stop`.
+pub async fn run(app: App, stop: CancellationToken, every: Duration) {
+    let mut made = Made::new();
+    loop {
+        if let Err(error) = make_due(&app, &mut made).await {
+            tracing::warn!(%error, "digests could not be made; trying again");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Mail in the background: what is due is sent, and each outcome recorded. Any number of nodes may do it at once:
+//! a mail is taken with a lease, so two of them have it in hand only if one was gone for minutes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rapport_app::mail::{Outgoing, record, take_due};
+use rapport_app::password_reset::answer_requests;
+use rapport_app::{App, Error};
+use rapport_domain::id::CompanyId;
+use rapport_store::mail::companies_due;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::mailer::{Letter, Mailer};
+
+/// How often it is looked what is due, unless something was just written.
+pub const EVERY: Duration = Duration::from_secs(5);
+/// Mails under way at once, each over a connection of its own: more would look like an attack to some servers.
+const AT_ONCE: usize = 4;
+
+/// Runs until `stop`; what is under way then is finished. Without a mailer it only clears requests away.
+pub async fn run(app: App, mailer: Option<Arc<Mailer>>, stop: CancellationToken, every: Duration) {
+    let written = Arc::clone(app.services().mail_written());
+    loop {
+        if let Err(error) = round(&app, mailer.as_ref(), &stop).await {
+            tracing::warn!(%error, "mail could not be looked after; trying again");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = written.notified() => {}
+            () = tokio::time::sleep(every) => {}
+        }
+    }
+}
+
+async fn round(app: &App, mailer: Option<&Arc<Mailer>>, stop: &CancellationToken) -> Result<(), Error> {
+    answer_requests(app).await?;
+    let Some(mailer) = mailer else { return Ok(()) };
+    loop {
+        let now = app.now();
+        let companies = app.read_across(move |across| companies_due(across, now)).await?;
+        let mut sent = 0;
+        // Companies take turns, a handful each: nobody's digest waits for another's hundred members.
+        for company in companies {
+            if stop.is_cancelled() {
+                return Ok(());
+            }
+            sent += some_of(app, mailer, company).await?;
+        }
+        if sent == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends a handful of a company's mails at once; says how many were tried.
+async fn some_of(app: &App, mailer: &Arc<Mailer>, company: CompanyId) -> Result<usize, Error> {
+    let limit = i64::try_from(AT_ONCE).unwrap_or(1);
+    let taken = take_due(app, company, limit).await?;
+    let count = taken.len();
+    let mut under_way = JoinSet::new();
+    for mail in taken {
+        let (app, mailer) = (app.clone(), Arc::clone(mailer));
+        under_way.spawn(async move { one(&app, &mailer, company, mail).await });
+    }
+    while let Some(ended) = under_way.join_next().await {
+        match ended {
+            Ok(recorded) => recorded?,
+            Err(panic) => tracing::error!(%panic, "sending a mail panicked"),
+        }
+    }
+    Ok(count)
+}
+
+async fn one(app: &App, mailer: &Mailer, company: CompanyId, mail: Outgoing) -> Result<(), Error> {
+    let id = mail.id.to_string();
+    let letter = Letter {
+        id: &id,
+        recipient: mail.recipient.as_str(),
+        subject: &mail.subject,
+        plain: &mail.plain,
+        html: &mail.html,
+        date: mail.date,
+    };
+    let outcome = mailer.send(letter).await;
+    match &outcome {
+        Ok(()) => tracing::info!(company = company.0, %id, "sent a mail"),
+        Err(failure) => {
+            let (permanent, error) = (failure.permanent, &failure.error);
+            tracing::warn!(company = company.0, %id, permanent, %error, "a mail was not taken");
+        }
+    }
+    record(app, company, &mail, outcome).await
+}

@@ -1,0 +1,169 @@
+//! What these tests share: the application, a real mail server, and nodes that send.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rapport_app::member::AddMember;
+use rapport_app::{App, Outside};
+use rapport_domain::id::PersonId;
+use rapport_domain::mail::State;
+use rapport_domain::member::{Email, Role};
+use rapport_domain::time::Time;
+use rapport_jobs::{MailServer as Configured, Mailer, Security};
+use rapport_store::mail::Mail;
+use rapport_testkit::{Engine, MailSecurity, MailServer, ReceivedMail, TestApp};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub const FROM: &str = "Rapport <rapport@crm.acme.test>";
+pub const BASE_URL: &str = "https://crm.acme.test";
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_EVERY: Duration = Duration::from_millis(5);
+
+/// Looks again and again until there is something to see.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(since.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        std::thread::sleep(POLL_EVERY);
+    }
+}
+
+/// A server as an operator would configure it.
+pub fn configured(server: &MailServer) -> Configured {
+    let security = match server.security() {
+        MailSecurity::Tls => Security::Tls,
+        MailSecurity::StartTls => Security::StartTls,
+        MailSecurity::Plain => Security::Plain,
+    };
+    Configured { host: server.host(), port: server.port(), security, login: server.login() }
+}
+
+pub fn trusted(server: &MailServer) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).expect("a certificate")
+}
+
+pub fn mailer(server: &MailServer) -> Arc<Mailer> {
+    let mailer = Mailer::new(&configured(server), FROM, &[trusted(server)]);
+    Arc::new(mailer.expect("a mailer"))
+}
+
+/// The application, a mail server, and as many nodes as a test starts.
+pub struct Mailing {
+    pub server: MailServer,
+    /// Last, since its files go with it.
+    pub test: TestApp,
+}
+
+impl Mailing {
+    pub fn on(engine: Engine, security: MailSecurity) -> Self {
+        eprintln!("on {engine} by {security:?}");
+        let test = TestApp::on(engine);
+        configure(test.app());
+        Self { server: MailServer::start(security), test }
+    }
+
+    /// Holds a rule on both engines, the one with STARTTLS, the other with TLS from the start.
+    pub fn on_both(rule: impl Fn(&mut Self)) {
+        rule(&mut Self::on(Engine::Sqlite, MailSecurity::StartTls));
+        rule(&mut Self::on(Engine::Postgres, MailSecurity::Tls));
+    }
+
+    /// A process that sends and makes digests, beside those there are.
+    pub fn node(&self) -> Node {
+        Node::start(&self.test, &self.server)
+    }
+
+    pub fn at(&self, time: &str) {
+        self.test.clock().set(Time::parse(time).expect("a time"));
+    }
+
+    pub fn member(&self, email: &str, role: Role) -> PersonId {
+        let email = Email::parse(email).expect("an address");
+        let add = AddMember { email, name: "A Person".to_owned(), role, password_hash: "x".to_owned() };
+        self.test.write(add).expect("a member").member.person
+    }
+
+    /// The company's mails, oldest first.
+    pub fn mails(&self) -> Vec<Mail> {
+        let page = self.test.read(|snapshot| rapport_store::mail::list(snapshot, None, 1000));
+        page.items.into_iter().rev().collect()
+    }
+
+    /// Waits until so many mails are recorded in a state.
+    #[track_caller]
+    pub fn wait_for_state(&self, state: State, count: usize) -> Vec<Mail> {
+        eventually(&format!("{count} mails {}", state.as_str()), || {
+            let mails: Vec<Mail> = self.mails().into_iter().filter(|mail| mail.state == state).collect();
+            (mails.len() >= count).then_some(mails)
+        })
+    }
+
+    /// Waits until the first mail has been tried so often.
+    #[track_caller]
+    pub fn wait_for_failure(&self, attempts: i64) -> Mail {
+        eventually(&format!("attempt {attempts} to fail"), || {
+            let mail = self.mails().into_iter().next()?;
+            (mail.attempts == attempts && mail.error.is_some()).then_some(mail)
+        })
+    }
+
+    #[track_caller]
+    pub fn received(&self, count: usize) -> Vec<ReceivedMail> {
+        self.server.wait_for(count, PATIENCE)
+    }
+}
+
+pub fn configure(app: &App) {
+    app.services().set_outside(Outside { base_url: BASE_URL.to_owned(), mail_configured: true });
+}
+
+/// A process that sends.
+pub struct Node {
+    pub app: App,
+    runtime: Option<Runtime>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Node {
+    fn start(test: &TestApp, server: &MailServer) -> Self {
+        let app = test.another_node();
+        configure(&app);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let mailer = Some(mailer(server));
+        tasks.spawn_on(
+            rapport_jobs::mail::run(app.clone(), mailer, stop.clone(), LOOK_EVERY),
+            runtime.handle(),
+        );
+        tasks.spawn_on(rapport_jobs::digest::run(app.clone(), stop.clone(), LOOK_EVERY), runtime.handle());
+        Self { app, runtime: Some(runtime), stop, tasks }
+    }
+
+    /// In good order: what is under way ends.
+    pub fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        let runtime = self.runtime.as_ref().expect("a runtime");
+        let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, self.tasks.wait()).await });
+        ended.expect("the node did not stop");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(PATIENCE);
+        }
+    }
+}

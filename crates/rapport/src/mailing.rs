@@ -1,0 +1,32 @@
+//! Mail, put together: the mailer as configured, and the background work that writes and sends.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use rapport_app::{App, Outside};
+use rapport_jobs::{Mailer, digest, mail};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::option_value::BaseUrl;
+use crate::outbound::Outbound;
+
+/// What use cases need to know of it.
+pub fn outside(config: &Config, base_url: &BaseUrl) -> Outside {
+    let mail_configured = config.smtp_url.value.server().is_some();
+    Outside { base_url: base_url.as_str().to_owned(), mail_configured }
+}
+
+/// The mailer, where mail is configured.
+pub fn mailer(config: &Config, outbound: &Outbound) -> anyhow::Result<Option<Arc<Mailer>>> {
+    let Some(server) = config.smtp_url.value.server() else { return Ok(None) };
+    let mailer = Mailer::new(server, config.mail_from.value.as_str(), &outbound.authorities);
+    Ok(Some(Arc::new(mailer.context("mail cannot be set up (--smtp-url, --mail-from)")?)))
+}
+
+/// Starts writing digests and sending mails; it ends soon after `stop`.
+pub fn start(app: &App, mailer: Option<Arc<Mailer>>, tasks: &TaskTracker, stop: &CancellationToken) {
+    tasks.spawn(mail::run(app.clone(), mailer, stop.clone(), mail::EVERY));
+    tasks.spawn(digest::run(app.clone(), stop.clone(), digest::EVERY));
+}

@@ -1,0 +1,116 @@
+//! Forgotten passwords: who asked, and the resets that were issued. People belong to no company, so these are
+//! reference tables.
+
+use rapport_domain::credential::SecretHash;
+use rapport_domain::id::{CompanyId, PersonId};
+use rapport_domain::member::Email;
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::{Across, Snapshot, Tx};
+use crate::values;
+
+statements! {
+    reference REQUEST = "INSERT INTO reset_request (email, address, requested_at) VALUES ($1, $2, $3) \
+                         ON CONFLICT (email) DO NOTHING";
+    reference REQUESTS = "SELECT email FROM reset_request ORDER BY email LIMIT $1";
+    // Whoever removes a request answers it.
+    reference TAKE_REQUEST = "DELETE FROM reset_request WHERE email = $1 RETURNING address";
+    reference MEMBERSHIPS = "SELECT p.id, p.name, m.company FROM person p JOIN member m ON m.person = p.id \
+                             WHERE p.email = $1 AND m.deactivated_at IS NULL ORDER BY m.created_at, m.company";
+    reference COUNT = "SELECT count(*) FROM password_reset WHERE person = $1 AND created_at > $2";
+    reference INSERT = "INSERT INTO password_reset (hash, person, created_at, expires_at) VALUES ($1, $2, $3, $4)";
+    reference FIND = "SELECT r.person, p.email, p.name, r.expires_at FROM password_reset r \
+                      JOIN person p ON p.id = r.person WHERE r.hash = $1";
+    reference CONSUME = "DELETE FROM password_reset WHERE hash = $1 RETURNING person";
+    reference DELETE_ALL = "DELETE FROM password_reset WHERE person = $1";
+    reference PRUNE = "DELETE FROM password_reset WHERE expires_at < $1";
+}
+
+/// Notes that somebody asked, known or not.
+pub fn request(tx: &mut Tx, email: &Email, address: Option<&str>, now: Time) -> Result<(), Error> {
+    tx.execute(&REQUEST, values![email.as_str(), address, now])?;
+    Ok(())
+}
+
+/// Some addresses whose request is not answered yet.
+pub fn requests(across: &mut Across, limit: i64) -> Result<Vec<Email>, Error> {
+    let rows = across.query(&REQUESTS, values![limit])?;
+    rows.into_iter().map(|mut row| row.take().map(Email::from_stored)).collect()
+}
+
+/// Removes a request, with the address it came from; `None` where another node answers it.
+pub fn take_request(tx: &mut Tx, email: &Email) -> Result<Option<Option<String>>, Error> {
+    tx.query_opt(&TAKE_REQUEST, values![email.as_str()])?.map(|mut row| row.take()).transpose()
+}
+
+/// A person who may log in, and the company they joined first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    pub person: PersonId,
+    pub name: String,
+    pub company: CompanyId,
+}
+
+/// The person with this address, where they are an active member somewhere.
+pub fn membership(across: &mut Across, email: &Email) -> Result<Option<Membership>, Error> {
+    let row = across.query_opt(&MEMBERSHIPS, values![email.as_str()])?;
+    row.map(|mut row| Ok(Membership { person: row.take()?, name: row.take()?, company: row.take()? }))
+        .transpose()
+}
+
+/// How many resets were issued to a person after `since`.
+pub fn count(snapshot: &mut Snapshot, person: PersonId, since: Time) -> Result<i64, Error> {
+    snapshot.query_opt(&COUNT, values![&person, since])?.map_or(Ok(0), |mut row| row.take())
+}
+
+pub fn insert(
+    tx: &mut Tx,
+    hash: &SecretHash,
+    person: PersonId,
+    now: Time,
+    expires_at: Time,
+) -> Result<(), Error> {
+    tx.execute(&INSERT, values![hash, &person, now, expires_at])?;
+    Ok(())
+}
+
+/// An issued reset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reset {
+    pub person: PersonId,
+    pub email: Email,
+    pub name: String,
+    pub expires_at: Time,
+}
+
+pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Reset>, Error> {
+    let row = snapshot.query_opt(&FIND, values![hash])?;
+    row.map(|mut row| {
+        let row = &mut row;
+        Ok(Reset {
+            person: row.take()?,
+            email: Email::from_stored(row.take()?),
+            name: row.take()?,
+            expires_at: row.take()?,
+        })
+    })
+    .transpose()
+}
+
+/// Uses a reset up; `false` where somebody else did.
+pub fn consume(tx: &mut Tx, hash: &SecretHash) -> Result<bool, Error> {
+    Ok(tx.query_opt(&CONSUME, values![hash])?.is_some())
+}
+
+/// Takes away every reset of a person.
+pub fn delete_all(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
+    tx.execute(&DELETE_ALL, values![&person])?;
+    Ok(())
+}
+
+pub fn prune(tx: &mut Tx, now: Time) -> Result<(), Error> {
+    tx.execute(&PRUNE, values![now])?;
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! The weekly digest: as it would be now, sent on request, and those that were made.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use rapport_app::digest::{Audience, Rendered, preview, send_now};
+use rapport_domain::digest::Week;
+use rapport_domain::invalid::{Fault, Invalid, Members, as_str};
+use rapport_domain::time::Time;
+use rapport_store::digest::{self, Digest};
+use rapport_store::mail::{self, Counts};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Caller, OptionalCall, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, MEMBER, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'w';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(preview_digest))
+        .routes(routes!(send_digest))
+        .routes(routes!(list_digests))
+        .routes(routes!(get_digest))
+}
+
+/// What a digest says.
+#[derive(Serialize, ToSchema)]
+struct DigestText {
+    #[schema(example = "Acme: 3 clients are overdue for contact")]
+    subject: String,
+    text: String,
+    html: String,
+    /// How many clients are overdue.
+    overdue: i64,
+}
+
+/// Preview the digest
+///
+/// As it would be sent now.
+#[utoipa::path(
+    get,
+    path = "/api/digest/preview/",
+    tag = "Digest",
+    responses((status = 200, description = "The digest.", body = DigestText)),
+    security(("token" = [])),
+)]
+async fn preview_digest(State(api): State<Api>, caller: Caller) -> Result<Response, Problem> {
+    let found = preview(api.app(), &caller.access()).await;
+    let Rendered { subject, plain: text, html, overdue } = api.settle(&caller, found)?;
+    Ok(json::respond(StatusCode::OK, &DigestText { subject, text, html, overdue }))
+}
+
+/// To whom the digest is sent.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+struct DigestSend {
+    /// `everyone`, or a member's id.
+    #[schema(default = "everyone", example = "everyone")]
+    to: Option<String>,
+}
+
+/// How many mails are on their way.
+#[derive(Serialize, ToSchema)]
+struct DigestSent {
+    mails: usize,
+}
+
+/// Send the digest now
+///
+/// To every active member, or to one. The weekly one comes all the same. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/digest/send/",
+    tag = "Digest",
+    request_body = DigestSend,
+    responses(
+        (status = 202, description = "The mails are on their way.", body = DigestSent),
+        (status = 404, description = "There is no such active member.", body = schema::Problem),
+        (status = 409, description = "The server has no mail configured.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn send_digest(State(api): State<Api>, call: OptionalCall) -> Result<Response, Problem> {
+    let (caller, audience) = call.parse(read_audience);
+    api.verify(&caller, ADMIN).await?;
+    let sent = send_now(api.app(), &caller.access(), Some(caller.address), audience?).await;
+    let mails = api.settle(&caller, sent)?;
+    Ok(json::respond(StatusCode::ACCEPTED, &DigestSent { mails }))
+}
+
+fn read_audience(body: &Map<String, Value>) -> Result<Audience, Invalid> {
+    let mut members = Members::of(body);
+    let to = members.optional("to", |value| match as_str(value)? {
+        "everyone" => Ok(Audience::Everyone),
+        id => id
+            .parse()
+            .map(Audience::Member)
+            .map_err(|_| Fault::new("unknown_audience", "must be everyone or a member's id")),
+    });
+    members.refuse_unknown();
+    members.finish()?;
+    Ok(to.unwrap_or(Audience::Everyone))
+}
+
+/// A digest that was made, without what it says.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Digest)]
+struct DigestView {
+    /// The ISO week.
+    #[schema(example = "2026-W03")]
+    week: String,
+    subject: String,
+    /// How many clients were overdue.
+    overdue: i64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    /// What became of its mails; all zero where the server had no mail configured.
+    mails: MailCounts,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MailCounts {
+    waiting: i64,
+    sent: i64,
+    failed: i64,
+}
+
+impl DigestView {
+    fn new(digest: Digest, Counts { waiting, sent, failed }: Counts) -> Self {
+        Self {
+            week: digest.week.to_string(),
+            subject: digest.subject,
+            overdue: digest.overdue,
+            created_at: digest.created_at,
+            mails: MailCounts { waiting, sent, failed },
+        }
+    }
+}
+
+/// A digest with what it says.
+#[derive(Serialize, ToSchema)]
+struct WholeDigest {
+    #[serde(flatten)]
+    view: DigestView,
+    text: String,
+    html: String,
+}
+
+/// List digests
+///
+/// The latest week first, kept for 90 days.
+#[utoipa::path(
+    get,
+    path = "/api/digests/",
+    tag = "Digest",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of digests.", body = Page<DigestView>)),
+    security(("token" = [])),
+)]
+async fn list_digests(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(read_place);
+    let limit = parameters.limit();
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+        let page = digest::list(snapshot, before, limit)?;
+        let mut items = Vec::with_capacity(page.items.len());
+        for found in page.items {
+            let counts = mail::counts(snapshot, found.content)?;
+            items.push((found, counts));
+        }
+        Ok((items, page.more))
+    });
+    let (items, more) = found.await?.reply;
+    let next_cursor = items.last().filter(|_| more).map(|(last, _)| write_place(last.week));
+    let items: Vec<DigestView> =
+        items.into_iter().map(|(digest, counts)| DigestView::new(digest, counts)).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+fn write_place(week: Week) -> String {
+    write_cursor(LIST, week.to_string().as_bytes())
+}
+
+fn read_place(text: &str) -> Option<Week> {
+    let bytes: [u8; 8] = read_cursor(LIST, text)?;
+    Week::parse(std::str::from_utf8(&bytes).ok()?)
+}
+
+/// Get a digest
+#[utoipa::path(
+    get,
+    path = "/api/digests/{week}/",
+    tag = "Digest",
+    params(("week" = String, Path, description = "The ISO week, such as 2026-W03.")),
+    responses(
+        (status = 200, description = "The digest.", body = WholeDigest),
+        (status = 404, description = "There is no digest of this week.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_digest(State(api): State<Api>, caller: Caller, week: Segments) -> Result<Response, Problem> {
+    let week = week.one::<String>("digest");
+    let week = week.and_then(|text| Week::parse(&text).ok_or_else(|| Problem::not_found("digest")));
+    let found = api.read(&caller, MEMBER, week, |snapshot, week| {
+        let Some(found) = digest::get(snapshot, week)? else { return Ok(None) };
+        let counts = mail::counts(snapshot, found.content)?;
+        let content = mail::content(snapshot, found.content)?;
+        Ok(content.map(|content| (DigestView::new(found, counts), content)))
+    });
+    let (view, content) = found.await?.reply.ok_or_else(|| Problem::not_found("digest"))?;
+    let whole = WholeDigest { view, text: content.plain, html: content.html };
+    Ok(json::respond(StatusCode::OK, &whole))
+}

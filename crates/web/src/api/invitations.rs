@@ -1,0 +1,265 @@
+//! Invitations: made, listed, sent again, revoked; and accepted by whoever has the link.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::invitation::{Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
+use rapport_domain::company::MAX_NAME;
+use rapport_domain::id::InvitationId;
+use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
+use rapport_domain::invitation::Invitation;
+use rapport_domain::member::{Email, Role};
+use rapport_domain::time::Time;
+use rapport_store::invitation;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Call, Caller, OpenCall, PlainCall, Segments};
+use crate::api::hashing::refused;
+use crate::api::members::MemberView;
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, schema};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'i';
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_invitations, create_invitation))
+        .routes(routes!(revoke_invitation))
+        .routes(routes!(resend_invitation))
+        .routes(routes!(accept_invitation))
+}
+
+/// An open invitation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Invitation)]
+struct InvitationView {
+    #[schema(value_type = String, example = "inv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: InvitationId,
+    #[schema(example = "ana@acme.example")]
+    email: String,
+    #[schema(value_type = schema::Role)]
+    role: Role,
+    /// Who invited: a member, or a token by its name.
+    #[schema(required = true)]
+    invited_by: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Time,
+    expired: bool,
+}
+
+impl InvitationView {
+    fn new(invitation: Invitation, now: Time) -> Self {
+        let expired = invitation.is_expired(now);
+        let Invitation { id, email, role, invited_by, created_at, expires_at } = invitation;
+        Self { id, email: email.as_str().to_owned(), role, invited_by, created_at, expires_at, expired }
+    }
+}
+
+/// An invitation just made or sent again.
+#[derive(Serialize, ToSchema)]
+struct NewInvitation {
+    #[serde(flatten)]
+    view: InvitationView,
+    /// Whether the link went to the address by mail.
+    mailed: bool,
+    /// The link to hand over, where the server has no mail configured; it is shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+impl NewInvitation {
+    fn new(Invited { invitation, link }: Invited, now: Time) -> Self {
+        Self { view: InvitationView::new(invitation, now), mailed: link.is_none(), link }
+    }
+}
+
+/// Who to invite, and as what.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+struct InvitationCreate {
+    #[schema(max_length = 254, example = "ana@acme.example")]
+    email: String,
+    role: schema::Role,
+}
+
+/// List open invitations
+///
+/// Newest first, expired ones included. Needs the role admin.
+#[utoipa::path(
+    get,
+    path = "/api/invitations/",
+    tag = "Invitations",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of invitations.", body = Page<InvitationView>)),
+    security(("token" = [])),
+)]
+async fn list_invitations(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let after = parameters.cursor(|text| read_cursor(LIST, text).map(InvitationId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, ()| invitation::list(snapshot));
+    let found = found.await?;
+    let cursor = |id: InvitationId| write_cursor(LIST, id.as_bytes());
+    let Page { items, next_cursor } = Page::cut(found.reply, |item| item.id, after.as_ref(), limit, cursor);
+    let items: Vec<InvitationView> =
+        items.into_iter().map(|item| InvitationView::new(item, found.now)).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Invite somebody
+///
+/// The link works once, for seven days. It goes by mail; where the server has none, it is answered, once. Needs
+/// the role admin; only an owner invites an owner.
+#[utoipa::path(
+    post,
+    path = "/api/invitations/",
+    tag = "Invitations",
+    request_body = InvitationCreate,
+    responses(
+        (status = 201, description = "The invitation.", body = NewInvitation),
+        (status = 409, description = "A member already, or invited already.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    let (caller, command) = call.parse(|body| {
+        let mut members = Members::of(body);
+        let email = members.required("email", |value| Email::parse(as_str(value)?));
+        let role = members.required("role", |value| Role::parse(as_str(value)?));
+        members.refuse_unknown();
+        members.finish()?;
+        let (Some(email), Some(role)) = (email, role) else { unreachable!("required") };
+        Ok(Invite { email, role })
+    });
+    let made = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::CREATED, &NewInvitation::new(made, api.app().now())))
+}
+
+/// Send an invitation again
+///
+/// With another link, good for seven days from now; the link before is worth nothing any more. Needs the role
+/// admin.
+#[utoipa::path(
+    post,
+    path = "/api/invitations/{id}/resend/",
+    tag = "Invitations",
+    params(("id" = String, Path, description = "The invitation's id.")),
+    responses(
+        (status = 200, description = "The invitation.", body = NewInvitation),
+        (status = 404, description = "There is no such invitation.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn resend_invitation(
+    State(api): State<Api>,
+    id: Segments,
+    call: PlainCall,
+) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let command = id.one("invitation").and_then(|id| plain.map(|()| ResendInvitation(id)));
+    let made = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::OK, &NewInvitation::new(made, api.app().now())))
+}
+
+/// Revoke an invitation
+///
+/// Its link is worth nothing any more. Needs the role admin.
+#[utoipa::path(
+    delete,
+    path = "/api/invitations/{id}/",
+    tag = "Invitations",
+    params(("id" = String, Path, description = "The invitation's id.")),
+    responses(
+        (status = 204, description = "It is revoked."),
+        (status = 404, description = "There is no such invitation.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn revoke_invitation(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.one("invitation").map(RevokeInvitation)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What the holder of a link sends.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+struct InvitationAccept {
+    /// The last segment of the link.
+    #[schema(example = "rjn_0000000000000g7d4e…")]
+    token: String,
+    /// For a person who is new here; the address unless said. Others keep their own.
+    #[schema(min_length = 1, max_length = 120)]
+    name: Option<String>,
+    /// For a person who is new here, the password to be: 10 to 256 characters. Others send their own.
+    #[schema(max_length = 256)]
+    password: String,
+}
+
+/// A new member, and where.
+#[derive(Serialize, ToSchema)]
+struct Joined {
+    /// The company's name.
+    company: String,
+    member: MemberView,
+}
+
+/// Accept an invitation
+///
+/// Needs no credential: the token is one. A person who has a log-in with this address already joins with their own
+/// password.
+#[utoipa::path(
+    post,
+    path = "/api/invitations/accept/",
+    tag = "Invitations",
+    request_body = InvitationAccept,
+    responses(
+        (status = 201, description = "The member.", body = Joined),
+        (status = 409, description = "A member already.", body = schema::Problem),
+    ),
+    security(()),
+)]
+async fn accept_invitation(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
+    let address = call.address;
+    let Acceptance { token, name, password } = call.parse(Acceptance::parse)?;
+    let offer = Offer::look(api.app(), &token).await.map_err(refused)?;
+    let (access, company) = (offer.access(), offer.company.clone());
+    let accept = api.slowly(move |services| offer.answer(services, name, &password)).await?;
+    let joined = api.app().write_from(&access, Some(address), accept).await.map_err(refused)?;
+    Ok(json::respond(StatusCode::CREATED, &Joined { company, member: joined.into() }))
+}
+
+struct Acceptance {
+    token: String,
+    name: Option<String>,
+    password: String,
+}
+
+impl Acceptance {
+    fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let token = members.required("token", |value| as_str(value).map(str::to_owned));
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        // How long it must be is asked of new ones only.
+        let password = members.required("password", |value| as_str(value).map(str::to_owned));
+        members.refuse_unknown();
+        members.finish()?;
+        let (Some(token), Some(password)) = (token, password) else { unreachable!("required") };
+        Ok(Self { token, name, password })
+    }
+}

@@ -1,0 +1,139 @@
+//! Forgotten passwords: asked for by anybody, answered by mail, and used by whoever has the link.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::password_reset::{OpenReset, RequestReset, SendReset};
+use rapport_app::{Access, password};
+use rapport_domain::invalid::{Members, as_str};
+use rapport_domain::member::{Email, check_password};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{OpenCall, PlainCall, Segments};
+use crate::api::hashing::refused;
+use crate::api::{Api, schema};
+use crate::json;
+use crate::problem::Problem;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(request_password_reset))
+        .routes(routes!(confirm_password_reset))
+        .routes(routes!(send_password_reset))
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+struct PasswordResetRequest {
+    #[schema(max_length = 254, example = "ana@acme.example")]
+    email: String,
+}
+
+/// Ask for a new password
+///
+/// Needs no credential. Always answers 202: whether there is such a person shows in their mail only. The link works
+/// once, for an hour.
+#[utoipa::path(
+    post,
+    path = "/api/password-reset/",
+    tag = "Password",
+    request_body = PasswordResetRequest,
+    responses((status = 202, description = "If there is such a person, they get a mail.")),
+    security(()),
+)]
+async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
+    let address = call.address;
+    let email = call.parse(|body| {
+        let mut members = Members::of(body);
+        let email = members.required("email", |value| Email::parse(as_str(value)?));
+        members.refuse_unknown();
+        members.finish()?;
+        Ok(email.unwrap_or_else(|| unreachable!("required")))
+    })?;
+    let noted = api.app().write_from(&Access::NO_COMPANY, Some(address), RequestReset(email)).await;
+    noted.map_err(refused)?;
+    Ok(StatusCode::ACCEPTED.into_response())
+}
+
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+struct PasswordResetConfirm {
+    /// The last segment of the link.
+    #[schema(example = "rpw_0000000000000g7d4e…")]
+    token: String,
+    #[schema(min_length = 10, max_length = 256)]
+    password: String,
+}
+
+/// Choose a new password
+///
+/// Needs no credential: the token is one. It is used up, and with it every other reset of the person.
+#[utoipa::path(
+    post,
+    path = "/api/password-reset/confirm/",
+    tag = "Password",
+    request_body = PasswordResetConfirm,
+    responses((status = 204, description = "The password is the new one.")),
+    security(()),
+)]
+async fn confirm_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
+    let address = call.address;
+    let (token, password) = call.parse(|body| {
+        let mut members = Members::of(body);
+        let token = members.required("token", |value| as_str(value).map(str::to_owned));
+        let password = members.required("password", |value| {
+            let text = as_str(value)?;
+            check_password(text).map(|()| text.to_owned())
+        });
+        members.refuse_unknown();
+        members.finish()?;
+        let (Some(token), Some(password)) = (token, password) else { unreachable!("required") };
+        Ok((token, password))
+    })?;
+    // A hash takes a core for a while: only for a reset that there is.
+    let open = OpenReset::look(api.app(), &token).await.map_err(refused)?;
+    let access = open.access();
+    let hash = api.slowly(move |services| password::hash(services, &password)).await?;
+    api.app().write_from(&access, Some(address), open.confirm(hash)).await.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A reset on its way to a member.
+#[derive(Serialize, ToSchema)]
+struct SentReset {
+    /// Whether the link went to the member by mail.
+    mailed: bool,
+    /// The link to hand over, where the server has no mail configured; it is shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+}
+
+/// Have a member choose a new password
+///
+/// By mail; where the server has none the link is answered, once, unless the member belongs to other companies
+/// too. Needs the role admin; only an owner does it to an owner.
+#[utoipa::path(
+    post,
+    path = "/api/members/{id}/password-reset/",
+    tag = "Members",
+    params(("id" = String, Path, description = "The member's id.")),
+    responses(
+        (status = 200, description = "The reset is on its way.", body = SentReset),
+        (status = 404, description = "There is no such member.", body = schema::Problem),
+        (status = 409, description = "The member is deactivated, or only mail would do.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn send_password_reset(
+    State(api): State<Api>,
+    id: Segments,
+    call: PlainCall,
+) -> Result<Response, Problem> {
+    let (caller, plain) = call.command(());
+    let command = id.one("member").and_then(|person| plain.map(|()| SendReset(person)));
+    let link = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::OK, &SentReset { mailed: link.is_none(), link }))
+}
