@@ -17,6 +17,7 @@ pub mod destination;
 pub mod event;
 pub mod history;
 pub mod id;
+pub mod import;
 pub mod invalid;
 pub mod member;
 pub mod money;
