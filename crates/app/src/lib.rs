@@ -15,6 +15,7 @@ pub mod credential;
 pub mod delivery;
 pub mod erasure;
 mod error;
+pub mod import;
 pub mod ingest;
 pub mod member;
 mod outbox;

@@ -22,6 +22,8 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod history;
+pub mod import;
+pub mod import_data;
 pub mod manual_attempt;
 pub mod member;
 mod migrate;
@@ -57,6 +59,8 @@ pub fn all_statements() -> Vec<&'static Statement> {
         erasure::STATEMENTS,
         event::STATEMENTS,
         history::STATEMENTS,
+        import::STATEMENTS,
+        import_data::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         node::STATEMENTS,

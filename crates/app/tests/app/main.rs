@@ -4,6 +4,8 @@
 mod account;
 mod channel;
 mod credential;
+mod import_runs;
+mod imports;
 mod ingest;
 mod member;
 mod model;

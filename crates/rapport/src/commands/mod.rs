@@ -3,6 +3,7 @@
 mod company;
 mod config;
 mod doctor;
+mod import;
 mod key;
 mod migrate;
 mod token;
@@ -37,6 +38,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
                 Command::Company(command) => company::run(config, command),
                 Command::Token(command) => token::run(config, command),
                 Command::Key(command) => key::run(config, command),
+                Command::Import(arguments) => import::run(config, &arguments),
                 Command::Migrate => migrate::run(config),
                 Command::Doctor => doctor::run(config),
                 Command::Listen(options) => listen::run(config, &options),

@@ -12,7 +12,10 @@ mod channels;
 mod deliveries;
 mod docs;
 mod erasure;
+mod error_file;
 mod history;
+mod import_schema;
+mod imports;
 mod ingest;
 mod members;
 pub mod openapi;
@@ -23,6 +26,7 @@ mod redeliveries;
 mod schema;
 mod settings;
 mod tokens;
+pub mod upload;
 mod upsert;
 mod webhook_schema;
 mod webhooks;
@@ -41,6 +45,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api::call::Caller;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimiter;
+use crate::server::Config;
 
 /// Paths that are files: they have no slash at their end.
 pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
@@ -72,6 +77,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(deliveries::routes())
         .merge(redeliveries::routes())
         .merge(erasure::routes())
+        .merge(imports::routes())
         .merge(settings::routes())
         .merge(tokens::routes())
         .merge(members::routes())
@@ -86,12 +92,24 @@ struct Shared {
     app: App,
     limiter: Arc<RateLimiter>,
     body_timeout: Duration,
+    max_import_bytes: u64,
     hashing: Semaphore,
 }
 
 impl Api {
-    pub fn new(app: App, limiter: Arc<RateLimiter>, body_timeout: Duration) -> Self {
-        Self(Arc::new(Shared { app, limiter, body_timeout, hashing: Semaphore::new(HASHES_AT_ONCE) }))
+    pub fn new(app: App, limiter: Arc<RateLimiter>, config: &Config) -> Self {
+        let &Config { body_timeout, max_import_bytes, .. } = config;
+        let hashing = Semaphore::new(HASHES_AT_ONCE);
+        Self(Arc::new(Shared { app, limiter, body_timeout, max_import_bytes, hashing }))
+    }
+
+    /// For the next part of a body to arrive.
+    fn body_timeout(&self) -> Duration {
+        self.0.body_timeout
+    }
+
+    fn max_import_bytes(&self) -> u64 {
+        self.0.max_import_bytes
     }
 
     fn app(&self) -> &App {

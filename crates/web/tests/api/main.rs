@@ -5,6 +5,7 @@ mod concurrency;
 mod errors;
 mod harness;
 mod http;
+mod imports;
 mod ingest;
 mod limits;
 mod management;
