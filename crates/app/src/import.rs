@@ -143,8 +143,11 @@ impl Command for RemoveImport {
                 "import.removed"
             }
         };
-        let detail = json!({ "filename": import.filename });
-        audit::record(tx, cx, action, Some(self.0.to_string()), &detail)?;
+        // A file that was never started has done nothing to tell of.
+        if import.started_at.is_some() {
+            let detail = json!({ "filename": import.filename });
+            audit::record(tx, cx, action, Some(self.0.to_string()), &detail)?;
+        }
         Ok(())
     }
 }

@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use crate::program::Place;
 
-const CREATE: [&str; 8] = ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"];
-const FILE: &str = "Record ID;Company;Stage;Seats\ncrm-1;Acme;In trial;4\ncrm-2;Globex;won;\ncrm-3;=Hooli;Customer;7\n";
+const CREATE: [&str; 8] =
+    ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"];
+const FILE: &str =
+    "Record ID;Company;Stage;Seats\ncrm-1;Acme;In trial;4\ncrm-2;Globex;won;\ncrm-3;=Hooli;Customer;7\n";
 
 /// A company, and a file to import.
 fn prepared(place: &Place) -> (String, String) {
@@ -35,7 +37,14 @@ fn a_file_is_tried_imported_and_undone_while_the_service_runs() {
         };
         let tried = place.run(&["import", &file, "--company", "acme", "--dry-run"]);
         assert_eq!(tried.code, Some(0), "{}", tried.stderr);
-        for part in ["separated by ;", "Stage -> status", "2 created, 0 updated", "1 failed", "line 3: Stage", "Nothing was"] {
+        for part in [
+            "separated by ;",
+            "Stage -> status",
+            "2 created, 0 updated",
+            "1 failed",
+            "line 3: Stage",
+            "Nothing was",
+        ] {
             assert!(tried.stdout.contains(part), "{part} is missing in:\n{}", tried.stdout);
         }
         assert_eq!(count(), 0);

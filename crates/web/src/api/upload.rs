@@ -48,7 +48,8 @@ const MEDIA_TYPES: [&str; 5] =
 )]
 pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
-    let prepared = prepare(&api, &mut parts, &body).await;
+    let announced = body.size_hint().lower();
+    let prepared = prepare(&api, &mut parts, announced).await;
     let (caller, options) = match prepared {
         Ok(prepared) => prepared,
         Err(problem) => {
@@ -66,7 +67,7 @@ pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<R
 }
 
 /// What can be judged before the first byte of the file; credentials come first.
-async fn prepare(api: &Api, parts: &mut Parts, body: &Body) -> Result<(Caller, UploadOptions), Problem> {
+async fn prepare(api: &Api, parts: &mut Parts, announced: u64) -> Result<(Caller, UploadOptions), Problem> {
     let caller = Caller::from_request_parts(parts, api).await?;
     api.verify(&caller, ADMIN).await?;
     let Ok(mut parameters) = Parameters::from_request_parts(parts, api).await;
@@ -75,7 +76,7 @@ async fn prepare(api: &Api, parts: &mut Parts, body: &Body) -> Result<(Caller, U
     let delimiter = parameters.optional("delimiter", Delimiter::parse);
     parameters.finish()?;
     require_csv(&parts.headers)?;
-    if body.size_hint().lower() > api.max_import_bytes() {
+    if announced > api.max_import_bytes() {
         return Err(too_large(api));
     }
     let filename = filename.unwrap_or_else(|| DEFAULT_NAME.to_owned());
