@@ -96,14 +96,17 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("in time")
+        tokio::time::timeout(Duration::from_mins(1), waiting).await.expect("in time")
     }
 
     #[tokio::test]
     async fn a_dry_run_a_run_and_an_undo_go_by_themselves() {
         for engine in Engine::BOTH {
             let app = TestApp::on(engine);
-            let rows: String = (0..1_500).map(|number| format!("crm-{number},Account {number}\n")).collect();
+            let rows = (0..1_500)
+                .map(|number| format!("crm-{number},Account {number}\n"))
+                .collect::<Vec<_>>()
+                .concat();
             let id = uploaded(&app, &format!("id,name\n{rows}")).await;
             let stop = CancellationToken::new();
             let running = tokio::spawn(run(app.app().clone(), stop.clone()));
@@ -130,7 +133,7 @@ mod tests {
     async fn a_node_that_stops_lets_another_go_on_at_once() {
         for engine in Engine::BOTH {
             let app = TestApp::on(engine);
-            let rows: String = (0..5_000).map(|number| format!("crm-{number}\n")).collect();
+            let rows = (0..5_000).map(|number| format!("crm-{number}\n")).collect::<Vec<_>>().concat();
             let id = uploaded(&app, &format!("id\n{rows}")).await;
             begin(app.app(), app.token(), id, Request::default(), (Purpose::Run, None)).await.unwrap();
             let stop = CancellationToken::new();

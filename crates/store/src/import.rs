@@ -185,7 +185,7 @@ impl Texts {
         let column = |column: &Column| json!([column.name, column.samples]);
         let targets: Vec<String> = import.mapping.0.iter().map(Target::as_text).collect();
         Self {
-            delimiter: import.delimiter.as_str(),
+            delimiter: import.delimiter.text(),
             columns: Json::Array(import.columns.iter().map(column).collect()).to_string(),
             mapping: json!(targets).to_string(),
             preview: import.preview.as_ref().map(Json::to_string),

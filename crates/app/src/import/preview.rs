@@ -10,12 +10,13 @@ use std::sync::Arc;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::difference::{Differences, Shown};
 use rapport_domain::import::reading::Position;
+use rapport_domain::import::row::Reading;
 use rapport_domain::import::{Counts, Import, SHOWN, State};
 use rapport_store::{Lane, Tx, import, import_data};
 use serde_json::{Value, json};
 
 use super::patiently;
-use super::work::{Line, Outcome, Rules, Work, keys, rows};
+use super::work::{Known, Line, Outcome, Rules, Work, keys, rows};
 use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
@@ -82,7 +83,7 @@ impl DryRun {
         for row in rows(&lines) {
             if let Some(key) = &row.imported_id
                 && self.made.len() < MAX_REMEMBERED
-                && work.keyed.get(key).is_some_and(super::work::Known::is_new)
+                && work.keyed.get(key).is_some_and(Known::is_new)
             {
                 self.made.insert(self.hasher.hash_one(key));
             }
@@ -112,13 +113,13 @@ impl DryRun {
         self.counts.promo_codes_unmatched += i64::from(work.has_unmatched_code(line));
         match &outcome {
             Outcome::Failed(reason) if self.errors.len() < SHOWN => {
-                self.errors.push(json!({ "line": line.line, "reason": reason }));
+                self.errors.push(json!({ "line": line.number, "reason": reason }));
             }
             Outcome::Updated(_) if !is_made => {
                 if let (Some(before), Some(after)) = (before, work.account_of(line)) {
                     let shown = Differences::between(&before, after).shown();
                     let room = SHOWN.saturating_sub(self.differences.len());
-                    let account = (before.id, &before.imported_id, before.name.as_str());
+                    let account = (before.id, before.imported_id.as_deref(), before.name.as_str());
                     self.differences
                         .extend(shown.into_iter().take(room).map(|shown| difference(line, account, shown)));
                 }
@@ -129,7 +130,7 @@ impl DryRun {
 
     /// Whether a row of an earlier step would have created the account that this one names.
     fn is_made_above(&self, work: &Work, line: &Line) -> bool {
-        let rapport_domain::import::row::Reading::Row(row) = &line.reading else { return false };
+        let Reading::Row(row) = &line.reading else { return false };
         let Some(key) = &row.imported_id else { return false };
         !work.keyed.contains_key(key) && self.made.contains(&self.hasher.hash_one(key))
     }
@@ -145,13 +146,9 @@ impl DryRun {
     }
 }
 
-fn difference(
-    line: &Line,
-    (id, imported_id, name): (AccountId, &Option<String>, &str),
-    shown: Shown,
-) -> Value {
+fn difference(line: &Line, (id, imported_id, name): (AccountId, Option<&str>, &str), shown: Shown) -> Value {
     json!({
-        "line": line.line,
+        "line": line.number,
         "account": { "id": id, "imported_id": imported_id, "name": name },
         "field": shown.field,
         "before": shown.before,

@@ -123,7 +123,7 @@ impl Runner {
         let columns = import.column_names();
         let read = |record: rapport_domain::import::reading::Record| Line {
             reading: interpret(&record, &import.mapping, &columns),
-            line: record.line,
+            number: record.line,
             cells: record.cells,
         };
         Ok((batch.records.into_iter().map(read).collect(), batch.next))
@@ -136,10 +136,7 @@ impl Runner {
     }
 
     async fn preview(&mut self, import: Import) -> Result<Option<Import>, Error> {
-        let mut dry_run = match self.dry_run.take() {
-            Some(dry_run) => dry_run,
-            None => DryRun::new(&import),
-        };
+        let mut dry_run = self.dry_run.take().unwrap_or_else(|| DryRun::new(&import));
         let (lines, to) = self.lines(&import, dry_run.at(), DryRun::STEP_ROWS).await?;
         let stepped = dry_run.step((&self.app, &self.access), &import, self.id, lines.into(), to).await?;
         if stepped.as_ref().is_some_and(|import| import.state == State::Previewing) {
@@ -239,7 +236,7 @@ impl Applied {
             }
             (Outcome::Failed(reason), _) => {
                 let cells = json!(line.cells).to_string();
-                self.errors.push(ErrorRow { line: line.line, cells, reason: reason.clone() });
+                self.errors.push(ErrorRow { line: line.number, cells, reason: reason.clone() });
             }
             _ => {}
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rapport_domain::account::Account;
 use rapport_domain::channel::ChannelRef;
-use rapport_domain::id::{AccountId, ChannelId, ImportId};
+use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::{Import, STEP_ROWS, State};
 use rapport_domain::pipeline::Source;
 use rapport_store::import_data::{self, Changed};
@@ -150,7 +150,7 @@ fn locked(tx: &mut Tx, changes: &[Changed]) -> Result<HashMap<AccountId, Account
     Ok(account::lock(tx, &ids)?.into_iter().map(|account| (account.id, account)).collect())
 }
 
-fn channels(tx: &mut Tx) -> Result<HashMap<ChannelId, ChannelRef>, Error> {
+fn channels(tx: &mut Tx) -> Result<Vec<ChannelRef>, Error> {
     let channels = channel::list(tx)?.into_iter();
-    Ok(channels.map(|channel| (channel.id, ChannelRef { id: channel.id, name: channel.name })).collect())
+    Ok(channels.map(|channel| ChannelRef { id: channel.id, name: channel.name }).collect())
 }

@@ -8,9 +8,6 @@ use crate::App;
 use crate::access::{Access, Needs};
 use crate::error::Error;
 
-const CHUNK: i64 = 256 << 10;
-const _: () = assert!(CHUNK as usize == CHUNK_BYTES, "one size, in two types");
-
 /// Bytes of the file from `start` on.
 #[derive(Debug, Default)]
 pub struct Window {
@@ -35,7 +32,8 @@ impl Window {
             if let Some(batch) = reading::read(window, import.layout(), most) {
                 return Ok(batch);
             }
-            let number = end / CHUNK;
+            let size = i64::try_from(CHUNK_BYTES).unwrap_or(i64::MAX);
+            let number = end / size;
             let id = import.id;
             let read =
                 app.read(access, Needs::Server, move |snapshot| import_data::chunk(snapshot, id, number));
@@ -43,7 +41,7 @@ impl Window {
                 return Err(Error::Internal(format!("piece {number} of the file of {id} is not there")));
             };
             // A window that was begun in the middle of a piece has only the rest of it.
-            let known = usize::try_from(end % CHUNK).unwrap_or(0).min(chunk.len());
+            let known = usize::try_from(end % size).unwrap_or(0).min(chunk.len());
             self.bytes.extend_from_slice(&chunk[known..]);
         }
     }

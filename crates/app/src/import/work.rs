@@ -16,7 +16,8 @@ use rapport_store::{Snapshot, channel};
 /// A row of the file with where it stands.
 #[derive(Debug, Clone)]
 pub struct Line {
-    pub line: i64,
+    /// The line it begins on.
+    pub number: i64,
     pub cells: Vec<String>,
     pub reading: Reading,
 }

@@ -13,7 +13,8 @@ const ROWS: usize = 5 * STEP_ROWS + 7;
 
 /// Rows without a key: one that is applied twice makes two accounts.
 fn unkeyed() -> String {
-    let rows: String = (0..ROWS).map(|number| format!("\"Account\n{number}\",contacted\n")).collect();
+    let rows =
+        (0..ROWS).map(|number| format!("\"Account\n{number}\",contacted\n")).collect::<Vec<_>>().concat();
     format!("name,status\n{rows}")
 }
 
@@ -138,7 +139,7 @@ fn cancelling_keeps_what_is_done_and_lets_it_be_undone() {
 fn an_undo_goes_on_after_a_crash() {
     TestApp::on_both(|app| {
         app.upsert(json!({"imported_id": "old", "name": "Old"}));
-        let keyed: String = (0..50).map(|number| format!("crm-{number},x\n")).collect();
+        let keyed = (0..50).map(|number| format!("crm-{number},x\n")).collect::<Vec<_>>().concat();
         let id = upload(app, format!("id,name\nold,New\n{keyed}")).id;
         start(app, id, Purpose::Run, json!({})).unwrap();
         finish(app, id);

@@ -124,7 +124,7 @@ fn rows_create_and_update_by_the_same_rules_as_any_route() {
                     crm-4;Hooli;won;;1,5;;\n\
                     ;;;;;;\n";
         let uploaded = upload(app, file);
-        assert_eq!((uploaded.state, uploaded.delimiter.as_str().as_str()), (State::Uploaded, ";"));
+        assert_eq!((uploaded.state, uploaded.delimiter.text().as_str()), (State::Uploaded, ";"));
         assert_eq!(uploaded.mapping.0[6], Target::Field("seats".into()));
         let id = uploaded.id;
         start(app, id, Purpose::Run, json!({})).unwrap();
@@ -210,7 +210,8 @@ fn modes_say_what_rows_may_do() {
 #[test]
 fn rows_of_one_key_apply_in_their_order_however_far_apart() {
     TestApp::on_both(|app| {
-        let filler: String = (0..1_100).map(|number| format!("other-{number},x,prospect\n")).collect();
+        let filler =
+            (0..1_100).map(|number| format!("other-{number},x,prospect\n")).collect::<Vec<_>>().concat();
         let file = format!(
             "id,name,status\ncrm-1,First,prospect\ncrm-1,Second,contacted\n{filler}crm-1,Third,customer\n"
         );
@@ -235,7 +236,7 @@ fn rows_of_one_key_apply_in_their_order_however_far_apart() {
 fn a_dry_run_says_what_would_happen_and_changes_nothing() {
     TestApp::on_both(|app| {
         app.upsert(json!({"imported_id": "crm-1", "name": "Acme", "status": "prospect"}));
-        let rows: String = (0..30).map(|number| format!("bad-{number},,won\n")).collect();
+        let rows = (0..30).map(|number| format!("bad-{number},,won\n")).collect::<Vec<_>>().concat();
         let id = upload(app, format!("id,name,status\ncrm-1,Acme Inc,Lost\nnew,,\n{rows}")).id;
         let before = (accounts(app), app.rows("event"), app.rows("status_history"), app.rows("import_error"));
         let preview = tried(app, id, json!({}));

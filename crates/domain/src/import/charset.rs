@@ -128,7 +128,7 @@ impl Intake {
 }
 
 fn convert(decoder: &mut Decoder, mut bytes: &[u8], kept: &mut Vec<u8>, is_last: bool) {
-    const PIECE: usize = 16 << 10;
+    const PIECE: usize = 8 << 10;
     let mut piece = [0; PIECE];
     loop {
         let (result, read, written, _) = decoder.decode_to_utf8(bytes, &mut piece, is_last);

@@ -1,7 +1,5 @@
 //! What an import changed of an account, field by field: shown before it is done, and taken back after.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value, json};
 
 use crate::account::{Account, Mover};
@@ -113,7 +111,7 @@ impl Differences {
     pub fn revert(
         &self,
         account: &mut Account,
-        channels: &HashMap<ChannelId, ChannelRef>,
+        channels: &[ChannelRef],
         settings: &Settings,
         now: Time,
     ) -> Reverted {
@@ -123,16 +121,16 @@ impl Differences {
             if field == TRACKED_SINCE || fact(account, field) == *before {
                 continue;
             }
+            let from = account.status;
             let is_ours = fact(account, field) == *after;
-            let step =
-                if is_ours { self.restore(account, field, before, (channels, settings, now)) } else { None };
-            match step {
-                None => reverted.kept += 1,
-                Some(moved) => {
-                    reverted.restored += 1;
-                    reverted.renamed |= field == NAME;
-                    reverted.moved = reverted.moved.or(moved);
-                }
+            if !is_ours || self.restore(account, field, before, (channels, settings, now)).is_none() {
+                reverted.kept += 1;
+                continue;
+            }
+            reverted.restored += 1;
+            reverted.renamed |= field == NAME;
+            if account.status != from {
+                reverted.moved = Some(Move { from, to: account.status });
             }
         }
         if reverted.restored > 0 {
@@ -147,22 +145,26 @@ impl Differences {
         account: &mut Account,
         field: &str,
         before: &Value,
-        (channels, settings, now): (&HashMap<ChannelId, ChannelRef>, &Settings, Time),
-    ) -> Option<Option<Move>> {
+        (channels, settings, now): (&[ChannelRef], &Settings, Time),
+    ) -> Option<()> {
         match field {
-            NAME => account.name = before.as_str()?.to_owned(),
+            NAME => before.as_str()?.clone_into(&mut account.name),
             STATUS => {
                 let status = Status::parse(before.as_str()?).ok()?;
-                let step = account.trigger(Trigger::Set(status), Mover::Record, settings, now);
+                account.trigger(Trigger::Set(status), Mover::Record, settings, now);
                 let since = self.0.get(TRACKED_SINCE).and_then(|pair| pair[0].as_i64());
                 if account.tracked_since.is_some()
                     && let Some(since) = since
                 {
                     account.tracked_since = Some(Time::from_micros(since));
                 }
-                return Some(step);
             }
-            VALUE => account.value = money(before)?,
+            VALUE => {
+                account.value = match before.as_str() {
+                    Some(text) => Some(money(text)?),
+                    None => None,
+                };
+            }
             ATTRIBUTION => attribute(account, before, channels)?,
             CADENCE => account.cadence_override = before.as_i64(),
             field => {
@@ -172,7 +174,7 @@ impl Differences {
                 account.custom_fields = account.custom_fields.merged(&change).ok()?;
             }
         }
-        Some(None)
+        Some(())
     }
 }
 
@@ -202,19 +204,18 @@ fn fact(account: &Account, field: &str) -> Value {
     }
 }
 
-fn money(stored: &Value) -> Option<Option<Money>> {
-    let Some(text) = stored.as_str() else { return Some(None) };
+fn money(text: &str) -> Option<Money> {
     let (amount, currency) = text.split_once(' ')?;
-    Some(Some(Money { amount: Amount::parse(amount).ok()?, currency: Currency::parse(currency).ok()? }))
+    Some(Money { amount: Amount::parse(amount).ok()?, currency: Currency::parse(currency).ok()? })
 }
 
-fn attribute(account: &mut Account, stored: &Value, channels: &HashMap<ChannelId, ChannelRef>) -> Option<()> {
+fn attribute(account: &mut Account, stored: &Value, channels: &[ChannelRef]) -> Option<()> {
     if stored.is_null() {
         (account.channel, account.promo_code, account.acquired_at) = (None, None, None);
         return Some(());
     }
     let id: ChannelId = stored["channel"].as_str()?.parse().ok()?;
-    account.channel = Some(channels.get(&id)?.clone());
+    account.channel = Some(channels.iter().find(|channel| channel.id == id)?.clone());
     account.promo_code = stored["code"].as_str().map(|code| PromoCode::from_stored(code.to_owned()));
     account.acquired_at = stored["acquired_at"].as_i64().map(Time::from_micros);
     Some(())
@@ -235,8 +236,8 @@ mod tests {
         ChannelRef { id: ChannelId::from_bytes([number; 16]), name: format!("Channel {number}") }
     }
 
-    fn channels() -> HashMap<ChannelId, ChannelRef> {
-        [channel(1), channel(2)].into_iter().map(|channel| (channel.id, channel)).collect()
+    fn channels() -> [ChannelRef; 2] {
+        [channel(1), channel(2)]
     }
 
     fn attribution(number: u8) -> Attribution {
@@ -322,7 +323,7 @@ mod tests {
         let old = before();
         let mut account = changed(&old);
         let differences = Differences::between(&old, &account);
-        let reverted = differences.revert(&mut account, &HashMap::new(), &Settings::default(), LATER);
+        let reverted = differences.revert(&mut account, &[], &Settings::default(), LATER);
         assert_eq!((reverted.restored, reverted.kept), (7, 1));
         assert_eq!(account.channel, Some(channel(2)));
     }

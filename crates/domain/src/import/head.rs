@@ -154,7 +154,7 @@ mod tests {
             ("a,b;c\n", ","),
         ];
         for (text, delimiter) in table {
-            assert_eq!(head(text).delimiter.as_str(), delimiter, "{text:?}");
+            assert_eq!(head(text).delimiter.text(), delimiter, "{text:?}");
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
     fn excels_hint_is_taken_and_is_no_header() {
         for end in ["\n", "\r\n", "\r"] {
             let found = head(&format!("sep=|{end}a,1|b{end}x|y{end}"));
-            assert_eq!((found.delimiter.as_str().as_str(), names_of(&found)), ("|", vec!["a,1", "b"]));
+            assert_eq!((found.delimiter.text().as_str(), names_of(&found)), ("|", vec!["a,1", "b"]));
             assert_eq!(found.data.line, 3);
         }
         assert_eq!(names_of(&head("sep=;x\n1\n")), ["sep=", "x"]);

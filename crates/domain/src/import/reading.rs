@@ -43,7 +43,7 @@ impl Delimiter {
         Self::parse(text).unwrap_or(Self::COMMA)
     }
 
-    pub fn as_str(self) -> String {
+    pub fn text(self) -> String {
         char::from(self.0).to_string()
     }
 }
@@ -160,7 +160,8 @@ fn unclosed(line_bytes: &[u8], line: i64, layout: Layout) -> Record {
 /// Whether the last record of a file ends inside a quoted cell: then one more quote closes it and changes
 /// nothing else.
 fn is_unclosed(span: &[u8], record: &ByteRecord, delimiter: Delimiter) -> bool {
-    if !span.contains(&b'"') || (span.last() == Some(&delimiter.0) && record.iter().last() == Some(b"")) {
+    if !span.contains(&b'"') || (span.last() == Some(&delimiter.0) && record.iter().next_back() == Some(b""))
+    {
         return false;
     }
     let closed = [span, b"\""].concat();

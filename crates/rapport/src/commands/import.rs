@@ -1,6 +1,7 @@
 //! `rapport import`: takes in a CSV file, or undoes that. The file goes through the database like an upload,
 //! and this process takes the import further itself; should it end, a running service goes on.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -175,9 +176,9 @@ impl Session {
         if import.counts.failed > 0 {
             let errors = arguments.errors.clone().unwrap_or_else(|| beside(path));
             self.write_errors(import.id, &errors)?;
-            text += &format!("The rows that could not be imported are in {}.\n", errors.display());
+            let _ = writeln!(text, "The rows that could not be imported are in {}.", errors.display());
         }
-        text += &format!("To undo it, within {UNDO_DAYS} days: rapport import undo {}\n", import.id);
+        let _ = writeln!(text, "To undo it, within {UNDO_DAYS} days: rapport import undo {}", import.id);
         print(&text)
     }
 
@@ -248,14 +249,13 @@ fn invalid_text(invalid: &rapport_domain::invalid::Invalid) -> anyhow::Error {
 
 /// What a dry run found, in words.
 fn described(import: &Import) -> String {
-    let mut text = format!("{}: {}, ", import.filename, import.charset.name());
-    text += &match import.delimiter.as_str().as_str() {
+    let separated = match import.delimiter.text().as_str() {
         "\t" => "separated by tabs".to_owned(),
         delimiter => format!("separated by {delimiter}"),
     };
-    text += ". Columns:\n";
+    let mut text = format!("{}: {}, {separated}. Columns:\n", import.filename, import.charset.name());
     for (column, target) in import.column_names().iter().zip(&import.mapping.0) {
-        text += &format!("  {column} -> {}\n", target.as_text());
+        let _ = writeln!(text, "  {column} -> {}", target.as_text());
     }
     let preview = import.preview.clone().unwrap_or_default();
     let count = |name: &str| preview["counts"][name].as_i64().unwrap_or(0);
@@ -267,14 +267,14 @@ fn described(import: &Import) -> String {
         failed: count("failed"),
         promo_codes_unmatched: count("promo_codes_unmatched"),
     };
-    text += &format!("Of {} rows:\n{}", preview["rows"], in_words(counts));
+    let _ = write!(text, "Of {} rows:\n{}", preview["rows"], in_words(counts));
     for difference in preview["differences"].as_array().into_iter().flatten() {
         let account = difference["account"]["name"].as_str().unwrap_or_default();
         let field = difference["field"].as_str().unwrap_or_default();
-        text += &format!("  {account}: {field} {} -> {}\n", difference["before"], difference["after"]);
+        let _ = writeln!(text, "  {account}: {field} {} -> {}", difference["before"], difference["after"]);
     }
     for error in preview["errors"].as_array().into_iter().flatten() {
-        text += &format!("  line {}: {}\n", error["line"], error["reason"].as_str().unwrap_or_default());
+        let _ = writeln!(text, "  line {}: {}", error["line"], error["reason"].as_str().unwrap_or_default());
     }
     text
 }
@@ -285,7 +285,7 @@ fn in_words(counts: Counts) -> String {
         "  {created} created, {updated} updated, {unchanged} unchanged, {skipped} skipped, {failed} failed\n"
     );
     if promo_codes_unmatched > 0 {
-        text += &format!("  {promo_codes_unmatched} promo codes match no live code of the company\n");
+        let _ = writeln!(text, "  {promo_codes_unmatched} promo codes match no live code of the company");
     }
     text
 }

@@ -65,7 +65,10 @@ pub async fn import_errors(
                     return;
                 }
                 // Without its end the file is seen to be broken.
-                Err(error) => return tracing::warn!(%error, import = %id, "an error file was cut off"),
+                Err(error) => {
+                    tracing::warn!(%error, import = %id, "an error file was cut off");
+                    return;
+                }
             }
         }
     });

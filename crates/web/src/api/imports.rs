@@ -132,7 +132,7 @@ impl From<Import> for ImportView {
             id: import.id,
             state: import.state.as_str(),
             encoding: import.charset.name(),
-            delimiter: import.delimiter.as_str(),
+            delimiter: import.delimiter.text(),
             columns: columns
                 .map(|column| ColumnView { name: column.name, samples: column.samples })
                 .collect(),

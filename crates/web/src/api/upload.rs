@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};
 use axum::http::request::Parts;
 use axum::response::Response;
-use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use rapport_app::import::{Upload, UploadOptions};
@@ -90,8 +89,8 @@ fn require_csv(headers: &HeaderMap) -> Result<(), Problem> {
         let detail = "send the file itself as the body, with Content-Type: text/csv";
         return Err(Problem::unsupported("unsupported_media_type", detail));
     }
-    let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-    if encodings.into_iter().any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(Problem::unsupported("unsupported_encoding", "send the file without a Content-Encoding"));
     }
     Ok(())
@@ -111,7 +110,7 @@ async fn receive(api: &Api, caller: &Caller, mut upload: Upload, mut body: Body)
         let problem = match tokio::time::timeout(api.body_timeout(), body.frame()).await {
             Ok(None) => return api.settle(caller, upload.finish().await),
             Ok(Some(Ok(frame))) => {
-                let data = frame.into_data().unwrap_or(Bytes::new());
+                let data = frame.into_data().unwrap_or_default();
                 received += data.len() as u64;
                 if received > api.max_import_bytes() {
                     too_large(api)

@@ -161,7 +161,10 @@ async fn what_is_no_import_is_refused(acme: Tenant) {
 
 async fn an_upload_may_be_larger_than_any_other_body(engine: Engine) {
     let server = Server::with(engine, |config| config.max_import_bytes = 3 << 20).await;
-    let rows: String = (0..60_000).map(|number| format!("crm-{number},Account number {number}\n")).collect();
+    let rows = (0..60_000)
+        .map(|number| format!("crm-{number},Account number {number}\n"))
+        .collect::<Vec<_>>()
+        .concat();
     assert!(rows.len() > 1 << 20);
     let import = uploaded(&server, format!("id,name\n{rows}")).await;
     assert_eq!(import["progress"]["bytes_total"], json!(rows.len() + "id,name\n".len()));
@@ -198,7 +201,7 @@ async fn members_read_and_admins_act(acme: Tenant) {
 }
 
 async fn the_error_file_is_a_csv(acme: Tenant) {
-    let rows: String = (0..1_200).map(|number| format!("=cmd-{number},won\n")).collect();
+    let rows = (0..1_200).map(|number| format!("=cmd-{number},won\n")).collect::<Vec<_>>().concat();
     let query = "?filename=my%20file.csv";
     let import = uploading(&acme, query, format!("id,status\n{rows}")).send().await.expect(201);
     act(&acme, &import, "start", json!({})).await.expect(202);
@@ -225,7 +228,7 @@ async fn an_import_that_runs_is_cancelled_and_another_removed(acme: Tenant) {
 
 async fn a_large_dry_run_goes_on_in_the_background(acme: Tenant) {
     let note = "x".repeat(1_000);
-    let rows: String = (0..2_200).map(|number| format!("crm-{number},{note}\n")).collect();
+    let rows = (0..2_200).map(|number| format!("crm-{number},{note}\n")).collect::<Vec<_>>().concat();
     let import = uploaded(&acme, format!("id,note\n{rows}")).await;
     let begun = act(&acme, &import, "preview", json!({})).await.expect(202);
     assert_eq!((&begun["state"], &begun["preview"]), (&json!("previewing"), &Value::Null));

@@ -37,14 +37,11 @@ fn read_all(bytes: &[u8], layout: Layout, width: usize, most: usize) -> Vec<Reco
 }
 
 fn rows(records: &[Record]) -> Vec<(i64, Vec<&str>, bool)> {
-    let row = |record: &Record| (record.line, record.fault.is_some());
     records
         .iter()
         .map(|record| {
-            let (line, at_fault) = row(record);
-            // Leaked on purpose: a table of borrowed texts reads best.
-            let cells = record.cells.iter().map(|cell| &*cell.clone().leak()).collect();
-            (line, cells, at_fault)
+            let cells = record.cells.iter().map(String::as_str).collect();
+            (record.line, cells, record.fault.is_some())
         })
         .collect()
 }
