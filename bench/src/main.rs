@@ -11,6 +11,7 @@ mod core_part;
 mod dataset;
 mod drive;
 mod http;
+mod import_part;
 mod interference;
 mod measure;
 mod overload;
@@ -68,6 +69,8 @@ enum Part {
     Core,
     /// Delivery to receivers
     Webhooks,
+    /// A CSV file of a million rows
+    Import,
     All,
 }
 
@@ -162,11 +165,14 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::Result<()> {
-    if part != Part::Webhooks {
+    if matches!(part, Part::Core | Part::All) {
         core_part::run(plan, engine, report)?;
     }
-    if part != Part::Core {
+    if matches!(part, Part::Webhooks | Part::All) {
         webhooks_part::run(plan, engine, report)?;
+    }
+    if matches!(part, Part::Import | Part::All) {
+        import_part::run(plan, engine, report)?;
     }
     Ok(())
 }

@@ -101,6 +101,12 @@ impl Context<'_> {
     pub fn actor(&self) -> &Actor {
         &self.caller.actor
     }
+
+    /// The same moment, on behalf of who asked for it earlier.
+    pub fn acting_as(&self, actor: Actor) -> Context<'_> {
+        let caller = Caller { actor, ..self.caller.clone() };
+        Context { now: self.now, caller, services: self.services }
+    }
 }
 
 pub(crate) fn submit<C: Command>(

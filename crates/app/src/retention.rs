@@ -4,8 +4,10 @@ use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS};
 use rapport_domain::company::Settings;
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::{AccountId, CompanyId};
+use rapport_domain::import::{IDLE_DAYS, MAPPING_DAYS, UNDO_DAYS};
 use rapport_domain::mail::KEPT_DAYS;
 use rapport_domain::time::{Day, Time};
+use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{Lane, Tx, digest, invitation, mail, retention};
 
 use crate::App;
@@ -37,6 +39,7 @@ pub struct Round {
 enum Phase {
     #[default]
     History,
+    Imports,
     Marks,
     Activity,
 }
@@ -58,6 +61,12 @@ pub async fn step(app: &App, company: CompanyId, round: &mut Round) -> Result<bo
     match round.phase {
         Phase::History => {
             if !app.write(&access, PruneHistory).await? {
+                round.phase = Phase::Imports;
+            }
+            Ok(true)
+        }
+        Phase::Imports => {
+            if !app.write(&access, PruneImports).await? {
                 round.phase = Phase::Marks;
             }
             Ok(true)
@@ -126,6 +135,26 @@ impl Command for PruneHistory {
         retention::prune_redeliveries(tx, cutoff)?;
         retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;
         Ok(false)
+    }
+}
+
+/// Lets go of some of what imports leave: files that are taken in, old errors and undo data, idle uploads;
+/// says whether there is more.
+pub struct PruneImports;
+
+impl Command for PruneImports {
+    type Reply = bool;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
+        let cutoffs = Cutoffs {
+            idle: cx.now.plus_days(-IDLE_DAYS),
+            ended: cx.now.plus_days(-UNDO_DAYS),
+            mapping: cx.now.plus_days(-MAPPING_DAYS),
+            now: cx.now,
+        };
+        Ok(import_data::prune(tx, cutoffs, STEP)?)
     }
 }
 

@@ -7,16 +7,18 @@
 //! - `cadence` reminds of clients that became overdue.
 //! - `fields` makes older accounts findable by their custom fields.
 //! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
+//! - `import` takes imports further.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
 pub mod client;
+pub mod digest;
 pub mod fields;
 pub mod guard;
 mod housekeeping;
+pub mod import;
 mod lanes;
 pub mod lookup;
-pub mod digest;
 pub mod mail;
 pub mod mailer;
 mod places;

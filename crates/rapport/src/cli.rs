@@ -1,10 +1,16 @@
 //! The command line: commands and their arguments. The options that are also settings stand in
 //! `options`; what a command does stands in `commands`.
 
+use std::path::PathBuf;
+
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use hyper::StatusCode;
 use rapport_domain::company::{self, Slug};
-use rapport_domain::id::CredentialId;
+use rapport_domain::id::{CredentialId, ImportId};
+use rapport_domain::import::Mode;
+use rapport_domain::import::charset::Charset;
+use rapport_domain::import::mapping::Target;
+use rapport_domain::import::reading::Delimiter;
 use rapport_domain::invalid::Fault;
 use rapport_domain::member::{Email, Role};
 
@@ -42,6 +48,8 @@ pub enum Command {
     /// See whether mail can be sent
     #[command(subcommand)]
     Mail(MailCommand),
+    /// Import accounts from a CSV file, or undo an import
+    Import(Box<Import>),
     /// Bring the database's schema up to date, without serving
     Migrate,
     /// Look for what could keep the service from working
@@ -175,6 +183,53 @@ pub struct TestMail {
     pub recipient: Email,
 }
 
+#[derive(Debug, Args)]
+#[command(subcommand_precedence_over_arg = true)]
+pub struct Import {
+    #[command(subcommand)]
+    pub command: Option<ImportCommand>,
+    /// The CSV file; its first line names the columns
+    pub file: Option<PathBuf>,
+    /// The company's project
+    #[arg(long, visible_alias = "project", value_name = "PROJECT", value_parser = slug)]
+    pub company: Option<Slug>,
+    /// Map a column: imported_id, name, status, promo_code, captured_value, captured_value_currency,
+    /// cadence_days, custom_fields.KEY or ignore; repeatable. Other columns are guessed by their names
+    #[arg(long, value_name = "COLUMN=FIELD", value_parser = column)]
+    pub map: Vec<(String, String)>,
+    /// What rows may do: create, update or both
+    #[arg(long, default_value = "both", value_parser = mode)]
+    pub mode: Mode,
+    /// Only try: say what would happen
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What stands between two cells: one character, or tab; found out by default
+    #[arg(long, value_parser = delimiter)]
+    pub delimiter: Option<Delimiter>,
+    /// The file's encoding, such as windows-1252; found out by default
+    #[arg(long, value_parser = charset)]
+    pub encoding: Option<Charset>,
+    /// Do not ask before importing
+    #[arg(long)]
+    pub yes: bool,
+    /// Where to write the rows that could not be imported; by default beside the file
+    #[arg(long, value_name = "FILE")]
+    pub errors: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Undo an import: give updated fields their values back, remove created accounts nobody has touched
+    Undo(UndoImport),
+}
+
+#[derive(Debug, Args)]
+pub struct UndoImport {
+    /// The import's id, as `rapport import` printed it
+    #[arg(value_parser = import)]
+    pub id: ImportId,
+}
+
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Output {
     /// Print JSON
@@ -231,6 +286,29 @@ fn name(text: &str) -> Result<String, String> {
 
 fn credential(text: &str) -> Result<CredentialId, String> {
     text.parse().map_err(|_| format!("must be an id such as {}…", CredentialId::PREFIX))
+}
+
+fn import(text: &str) -> Result<ImportId, String> {
+    text.parse().map_err(|_| format!("must be an id such as {}…", ImportId::PREFIX))
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::parse(text).map_err(detail)
+}
+
+fn delimiter(text: &str) -> Result<Delimiter, String> {
+    Delimiter::parse(text).map_err(detail)
+}
+
+fn charset(text: &str) -> Result<Charset, String> {
+    Charset::parse(text).map_err(detail)
+}
+
+fn column(text: &str) -> Result<(String, String), String> {
+    // A column's name may have the sign in it, a field has none.
+    let (name, field) = text.rsplit_once('=').ok_or("must be COLUMN=FIELD")?;
+    Target::parse(field).map_err(detail)?;
+    Ok((name.to_owned(), field.to_owned()))
 }
 
 fn detail(fault: Fault) -> String {

@@ -22,10 +22,12 @@ const DEFAULT_PAGE_CACHE_MIB: u32 = 64;
 const DEFAULT_READERS: u32 = 3;
 const DEFAULT_WRITERS: u32 = 4;
 const DEFAULT_RATE_LIMIT: u32 = 2_000;
+const DEFAULT_IMPORT_MAX_MIB: u32 = 1_024;
 const DEFAULT_LOG: &str = "info";
 const PAGE_CACHE_MIB: RangeInclusive<u32> = 1..=65_536;
 const THREADS: RangeInclusive<u32> = 1..=64;
 const RATE_LIMIT: RangeInclusive<u32> = 1..=1_000_000;
+const IMPORT_MAX_MIB: RangeInclusive<u32> = 1..=65_536;
 /// A command beside the service reads and writes a few rows.
 const BESIDE_PAGE_CACHE_BYTES: usize = 4 << 20;
 
@@ -116,6 +118,7 @@ pub struct Config {
     pub database_readers: Setting<u32>,
     pub database_writers: Setting<u32>,
     pub rate_limit: Setting<u32>,
+    pub import_max_mb: Setting<u32>,
     pub log: Setting<LogFilter>,
     pub log_format: Setting<LogFormat>,
 }
@@ -160,6 +163,9 @@ impl Config {
             rate_limit: layers
                 .pick("rate_limit", |o| &mut o.rate_limit, || DEFAULT_RATE_LIMIT)
                 .within(&RATE_LIMIT)?,
+            import_max_mb: layers
+                .pick("import_max_mb", |o| &mut o.import_max_mb, || DEFAULT_IMPORT_MAX_MIB)
+                .within(&IMPORT_MAX_MIB)?,
             log: layers.pick("log", |o| &mut o.log, default_log),
             log_format: layers.pick("log_format", |o| &mut o.log_format, || LogFormat::Text),
             file,
@@ -222,6 +228,7 @@ impl Config {
             entry(file, &self.database_readers, number),
             entry(file, &self.database_writers, number),
             entry(file, &self.rate_limit, number),
+            entry(file, &self.import_max_mb, number),
             entry(file, &self.log, |filter| Value::String(filter.as_str().to_owned())),
             entry(file, &self.log_format, |format| Value::String(format.as_str().to_owned())),
         ]

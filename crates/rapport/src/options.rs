@@ -85,6 +85,10 @@ pub struct Options {
     #[arg(long, global = true, value_name = "COUNT")]
     pub rate_limit: Option<u32>,
 
+    /// The largest CSV file that may be uploaded, in MiB; by default 1024
+    #[arg(long, global = true, value_name = "MIB")]
+    pub import_max_mb: Option<u32>,
+
     /// What to log: a level, or targets with levels such as info,rapport_web=debug; by default info
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<LogFilter>,
@@ -119,6 +123,7 @@ impl Options {
             database_readers: one(environment, "database_readers")?,
             database_writers: one(environment, "database_writers")?,
             rate_limit: one(environment, "rate_limit")?,
+            import_max_mb: one(environment, "import_max_mb")?,
             log: one(environment, "log")?,
             log_format: one(environment, "log_format")?,
         })

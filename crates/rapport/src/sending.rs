@@ -35,6 +35,7 @@ pub async fn start(
     rapport_jobs::start(app, Arc::new(client), settings, stop.clone(), tasks).await?;
     tasks.spawn(rapport_jobs::cadence::run(app.clone(), stop.clone(), rapport_jobs::cadence::EVERY));
     tasks.spawn(rapport_jobs::redelivery::run(app.clone(), stop.clone()));
+    tasks.spawn(rapport_jobs::import::run(app.clone(), stop.clone()));
     tasks.spawn(rapport_jobs::retention::run(app.clone(), stop.clone(), rapport_jobs::retention::EVERY));
     Ok(())
 }

@@ -118,6 +118,7 @@ impl Service<'_> {
         let per_second = self.config.rate_limit.value;
         let config = rapport_web::Config {
             per_credential: rapport_web::Rate { per_second, burst: per_second },
+            max_import_bytes: u64::from(self.config.import_max_mb.value) << 20,
             shutdown_timeout: HTTP_LIMIT,
             metrics: Some(Arc::new(move || telemetry::render(&figures, &app))),
             ..rapport_web::Config::default()

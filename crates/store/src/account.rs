@@ -13,8 +13,8 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_field, account_site, activity, cadence, contact, conversation, history, mail_reference, message,
-    values,
+    account_address, account_field, account_site, activity, cadence, contact, conversation, history,
+    import_data, mail_reference, message, values,
 };
 
 /// The columns of an account in the order `read` takes them.
@@ -44,6 +44,7 @@ statements! {
     company IMPORTED_ID_TAKEN = "SELECT id FROM account WHERE company = $1 AND imported_id = $2 AND id <> $3";
     company DELETE = "DELETE FROM account WHERE company = $1 AND id = $2";
     company DELETE_WORDS = "DELETE FROM account_word WHERE company = $1 AND account = $2";
+    company DELETE_WORDS_OF = "DELETE FROM account_word WHERE company = $1 AND account = ANY($2)";
 }
 
 const COLUMNS: &[(&str, Type)] = &[
@@ -187,6 +188,13 @@ pub fn replace_words(tx: &mut Tx, account: &Account) -> Result<(), Error> {
     insert_words(tx, &[account])
 }
 
+/// The same for many.
+pub fn replace_words_of(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
+    let keys: Vec<Value> = accounts.iter().map(|account| Value::from(&account.id)).collect();
+    tx.query_keys(&DELETE_WORDS_OF, &[], &keys)?;
+    insert_words(tx, accounts)
+}
+
 fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let words: Vec<(String, &AccountId)> = accounts
         .iter()
@@ -213,6 +221,7 @@ pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     account_field::delete_of_account(tx, id)?;
     cadence::delete_of_account(tx, id)?;
     contact::delete_of_account(tx, id)?;
+    import_data::delete_of_account(tx, id)?;
     tx.execute(&DELETE_WORDS, values![&id])?;
     tx.execute(&DELETE, values![&id])?;
     Ok(())

@@ -32,9 +32,11 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod history;
-pub mod mail_reference;
+pub mod import;
+pub mod import_data;
 pub mod invitation;
 pub mod mail;
+pub mod mail_reference;
 pub mod manual_attempt;
 pub mod member;
 pub mod message;
@@ -85,6 +87,8 @@ pub fn all_statements() -> Vec<&'static Statement> {
         mail_reference::STATEMENTS,
         invitation::STATEMENTS,
         mail::STATEMENTS,
+        import::STATEMENTS,
+        import_data::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         message::STATEMENTS,

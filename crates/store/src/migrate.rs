@@ -10,13 +10,14 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
     include_str!("../migrations/0004_cadence.sql"),
     include_str!("../migrations/0005_mail.sql"),
     include_str!("../migrations/0006_fields.sql"),
+    include_str!("../migrations/0007_imports.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

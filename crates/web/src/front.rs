@@ -20,10 +20,12 @@ use axum::response::{IntoResponse, Response};
 use rapport_app::App;
 use tracing::Instrument;
 
+use crate::api::upload;
 use crate::auth::{Arrival, Credential, OPEN_PATHS, Scheme};
 use crate::json;
 use crate::problem::{Fault, Problem};
 use crate::rate_limit::{RateLimiter, Standing, Verdict};
+use crate::server::Config;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 64;
@@ -37,15 +39,23 @@ pub struct Front {
     app: App,
     limiter: Arc<RateLimiter>,
     request_timeout: Duration,
+    upload_timeout: Duration,
     /// Tells the ids of this process from those of others.
     process: u32,
     requests: AtomicU64,
 }
 
 impl Front {
-    pub fn new(app: App, limiter: Arc<RateLimiter>, request_timeout: Duration) -> Self {
+    pub fn new(app: App, limiter: Arc<RateLimiter>, config: &Config) -> Self {
         let process = u32::from_be_bytes(app.services().random());
-        Self { app, limiter, request_timeout, process, requests: AtomicU64::new(0) }
+        let &Config { request_timeout, upload_timeout, .. } = config;
+        Self { app, limiter, request_timeout, upload_timeout, process, requests: AtomicU64::new(0) }
+    }
+
+    /// A file takes as long as it takes; everything else is quick.
+    fn timeout(&self, request: &Request) -> Duration {
+        let is_upload = request.method() == Method::POST && request.uri().path() == upload::PATH;
+        if is_upload { self.upload_timeout } else { self.request_timeout }
     }
 
     /// The caller's own id where it is a plain word, else a fresh one.
@@ -76,7 +86,8 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
         if is_api {
             front.limited(request, next).await
         } else {
-            Served { response: front.guarded(next.run(request)).await, company: None }
+            let timeout = front.timeout(&request);
+            Served { response: guarded(timeout, next.run(request)).await, company: None }
         }
     };
     let Served { mut response, company } = served.instrument(span.clone()).await;
@@ -121,7 +132,7 @@ impl Front {
         };
         request.extensions_mut().insert(Arrival { credential, address, known });
         let mut response = match verdict {
-            Verdict::Pass(_) => self.guarded(next.run(request)).await,
+            Verdict::Pass(_) => guarded(self.timeout(&request), next.run(request)).await,
             Verdict::Wait(_, seconds) => {
                 json::drain(request.into_body()).await;
                 Problem::too_many_requests(seconds).into_response()
@@ -130,14 +141,14 @@ impl Front {
         Standing::write(verdict.standing(), response.headers_mut());
         Served { response, company: credential.presented.map(|presented| presented.company.0) }
     }
+}
 
-    /// Answers in time, and answers a panic.
-    async fn guarded(&self, response: impl Future<Output = Response>) -> Response {
-        match tokio::time::timeout(self.request_timeout, without_panic(response)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(panic)) => Problem::internal(format!("panic: {panic}")).into_response(),
-            Err(_) => Problem::timed_out().into_response(),
-        }
+/// Answers in time, and answers a panic.
+async fn guarded(timeout: Duration, response: impl Future<Output = Response>) -> Response {
+    match tokio::time::timeout(timeout, without_panic(response)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Problem::internal(format!("panic: {panic}")).into_response(),
+        Err(_) => Problem::timed_out().into_response(),
     }
 }
 

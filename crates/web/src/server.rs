@@ -48,6 +48,9 @@ pub struct Config {
     pub body_timeout: Duration,
     /// For a request as a whole.
     pub request_timeout: Duration,
+    /// For the upload of a file as a whole.
+    pub upload_timeout: Duration,
+    pub max_import_bytes: u64,
     /// For the requests under way when the service stops.
     pub shutdown_timeout: Duration,
     pub metrics: Option<MetricsText>,
@@ -63,6 +66,8 @@ impl Default for Config {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(20),
             request_timeout: Duration::from_secs(30),
+            upload_timeout: Duration::from_hours(1),
+            max_import_bytes: 1 << 30,
             shutdown_timeout: Duration::from_secs(10),
             metrics: None,
         }
@@ -72,9 +77,9 @@ impl Default for Config {
 /// Everything that is served.
 pub fn router(app: App, config: &Config) -> Router {
     let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address, config.per_stranger));
-    let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config.request_timeout));
+    let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config));
     let served = api::routes()
-        .with_state(Api::new(app.clone(), limiter, config.body_timeout))
+        .with_state(Api::new(app.clone(), limiter, config))
         .merge(health::routes(app, config.metrics.clone()))
         .fallback(async || Problem::not_found("path"))
         .method_not_allowed_fallback(other_method)

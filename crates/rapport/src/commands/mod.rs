@@ -3,6 +3,7 @@
 mod company;
 mod config;
 mod doctor;
+mod import;
 mod key;
 mod mail;
 mod migrate;
@@ -39,6 +40,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
                 Command::Token(command) => token::run(config, command),
                 Command::Key(command) => key::run(config, command),
                 Command::Mail(command) => mail::run(config, &command),
+                Command::Import(arguments) => import::run(config, &arguments),
                 Command::Migrate => migrate::run(config),
                 Command::Doctor => doctor::run(config),
                 Command::Listen(options) => listen::run(config, &options),

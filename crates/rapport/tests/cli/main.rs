@@ -6,6 +6,7 @@ mod company;
 mod configuration;
 mod crash;
 mod doctor;
+mod import;
 mod lifecycle;
 mod mail;
 mod program;

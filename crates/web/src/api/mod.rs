@@ -21,14 +21,17 @@ mod deliveries;
 mod digests;
 mod docs;
 mod erasure;
+mod error_file;
 mod export;
 mod fields;
 mod hashing;
 mod history;
+mod import_schema;
+mod imports;
 mod inbound;
 mod ingest;
-mod lookup;
 mod invitations;
+mod lookup;
 mod mails;
 mod members;
 pub mod openapi;
@@ -41,6 +44,7 @@ mod schema;
 mod settings;
 mod timeline;
 mod tokens;
+pub mod upload;
 mod upsert;
 mod webhook_schema;
 mod webhooks;
@@ -59,6 +63,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api::call::Caller;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimiter;
+use crate::server::Config;
 
 /// Paths that are files: they have no slash at their end.
 pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
@@ -99,6 +104,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(deliveries::routes())
         .merge(redeliveries::routes())
         .merge(erasure::routes())
+        .merge(imports::routes())
         .merge(settings::routes())
         .merge(tokens::routes())
         .merge(members::routes())
@@ -117,16 +123,27 @@ struct Shared {
     app: App,
     limiter: Arc<RateLimiter>,
     body_timeout: Duration,
+    max_import_bytes: u64,
     hashing: Semaphore,
     /// Kibibytes of mails that may be in memory at once.
     mail_room: Arc<Semaphore>,
 }
 
 impl Api {
-    pub fn new(app: App, limiter: Arc<RateLimiter>, body_timeout: Duration) -> Self {
+    pub fn new(app: App, limiter: Arc<RateLimiter>, config: &Config) -> Self {
+        let &Config { body_timeout, max_import_bytes, .. } = config;
         let (hashing, mail_room) =
             (Semaphore::new(HASHES_AT_ONCE), Arc::new(Semaphore::new(inbound::ROOM_KIB)));
-        Self(Arc::new(Shared { app, limiter, body_timeout, hashing, mail_room }))
+        Self(Arc::new(Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room }))
+    }
+
+    /// For the next part of a body to arrive.
+    fn body_timeout(&self) -> Duration {
+        self.0.body_timeout
+    }
+
+    fn max_import_bytes(&self) -> u64 {
+        self.0.max_import_bytes
     }
 
     fn app(&self) -> &App {

@@ -12,6 +12,7 @@ mod export;
 mod field_filters;
 mod harness;
 mod http;
+mod imports;
 mod inbound;
 mod ingest;
 mod invitations;

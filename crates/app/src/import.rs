@@ -1,0 +1,172 @@
+//! Imports of CSV files: uploaded, tried, started, cancelled, undone, removed.
+//!
+//! A `Runner` takes an import further in small steps, each one transaction that writes its rows together
+//! with the place in the file where the next one begins: whatever happens in between, a row is applied
+//! exactly once. Reading and parsing happen before, outside of any transaction.
+
+mod error_file;
+mod preview;
+mod run;
+mod undo;
+mod upload;
+mod window;
+mod work;
+
+use rapport_domain::id::ImportId;
+use rapport_domain::import::mapping::columns_mark;
+use rapport_domain::import::{Import, NotNow, Plan, Request};
+use rapport_domain::member::Role;
+use rapport_store::{Snapshot, Tx, import, import_data};
+use serde_json::{Value, json};
+
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::{App, audit};
+
+pub use error_file::ErrorFile;
+pub use run::{Release, Runner, Stepped};
+pub use upload::{Upload, UploadOptions};
+
+const NEEDS: Needs = Needs::Role(Role::Admin);
+/// How often a change runs again that found storage busy: each try already waits some time.
+const TRIES: usize = 12;
+
+/// What to do with a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A dry run: counts and differences, nothing is changed.
+    Preview,
+    Run,
+}
+
+/// Checks a request against the file, and begins what it asks for. A `runner` that is named here goes on
+/// with it at once; else whoever comes first does.
+pub async fn begin(
+    app: &App,
+    access: &Access,
+    id: ImportId,
+    request: Request,
+    (purpose, runner): (Purpose, Option<i64>),
+) -> Result<Import, Error> {
+    let read = move |snapshot: &mut Snapshot| {
+        let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
+        Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
+    };
+    let found = app.read(access, NEEDS, read).await?.reply;
+    let (found, first) = found.ok_or(Error::NotFound("import"))?;
+    let plan = request.plan(&found, &first)?;
+    app.write(access, Begin { id, plan, purpose, runner }).await
+}
+
+struct Begin {
+    id: ImportId,
+    plan: Plan,
+    purpose: Purpose,
+    runner: Option<i64>,
+}
+
+impl Command for Begin {
+    type Reply = Import;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Import, Error> {
+        let mut import = lock(tx, self.id)?;
+        import.plan(self.plan.clone()).map_err(conflict)?;
+        match self.purpose {
+            Purpose::Preview => import.begin_preview(),
+            Purpose::Run => {
+                import.begin_run(cx.actor().clone(), cx.now);
+                let columns = import.column_names();
+                let mapping = Value::Object(import.mapping.to_json(&columns));
+                import_data::remember(tx, &columns_mark(columns), &mapping.to_string(), cx.now)?;
+                let detail = json!({
+                    "filename": import.filename, "mapping": mapping, "mode": import.mode.as_str(),
+                });
+                audit::record(tx, cx, "import.started", Some(self.id.to_string()), &detail)?;
+            }
+        }
+        if let Some(runner) = self.runner {
+            import.take(runner, cx.now);
+        }
+        import::update(tx, &import)?;
+        Ok(import)
+    }
+}
+
+/// Takes back what an import did, in steps that follow.
+pub struct UndoImport {
+    pub id: ImportId,
+    pub runner: Option<i64>,
+}
+
+impl Command for UndoImport {
+    type Reply = Import;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Import, Error> {
+        let mut import = lock(tx, self.id)?;
+        import.begin_undo(cx.now).map_err(conflict)?;
+        // What the undo does is done by who asked for it.
+        import.actor = cx.actor().clone();
+        if let Some(runner) = self.runner {
+            import.take(runner, cx.now);
+        }
+        import::update(tx, &import)?;
+        let detail = json!({ "filename": import.filename });
+        audit::record(tx, cx, "import.undone", Some(self.id.to_string()), &detail)?;
+        Ok(import)
+    }
+}
+
+/// Cancels an import that runs; removes one that does not, with its file, its errors and its undo data.
+pub struct RemoveImport(pub ImportId);
+
+impl Command for RemoveImport {
+    type Reply = ();
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        use rapport_domain::import::State;
+        let mut import = lock(tx, self.0)?;
+        let action = match import.state {
+            State::Undoing => {
+                return Err(Error::conflict("undoing", "the import is being undone; wait until it is"));
+            }
+            State::Running => {
+                import.cancel(cx.now);
+                import::update_progress(tx, &import)?;
+                "import.cancelled"
+            }
+            _ => {
+                import::delete(tx, self.0, cx.now)?;
+                "import.removed"
+            }
+        };
+        // A file that was never started has done nothing to tell of.
+        if import.started_at.is_some() {
+            let detail = json!({ "filename": import.filename });
+            audit::record(tx, cx, action, Some(self.0.to_string()), &detail)?;
+        }
+        Ok(())
+    }
+}
+
+fn lock(tx: &mut Tx, id: ImportId) -> Result<Import, Error> {
+    import::lock(tx, id)?.ok_or(Error::NotFound("import"))
+}
+
+fn conflict(not_now: NotNow) -> Error {
+    Error::conflict(not_now.code, not_now.detail)
+}
+
+/// Runs a command again while storage is busy: a background step can wait, and its file must not be lost.
+async fn patiently<C: Command + Clone>(app: &App, access: &Access, command: C) -> Result<C::Reply, Error> {
+    for _ in 1..TRIES {
+        match app.write(access, command.clone()).await {
+            Err(Error::Busy) => {}
+            answer => return answer,
+        }
+    }
+    app.write(access, command).await
+}

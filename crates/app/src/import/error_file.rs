@@ -1,0 +1,80 @@
+//! The error file: the rows that could not be taken, with their cells, their line and the reason, as a CSV
+//! that a spreadsheet may open without running what it says.
+
+use rapport_domain::id::ImportId;
+use rapport_domain::import::Import;
+use rapport_domain::import::mapping::{ERROR_COLUMN, LINE_COLUMN};
+use rapport_domain::import::row::guarded;
+use rapport_domain::member::Role;
+use rapport_store::import_data::ErrorRow;
+use rapport_store::{import, import_data};
+
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::error::Error;
+
+const PAGE: i64 = 500;
+/// Spreadsheets take a file without it for one in their own old encoding.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Reads the error file of an import, a part at a time.
+pub struct ErrorFile {
+    app: App,
+    access: Access,
+    import: Import,
+    after: i64,
+    is_begun: bool,
+}
+
+impl ErrorFile {
+    pub async fn open(app: &App, access: &Access, id: ImportId) -> Result<Self, Error> {
+        let needs = Needs::Role(Role::Member);
+        let found = app.read(access, needs, move |snapshot| import::get(snapshot, id)).await?.reply;
+        let import = found.ok_or(Error::NotFound("import"))?;
+        Ok(Self { app: app.clone(), access: access.clone(), import, after: 0, is_begun: false })
+    }
+
+    /// What the file is called.
+    pub fn name(&self) -> String {
+        let stem = self.import.filename.trim_end_matches(".csv");
+        format!("{stem}.errors.csv")
+    }
+
+    /// The next part; `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let (id, after) = (self.import.id, self.after);
+        let needs = Needs::Role(Role::Member);
+        let read = self
+            .app
+            .read(&self.access, needs, move |snapshot| import_data::errors(snapshot, id, after, PAGE));
+        let rows = read.await?.reply;
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        if rows.is_empty() && !is_first {
+            return Ok(None);
+        }
+        self.after = rows.last().map_or(after, |row| row.line);
+        Ok(Some(self.written(&rows, is_first)))
+    }
+
+    fn written(&self, rows: &[ErrorRow], with_header: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        if with_header {
+            out.extend_from_slice(BYTE_ORDER_MARK.as_bytes());
+        }
+        let mut writer = csv::Writer::from_writer(out);
+        let columns = self.import.column_names();
+        // Writing to memory does not fail.
+        if with_header {
+            let names = columns.iter().copied().chain([LINE_COLUMN, ERROR_COLUMN]);
+            let _ = writer.write_record(names.map(|name| guarded(name).into_owned()));
+        }
+        for row in rows {
+            let mut cells: Vec<String> = serde_json::from_str(&row.cells).unwrap_or_default();
+            let width = cells.len().max(columns.len());
+            cells.resize(width, String::new());
+            let cells = cells.iter().map(|cell| guarded(cell).into_owned());
+            let _ = writer.write_record(cells.chain([row.line.to_string(), row.reason.clone()]));
+        }
+        writer.into_inner().unwrap_or_default()
+    }
+}

@@ -1,0 +1,188 @@
+//! The dry run: the same rules over the whole file, and nothing written but what it found.
+//!
+//! It lives in the memory of one process; should that end, another begins it anew.
+
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use rapport_domain::id::{AccountId, ImportId};
+use rapport_domain::import::difference::{Differences, Shown};
+use rapport_domain::import::reading::Position;
+use rapport_domain::import::row::Reading;
+use rapport_domain::import::{Counts, Import, SHOWN, State};
+use rapport_store::{Lane, Tx, import, import_data};
+use serde_json::{Value, json};
+
+use super::patiently;
+use super::work::{Known, Line, Outcome, Rules, Work, keys, rows};
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// imported_ids that are remembered as created further up; beyond it, rows of one count as created twice.
+const MAX_REMEMBERED: usize = 2_000_000;
+/// Steps between two notes of how far it has come.
+const NOTE_EVERY: usize = 10;
+
+pub struct DryRun {
+    at: Position,
+    counts: Counts,
+    rows: i64,
+    /// Hashes of the imported_ids that would be created.
+    made: HashSet<u64>,
+    hasher: RandomState,
+    differences: Vec<Value>,
+    errors: Vec<Value>,
+    steps: usize,
+}
+
+impl DryRun {
+    /// It takes no locks, so a step may be larger than a real one.
+    pub const STEP_ROWS: usize = 1_000;
+
+    pub fn new(import: &Import) -> Self {
+        Self {
+            at: import.data,
+            counts: Counts::default(),
+            rows: 0,
+            made: HashSet::new(),
+            hasher: RandomState::new(),
+            differences: Vec::new(),
+            errors: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    pub fn at(&self) -> Position {
+        self.at
+    }
+
+    /// Tries some rows; answers the import as it is then, or `None` where it is not ours any more.
+    pub async fn step(
+        &mut self,
+        (app, access): (&App, &Access),
+        import: &Import,
+        runner: i64,
+        lines: Arc<[Line]>,
+        to: Position,
+    ) -> Result<Option<Import>, Error> {
+        let asked = Arc::clone(&lines);
+        let read = app.read(access, Needs::Server, move |snapshot| {
+            let accounts = import_data::accounts(snapshot, &keys(&asked))?;
+            Work::over(snapshot, accounts, &asked)
+        });
+        let answer = read.await?;
+        let rules = Rules { mode: import.mode, settings: &answer.company.settings, now: answer.now };
+        let mut work = answer.reply;
+        for line in lines.iter() {
+            self.try_row(&mut work, line, rules);
+        }
+        for row in rows(&lines) {
+            if let Some(key) = &row.imported_id
+                && self.made.len() < MAX_REMEMBERED
+                && work.keyed.get(key).is_some_and(Known::is_new)
+            {
+                self.made.insert(self.hasher.hash_one(key));
+            }
+        }
+        self.rows += i64::try_from(lines.len()).unwrap_or(0);
+        self.at = to;
+        self.steps += 1;
+        let is_last = to.offset >= import.bytes;
+        if !is_last && !self.steps.is_multiple_of(NOTE_EVERY) {
+            return Ok(Some(import.clone()));
+        }
+        let found = is_last.then(|| self.found());
+        let note = Note { id: import.id, runner, at: to, rows: self.rows, found };
+        patiently(app, access, note).await
+    }
+
+    fn try_row(&mut self, work: &mut Work, line: &Line, rules: Rules) {
+        let is_made = self.is_made_above(work, line);
+        let before = work.account_of(line).filter(|_| self.differences.len() < SHOWN).cloned();
+        let outcome = match work.apply(line, rules, || AccountId::from_bytes([0; 16])) {
+            // A row further up makes the account: this one finds it.
+            Outcome::Created if is_made && rules.mode.updates() => Outcome::Updated(None),
+            Outcome::Created if is_made => Outcome::Skipped,
+            outcome => outcome,
+        };
+        outcome.count(&mut self.counts);
+        self.counts.promo_codes_unmatched += i64::from(work.has_unmatched_code(line));
+        match &outcome {
+            Outcome::Failed(reason) if self.errors.len() < SHOWN => {
+                self.errors.push(json!({ "line": line.number, "reason": reason }));
+            }
+            Outcome::Updated(_) if !is_made => {
+                if let (Some(before), Some(after)) = (before, work.account_of(line)) {
+                    let shown = Differences::between(&before, after).shown();
+                    let room = SHOWN.saturating_sub(self.differences.len());
+                    let account = (before.id, before.imported_id.as_deref(), before.name.as_str());
+                    self.differences
+                        .extend(shown.into_iter().take(room).map(|shown| difference(line, account, shown)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a row of an earlier step would have created the account that this one names.
+    fn is_made_above(&self, work: &Work, line: &Line) -> bool {
+        let Reading::Row(row) = &line.reading else { return false };
+        let Some(key) = &row.imported_id else { return false };
+        !work.keyed.contains_key(key) && self.made.contains(&self.hasher.hash_one(key))
+    }
+
+    fn found(&self) -> Value {
+        json!({
+            "rows": self.rows,
+            "counts": self.counts,
+            "exact": self.made.len() < MAX_REMEMBERED,
+            "differences": self.differences,
+            "errors": self.errors,
+        })
+    }
+}
+
+fn difference(line: &Line, (id, imported_id, name): (AccountId, Option<&str>, &str), shown: Shown) -> Value {
+    json!({
+        "line": line.number,
+        "account": { "id": id, "imported_id": imported_id, "name": name },
+        "field": shown.field,
+        "before": shown.before,
+        "after": shown.after,
+    })
+}
+
+/// How far a dry run has come, and in the end what it found.
+#[derive(Clone)]
+struct Note {
+    id: ImportId,
+    runner: i64,
+    at: Position,
+    rows: i64,
+    found: Option<Value>,
+}
+
+impl Command for Note {
+    type Reply = Option<Import>;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
+        let Some(mut import) = import::lock(tx, self.id)? else { return Ok(None) };
+        if import.state != State::Previewing || !import.may_take(self.runner, cx.now) {
+            return Ok(None);
+        }
+        import.take(self.runner, cx.now);
+        import.at = self.at;
+        import.rows_done = self.rows;
+        if let Some(found) = &self.found {
+            import.finish_preview(found.clone());
+        }
+        import::update(tx, &import)?;
+        Ok(Some(import))
+    }
+}

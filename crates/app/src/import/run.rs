@@ -1,0 +1,288 @@
+//! An import taken further: by whom, and its real steps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rapport_domain::account::Account;
+use rapport_domain::id::{AccountId, CompanyId, ImportId};
+use rapport_domain::import::difference::Differences;
+use rapport_domain::import::reading::Position;
+use rapport_domain::import::row::interpret;
+use rapport_domain::import::{Counts, Import, MAX_KEPT_ERRORS, STEP_ROWS, State};
+use rapport_domain::pipeline::Source;
+use rapport_store::import_data::{self, Changed, ErrorRow};
+use rapport_store::{Lane, Tx, import};
+use serde_json::json;
+
+use super::preview::DryRun;
+use super::window::Window;
+use super::work::{Line, Outcome, Rules, Work, keys};
+use super::{patiently, undo};
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+/// What is left to do after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stepped {
+    /// The next step can follow at once.
+    More,
+    /// Another process takes it further.
+    Elsewhere,
+    Ended,
+}
+
+/// Takes one import further. It holds the import by a lease that each step renews; another process goes on
+/// when the lease has run out. Should both believe to hold it, a step counts only for the one that finds
+/// the import where it left it.
+pub struct Runner {
+    app: App,
+    access: Access,
+    import: ImportId,
+    id: i64,
+    /// The import after the last step.
+    known: Option<Import>,
+    window: Window,
+    dry_run: Option<DryRun>,
+}
+
+impl Runner {
+    pub fn new(app: &App, company: CompanyId, import: ImportId) -> Self {
+        let id = i64::from_le_bytes(app.services().random());
+        Self {
+            app: app.clone(),
+            access: Access::System(company),
+            import,
+            id,
+            known: None,
+            window: Window::default(),
+            dry_run: None,
+        }
+    }
+
+    /// What the lease is in the name of.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// The import as the last step left it.
+    pub fn known(&self) -> Option<&Import> {
+        self.known.as_ref()
+    }
+
+    pub async fn step(&mut self) -> Result<Stepped, Error> {
+        let import = match self.known.take() {
+            Some(known) => known,
+            None => match self.look().await? {
+                Some(found) => found,
+                None => return Ok(Stepped::Ended),
+            },
+        };
+        if !import.state.is_active() {
+            self.known = Some(import);
+            return Ok(Stepped::Ended);
+        }
+        if !import.may_take(self.id, self.app.now()) {
+            return Ok(Stepped::Elsewhere);
+        }
+        let stepped = match import.state {
+            State::Previewing => self.preview(import).await?,
+            State::Undoing => undo::step(&self.app, &self.access, &import, self.id).await?,
+            _ => self.run(import).await?,
+        };
+        // `None`: somebody was there in between; the next step looks again.
+        let Some(import) = stepped else { return Ok(Stepped::More) };
+        let is_active = import.state.is_active();
+        self.known = Some(import);
+        Ok(if is_active { Stepped::More } else { Stepped::Ended })
+    }
+
+    /// Lets go of the import, so that another need not wait for the lease to run out.
+    pub async fn release(self) {
+        let command = Release { id: self.import, runner: self.id };
+        if let Err(error) = self.app.write(&self.access, command).await {
+            tracing::warn!(%error, import = %self.import, "an import was not released");
+        }
+    }
+
+    async fn look(&self) -> Result<Option<Import>, Error> {
+        let id = self.import;
+        let read = self.app.read(&self.access, Needs::Server, move |snapshot| import::get(snapshot, id));
+        Ok(read.await?.reply)
+    }
+
+    async fn lines(
+        &mut self,
+        import: &Import,
+        at: Position,
+        most: usize,
+    ) -> Result<(Vec<Line>, Position), Error> {
+        let batch = self.window.read((&self.app, &self.access), import, at, most).await?;
+        let columns = import.column_names();
+        let read = |record: rapport_domain::import::reading::Record| Line {
+            reading: interpret(&record, &import.mapping, &columns),
+            number: record.line,
+            cells: record.cells,
+        };
+        Ok((batch.records.into_iter().map(read).collect(), batch.next))
+    }
+
+    async fn run(&mut self, import: Import) -> Result<Option<Import>, Error> {
+        let (lines, to) = self.lines(&import, import.at, STEP_ROWS).await?;
+        let step = Step { id: self.import, runner: self.id, from: import.at, to, lines: lines.into() };
+        patiently(&self.app, &self.access, step).await
+    }
+
+    async fn preview(&mut self, import: Import) -> Result<Option<Import>, Error> {
+        let mut dry_run = self.dry_run.take().unwrap_or_else(|| DryRun::new(&import));
+        let (lines, to) = self.lines(&import, dry_run.at(), DryRun::STEP_ROWS).await?;
+        let stepped = dry_run.step((&self.app, &self.access), &import, self.id, lines.into(), to).await?;
+        if stepped.as_ref().is_some_and(|import| import.state == State::Previewing) {
+            self.dry_run = Some(dry_run);
+        }
+        Ok(stepped)
+    }
+}
+
+/// A runner goes: another may take the import further at once.
+#[derive(Clone)]
+pub struct Release {
+    pub id: ImportId,
+    pub runner: i64,
+}
+
+impl Command for Release {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Server;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+        let Some(mut import) = import::lock(tx, self.id)? else { return Ok(()) };
+        if import.lease.is_some_and(|lease| lease.runner == self.runner) {
+            import.lease = None;
+            import::update_progress(tx, &import)?;
+        }
+        Ok(())
+    }
+}
+
+/// Some rows of an import, and the place of the next.
+#[derive(Clone)]
+struct Step {
+    id: ImportId,
+    runner: i64,
+    /// Where the import stood when these were read: if it is not there any more, another was first.
+    from: Position,
+    to: Position,
+    lines: Arc<[Line]>,
+}
+
+impl Command for Step {
+    type Reply = Option<Import>;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn weight(&self) -> usize {
+        self.lines.len()
+    }
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
+        let Some(mut import) = import::lock(tx, self.id)? else { return Ok(None) };
+        let is_there = import.state == State::Running && import.at == self.from;
+        if !is_there || !import.may_take(self.runner, cx.now) {
+            return Ok(None);
+        }
+        import.take(self.runner, cx.now);
+        // What it does is done by who started it.
+        let cx = &cx.acting_as(import.actor.clone());
+        let accounts = rapport_store::account::lock_by_imported_id(tx, &keys(&self.lines))?;
+        let mut work = Work::over(tx, accounts, &self.lines)?;
+        let mut applied = Applied::default();
+        let rules = Rules { mode: import.mode, settings: cx.settings(), now: cx.now };
+        for line in self.lines.iter() {
+            let outcome = work.apply(line, rules, || cx.id());
+            applied.note(cx, line, &work, &outcome);
+        }
+        write_accounts(tx, &work)?;
+        applied.outbox.write(tx, cx)?;
+        let accounts = note_changes(tx, &import, &work)?;
+        let room = usize::try_from(MAX_KEPT_ERRORS - import.counts.failed).unwrap_or(0);
+        applied.errors.truncate(room);
+        import_data::insert_errors(tx, self.id, &applied.errors)?;
+        let rows = i64::try_from(self.lines.len()).unwrap_or(0);
+        import.advance(self.to, rows, applied.counts, accounts, cx.now);
+        import::update_progress(tx, &import)?;
+        Ok(Some(import))
+    }
+}
+
+/// What rows did, beside the accounts themselves.
+#[derive(Default)]
+struct Applied {
+    counts: Counts,
+    errors: Vec<ErrorRow>,
+    outbox: Outbox,
+}
+
+impl Applied {
+    fn note(&mut self, cx: &Context, line: &Line, work: &Work, outcome: &Outcome) {
+        outcome.count(&mut self.counts);
+        self.counts.promo_codes_unmatched += i64::from(work.has_unmatched_code(line));
+        match (outcome, work.account_of(line)) {
+            (Outcome::Created, Some(account)) => self.outbox.created(cx, account, Source::Import),
+            (Outcome::Updated(Some(step)), Some(account)) => {
+                self.outbox.moved(cx, account, *step, Source::Import, None);
+            }
+            (Outcome::Failed(reason), _) => {
+                let cells = json!(line.cells).to_string();
+                self.errors.push(ErrorRow { line: line.number, cells, reason: reason.clone() });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn write_accounts(tx: &mut Tx, work: &Work) -> Result<(), rapport_store::Error> {
+    let all = work.all();
+    let new: Vec<&Account> = all.iter().filter(|known| known.is_new()).map(|known| &known.account).collect();
+    if !rapport_store::account::insert(tx, &new)? {
+        // Somebody created one of them between our look and our insert.
+        return Err(rapport_store::Error::Again);
+    }
+    let changed: Vec<&Account> =
+        all.iter().filter(|known| known.is_changed()).map(|known| &known.account).collect();
+    rapport_store::account::update(tx, &changed)?;
+    let is_renamed = |known: &&&super::work::Known| {
+        known.before.as_ref().is_some_and(|before| before.name != known.account.name)
+    };
+    let renamed: Vec<&Account> = all.iter().filter(is_renamed).map(|known| &known.account).collect();
+    rapport_store::account::replace_words_of(tx, &renamed)
+}
+
+/// Notes what it takes to undo this; says how many accounts came to those noted before.
+fn note_changes(tx: &mut Tx, import: &Import, work: &Work) -> Result<i64, rapport_store::Error> {
+    let all = work.all();
+    let changed: Vec<AccountId> =
+        all.iter().filter(|known| known.is_changed()).map(|known| known.account.id).collect();
+    let earlier = import_data::changes_of(tx, import.id, &changed)?;
+    let mut earlier: HashMap<AccountId, Changed> =
+        earlier.into_iter().map(|change| (change.account, change)).collect();
+    let mut fresh = 0;
+    let mut changes = Vec::new();
+    for known in all.into_iter().filter(|known| known.is_new() || known.is_changed()) {
+        let (account, mark) = (known.account.id, known.account.updated_at);
+        let before = earlier.remove(&account);
+        fresh += i64::from(before.is_none());
+        let now = known.before.as_ref().map(|old| Differences::between(old, &known.account));
+        let (created, differences) = match (before, now) {
+            (Some(first), Some(_)) if first.created => (true, first.differences),
+            (Some(first), Some(now)) => (false, first.differences.then(now)),
+            (_, Some(now)) => (false, now),
+            (_, None) => (true, Differences::default()),
+        };
+        changes.push(Changed { account, created, mark, differences });
+    }
+    import_data::put_changes(tx, import.id, &changes)?;
+    Ok(fresh)
+}

@@ -1,0 +1,156 @@
+//! The undo of an import: every account it touched in its turn, in the order of their ids.
+
+use std::collections::HashMap;
+
+use rapport_domain::account::Account;
+use rapport_domain::channel::ChannelRef;
+use rapport_domain::id::{AccountId, ImportId};
+use rapport_domain::import::{Import, STEP_ROWS, State};
+use rapport_domain::pipeline::Source;
+use rapport_store::import_data::{self, Changed};
+use rapport_store::{Lane, Tx, account, channel, import};
+
+use super::patiently;
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::outbox::Outbox;
+
+/// Accounts that one transaction removes: nothing else of the company runs meanwhile.
+const REMOVED_AT_ONCE: usize = 20;
+
+/// Takes an undo one step further.
+pub async fn step(app: &App, access: &Access, import: &Import, runner: i64) -> Result<Option<Import>, Error> {
+    let (id, after) = (import.id, import.undo.after);
+    let limit = i64::try_from(STEP_ROWS).unwrap_or(1);
+    let read =
+        app.read(access, Needs::Server, move |snapshot| import_data::changes(snapshot, id, after, limit));
+    let mut changes = read.await?.reply;
+    // A step either restores or removes: as many as are of the first one's kind.
+    let created = changes.first().is_some_and(|change| change.created);
+    let alike = changes.iter().take_while(|change| change.created == created).count();
+    changes.truncate(alike.min(if created { REMOVED_AT_ONCE } else { STEP_ROWS }));
+    let place = Place { id, runner, after };
+    if created {
+        patiently(app, access, Remove { place, changes }).await
+    } else {
+        patiently(app, access, Restore { place, changes }).await
+    }
+}
+
+/// Where the undo stood when the changes were read.
+#[derive(Clone)]
+struct Place {
+    id: ImportId,
+    runner: i64,
+    after: Option<AccountId>,
+}
+
+impl Place {
+    /// The import, if it still stands there and may be taken further.
+    fn take(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
+        let Some(mut import) = import::lock(tx, self.id)? else { return Ok(None) };
+        let is_there = import.state == State::Undoing && import.undo.after == self.after;
+        if !is_there || !import.may_take(self.runner, cx.now) {
+            return Ok(None);
+        }
+        import.take(self.runner, cx.now);
+        Ok(Some(import))
+    }
+}
+
+/// Gives accounts their fields back; without any left the undo is done.
+#[derive(Clone)]
+struct Restore {
+    place: Place,
+    changes: Vec<Changed>,
+}
+
+impl Command for Restore {
+    type Reply = Option<Import>;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
+        let Some(mut import) = self.place.take(tx, cx)? else { return Ok(None) };
+        let cx = &cx.acting_as(import.actor.clone());
+        let mut found = locked(tx, &self.changes)?;
+        let channels = channels(tx)?;
+        let (mut outbox, mut changed, mut renamed) = (Outbox::default(), Vec::new(), Vec::new());
+        for change in &self.changes {
+            import.undo.done += 1;
+            import.undo.after = Some(change.account);
+            let Some(mut account) = found.remove(&change.account) else { continue };
+            let reverted = change.differences.revert(&mut account, &channels, cx.settings(), cx.now);
+            if let Some(step) = reverted.moved {
+                outbox.moved(cx, &account, step, Source::Import, None);
+            }
+            import.undo.restored += i64::from(reverted.kept == 0);
+            import.undo.kept += i64::from(reverted.kept > 0);
+            if reverted.renamed {
+                renamed.push(account.clone());
+            }
+            if reverted.restored > 0 {
+                changed.push(account);
+            }
+        }
+        account::update(tx, &changed.iter().collect::<Vec<_>>())?;
+        account::replace_words_of(tx, &renamed.iter().collect::<Vec<_>>())?;
+        outbox.write(tx, cx)?;
+        if self.changes.is_empty() {
+            import.finish_undo(cx.now);
+        }
+        import::update_progress(tx, &import)?;
+        Ok(Some(import))
+    }
+}
+
+/// Removes accounts that the import created and that nobody has touched since.
+#[derive(Clone)]
+struct Remove {
+    place: Place,
+    changes: Vec<Changed>,
+}
+
+impl Command for Remove {
+    type Reply = Option<Import>;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+    /// No ingest may count for an account that is just going.
+    const EXCLUSIVE: bool = true;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
+        let Some(mut import) = self.place.take(tx, cx)? else { return Ok(None) };
+        let found = locked(tx, &self.changes)?;
+        let ids: Vec<AccountId> = self.changes.iter().map(|change| change.account).collect();
+        let spoken_to = import_data::spoken_to(tx, &ids)?;
+        for change in &self.changes {
+            import.undo.done += 1;
+            import.undo.after = Some(change.account);
+            let Some(account) = found.get(&change.account) else { continue };
+            let is_untouched = account.updated_at == change.mark
+                && account.first_seen_at.is_none()
+                && account.last_contact_at.is_none()
+                && !spoken_to.contains(&account.id);
+            if is_untouched {
+                account::delete(tx, account.id)?;
+                import.undo.removed += 1;
+            } else {
+                import.undo.kept += 1;
+            }
+        }
+        import::update_progress(tx, &import)?;
+        Ok(Some(import))
+    }
+}
+
+fn locked(tx: &mut Tx, changes: &[Changed]) -> Result<HashMap<AccountId, Account>, Error> {
+    let ids: Vec<AccountId> = changes.iter().map(|change| change.account).collect();
+    Ok(account::lock(tx, &ids)?.into_iter().map(|account| (account.id, account)).collect())
+}
+
+fn channels(tx: &mut Tx) -> Result<Vec<ChannelRef>, Error> {
+    let channels = channel::list(tx)?.into_iter();
+    Ok(channels.map(|channel| ChannelRef { id: channel.id, name: channel.name }).collect())
+}

@@ -1,0 +1,191 @@
+//! An upload: a file that comes in pieces and is kept in the database in pieces of another size.
+
+use std::sync::Arc;
+
+use rapport_domain::id::ImportId;
+use rapport_domain::import::charset::{Charset, Intake};
+use rapport_domain::import::head::Head;
+use rapport_domain::import::mapping::{Mapping, columns_mark};
+use rapport_domain::import::reading::Delimiter;
+use rapport_domain::import::{Import, MAX_OPEN};
+use rapport_store::import_data::CHUNK_BYTES;
+use rapport_store::{Lane, Tx, import, import_data};
+
+use super::{NEEDS, RemoveImport, conflict, lock, patiently};
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// What a caller says about a file.
+#[derive(Debug, Clone, Default)]
+pub struct UploadOptions {
+    pub filename: String,
+    /// Instead of finding it out.
+    pub charset: Option<Charset>,
+    pub delimiter: Option<Delimiter>,
+}
+
+/// A file on its way in.
+pub struct Upload {
+    app: App,
+    access: Access,
+    id: ImportId,
+    delimiter: Option<Delimiter>,
+    intake: Intake,
+    /// What is not written yet.
+    pending: Vec<u8>,
+    /// The first piece, by which the file is judged.
+    head: Vec<u8>,
+    chunks: i64,
+    bytes: i64,
+}
+
+impl Upload {
+    pub async fn begin(app: &App, access: &Access, options: UploadOptions) -> Result<Self, Error> {
+        let UploadOptions { filename, charset, delimiter } = options;
+        let id = app.write(access, BeginUpload { filename }).await?;
+        Ok(Self {
+            app: app.clone(),
+            access: access.clone(),
+            id,
+            delimiter,
+            intake: Intake::new(charset),
+            pending: Vec::with_capacity(CHUNK_BYTES),
+            head: Vec::new(),
+            chunks: 0,
+            bytes: 0,
+        })
+    }
+
+    pub fn id(&self) -> ImportId {
+        self.id
+    }
+
+    /// Takes the next bytes of the file.
+    pub async fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.intake.take(bytes, &mut self.pending);
+        while self.pending.len() >= CHUNK_BYTES {
+            let rest = self.pending.split_off(CHUNK_BYTES);
+            let chunk = std::mem::replace(&mut self.pending, rest);
+            self.write(chunk).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, chunk: Vec<u8>) -> Result<(), Error> {
+        if self.chunks == 0 {
+            self.head.clone_from(&chunk);
+        }
+        let (number, length) = (self.chunks, i64::try_from(chunk.len()).unwrap_or(0));
+        let command = AddChunk { id: self.id, number, bytes: Arc::from(chunk) };
+        patiently(&self.app, &self.access, command).await?;
+        self.chunks += 1;
+        self.bytes += length;
+        Ok(())
+    }
+
+    /// The file is complete: says what it looks like.
+    pub async fn finish(mut self) -> Result<Import, Error> {
+        let charset = std::mem::replace(&mut self.intake, Intake::new(None)).finish(&mut self.pending);
+        while !self.pending.is_empty() {
+            let rest = self.pending.split_off(self.pending.len().min(CHUNK_BYTES));
+            let chunk = std::mem::replace(&mut self.pending, rest);
+            self.write(chunk).await?;
+        }
+        let is_whole = self.chunks <= 1;
+        match Head::of(&self.head, is_whole, charset, self.delimiter) {
+            Ok(head) => {
+                let finish = FinishUpload { id: self.id, bytes: self.bytes, charset, head };
+                patiently(&self.app, &self.access, finish).await
+            }
+            Err(invalid) => {
+                self.abandon().await;
+                Err(invalid.into())
+            }
+        }
+    }
+
+    /// Lets go of what has come so far. Should this fail, retention does it.
+    pub async fn abandon(self) {
+        if let Err(error) = self.app.write(&self.access, RemoveImport(self.id)).await {
+            tracing::warn!(%error, import = %self.id, "an abandoned upload is left to retention");
+        }
+    }
+}
+
+struct BeginUpload {
+    filename: String,
+}
+
+impl Command for BeginUpload {
+    type Reply = ImportId;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<ImportId, Error> {
+        if import::open(tx)? >= MAX_OPEN {
+            let detail = format!("{MAX_OPEN} imports are not ended: start or remove some first");
+            return Err(Error::conflict("too_many_imports", detail));
+        }
+        let new = Import::new(cx.id(), self.filename.clone(), cx.actor().clone(), cx.now);
+        import::insert(tx, &new)?;
+        Ok(new.id)
+    }
+}
+
+#[derive(Clone)]
+struct AddChunk {
+    id: ImportId,
+    number: i64,
+    bytes: Arc<[u8]>,
+}
+
+impl Command for AddChunk {
+    type Reply = ();
+    const NEEDS: Needs = NEEDS;
+    /// A large file gives way to whatever else there is.
+    const LANE: Lane = Lane::Background;
+
+    fn weight(&self) -> usize {
+        self.bytes.len() / 1024
+    }
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+        lock(tx, self.id)?;
+        Ok(import_data::insert_chunk(tx, self.id, self.number, &self.bytes)?)
+    }
+}
+
+#[derive(Clone)]
+struct FinishUpload {
+    id: ImportId,
+    bytes: i64,
+    charset: Charset,
+    head: Head,
+}
+
+impl Command for FinishUpload {
+    type Reply = Import;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<Import, Error> {
+        use rapport_domain::import::{NotNow, State};
+        let mut import = lock(tx, self.id)?;
+        if import.state != State::Uploading {
+            let detail = "the file is there already".to_owned();
+            return Err(conflict(NotNow { code: "uploaded", detail }));
+        }
+        import.arrive(self.bytes, self.charset, self.head.clone());
+        let columns = import.column_names();
+        if let Some(remembered) = import_data::remembered(tx, &columns_mark(columns.iter().copied()))? {
+            let sent = serde_json::from_str(&remembered).unwrap_or_default();
+            // Names are remembered in any case; a mapping that does not fit them exactly is guessed again.
+            if let Ok(mapping) = Mapping::parse(&sent, &columns) {
+                import.mapping = mapping;
+                import.remembered = true;
+            }
+        }
+        import::update(tx, &import)?;
+        Ok(import)
+    }
+}

@@ -1,0 +1,516 @@
+//! An import: a CSV file of accounts on its way in, from the upload over a dry run to the last row, and
+//! its undo.
+//!
+//! `charset` and `reading` make records of bytes, `head` and `mapping` say what the columns are, `row` what
+//! a record does to an account, `difference` what was done and how to take it back. This file has the
+//! import itself: its states, what may follow which, and how far it has come.
+
+pub mod charset;
+pub mod difference;
+pub mod head;
+pub mod mapping;
+pub mod reading;
+pub mod row;
+
+use serde_json::{Map, Value};
+
+use self::charset::Charset;
+use self::head::{Column, Head};
+use self::mapping::Mapping;
+use self::reading::{Delimiter, Layout, Position};
+use crate::history::Actor;
+use crate::id::{AccountId, ImportId};
+use crate::invalid::{Fault, Invalid, Members, as_object, as_str};
+use crate::text::Length;
+use crate::time::Time;
+
+pub const MAX_FILENAME: Length = Length::up_to(255);
+/// Rows of one transaction.
+pub const STEP_ROWS: usize = 200;
+/// An import can be undone for so long after it ended; then its undo data and its error file go.
+pub const UNDO_DAYS: i64 = 30;
+/// An upload that nobody started goes after so long.
+pub const IDLE_DAYS: i64 = 7;
+/// A mapping that was not used for so long is forgotten.
+pub const MAPPING_DAYS: i64 = 365;
+/// Faulty rows whose cells are kept for the error file; beyond them they are only counted.
+pub const MAX_KEPT_ERRORS: i64 = 100_000;
+/// Imports of one company that have not ended.
+pub const MAX_OPEN: i64 = 20;
+/// What a dry run shows of differences and of errors.
+pub const SHOWN: usize = 20;
+/// Who takes an import further and is not heard of for so long is dead: another goes on.
+pub const LEASE_SECONDS: i64 = 15;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The file is arriving.
+    Uploading,
+    /// It is there, and nothing runs.
+    Uploaded,
+    Previewing,
+    Running,
+    Finished,
+    Cancelled,
+    Undoing,
+    Undone,
+}
+
+impl State {
+    pub const ALL: [Self; 8] = [
+        Self::Uploading,
+        Self::Uploaded,
+        Self::Previewing,
+        Self::Running,
+        Self::Finished,
+        Self::Cancelled,
+        Self::Undoing,
+        Self::Undone,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Uploading => "uploading",
+            Self::Uploaded => "uploaded",
+            Self::Previewing => "previewing",
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+            Self::Undoing => "undoing",
+            Self::Undone => "undone",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether somebody has to take it further.
+    pub const fn is_active(self) -> bool {
+        matches!(self, Self::Previewing | Self::Running | Self::Undoing)
+    }
+}
+
+/// What rows may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    Create,
+    Update,
+    #[default]
+    Both,
+}
+
+impl Mode {
+    pub const ALL: [Self; 3] = [Self::Create, Self::Update, Self::Both];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Both => "both",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+            .ok_or_else(|| Fault::not_one_of("unknown_mode", Self::ALL.map(Self::as_str)))
+    }
+
+    pub const fn creates(self) -> bool {
+        matches!(self, Self::Create | Self::Both)
+    }
+
+    pub const fn updates(self) -> bool {
+        matches!(self, Self::Update | Self::Both)
+    }
+}
+
+/// What became of the rows so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Counts {
+    pub created: i64,
+    pub updated: i64,
+    pub unchanged: i64,
+    /// Blank rows, and rows that the mode leaves out.
+    pub skipped: i64,
+    pub failed: i64,
+    /// Promo codes that match no live code of the company; their rows were taken all the same.
+    pub promo_codes_unmatched: i64,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: Self) {
+        self.created += other.created;
+        self.updated += other.updated;
+        self.unchanged += other.unchanged;
+        self.skipped += other.skipped;
+        self.failed += other.failed;
+        self.promo_codes_unmatched += other.promo_codes_unmatched;
+    }
+}
+
+/// How far an undo has come, in accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Undo {
+    /// The last account looked at.
+    pub after: Option<AccountId>,
+    pub done: i64,
+    /// Accounts that got all their fields back.
+    pub restored: i64,
+    /// Created accounts that are gone again.
+    pub removed: i64,
+    /// Accounts of which something stays, because somebody has touched it since.
+    pub kept: i64,
+}
+
+/// Which process takes an import further, and until when it is believed to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    pub runner: i64,
+    pub until: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    pub id: ImportId,
+    pub filename: String,
+    pub state: State,
+    /// Of the file as it is kept.
+    pub bytes: i64,
+    pub charset: Charset,
+    pub delimiter: Delimiter,
+    pub columns: Vec<Column>,
+    pub mapping: Mapping,
+    /// The mapping is the one these columns were imported by the last time.
+    pub remembered: bool,
+    pub mode: Mode,
+    /// Where the rows begin, and where the next one is.
+    pub data: Position,
+    pub at: Position,
+    pub rows_done: i64,
+    /// Known after a whole dry run.
+    pub rows_total: Option<i64>,
+    pub counts: Counts,
+    /// Accounts it has created or changed.
+    pub accounts: i64,
+    /// What the last dry run found.
+    pub preview: Option<Value>,
+    pub undo: Undo,
+    /// Who started it.
+    pub actor: Actor,
+    pub lease: Option<Lease>,
+    pub created_at: Time,
+    pub started_at: Option<Time>,
+    pub finished_at: Option<Time>,
+    pub undone_at: Option<Time>,
+}
+
+/// Why an import cannot do that now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotNow {
+    pub code: &'static str,
+    pub detail: String,
+}
+
+impl Import {
+    pub fn new(id: ImportId, filename: String, actor: Actor, now: Time) -> Self {
+        Self {
+            id,
+            filename,
+            state: State::Uploading,
+            bytes: 0,
+            charset: Charset::UTF_8,
+            delimiter: Delimiter::COMMA,
+            columns: Vec::new(),
+            mapping: Mapping::default(),
+            remembered: false,
+            mode: Mode::Both,
+            data: Position::default(),
+            at: Position::default(),
+            rows_done: 0,
+            rows_total: None,
+            counts: Counts::default(),
+            accounts: 0,
+            preview: None,
+            undo: Undo::default(),
+            actor,
+            lease: None,
+            created_at: now,
+            started_at: None,
+            finished_at: None,
+            undone_at: None,
+        }
+    }
+
+    pub fn column_names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.name.as_str()).collect()
+    }
+
+    pub fn layout(&self) -> Layout {
+        Layout { charset: self.charset, delimiter: self.delimiter, columns: self.columns.len() }
+    }
+
+    pub fn is_at_the_end(&self) -> bool {
+        self.at.offset >= self.bytes
+    }
+
+    /// The file is there, and this is what it looks like.
+    pub fn arrive(&mut self, bytes: i64, charset: Charset, head: Head) {
+        self.state = State::Uploaded;
+        self.bytes = bytes;
+        self.charset = charset;
+        self.lay_out(head);
+        self.mapping = Mapping::guess(self.column_names());
+    }
+
+    fn lay_out(&mut self, head: Head) {
+        self.delimiter = head.delimiter;
+        self.columns = head.columns;
+        (self.data, self.at) = (head.data, head.data);
+    }
+
+    /// Prepares for a dry run or the real one.
+    pub fn plan(&mut self, plan: Plan) -> Result<(), NotNow> {
+        if self.state != State::Uploaded {
+            return Err(self.not_now(
+                "not_uploaded",
+                "an import is tried or started when its file is there and nothing runs",
+            ));
+        }
+        let Plan { charset, head, mapping, mode } = plan;
+        self.charset = charset;
+        self.lay_out(head);
+        self.mapping = mapping;
+        self.mode = mode;
+        self.at = self.data;
+        self.rows_done = 0;
+        self.counts = Counts::default();
+        Ok(())
+    }
+
+    pub fn begin_preview(&mut self) {
+        self.state = State::Previewing;
+        self.preview = None;
+        self.rows_total = None;
+    }
+
+    /// The dry run has come to the end: the real one can begin at the first row.
+    pub fn finish_preview(&mut self, found: Value) {
+        self.state = State::Uploaded;
+        self.preview = Some(found);
+        self.rows_total = Some(self.rows_done);
+        self.rows_done = 0;
+        self.at = self.data;
+        self.lease = None;
+    }
+
+    pub fn begin_run(&mut self, actor: Actor, now: Time) {
+        self.state = State::Running;
+        self.actor = actor;
+        self.started_at = Some(now);
+    }
+
+    /// Notes a step of the real run.
+    pub fn advance(&mut self, to: Position, rows: i64, counts: Counts, accounts: i64, now: Time) {
+        self.at = to;
+        self.rows_done += rows;
+        self.counts.add(counts);
+        self.accounts += accounts;
+        if self.is_at_the_end() {
+            self.state = State::Finished;
+            self.rows_total = Some(self.rows_done);
+            self.finished_at = Some(now);
+            self.lease = None;
+        }
+    }
+
+    /// Stops what runs; `false` where nothing does.
+    pub fn cancel(&mut self, now: Time) -> bool {
+        match self.state {
+            State::Running => {
+                self.state = State::Cancelled;
+                self.finished_at = Some(now);
+            }
+            State::Previewing => {
+                self.state = State::Uploaded;
+                self.rows_done = 0;
+                self.at = self.data;
+            }
+            _ => return false,
+        }
+        self.lease = None;
+        true
+    }
+
+    pub fn begin_undo(&mut self, now: Time) -> Result<(), NotNow> {
+        let ended = self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled));
+        let Some(ended) = ended else {
+            return Err(
+                self.not_now("not_ended", "only an import that has finished or was cancelled can be undone")
+            );
+        };
+        if now > ended.plus_days(UNDO_DAYS) {
+            let detail = format!("an import can be undone for {UNDO_DAYS} days");
+            return Err(NotNow { code: "undo_expired", detail });
+        }
+        self.state = State::Undoing;
+        self.undo = Undo::default();
+        Ok(())
+    }
+
+    pub fn finish_undo(&mut self, now: Time) {
+        self.state = State::Undone;
+        self.undone_at = Some(now);
+        self.lease = None;
+    }
+
+    /// Whether this process may take it further: it does already, or nobody alive does.
+    pub fn may_take(&self, runner: i64, now: Time) -> bool {
+        self.lease.is_none_or(|lease| lease.runner == runner || lease.until <= now)
+    }
+
+    pub fn take(&mut self, runner: i64, now: Time) {
+        self.lease = Some(Lease { runner, until: now.plus_seconds(LEASE_SECONDS) });
+    }
+
+    fn not_now(&self, code: &'static str, rule: &str) -> NotNow {
+        NotNow { code, detail: format!("the import is {}: {rule}", self.state.as_str()) }
+    }
+}
+
+/// How a file is to be taken in, checked against the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub charset: Charset,
+    pub head: Head,
+    pub mapping: Mapping,
+    pub mode: Mode,
+}
+
+/// A request to try or to start an import; what it leaves out stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    pub mapping: Option<Map<String, Value>>,
+    pub mode: Option<Mode>,
+    pub charset: Option<Charset>,
+    pub delimiter: Option<Delimiter>,
+}
+
+impl Request {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let mapping = members.optional("mapping", as_object).cloned();
+        let mode = members.optional("mode", |value| as_str(value).and_then(Mode::parse));
+        let charset = members.optional("encoding", |value| as_str(value).and_then(Charset::parse));
+        let delimiter = members.optional("delimiter", |value| as_str(value).and_then(Delimiter::parse));
+        members.refuse_unknown();
+        members.finish().map(|()| Self { mapping, mode, charset, delimiter })
+    }
+
+    /// What follows from it for a file that begins with `first`.
+    pub fn plan(&self, import: &Import, first: &[u8]) -> Result<Plan, Invalid> {
+        let charset = self.charset.unwrap_or(import.charset);
+        if charset != import.charset && !(charset.is_kept() && import.charset.is_kept()) {
+            let detail = format!(
+                "the file was converted from {} when it came: upload it again with ?encoding=",
+                import.charset.name()
+            );
+            return Err(Invalid::one("/encoding", "already_converted", detail));
+        }
+        let is_whole = i64::try_from(first.len()).is_ok_and(|bytes| bytes >= import.bytes);
+        let delimiter = self.delimiter.unwrap_or(import.delimiter);
+        let head = Head::of(first, is_whole, charset, Some(delimiter))?;
+        let names: Vec<&str> = head.columns.iter().map(|column| column.name.as_str()).collect();
+        let mode = self.mode.unwrap_or(import.mode);
+        let mapping = match &self.mapping {
+            Some(sent) => Mapping::parse(sent, &names)?,
+            None if names == import.column_names() => import.mapping.clone(),
+            None => Mapping::guess(names),
+        };
+        mapping.check(mode)?;
+        Ok(Plan { charset, head, mapping, mode })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: Time = Time::from_micros(1_700_000_000_000_000);
+    const FILE: &[u8] = b"id;name\n1;Acme\n";
+
+    fn uploaded() -> Import {
+        let mut import = Import::new(ImportId::from_bytes([1; 16]), "a.csv".into(), Actor::CommandLine, NOW);
+        let head = Head::of(FILE, true, Charset::UTF_8, None).unwrap();
+        import.arrive(i64::try_from(FILE.len()).unwrap(), Charset::UTF_8, head);
+        import
+    }
+
+    fn request(body: Value) -> Result<Request, Invalid> {
+        Request::parse(body.as_object().unwrap())
+    }
+
+    #[test]
+    fn an_import_goes_from_upload_to_undo() {
+        let mut import = uploaded();
+        assert_eq!(import.begin_undo(NOW).unwrap_err().code, "not_ended");
+        import.plan(Request::default().plan(&import, FILE).unwrap()).unwrap();
+        import.begin_run(Actor::System, NOW);
+        assert_eq!(
+            import.plan(Request::default().plan(&import, FILE).unwrap()).unwrap_err().code,
+            "not_uploaded"
+        );
+        let counts = Counts { created: 1, ..Counts::default() };
+        import.advance(Position { offset: import.bytes, line: 3 }, 1, counts, 1, NOW);
+        assert_eq!((import.state, import.rows_total, import.counts), (State::Finished, Some(1), counts));
+        assert!(!import.cancel(NOW));
+        let late = NOW.plus_days(UNDO_DAYS).plus_seconds(1);
+        assert_eq!(import.clone().begin_undo(late).unwrap_err().code, "undo_expired");
+        import.begin_undo(NOW.plus_days(UNDO_DAYS)).unwrap();
+        assert_eq!(import.begin_undo(NOW).unwrap_err().code, "not_ended");
+        import.finish_undo(NOW);
+        assert_eq!((import.state, import.undone_at), (State::Undone, Some(NOW)));
+    }
+
+    #[test]
+    fn one_process_at_a_time_takes_it_further() {
+        let mut import = uploaded();
+        assert!(import.may_take(1, NOW));
+        import.take(1, NOW);
+        assert!(import.may_take(1, NOW) && !import.may_take(2, NOW));
+        assert!(import.may_take(2, NOW.plus_seconds(LEASE_SECONDS)), "the first is dead by now");
+    }
+
+    #[test]
+    fn a_request_is_checked_against_the_file() {
+        let import = uploaded();
+        assert_eq!(import.mapping, Mapping::guess(["id", "name"]));
+        let plan = request(json!({"mapping": {"id": "imported_id"}, "mode": "update"})).unwrap();
+        let plan = plan.plan(&import, FILE).unwrap();
+        assert_eq!((plan.mode, plan.mapping.0.len()), (Mode::Update, 2));
+        let code = |body: Value| request(body).unwrap().plan(&import, FILE).unwrap_err().0[0].code;
+        assert_eq!(code(json!({"mapping": {"nope": "name"}})), "unknown_column");
+        assert_eq!(code(json!({"mapping": {"name": "name"}, "mode": "update"})), "incomplete");
+        assert_eq!(code(json!({"encoding": "utf-16le"})), "already_converted");
+        let relaid = request(json!({"delimiter": ",", "encoding": "latin1"})).unwrap().plan(&import, FILE);
+        assert_eq!(relaid.unwrap_err().0[0].code, "incomplete", "one column, and it is no name");
+        let faults = request(json!({"mode": "all", "mapping": [], "delimiter": "", "x": 1})).unwrap_err();
+        assert_eq!(faults.0.len(), 4);
+    }
+
+    #[test]
+    fn cancelling_stops_what_runs() {
+        let mut import = uploaded();
+        assert!(!import.cancel(NOW));
+        import.begin_preview();
+        assert!(import.cancel(NOW));
+        assert_eq!(import.state, State::Uploaded);
+        import.begin_run(Actor::System, NOW);
+        assert!(import.cancel(NOW));
+        assert_eq!((import.state, import.finished_at), (State::Cancelled, Some(NOW)));
+        assert!(import.begin_undo(NOW).is_ok(), "what was done can be undone");
+    }
+}

@@ -1,0 +1,252 @@
+//! What belongs to imports: the file in pieces, the rows that could not be taken, the accounts that were
+//! changed, the mappings remembered; and how all of it is let go.
+
+use rapport_domain::account::Account;
+use rapport_domain::id::{AccountId, ImportId};
+use rapport_domain::import::difference::Differences;
+use rapport_domain::time::Time;
+
+use crate::account::{read as read_account, select_account};
+use crate::error::Error;
+use crate::statement::{InsertMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Type, Value};
+use crate::values;
+
+statements! {
+    company INSERT_CHUNK =
+        "INSERT INTO import_chunk (company, import, number, bytes) VALUES ($1, $2, $3, $4)";
+    company CHUNK = "SELECT bytes FROM import_chunk WHERE company = $1 AND import = $2 AND number = $3";
+    company ERRORS = "SELECT line, cells, reason FROM import_error WHERE company = $1 AND import = $2 AND line > $3 \
+                      ORDER BY line LIMIT $4";
+    company CHANGES = "SELECT account, created, mark, differences FROM import_change \
+                       WHERE company = $1 AND import = $2 AND account > $3 ORDER BY account LIMIT $4";
+    company CHANGES_OF = "SELECT account, created, mark, differences FROM import_change \
+                          WHERE company = $1 AND import = $2 AND account = ANY($3)";
+    company DELETE_OF_ACCOUNT = "DELETE FROM import_change WHERE company = $1 AND account = $2";
+    company BY_IMPORTED_ID = select_account!("WHERE a.company = $1 AND a.imported_id = ANY($2)");
+    company SPOKEN_TO = "SELECT account FROM contact WHERE company = $1 AND account = ANY($2) \
+                         UNION SELECT account FROM conversation WHERE company = $1 AND account = ANY($2) \
+                         UNION SELECT account FROM message WHERE company = $1 AND account = ANY($2)";
+    company MAPPING = "SELECT mapping FROM import_mapping WHERE company = $1 AND columns_mark = $2";
+    company REMEMBER = "INSERT INTO import_mapping (company, columns_mark, mapping, used_at) VALUES ($1, $2, $3, $4) \
+                        ON CONFLICT (company, columns_mark) DO UPDATE SET mapping = excluded.mapping, \
+                        used_at = excluded.used_at";
+    company FORGET_MAPPINGS = "DELETE FROM import_mapping WHERE company = $1 AND used_at < $2";
+    // Files are of use until their import ends; what was uploaded and never started is let go with them.
+    company IDLE = "UPDATE import SET deleted_at = $3 WHERE company = $1 AND created_at < $2 AND started_at IS NULL \
+                    AND active = 0 AND deleted_at IS NULL";
+    company WITH_SPENT_CHUNKS = "SELECT i.id FROM import i WHERE i.company = $1 AND i.active = 0 \
+                                 AND (i.deleted_at IS NOT NULL OR i.finished_at IS NOT NULL) AND \
+                                 (SELECT 1 FROM import_chunk c WHERE c.company = i.company AND c.import = i.id \
+                                 LIMIT 1 OFFSET 0) IS NOT NULL LIMIT 1";
+    company WITH_OLD_ERRORS = "SELECT i.id FROM import i WHERE i.company = $1 AND i.active = 0 \
+                               AND (i.deleted_at IS NOT NULL OR i.finished_at < $2) AND \
+                               (SELECT 1 FROM import_error e WHERE e.company = i.company AND e.import = i.id \
+                               LIMIT 1 OFFSET 0) IS NOT NULL LIMIT 1";
+    company WITH_OLD_CHANGES = "SELECT i.id FROM import i WHERE i.company = $1 AND i.active = 0 \
+                                AND (i.deleted_at IS NOT NULL OR i.finished_at < $2) AND \
+                                (SELECT 1 FROM import_change c WHERE c.company = i.company AND c.import = i.id \
+                                LIMIT 1 OFFSET 0) IS NOT NULL LIMIT 1";
+    company DELETE_CHUNKS = "DELETE FROM import_chunk WHERE company = $1 AND import = $2 AND number IN \
+                             (SELECT number FROM import_chunk WHERE company = $1 AND import = $2 LIMIT $3)";
+    company DELETE_ERRORS = "DELETE FROM import_error WHERE company = $1 AND import = $2 AND line IN \
+                             (SELECT line FROM import_error WHERE company = $1 AND import = $2 LIMIT $3)";
+    company DELETE_CHANGES = "DELETE FROM import_change WHERE company = $1 AND import = $2 AND account IN \
+                              (SELECT account FROM import_change WHERE company = $1 AND import = $2 LIMIT $3)";
+    company DELETE_EMPTY = "DELETE FROM import WHERE company = $1 AND deleted_at IS NOT NULL AND \
+                            (SELECT 1 FROM import_chunk c WHERE c.company = import.company \
+                            AND c.import = import.id LIMIT 1 OFFSET 0) IS NULL AND \
+                            (SELECT 1 FROM import_error e WHERE e.company = import.company \
+                            AND e.import = import.id LIMIT 1 OFFSET 0) IS NULL AND \
+                            (SELECT 1 FROM import_change c WHERE c.company = import.company \
+                            AND c.import = import.id LIMIT 1 OFFSET 0) IS NULL";
+}
+
+/// Every piece of a file but the last has this size.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+static INSERT_ERRORS: InsertMany = InsertMany::new(
+    "import_error",
+    &[("import", Type::Bytes), ("line", Type::Int), ("cells", Type::Text), ("reason", Type::Text)],
+    "ON CONFLICT (company, import, line) DO NOTHING",
+);
+
+static PUT_CHANGES: InsertMany = InsertMany::new(
+    "import_change",
+    &[
+        ("import", Type::Bytes),
+        ("account", Type::Bytes),
+        ("created", Type::Int),
+        ("mark", Type::Int),
+        ("differences", Type::Text),
+    ],
+    "ON CONFLICT (company, import, account) DO UPDATE SET mark = excluded.mark, \
+     differences = excluded.differences",
+);
+
+/// A row that could not be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorRow {
+    pub line: i64,
+    /// A JSON array of texts.
+    pub cells: String,
+    pub reason: String,
+}
+
+/// An account that an import created or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    pub account: AccountId,
+    pub created: bool,
+    /// The account's `updated_at` as the import left it.
+    pub mark: Time,
+    pub differences: Differences,
+}
+
+pub fn insert_chunk(tx: &mut Tx, import: ImportId, number: i64, bytes: &[u8]) -> Result<(), Error> {
+    tx.execute(&INSERT_CHUNK, values![&import, number, bytes])?;
+    Ok(())
+}
+
+pub fn chunk(snapshot: &mut Snapshot, import: ImportId, number: i64) -> Result<Option<Vec<u8>>, Error> {
+    snapshot.query_opt(&CHUNK, values![&import, number])?.map(|mut row| row.take()).transpose()
+}
+
+pub fn insert_errors(tx: &mut Tx, import: ImportId, errors: &[ErrorRow]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(errors.len() * INSERT_ERRORS.width());
+    for error in errors {
+        rows.extend::<[Value; 4]>([
+            (&import).into(),
+            error.line.into(),
+            (&error.cells).into(),
+            (&error.reason).into(),
+        ]);
+    }
+    tx.insert(&INSERT_ERRORS, &rows)?;
+    Ok(())
+}
+
+/// The rows that could not be taken, in the order of the file, after a line.
+pub fn errors(
+    snapshot: &mut Snapshot,
+    import: ImportId,
+    after_line: i64,
+    limit: i64,
+) -> Result<Vec<ErrorRow>, Error> {
+    let rows = snapshot.query(&ERRORS, values![&import, after_line, limit])?;
+    let read = |mut row: Row| Ok(ErrorRow { line: row.take()?, cells: row.take()?, reason: row.take()? });
+    rows.into_iter().map(read).collect()
+}
+
+/// Notes changes; those of an account noted before are written over.
+pub fn put_changes(tx: &mut Tx, import: ImportId, changes: &[Changed]) -> Result<(), Error> {
+    let texts: Vec<String> = changes.iter().map(|change| change.differences.to_stored()).collect();
+    let mut rows = Vec::with_capacity(changes.len() * PUT_CHANGES.width());
+    for (change, differences) in changes.iter().zip(&texts) {
+        rows.extend::<[Value; 5]>([
+            (&import).into(),
+            (&change.account).into(),
+            change.created.into(),
+            change.mark.into(),
+            differences.into(),
+        ]);
+    }
+    tx.insert(&PUT_CHANGES, &rows)?;
+    Ok(())
+}
+
+/// What an import changed, in the order of the accounts, after one of them.
+pub fn changes(
+    snapshot: &mut Snapshot,
+    import: ImportId,
+    after: Option<AccountId>,
+    limit: i64,
+) -> Result<Vec<Changed>, Error> {
+    let after = after.as_ref().map_or(&[][..], |account| account.as_bytes().as_slice());
+    snapshot.query(&CHANGES, values![&import, after, limit])?.into_iter().map(read_change).collect()
+}
+
+/// What an import has changed of these accounts so far.
+pub fn changes_of(
+    snapshot: &mut Snapshot,
+    import: ImportId,
+    accounts: &[AccountId],
+) -> Result<Vec<Changed>, Error> {
+    let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
+    snapshot.query_keys(&CHANGES_OF, values![&import], &keys)?.into_iter().map(read_change).collect()
+}
+
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
+    tx.execute(&DELETE_OF_ACCOUNT, values![&account])?;
+    Ok(())
+}
+
+fn read_change(mut row: Row) -> Result<Changed, Error> {
+    Ok(Changed {
+        account: row.take()?,
+        created: row.take()?,
+        mark: row.take()?,
+        differences: Differences::from_stored(&row.take::<String>()?),
+    })
+}
+
+/// The accounts with these imported_ids, for a look: not locked.
+pub fn accounts(snapshot: &mut Snapshot, imported_ids: &[&str]) -> Result<Vec<Account>, Error> {
+    let keys: Vec<Value> = imported_ids.iter().map(|id| Value::from(*id)).collect();
+    snapshot.query_keys(&BY_IMPORTED_ID, &[], &keys)?.into_iter().map(read_account).collect()
+}
+
+/// Those of these accounts that have a contact, a conversation or a message.
+pub fn spoken_to(snapshot: &mut Snapshot, accounts: &[AccountId]) -> Result<Vec<AccountId>, Error> {
+    let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
+    snapshot.query_keys(&SPOKEN_TO, &[], &keys)?.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// The mapping remembered for these columns, as JSON.
+pub fn remembered(snapshot: &mut Snapshot, mark: &[u8; 32]) -> Result<Option<String>, Error> {
+    snapshot.query_opt(&MAPPING, values![mark.as_slice()])?.map(|mut row| row.take()).transpose()
+}
+
+pub fn remember(tx: &mut Tx, mark: &[u8; 32], mapping: &str, now: Time) -> Result<(), Error> {
+    tx.execute(&REMEMBER, values![mark.as_slice(), mapping, now])?;
+    Ok(())
+}
+
+/// What is let go, and from when on.
+#[derive(Debug, Clone, Copy)]
+pub struct Cutoffs {
+    /// Imports that were made before and never started.
+    pub idle: Time,
+    /// Imports that ended before: their errors, and what it takes to undo them.
+    pub ended: Time,
+    /// Mappings last used before.
+    pub mapping: Time,
+    pub now: Time,
+}
+
+/// Lets go of some of what is past its time; says whether there may be more.
+pub fn prune(tx: &mut Tx, cutoffs: Cutoffs, limit: i64) -> Result<bool, Error> {
+    /// A piece is as much work as many rows.
+    const CHUNKS: i64 = 4;
+    tx.execute(&IDLE, values![cutoffs.idle, cutoffs.now])?;
+    if let Some(import) = first(tx.query_opt(&WITH_SPENT_CHUNKS, &[])?)? {
+        tx.execute(&DELETE_CHUNKS, values![&import, CHUNKS])?;
+        return Ok(true);
+    }
+    if let Some(import) = first(tx.query_opt(&WITH_OLD_ERRORS, values![cutoffs.ended])?)? {
+        tx.execute(&DELETE_ERRORS, values![&import, limit])?;
+        return Ok(true);
+    }
+    if let Some(import) = first(tx.query_opt(&WITH_OLD_CHANGES, values![cutoffs.ended])?)? {
+        tx.execute(&DELETE_CHANGES, values![&import, limit])?;
+        return Ok(true);
+    }
+    tx.execute(&DELETE_EMPTY, &[])?;
+    tx.execute(&FORGET_MAPPINGS, values![cutoffs.mapping])?;
+    Ok(false)
+}
+
+fn first(row: Option<Row>) -> Result<Option<ImportId>, Error> {
+    row.map(|mut row| row.take()).transpose()
+}

@@ -1,0 +1,112 @@
+//! The error file of an import, sent as it is read.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{self, HeaderValue};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::Frame;
+use rapport_app::import::ErrorFile;
+use tokio::sync::mpsc;
+
+use crate::api::call::{Caller, Segments};
+use crate::api::{Api, MEMBER, schema};
+use crate::problem::Problem;
+
+/// Parts that may wait for a slow reader.
+const PARTS_AHEAD: usize = 2;
+
+/// Get an import's error file
+///
+/// The rows that could not be taken, with their cells as they were, `import_line` and `import_error`; in UTF-8 with
+/// commas. Cells that a spreadsheet would take for a formula begin with an apostrophe. Corrected, the file can be
+/// imported as it is. Kept for 30 days; at most the first 100,000 rows.
+#[utoipa::path(
+    get,
+    path = "/api/imports/{id}/errors/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    responses(
+        (status = 200, description = "The file.", body = String, content_type = "text/csv"),
+        (status = 404, description = "There is no such import.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+pub async fn import_errors(
+    State(api): State<Api>,
+    caller: Caller,
+    id: Segments,
+) -> Result<Response, Problem> {
+    let id = match id.one("import") {
+        Ok(id) => id,
+        Err(problem) => {
+            api.verify(&caller, MEMBER).await?;
+            return Err(problem);
+        }
+    };
+    let opened = ErrorFile::open(api.app(), &caller.access(), id).await;
+    let mut file = api.settle(&caller, opened)?;
+    let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
+    let name: String = file.name().chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
+    let (parts, coming) = mpsc::channel(PARTS_AHEAD);
+    tokio::spawn(async move {
+        loop {
+            match file.next().await {
+                Ok(Some(part)) => {
+                    if parts.send(Some(Bytes::from(part))).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => {
+                    let _ = parts.send(None).await;
+                    return;
+                }
+                // Without its end the file is seen to be broken.
+                Err(error) => {
+                    tracing::warn!(%error, import = %id, "an error file was cut off");
+                    return;
+                }
+            }
+        }
+    });
+    let mut response = Response::new(Body::new(Parts(coming)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+    headers.extend(disposition.ok().map(|value| (header::CONTENT_DISPOSITION, value)));
+    Ok(response)
+}
+
+/// A body that comes in parts; `None` is its proper end.
+struct Parts(mpsc::Receiver<Option<Bytes>>);
+
+impl hyper::body::Body for Parts {
+    type Data = Bytes;
+    type Error = CutOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+        self.0.poll_recv(context).map(|part| match part {
+            Some(Some(bytes)) => Some(Ok(Frame::data(bytes))),
+            Some(None) => None,
+            None => Some(Err(CutOff)),
+        })
+    }
+}
+
+/// What a reader is told by the connection: the rest is missing.
+#[derive(Debug)]
+struct CutOff;
+
+impl std::fmt::Display for CutOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the file was cut off")
+    }
+}
+
+impl std::error::Error for CutOff {}

@@ -1,0 +1,327 @@
+//! Imports of CSV files: uploaded, tried, started, followed, undone. The upload itself stands in `upload`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rapport_app::import::{Purpose, RemoveImport, Runner, Stepped, UndoImport, begin};
+use rapport_domain::history::Actor;
+use rapport_domain::id::ImportId;
+use rapport_domain::import::{Counts, Import, Request};
+use rapport_domain::time::Time;
+use rapport_store::import;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::call::{Caller, OptionalCall, PlainCall, Segments};
+use crate::api::paging::Page;
+use crate::api::parameters::{Parameters, read_cursor, write_cursor};
+use crate::api::{ADMIN, Api, MEMBER, error_file, import_schema, schema, upload};
+use crate::json;
+use crate::problem::Problem;
+
+const LIST: u8 = b'i';
+/// Files up to this size are tried in the request that asks for it; larger ones in the background.
+const TRIED_AT_ONCE_BYTES: i64 = 2 << 20;
+
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list_imports, upload::upload_import))
+        .routes(routes!(get_import, remove_import))
+        .routes(routes!(preview_import))
+        .routes(routes!(start_import))
+        .routes(routes!(undo_import))
+        .routes(routes!(error_file::import_errors))
+}
+
+/// A CSV file of accounts on its way in.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Import)]
+pub struct ImportView {
+    #[schema(value_type = String, example = "imp_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    id: ImportId,
+    #[schema(example = "accounts.csv")]
+    filename: String,
+    #[schema(value_type = import_schema::ImportState)]
+    state: &'static str,
+    /// Found out, or as the caller said.
+    #[schema(example = "UTF-8")]
+    encoding: &'static str,
+    #[schema(example = ";")]
+    delimiter: String,
+    columns: Vec<ColumnView>,
+    /// The field of each column: guessed, remembered from the last import of these columns, or chosen.
+    #[schema(value_type = Object)]
+    mapping: Map<String, Value>,
+    /// The mapping is the one that these columns had the last time.
+    mapping_remembered: bool,
+    #[schema(value_type = import_schema::ImportMode)]
+    mode: &'static str,
+    progress: ProgressView,
+    #[schema(value_type = import_schema::ImportCounts)]
+    counts: Counts,
+    /// What the last dry run found.
+    #[schema(required = true, value_type = Option<import_schema::ImportPreview>)]
+    preview: Option<Value>,
+    /// How far its undo has come; null where none was asked for.
+    #[schema(required = true)]
+    undo: Option<UndoView>,
+    /// Who started it, or undid it; before that, who uploaded the file.
+    #[schema(value_type = schema::Actor)]
+    actor: Actor,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Time,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    started_at: Option<Time>,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    finished_at: Option<Time>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportColumn)]
+struct ColumnView {
+    name: String,
+    /// Up to three values.
+    samples: Vec<String>,
+}
+
+/// How far a dry run or an import has come.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportProgress)]
+struct ProgressView {
+    rows_done: i64,
+    /// Null until a dry run has counted them.
+    #[schema(required = true)]
+    rows_total: Option<i64>,
+    bytes_done: i64,
+    bytes_total: i64,
+}
+
+/// How far an undo has come, in accounts.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ImportUndo)]
+struct UndoView {
+    done: i64,
+    total: i64,
+    /// They have all their fields back.
+    restored: i64,
+    /// They were created, and nobody had touched them since.
+    removed: i64,
+    /// Something of them stays, because somebody has touched it since.
+    kept: i64,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    undone_at: Option<Time>,
+}
+
+impl From<Import> for ImportView {
+    fn from(import: Import) -> Self {
+        use rapport_domain::import::State;
+        let mapping = import.mapping.to_json(&import.column_names());
+        let undo = matches!(import.state, State::Undoing | State::Undone).then(|| UndoView {
+            done: import.undo.done,
+            total: import.accounts.max(import.undo.done),
+            restored: import.undo.restored,
+            removed: import.undo.removed,
+            kept: import.undo.kept,
+            undone_at: import.undone_at,
+        });
+        let columns = import.columns.into_iter();
+        Self {
+            id: import.id,
+            state: import.state.as_str(),
+            encoding: import.charset.name(),
+            delimiter: import.delimiter.text(),
+            columns: columns
+                .map(|column| ColumnView { name: column.name, samples: column.samples })
+                .collect(),
+            mapping,
+            mapping_remembered: import.remembered,
+            mode: import.mode.as_str(),
+            progress: ProgressView {
+                rows_done: import.rows_done,
+                rows_total: import.rows_total,
+                bytes_done: import.at.offset,
+                bytes_total: import.bytes,
+            },
+            counts: import.counts,
+            preview: import.preview,
+            undo,
+            filename: import.filename,
+            actor: import.actor,
+            created_at: import.created_at,
+            started_at: import.started_at,
+            finished_at: import.finished_at,
+        }
+    }
+}
+
+/// List imports
+#[utoipa::path(
+    get,
+    path = "/api/imports/",
+    tag = "Imports",
+    params(schema::PageParameters),
+    responses((status = 200, description = "A page of imports, newest first.", body = Page<ImportView>)),
+    security(("token" = [])),
+)]
+async fn list_imports(
+    State(api): State<Api>,
+    caller: Caller,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let before = parameters.cursor(|text| read_cursor(LIST, text).map(ImportId::from_bytes));
+    let limit = parameters.limit();
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+        import::list(snapshot, before, limit)
+    });
+    let page = found.await?.reply;
+    let next_cursor =
+        page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));
+    let items: Vec<ImportView> = page.items.into_iter().map(ImportView::from).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Follow an import
+#[utoipa::path(
+    get,
+    path = "/api/imports/{id}/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    responses(
+        (status = 200, description = "How far it has come.", body = ImportView),
+        (status = 404, description = "There is no such import.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn get_import(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, id.one("import"), import::get).await?.reply;
+    let found = found.ok_or_else(|| Problem::not_found("import"))?;
+    Ok(json::respond(StatusCode::OK, &ImportView::from(found)))
+}
+
+/// Cancel or remove an import
+///
+/// One that runs is cancelled: the rows taken in stay, and can be undone. Any other is removed with its file,
+/// its errors and what it takes to undo it. Needs the role admin.
+#[utoipa::path(
+    delete,
+    path = "/api/imports/{id}/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    responses(
+        (status = 204, description = "It is cancelled or removed."),
+        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 409, description = "It is being undone.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn remove_import(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    api.write(&caller, id.one("import").map(RemoveImport)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Try an import
+///
+/// A dry run over the whole file: counts, the first differences, the first errors. Nothing is changed. Files
+/// up to 2 MiB are tried at once; larger ones in the background: follow the import until it is `uploaded`
+/// again. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/imports/{id}/preview/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    request_body = import_schema::ImportRequest,
+    responses(
+        (status = 200, description = "What it found is in `preview`.", body = ImportView),
+        (status = 202, description = "It has begun.", body = ImportView),
+        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 409, description = "It runs, or has ended.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn preview_import(
+    State(api): State<Api>,
+    id: Segments,
+    call: OptionalCall,
+) -> Result<Response, Problem> {
+    let (caller, request) = call.parse(Request::parse);
+    let (id, request) = api.wanted(&caller, id, request).await?;
+    let mut runner = Runner::new(api.app(), caller.presented.company, id);
+    let begun = begin(api.app(), &caller.access(), id, request, (Purpose::Preview, Some(runner.id()))).await;
+    let import = api.settle(&caller, begun)?;
+    if import.bytes > TRIED_AT_ONCE_BYTES {
+        runner.release().await;
+        return Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(import)));
+    }
+    while api.settle(&caller, runner.step().await)? == Stepped::More {}
+    let import = runner.known().cloned().ok_or_else(|| Problem::not_found("import"))?;
+    Ok(json::respond(StatusCode::OK, &ImportView::from(import)))
+}
+
+/// Start an import
+///
+/// Rows are taken in in the background, in small steps; a restart goes on where it was. Every row runs the same
+/// rules as any other route: history and events have the source `import`. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/imports/{id}/start/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    request_body = import_schema::ImportRequest,
+    responses(
+        (status = 202, description = "It has begun.", body = ImportView),
+        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 409, description = "It runs, or has ended.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn start_import(State(api): State<Api>, id: Segments, call: OptionalCall) -> Result<Response, Problem> {
+    let (caller, request) = call.parse(Request::parse);
+    let (id, request) = api.wanted(&caller, id, request).await?;
+    let begun = begin(api.app(), &caller.access(), id, request, (Purpose::Run, None)).await;
+    let import = api.settle(&caller, begun)?;
+    Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(import)))
+}
+
+/// Undo an import
+///
+/// In the background: updated fields get their values back where they still have the one that the import gave
+/// them; created accounts go unless somebody has touched them since. Possible for 30 days. Needs the role admin.
+#[utoipa::path(
+    post,
+    path = "/api/imports/{id}/undo/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    responses(
+        (status = 202, description = "It has begun.", body = ImportView),
+        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 409, description = "It has not ended, was undone before, or ended too long ago.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn undo_import(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+    let (caller, ready) = call.command(());
+    let command = id.one("import").and_then(|id| ready.map(|()| UndoImport { id, runner: None }));
+    let undoing = api.write(&caller, command).await?;
+    Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(undoing)))
+}
+
+impl Api {
+    /// What is asked of which import; what cannot be read is refused to who may ask.
+    async fn wanted(
+        &self,
+        caller: &Caller,
+        id: Segments,
+        request: Result<Request, Problem>,
+    ) -> Result<(ImportId, Request), Problem> {
+        match id.one("import").and_then(|id| Ok((id, request?))) {
+            Ok(wanted) => Ok(wanted),
+            Err(problem) => {
+                self.verify(caller, ADMIN).await?;
+                Err(problem)
+            }
+        }
+    }
+}
