@@ -105,7 +105,7 @@ impl Context<'_> {
     /// The same moment, on behalf of who asked for it earlier.
     pub fn acting_as(&self, actor: Actor) -> Context<'_> {
         let caller = Caller { actor, ..self.caller.clone() };
-        Context { now: self.now, caller, services: self.services }
+        Context { now: self.now, caller, address: self.address, services: self.services }
     }
 }
 

@@ -92,7 +92,7 @@ pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(mut row: Row) -> Result<Company, Error> {
+pub(crate) fn read(mut row: Row) -> Result<Company, Error> {
     read_from(&mut row)
 }
 
