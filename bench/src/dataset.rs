@@ -53,7 +53,7 @@ pub fn name(number: usize) -> String {
 
 /// An account as an upsert would have made it.
 pub fn account(id: AccountId, imported_id: String, name: String, now: Time) -> Account {
-    let mut account = Account::new(id, name, Status::Prospect, &Settings::default(), now);
+    let mut account = Account::new(id, name, Status::Prospect, now);
     account.imported_id = Some(imported_id);
     account.custom_fields = CustomFields::from_stored(fields(SEATS));
     account

@@ -94,14 +94,11 @@ pub fn fill(tx: &mut Tx, limit: i64) -> Result<bool, Error> {
         .flat_map(|(id, (field, text))| row(field, text, id))
         .collect();
     tx.insert(&INSERT, &rows)?;
-    match indexes.last().filter(|_| i64::try_from(indexes.len()).is_ok_and(|count| count == limit)) {
-        Some((last, _)) => {
-            tx.execute(&WALKED, values![last])?;
-            Ok(true)
-        }
-        None => {
-            tx.execute(&FILLED, &[])?;
-            Ok(false)
-        }
+    let is_full = i64::try_from(indexes.len()).is_ok_and(|count| count == limit);
+    if let Some((last, _)) = indexes.last().filter(|_| is_full) {
+        tx.execute(&WALKED, values![last])?;
+    } else {
+        tx.execute(&FILLED, &[])?;
     }
+    Ok(is_full)
 }

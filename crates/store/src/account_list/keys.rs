@@ -92,7 +92,7 @@ impl Terms {
             text: q.as_deref().and_then(TextTerms::of),
             overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &statuses, &settings, now)),
             statuses,
-            channels: BTreeSet::from_iter(channels.iter().copied()).into_iter().collect(),
+            channels: channels.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
             imported_id: imported_id.clone(),
             seen: seen.then(|| SeenTerms::of(*seen_after, *seen_before, &settings)),
             never_seen: filter.seen == Some(false),
