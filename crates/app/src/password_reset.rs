@@ -9,7 +9,7 @@ use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::{MAX_RESETS, RESET_PATH, RESET_SECONDS, link};
 use rapport_domain::mail::Kind;
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::{Email, Member, Role};
 use rapport_store::password_reset::{self, Membership};
 use rapport_store::{Lane, Tx, mail as mails, member};
 use serde_json::json;
@@ -87,7 +87,7 @@ impl Command for AnswerRequest {
         if password_reset::count(tx, self.person, recently)? >= MAX_RESETS {
             return Ok(());
         }
-        let Some(found) = member::get(tx, self.person)?.filter(|member| member.is_active()) else {
+        let Some(found) = member::get(tx, self.person)?.filter(Member::is_active) else {
             return Ok(());
         };
         let issued = make(tx, cx, self.person)?;

@@ -14,7 +14,7 @@ use rapport_domain::time::Time;
 use rustls::pki_types::CertificateDer;
 
 /// Below the lease that a node has on a mail.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// How a connection to the mail server is kept private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

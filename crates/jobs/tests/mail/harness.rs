@@ -128,7 +128,6 @@ pub fn configure(app: &App) {
 
 /// A process that sends.
 pub struct Node {
-    pub app: App,
     runtime: Option<Runtime>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -146,8 +145,8 @@ impl Node {
             rapport_jobs::mail::run(app.clone(), mailer, stop.clone(), LOOK_EVERY),
             runtime.handle(),
         );
-        tasks.spawn_on(rapport_jobs::digest::run(app.clone(), stop.clone(), LOOK_EVERY), runtime.handle());
-        Self { app, runtime: Some(runtime), stop, tasks }
+        tasks.spawn_on(rapport_jobs::digest::run(app, stop.clone(), LOOK_EVERY), runtime.handle());
+        Self { runtime: Some(runtime), stop, tasks }
     }
 
     /// In good order: what is under way ends.

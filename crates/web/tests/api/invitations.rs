@@ -100,7 +100,7 @@ async fn faults_of_an_invitation_are_named_at_once(acme: Tenant) {
     accept(json!({"token": "rjn_x", "password": "a\0good password"}))
         .expect_faults(&[("/token", "invalid_token")])
         .await;
-    acme.post(ACCEPT).without_credential().text("{").expect_refused(400, "malformed_json").await;
+    acme.post(ACCEPT).without_credential().text("{").expect_refused(400, "not_json").await;
 }
 
 async fn a_known_person_joins_with_their_own_password(acme: Tenant) {

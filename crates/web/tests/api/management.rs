@@ -607,7 +607,7 @@ async fn settings_of_a_new_company_are_the_decided_defaults(acme: Tenant) {
     let expected = json!({
         "project": acme.slug(), "name": acme.slug(), "cadence_days": 42, "tracked_stages": ["customer", "in_trial"],
         "digest_enabled": true, "digest_weekday": "monday", "time_zone": "UTC", "default_currency": "USD",
-        "ingest_key": settings["ingest_key"], "inbound_key": settings["inbound_key"],
+        "ingest_key": settings["ingest_key"], "inbound_key": settings["inbound_key"], "mail_configured": false,
     });
     assert_eq!(settings, expected);
     let key = &settings["ingest_key"];
@@ -829,8 +829,8 @@ async fn the_audit_log_says_who_changed_what_and_never_a_secret(acme: Tenant) {
     ];
     assert_eq!(column(&items, "action"), actions);
     for item in &items {
-        assert_eq!(members_of(item), ["action", "actor", "at", "detail", "id", "target"]);
+        assert_eq!(members_of(item), ["action", "actor", "address", "at", "detail", "id", "target"]);
     }
     assert_eq!((&items[0]["actor"]["type"], &items[0]["target"]), (&json!("token"), &channel["id"]));
-    assert_eq!(items[7]["detail"], json!({"cadence_days": 7}));
+    assert_eq!(items[7]["detail"], json!({"cadence_days": {"from": 42, "to": 7}}));
 }
