@@ -6,6 +6,7 @@
 mod backlog;
 mod bare_client;
 mod body;
+mod cadence_part;
 mod chance;
 mod core_part;
 mod dataset;
@@ -45,7 +46,7 @@ pub struct Options {
     quick: bool,
     #[arg(long, value_enum, default_value_t = Engines::Both)]
     engine: Engines,
-    /// Account counts of the core part; by default 10000,100000,1000000 (with --quick: 2000)
+    /// Account counts of the core part (the cadence part takes the smallest and the largest); by default 10000,100000,1000000 (with --quick: 2000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     accounts: Vec<usize>,
     /// How long each figure is measured; by default 20 (with --quick: 2)
@@ -68,6 +69,8 @@ enum Part {
     Core,
     /// Delivery to receivers
     Webhooks,
+    /// Who is due for contact
+    Cadence,
     All,
 }
 
@@ -162,11 +165,14 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::Result<()> {
-    if part != Part::Webhooks {
+    if matches!(part, Part::Core | Part::All) {
         core_part::run(plan, engine, report)?;
     }
-    if part != Part::Core {
+    if matches!(part, Part::Webhooks | Part::All) {
         webhooks_part::run(plan, engine, report)?;
+    }
+    if matches!(part, Part::Cadence | Part::All) {
+        cadence_part::run(plan, engine, report)?;
     }
     Ok(())
 }
