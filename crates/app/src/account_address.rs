@@ -8,8 +8,8 @@ use rapport_store::account_address::{self, Known};
 use rapport_store::{Snapshot, Tx};
 
 use crate::access::Needs;
+use crate::account::lock;
 use crate::command::{Command, Context};
-use crate::conversation::lock_account;
 use crate::error::Error;
 
 const NEEDS: Needs = Needs::Role(Role::Member);
@@ -34,7 +34,7 @@ impl Command for AddAddress {
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Known, Error> {
-        let account = lock_account(tx, self.account)?;
+        let account = lock(tx, self.account)?;
         let kept = all(tx, account.id)?;
         if let Some(known) = kept.iter().find(|(address, _)| *address == self.address) {
             return Ok(known.clone());

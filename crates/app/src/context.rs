@@ -31,8 +31,8 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
-    cadence: Arc<Notify>,
     home_pages: OnceLock<Arc<dyn HomePages>>,
+    cadence: Arc<Notify>,
     vault: Vault,
 }
 
@@ -45,8 +45,8 @@ impl Services {
             used: Mutex::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
-            cadence: Arc::default(),
             home_pages: OnceLock::new(),
+            cadence: Arc::default(),
             vault,
         }
     }
@@ -89,11 +89,6 @@ impl Services {
         }
     }
 
-    /// Told when something was committed that may make a client due.
-    pub fn cadence_changes(&self) -> &Arc<Notify> {
-        &self.cadence
-    }
-
     /// Has home pages fetched by what also guards deliveries.
     pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
         let _ = self.home_pages.set(home_pages);
@@ -105,6 +100,11 @@ impl Services {
             Some(home_pages) => home_pages.fetch(page).await,
             None => Err(FetchError::Own("this process fetches no pages".to_owned())),
         }
+    }
+
+    /// Told when something was committed that may make a client due.
+    pub fn cadence_changes(&self) -> &Arc<Notify> {
+        &self.cadence
     }
 
     pub fn vault(&self) -> &Vault {

@@ -7,6 +7,7 @@ use rapport_domain::member::Role;
 use rapport_store::{Tx, account, conversation, message};
 
 use crate::access::Needs;
+use crate::account::lock;
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
@@ -23,7 +24,7 @@ impl Command for StartConversation {
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Conversation, Error> {
-        let account = lock_account(tx, self.account)?;
+        let account = lock(tx, self.account)?;
         let begun = Conversation::new(cx.id(), account.id, self.request.clone(), cx.now);
         conversation::insert(tx, &begun)?;
         Ok(begun)
@@ -43,7 +44,7 @@ impl Command for LogMessage {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Message, Error> {
         let missing = Error::NotFound("conversation");
         let found = conversation::get(tx, self.conversation)?.ok_or(missing.clone())?;
-        let mut account = lock_account(tx, found.account).map_err(|error| match error {
+        let mut account = lock(tx, found.account).map_err(|error| match error {
             Error::NotFound(_) => missing.clone(),
             other => other,
         })?;
@@ -70,14 +71,11 @@ pub(crate) fn add(
     conversation::update(tx, conversation)?;
     if logged.is_contact() && account.contact(logged.occurred_at, cx.now) {
         account::update(tx, &[account])?;
+        // A message of long ago can begin an episode that is overdue already.
         cx.wake_cadence(tx);
     }
     if logged.is_reply() {
         outbox.message(cx, account, conversation, logged);
     }
     Ok(())
-}
-
-pub(crate) fn lock_account(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
-    account::lock(tx, &[id])?.pop().ok_or(Error::NotFound("account"))
 }

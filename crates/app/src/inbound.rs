@@ -97,7 +97,7 @@ impl Command for ReceiveMail {
 }
 
 /// Who of those a mail names are members.
-fn colleagues(tx: &mut Tx, mail: &Mail) -> Result<HashMap<Email, Colleague>, Error> {
+fn colleagues(tx: &mut Tx, mail: &Mail) -> Result<Vec<Colleague>, Error> {
     let named = mail.from.iter().chain(&mail.recipients);
     let mut emails: Vec<&Email> = named.map(|mailbox| &mailbox.address).collect();
     emails.sort_unstable_by_key(|email| email.as_str());
@@ -105,7 +105,7 @@ fn colleagues(tx: &mut Tx, mail: &Mail) -> Result<HashMap<Email, Colleague>, Err
     let members = member::by_email(tx, &emails)?.into_iter();
     let colleague = |member: Member| {
         let active = member.deactivated_at.is_none();
-        (member.email, Colleague { person: member.person, name: member.name, active })
+        Colleague { person: member.person, email: member.email, name: member.name, active }
     };
     Ok(members.map(colleague).collect())
 }
@@ -217,8 +217,7 @@ impl Delivery<'_> {
     }
 
     fn account_for(&self, mailbox: &Mailbox) -> Result<Account, Error> {
-        let name = account_name(mailbox);
-        let mut made = Account::new(self.cx.id(), name, Status::Prospect, self.cx.now);
+        let mut made = Account::new(self.cx.id(), account_name(mailbox), Status::Prospect, self.cx.now);
         let fields = json!({ "email": mailbox.address.as_str() });
         let fields = fields.as_object().map(FieldChange::parse).transpose()?.unwrap_or_default();
         made.custom_fields = made.custom_fields.merged(&fields)?;

@@ -103,20 +103,6 @@ pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source:
     occasion.freeze(Kind::AccountStatusChanged, Some(account.id), data)
 }
 
-/// A tracked client became overdue for contact.
-pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) -> Event {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        account: AccountCore<'a>,
-        due_at: Time,
-        days_overdue: i64,
-        cadence_days: i64,
-    }
-    let Reminder { due_at, days_overdue, cadence_days } = reminder;
-    let data = Data { account: account.core(), due_at, days_overdue, cadence_days };
-    occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
-}
-
 /// Somebody of theirs wrote to us.
 pub fn message_inbound(
     occasion: Occasion,
@@ -133,6 +119,20 @@ pub fn message_inbound(
     let data =
         Data { account: account.core(), conversation: conversation.view(), message: message.payload_view() };
     occasion.freeze(Kind::MessageInbound, Some(account.id), data)
+}
+
+/// A tracked client became overdue for contact.
+pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) -> Event {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        account: AccountCore<'a>,
+        due_at: Time,
+        days_overdue: i64,
+        cadence_days: i64,
+    }
+    let Reminder { due_at, days_overdue, cadence_days } = reminder;
+    let data = Data { account: account.core(), due_at, days_overdue, cadence_days };
+    occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
 }
 
 /// The synthetic event of the Test button: an account that never was.

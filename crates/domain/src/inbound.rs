@@ -1,8 +1,6 @@
 //! Inbound mail: what a parsed message says, whom it is about, which way it went, and whether a machine
 //! wrote it. The parser itself is elsewhere; rules here see only `Mail`.
 
-use std::collections::HashMap;
-
 use ring::digest::{Context, SHA256};
 
 use crate::account::MAX_NAME;
@@ -36,16 +34,28 @@ pub struct Mailbox {
 pub struct Signs {
     pub auto_submitted: Option<String>,
     pub precedence: Option<String>,
+    pub others: Vec<Sign>,
+}
+
+/// Something that only mails have which a machine wrote or passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
     /// `X-Autoreply` and its kin.
-    pub autoreply: bool,
+    Autoreply,
     /// `List-Id`, `List-Unsubscribe`, `List-Post`.
-    pub list: bool,
+    List,
     /// `X-Loop`, or a mark of our own.
-    pub looped: bool,
+    Loop,
     /// `Return-Path: <>`: whoever sent it wants no answer.
-    pub null_return_path: bool,
+    NullReturnPath,
     /// `multipart/report`: a delivery status or a receipt.
-    pub report: bool,
+    Report,
+}
+
+impl Signs {
+    fn has(&self, sign: Sign) -> bool {
+        self.others.contains(&sign)
+    }
 }
 
 /// A mail, parsed.
@@ -105,22 +115,22 @@ impl Mail {
         let precedence = signs.precedence.as_deref().map(|word| fold(word.trim()));
         let submitted = signs.auto_submitted.as_deref().map(|word| fold(word.trim()));
         let is_automatic = |word: &str| !word.is_empty() && !word.starts_with("no");
-        if signs.report || self.from.as_ref().is_some_and(|from| is_daemon(&from.address)) {
+        if signs.has(Sign::Report) || self.from.as_ref().is_some_and(|from| is_daemon(&from.address)) {
             return Some(Automatic::Report);
         }
         if submitted.as_deref().is_some_and(is_automatic)
-            || signs.autoreply
+            || signs.has(Sign::Autoreply)
             || precedence.as_deref() == Some("auto_reply")
             || self.subject.as_deref().is_some_and(announces_absence)
-            || signs.null_return_path
+            || signs.has(Sign::NullReturnPath)
         {
             return Some(Automatic::Answer);
         }
-        if signs.looped {
+        if signs.has(Sign::Loop) {
             return Some(Automatic::Loop);
         }
         let is_mass = matches!(precedence.as_deref(), Some("bulk" | "junk" | "list"));
-        (signs.list || is_mass).then_some(Automatic::List)
+        (signs.has(Sign::List) || is_mass).then_some(Automatic::List)
     }
 }
 
@@ -215,6 +225,7 @@ impl MailMark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Colleague {
     pub person: PersonId,
+    pub email: Email,
     pub name: String,
     /// Not deactivated.
     pub active: bool,
@@ -255,15 +266,16 @@ pub enum About<'a> {
 }
 
 /// Whom a mail is about, given who of those it names are members.
-pub fn about<'a>(mail: &'a Mail, colleagues: &'a HashMap<Email, Colleague>) -> About<'a> {
+pub fn about<'a>(mail: &'a Mail, colleagues: &'a [Colleague]) -> About<'a> {
     let Some(from) = &mail.from else { return About::Nobody(Ignored::NoSender) };
-    let author = match colleagues.get(&from.address) {
+    let colleague = |address: &Email| colleagues.iter().find(|colleague| colleague.email == *address);
+    let author = match colleague(&from.address) {
         None => return About::Sender(from),
         Some(former) if !former.active => return About::Nobody(Ignored::FormerMember),
         Some(author) => author,
     };
     let is_theirs = |mailbox: &&Mailbox| {
-        !colleagues.contains_key(&mailbox.address) && !mail.delivered_to.contains(&mailbox.address)
+        colleague(&mailbox.address).is_none() && !mail.delivered_to.contains(&mailbox.address)
     };
     let theirs: Vec<&Mailbox> = mail.recipients.iter().filter(is_theirs).collect();
     if theirs.is_empty() { About::Nobody(Ignored::MembersOnly) } else { About::Recipients(author, theirs) }

@@ -157,7 +157,7 @@ async fn one_deadline_is_over_everything() {
     let slow = [
         Behaviour::Stall,
         Behaviour::HalfHeader,
-        Behaviour::Delay(Duration::from_secs(60), Box::new(html(b"late"))),
+        Behaviour::Delay(Duration::from_mins(1), Box::new(html(b"late"))),
     ];
     for behaviour in slow {
         receiver.answer(behaviour.clone());

@@ -13,8 +13,8 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_site, activity, cadence, contact, conversation, history, mail_reference, message,
-    values,
+    account_address, account_site, activity, cadence, contact, conversation, history, mail_reference,
+    message, values,
 };
 
 /// The columns of an account in the order `read` takes them.
@@ -185,17 +185,18 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the account with its activity, contacts, conversations and history. Its events stay: what was frozen is sent.
+/// Removes the account with its activity, contacts, conversations and history. Its events stay: what was frozen is
+/// sent.
 pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     activity::delete_of_account(tx, id)?;
     history::delete_of_account(tx, id)?;
+    cadence::delete_of_account(tx, id)?;
+    contact::delete_of_account(tx, id)?;
     message::delete_of_account(tx, id)?;
     conversation::delete_of_account(tx, id)?;
     mail_reference::delete_of_account(tx, id)?;
     account_address::delete_of_account(tx, id)?;
     account_site::delete_of_account(tx, id)?;
-    cadence::delete_of_account(tx, id)?;
-    contact::delete_of_account(tx, id)?;
     tx.execute(&DELETE_WORDS, values![&id])?;
     tx.execute(&DELETE, values![&id])?;
     Ok(())

@@ -1,15 +1,15 @@
 //! A raw RFC 5322 message, as the domain sees it. The MIME parser is a library's; what is chosen from what
 //! it finds is decided here.
 
-use mail_parser::{Addr, Address, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+use mail_parser::{Addr, Address, ContentType, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use rapport_domain::conversation::Attachment;
 use rapport_domain::inbound::{
-    MAX_ATTACHMENTS, MAX_RECIPIENTS, MAX_REFERENCES, Mail, Mailbox, Signs, kept_line, kept_text,
+    MAX_ATTACHMENTS, MAX_RECIPIENTS, MAX_REFERENCES, Mail, Mailbox, Sign, Signs, kept_line, kept_text,
 };
 use rapport_domain::member::Email;
 use rapport_domain::time::Time;
 
-use crate::reading::html;
+use crate::reading::{html, repair};
 
 /// An id longer than a header's line is none.
 const MAX_ID_BYTES: usize = 998;
@@ -21,9 +21,14 @@ pub struct NotAMail;
 
 /// Reads a mail. Broken ones are read as far as they go.
 pub fn read(raw: &[u8]) -> Result<Mail, NotAMail> {
-    let message = MessageParser::default().parse(raw).ok_or(NotAMail)?;
+    let raw = repair::header(raw);
+    let message = MessageParser::default().parse(raw.as_ref()).ok_or(NotAMail)?;
+    if message.headers().is_empty() {
+        return Err(NotAMail);
+    }
     let headers = Headers::of(&message);
-    let (text, text_truncated) = kept_text(&text(&message));
+    let (text, unnamed) = text(&message, &raw);
+    let (text, text_truncated) = kept_text(&text);
     Ok(Mail {
         message_id: headers.ids("message-id").into_iter().next(),
         references: references(&message, &headers),
@@ -34,7 +39,7 @@ pub fn read(raw: &[u8]) -> Result<Mail, NotAMail> {
         date: message.date().filter(|date| date.is_valid()).map(|date| seconds(date.to_timestamp())),
         text,
         text_truncated,
-        attachments: attachments(&message),
+        attachments: attachments(&message, &unnamed),
         signs: headers.signs(&message),
     })
 }
@@ -82,15 +87,18 @@ impl Headers {
     }
 
     fn signs(&self, message: &Message) -> Signs {
-        Signs {
-            auto_submitted: self.first("auto-submitted"),
-            precedence: self.first("precedence"),
-            autoreply: self.has(&["x-autoreply", "x-autorespond", "x-auto-reply", "x-mail-autoreply"]),
-            list: self.has(&["list-id", "list-unsubscribe", "list-post"]),
-            looped: self.has(&["x-loop", "x-rapport"]),
-            null_return_path: self.all("return-path").any(|path| path == "<>"),
-            report: is_report(message),
-        }
+        let table = [
+            (
+                Sign::Autoreply,
+                self.has(&["x-autoreply", "x-autorespond", "x-auto-reply", "x-mail-autoreply"]),
+            ),
+            (Sign::List, self.has(&["list-id", "list-unsubscribe", "list-post"])),
+            (Sign::Loop, self.has(&["x-loop", "x-rapport"])),
+            (Sign::NullReturnPath, self.all("return-path").any(|path| path == "<>")),
+            (Sign::Report, is_report(message)),
+        ];
+        let others = table.into_iter().filter(|(_, is_there)| *is_there).map(|(sign, _)| sign).collect();
+        Signs { auto_submitted: self.first("auto-submitted"), precedence: self.first("precedence"), others }
     }
 }
 
@@ -161,15 +169,47 @@ fn mailboxes<'a>(address: &'a Address<'a>) -> impl Iterator<Item = Mailbox> + 'a
     })
 }
 
-/// What a reader would read: the plain parts, else the HTML ones.
-fn text(message: &Message) -> String {
-    let plain = body(message, &message.text_body);
-    if plain.trim().is_empty() { body(message, &message.html_body) } else { plain }
+/// What a reader would read: the plain parts, else the HTML ones; and the parts that were taken for it although
+/// they were found among the attachments.
+fn text(message: &Message, raw: &[u8]) -> (String, Vec<u32>) {
+    for parts in [&message.text_body, &message.html_body] {
+        let text = body(message, parts);
+        if !text.trim().is_empty() {
+            return (text, Vec::new());
+        }
+    }
+    // Where a boundary is broken, what was meant as the text is found as an attachment without a name.
+    let is_text = |id: &&u32| message.parts.get(**id as usize).is_some_and(is_unnamed_text);
+    let unnamed: Vec<u32> = message.attachments.iter().filter(is_text).copied().collect();
+    let text = body(message, &unnamed);
+    if !text.trim().is_empty() {
+        return (text, unnamed);
+    }
+    match message.parts.first() {
+        // It says that it has parts and shows none, or its text began without a word of warning.
+        Some(root) if is_shapeless(root) => (repair::body(raw).into_owned(), message.attachments.clone()),
+        _ => (String::new(), Vec::new()),
+    }
+}
+
+fn is_unnamed_text(part: &MessagePart) -> bool {
+    let is_meant = part.content_disposition().is_some_and(ContentType::is_attachment);
+    let is_readable = is_type(part, "text", "plain") || is_type(part, "text", "html");
+    is_readable && !is_meant && part.attachment_name().is_none()
+}
+
+fn is_shapeless(root: &MessagePart) -> bool {
+    let is_divided = matches!(root.body, PartType::Multipart(_) | PartType::Html(_) | PartType::Message(_));
+    let kind = root.content_type().map_or("text", |content| content.ctype());
+    !is_divided && ["text", "multipart"].iter().any(|known| kind.eq_ignore_ascii_case(known))
 }
 
 fn body(message: &Message, parts: &[u32]) -> String {
     let parts = parts.iter().filter_map(|id| message.parts.get(*id as usize));
     let texts = parts.filter_map(|part| match &part.body {
+        PartType::Text(text) if text.contains(char::REPLACEMENT_CHARACTER) => {
+            Some(undeclared(message, part).unwrap_or_else(|| text.to_string()))
+        }
         PartType::Text(text) => Some(text.to_string()),
         PartType::Html(source) => Some(html::to_text(source)),
         _ => None,
@@ -178,9 +218,23 @@ fn body(message: &Message, parts: &[u32]) -> String {
     texts.join("\n\n")
 }
 
+/// The text of a part that is not in UTF-8 and does not say what else it is in.
+fn undeclared(message: &Message, part: &MessagePart) -> Option<String> {
+    let charset = part.content_type().and_then(|content| content.attribute("charset"));
+    let is_declared = charset.is_some_and(|charset| !charset.eq_ignore_ascii_case("us-ascii"));
+    let encoding = part.content_transfer_encoding().unwrap_or("8bit");
+    let is_plain = ["7bit", "8bit", "binary"].iter().any(|plain| encoding.eq_ignore_ascii_case(plain));
+    if is_declared || !is_plain {
+        return None;
+    }
+    let raw = message.raw_message.get(part.offset_body as usize..part.offset_end as usize)?;
+    Some(repair::decode(raw).into_owned())
+}
+
 /// What is attached: named, not kept.
-fn attachments(message: &Message) -> Vec<Attachment> {
-    let parts = message.attachments.iter().filter_map(|id| message.parts.get(*id as usize));
+fn attachments(message: &Message, taken: &[u32]) -> Vec<Attachment> {
+    let left = message.attachments.iter().filter(|id| !taken.contains(id));
+    let parts = left.filter_map(|id| message.parts.get(*id as usize));
     parts.take(MAX_ATTACHMENTS).map(attachment).collect()
 }
 

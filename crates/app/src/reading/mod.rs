@@ -4,3 +4,4 @@
 pub mod html;
 pub mod mail;
 pub mod page;
+mod repair;

@@ -169,7 +169,7 @@ const CORPUS: &[Said] = &[
         to: &[
             "Bo L. <bo@acme.example>",
             "kim@acme.example",
-            "Eva <eva@nordlys.example>",
+            "Eva (a comment in Oslo) <eva@nordlys.example>",
             "quoted \"name\" <q@nordlys.example>",
         ],
         id: "groups@nordlys.example",
@@ -309,7 +309,7 @@ const CORPUS: &[Said] = &[
         file: "quoted_printable_torn",
         id: "torn@nordlys.example",
         subject: "Torn € sign",
-        text: "A soft break, a bad =ZZ escape, a lone = sign, and an end",
+        text: "A soft break, a bad =ZZ escape, a lone =sign, and an end",
         ..PLAIN
     },
     Said {

@@ -18,16 +18,14 @@ fn mail(from: &str, to: &[&str]) -> Mail {
     }
 }
 
-fn colleagues() -> HashMap<Email, Colleague> {
-    let one = |address: &str, number: u8, active: bool| {
-        let person = PersonId::from_bytes([number; 16]);
-        (Email::parse(address).unwrap(), Colleague { person, name: address.to_owned(), active })
+fn colleagues() -> Vec<Colleague> {
+    let one = |address: &str, number: u8, active: bool| Colleague {
+        person: PersonId::from_bytes([number; 16]),
+        email: Email::parse(address).unwrap(),
+        name: address.to_owned(),
+        active,
     };
-    HashMap::from([
-        one("ana@acme.test", 1, true),
-        one("bo@acme.test", 2, true),
-        one("gone@acme.test", 3, false),
-    ])
+    vec![one("ana@acme.test", 1, true), one("bo@acme.test", 2, true), one("gone@acme.test", 3, false)]
 }
 
 /// The recipients a mail is about, or why it is about nobody; `sender` where it is about its sender.
@@ -68,26 +66,27 @@ fn a_mail_is_about_whoever_of_it_is_not_ours() {
 
 #[test]
 fn what_a_machine_wrote_is_recognised() {
-    let with = |change: fn(&mut Mail)| {
+    type Change = fn(&mut Mail);
+    let with = |change: Change| {
         let mut mail = mail("client@nordlys.test", &["ana@acme.test"]);
         change(&mut mail);
         mail.automatic()
     };
     assert_eq!(with(|_| ()), None);
-    let table: [(fn(&mut Mail), Option<Automatic>); 19] = [
+    let table: [(Change, Option<Automatic>); 19] = [
         (|mail| mail.signs.auto_submitted = Some("auto-replied".into()), Some(Automatic::Answer)),
         (|mail| mail.signs.auto_submitted = Some(" Auto-Generated; x".into()), Some(Automatic::Answer)),
         (|mail| mail.signs.auto_submitted = Some("no".into()), None),
         (|mail| mail.signs.auto_submitted = Some("No ; comment".into()), None),
-        (|mail| mail.signs.autoreply = true, Some(Automatic::Answer)),
+        (|mail| mail.signs.others = vec![Sign::Autoreply], Some(Automatic::Answer)),
         (|mail| mail.signs.precedence = Some("auto_reply".into()), Some(Automatic::Answer)),
         (|mail| mail.signs.precedence = Some("Bulk".into()), Some(Automatic::List)),
         (|mail| mail.signs.precedence = Some("junk".into()), Some(Automatic::List)),
         (|mail| mail.signs.precedence = Some("first-class".into()), None),
-        (|mail| mail.signs.list = true, Some(Automatic::List)),
-        (|mail| mail.signs.looped = true, Some(Automatic::Loop)),
-        (|mail| mail.signs.null_return_path = true, Some(Automatic::Answer)),
-        (|mail| mail.signs.report = true, Some(Automatic::Report)),
+        (|mail| mail.signs.others = vec![Sign::List], Some(Automatic::List)),
+        (|mail| mail.signs.others = vec![Sign::Loop], Some(Automatic::Loop)),
+        (|mail| mail.signs.others = vec![Sign::NullReturnPath], Some(Automatic::Answer)),
+        (|mail| mail.signs.others = vec![Sign::Report], Some(Automatic::Report)),
         (|mail| mail.from = Some(mailbox("MAILER-DAEMON@mx.test")), Some(Automatic::Report)),
         (|mail| mail.subject = Some("Automatic reply: Offer".into()), Some(Automatic::Answer)),
         (|mail| mail.subject = Some("Abwesenheitsnotiz: Angebot".into()), Some(Automatic::Answer)),

@@ -38,6 +38,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 /// What became of a mail.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InboundMail)]
+#[expect(clippy::struct_excessive_bools, reason = "members of an answer, each a question of its own")]
 struct Reply {
     /// Whether this request logged it.
     logged: bool,
@@ -65,6 +66,7 @@ struct Reply {
 /// A mail on a further account.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InboundMailCopy)]
+#[expect(clippy::struct_field_names, reason = "the members' names on the wire")]
 struct Copy {
     #[schema(value_type = String)]
     account_id: AccountId,

@@ -82,13 +82,11 @@ async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, 
 }
 
 fn problem(error: FetchError) -> Problem {
-    match error.fault() {
-        Some(fault) => Invalid::one("/domain", fault.code, fault.detail).into(),
-        None => {
-            tracing::warn!(%error, "a home page could not be fetched");
-            Problem::of(rapport_app::Error::Busy, crate::auth::Scheme::Token)
-        }
+    if let Some(fault) = error.fault() {
+        return Invalid::one("/domain", fault.code, fault.detail).into();
     }
+    tracing::warn!(%error, "a home page could not be fetched");
+    Problem::of(rapport_app::Error::Busy, crate::auth::Scheme::Token)
 }
 
 #[derive(ToSchema)]
