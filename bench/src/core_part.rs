@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rapport_domain::account::Account;
+
 use crate::Plan;
 use crate::body::{IngestBatches, UpsertMix};
 use crate::dataset::{self, Dataset};
@@ -53,9 +55,19 @@ pub struct Loaded {
 
 impl Loaded {
     fn make(plan: &Plan, ground: &Ground, accounts: usize) -> anyhow::Result<Self> {
+        Self::with(plan, ground, accounts, &|_, _| {})
+    }
+
+    /// With accounts that are not as plain as an upsert makes them.
+    pub fn with(
+        plan: &Plan,
+        ground: &Ground,
+        accounts: usize,
+        adjust: &dyn Fn(usize, &mut Account),
+    ) -> anyhow::Result<Self> {
         let place = ground.fresh()?;
         let credentials = service::create_company(plan, &place, PROJECT)?;
-        let dataset = dataset::load(&place, PROJECT, accounts)?;
+        let dataset = dataset::load_with(&place, PROJECT, accounts, adjust)?;
         dataset::expect_loaded(&place, accounts)?;
         Ok(Self { place, dataset, credentials })
     }

@@ -85,6 +85,16 @@ impl Ids {
 
 /// Loads `accounts` accounts into a company that is there.
 pub fn load(place: &Place, project: &str, accounts: usize) -> anyhow::Result<Dataset> {
+    load_with(place, project, accounts, &|_, _| {})
+}
+
+/// The same, each account adjusted by its number.
+pub fn load_with(
+    place: &Place,
+    project: &str,
+    accounts: usize,
+    adjust: &dyn Fn(usize, &mut Account),
+) -> anyhow::Result<Dataset> {
     let loader = Loader::open(place, project)?;
     let mut ids = Ids::new(0x10ad);
     let mut dataset = Dataset {
@@ -94,7 +104,7 @@ pub fn load(place: &Place, project: &str, accounts: usize) -> anyhow::Result<Dat
     };
     let numbers: Vec<usize> = (0..accounts).collect();
     let batches = numbers.chunks(ACCOUNTS_PER_TRANSACTION).map(|numbers| {
-        let batch = Batch::make(numbers, &loader.project, &mut ids);
+        let batch = Batch::make(numbers, &loader.project, &mut ids, adjust);
         dataset.ids.extend(batch.accounts.iter().map(|account| account.id));
         move |tx: &mut Tx| batch.write(tx)
     });
@@ -185,11 +195,12 @@ struct Batch {
 }
 
 impl Batch {
-    fn make(numbers: &[usize], project: &Slug, ids: &mut Ids) -> Self {
+    fn make(numbers: &[usize], project: &Slug, ids: &mut Ids, adjust: &dyn Fn(usize, &mut Account)) -> Self {
         let now = now();
         let mut batch = Self { accounts: Vec::new(), history: Vec::new(), events: Vec::new() };
         for &number in numbers {
-            let account = account(ids.next(now), imported_id(number), name(number), now);
+            let mut account = account(ids.next(now), imported_id(number), name(number), now);
+            adjust(number, &mut account);
             batch.history.push(HistoryEntry {
                 id: ids.next(now),
                 account: account.id,

@@ -6,6 +6,7 @@
 mod backlog;
 mod bare_client;
 mod body;
+mod cadence_part;
 mod chance;
 mod core_part;
 mod dataset;
@@ -46,7 +47,7 @@ pub struct Options {
     quick: bool,
     #[arg(long, value_enum, default_value_t = Engines::Both)]
     engine: Engines,
-    /// Account counts of the core part; by default 10000,100000,1000000 (with --quick: 2000)
+    /// Account counts of the core part (the cadence part takes the smallest and the largest); by default 10000,100000,1000000 (with --quick: 2000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     accounts: Vec<usize>,
     /// How long each figure is measured; by default 20 (with --quick: 2)
@@ -71,6 +72,8 @@ enum Part {
     Webhooks,
     /// A CSV file of a million rows
     Import,
+    /// Who is due for contact
+    Cadence,
     All,
 }
 
@@ -173,6 +176,9 @@ fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::
     }
     if matches!(part, Part::Import | Part::All) {
         import_part::run(plan, engine, report)?;
+    }
+    if matches!(part, Part::Cadence | Part::All) {
+        cadence_part::run(plan, engine, report)?;
     }
     Ok(())
 }

@@ -13,17 +13,19 @@ on_both_engines! {
     faults_are_named,
 }
 
-/// An account per row: its imported_id, status, days since the last contact, cadence and snooze.
-const CLIENTS: [(&str, &str, Option<i64>, Option<i64>, Option<&str>); 9] = [
-    ("late", "customer", Some(50), None, None),
-    ("later", "in_trial", Some(60), None, None),
-    ("own", "customer", Some(20), Some(5), None),
-    ("soon", "customer", Some(40), None, None),
-    ("sooner", "customer", Some(41), None, None),
-    ("calm", "customer", Some(1), None, None),
-    ("asleep", "customer", Some(70), None, Some("2026-03-01")),
-    ("dozing", "in_trial", Some(1), None, Some("2026-02-01")),
-    ("negotiating", "in_negotiation", Some(90), None, None),
+/// An account: its imported_id, status, days since the last contact, cadence and snooze.
+type Client = (&'static str, &'static str, i64, Option<i64>, Option<&'static str>);
+
+const CLIENTS: [Client; 9] = [
+    ("late", "customer", 50, None, None),
+    ("later", "in_trial", 60, None, None),
+    ("own", "customer", 20, Some(5), None),
+    ("soon", "customer", 40, None, None),
+    ("sooner", "customer", 41, None, None),
+    ("calm", "customer", 1, None, None),
+    ("asleep", "customer", 70, None, Some("2026-03-01")),
+    ("dozing", "in_trial", 1, None, Some("2026-02-01")),
+    ("negotiating", "in_negotiation", 90, None, None),
 ];
 
 async fn fill(server: &Server) {
@@ -31,11 +33,9 @@ async fn fill(server: &Server) {
         let account = server.account(json!({"imported_id": imported_id, "status": status})).await;
         let body = json!({"cadence_days": cadence, "snoozed_until": snooze});
         server.patch(&path_of(&account)).json(&body).send().await.expect(200);
-        if let Some(days) = contacted {
-            let at = server.app.clock().now().plus_days(-days).to_string();
-            let body = json!({"kind": "call", "occurred_at": at});
-            server.post(&format!("{}contacts/", path_of(&account))).json(&body).send().await.expect(201);
-        }
+        let at = server.app.clock().now().plus_days(-contacted).to_string();
+        let body = json!({"kind": "call", "occurred_at": at});
+        server.post(&format!("{}contacts/", path_of(&account))).json(&body).send().await.expect(201);
     }
 }
 
