@@ -245,13 +245,7 @@ mod tests {
     }
 
     fn before() -> Account {
-        let mut account = Account::new(
-            AccountId::from_bytes([1; 16]),
-            "Acme".into(),
-            Status::Customer,
-            &Settings::default(),
-            NOW,
-        );
+        let mut account = Account::new(AccountId::from_bytes([1; 16]), "Acme".into(), Status::Customer, NOW);
         account.attribute(&attribution(1), NOW, &mut crate::account::Change::default());
         let fields = json!({"plan": "pro", "seats": 12, "old": {"a": [1]}});
         let fields = FieldChange::parse(fields.as_object().unwrap()).unwrap();

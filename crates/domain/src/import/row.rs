@@ -310,8 +310,7 @@ mod tests {
     #[test]
     fn a_move_by_import_is_not_an_operators() {
         let settings = Settings::default();
-        let mut account =
-            Account::new(AccountId::from_bytes([1; 16]), "A".into(), Status::Lost, &settings, NOW);
+        let mut account = Account::new(AccountId::from_bytes([1; 16]), "A".into(), Status::Lost, NOW);
         account.campaign_hold = true;
         row(["1", "", "prospect", "", "", "", "", ""]).update(&mut account, None, &settings, NOW).unwrap();
         assert!(account.campaign_hold);
