@@ -174,7 +174,10 @@ fn has_field(account: &Account, FieldFilter { key, test }: &FieldFilter) -> bool
     let says = |value: &Value, asked: &str| match value {
         Value::String(text) => fold(text) == fold(asked),
         Value::Array(_) | Value::Object(_) | Value::Null => false,
-        value => value.to_string() == asked,
+        value => {
+            let shown = value.to_string();
+            shown == asked
+        }
     };
     let begins =
         |value: &Value, start: &str| value.as_str().is_some_and(|text| fold(text).starts_with(&fold(start)));
