@@ -22,7 +22,7 @@ const MOST_GROWTH: f64 = 1.25;
 const HEADER: &str = "Record ID,Company,Stage,Value,Currency,Plan\n";
 
 pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<()> {
-    let rows: u64 = plan.pick(1_000_000, 5_000);
+    let rows = plan.import_rows;
     report.heading(&format!("{engine}, import of {rows} rows"));
     let ground = Ground::prepare(engine);
     let place = ground.fresh()?;

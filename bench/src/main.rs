@@ -50,6 +50,9 @@ pub struct Options {
     /// Account counts of the core part (the cadence part takes the smallest and the largest); by default 10000,100000,1000000 (with --quick: 2000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     accounts: Vec<usize>,
+    /// Rows of the import part's file; by default 1000000 (with --quick: 5000)
+    #[arg(long, value_name = "COUNT")]
+    rows: Option<u64>,
     /// How long each figure is measured; by default 20 (with --quick: 2)
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
@@ -110,6 +113,7 @@ enum Engines {
 pub struct Plan {
     pub quick: bool,
     pub accounts: Vec<usize>,
+    pub import_rows: u64,
     cases: Vec<Case>,
     pub window: Duration,
     pub warm_up: Duration,
@@ -132,6 +136,7 @@ impl Plan {
         Ok(Self {
             quick,
             accounts,
+            import_rows: options.rows.unwrap_or(if quick { 5_000 } else { 1_000_000 }),
             cases: options.case.clone(),
             window: Duration::from_secs(options.seconds.unwrap_or(if quick { 2 } else { 20 }).max(1)),
             warm_up: Duration::from_millis(if quick { 500 } else { 3_000 }),

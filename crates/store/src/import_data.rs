@@ -23,11 +23,14 @@ statements! {
                        WHERE company = $1 AND import = $2 AND account > $3 ORDER BY account LIMIT $4";
     company CHANGES_OF = "SELECT account, created, mark, differences FROM import_change \
                           WHERE company = $1 AND import = $2 AND account = ANY($3)";
-    company DELETE_OF_ACCOUNT = "DELETE FROM import_change WHERE company = $1 AND account = $2";
+    company DELETE_OF_ACCOUNT = "DELETE FROM import_change /*INDEXED BY import_change_by_account*/ \
+                                 WHERE company = $1 AND account = $2";
     company BY_IMPORTED_ID = select_account!("WHERE a.company = $1 AND a.imported_id = ANY($2)");
     company SPOKEN_TO = "SELECT account FROM contact WHERE company = $1 AND account = ANY($2) \
-                         UNION SELECT account FROM conversation WHERE company = $1 AND account = ANY($2) \
-                         UNION SELECT account FROM message WHERE company = $1 AND account = ANY($2)";
+                         UNION SELECT account FROM conversation /*INDEXED BY conversation_by_account*/ \
+                         WHERE company = $1 AND account = ANY($2) \
+                         UNION SELECT account FROM message /*INDEXED BY message_by_account*/ \
+                         WHERE company = $1 AND account = ANY($2)";
     company MAPPING = "SELECT mapping FROM import_mapping WHERE company = $1 AND columns_mark = $2";
     company REMEMBER = "INSERT INTO import_mapping (company, columns_mark, mapping, used_at) VALUES ($1, $2, $3, $4) \
                         ON CONFLICT (company, columns_mark) DO UPDATE SET mapping = excluded.mapping, \
