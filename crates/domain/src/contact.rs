@@ -80,7 +80,7 @@ impl NewContact {
 }
 
 /// When something happened: earlier is welcome, ahead only as far as clocks differ.
-fn occurred_at(value: &Value, now: Time) -> Result<Time, Fault> {
+pub(crate) fn occurred_at(value: &Value, now: Time) -> Result<Time, Fault> {
     let malformed = |error: crate::time::NotATime| Fault::new("malformed", error.to_string());
     let at = Time::parse(as_str(value)?).map_err(malformed)?;
     if at > now.plus_seconds(MAX_AHEAD_SECONDS) {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::activity::MAX_AHEAD_SECONDS;
+use crate::contact::occurred_at;
 use crate::history::Actor;
 use crate::id::{AccountId, ConversationId, MessageId};
 use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
@@ -184,23 +184,13 @@ impl Log {
         let text = members.required("body", |value| as_text(value, MAX_BODY));
         let channel = members.optional("channel", |value| as_text(value, MAX_CHANNEL));
         let subject = members.optional("subject", |value| as_text(value, MAX_SUBJECT.or_empty()));
-        let occurred_at = members.optional("occurred_at", |value| past_time(value, now));
+        let occurred_at = members.optional("occurred_at", |value| occurred_at(value, now));
         members.refuse_unknown();
         members.finish()?;
         let (Some(direction), Some(body)) = (direction, text) else { unreachable!("required") };
         let subject = subject.filter(|subject| !subject.is_empty());
         Ok(Self { direction, body, channel, subject, occurred_at })
     }
-}
-
-/// A time that has come, but for what clocks differ by.
-pub fn past_time(value: &Value, now: Time) -> Result<Time, Fault> {
-    let at = Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))?;
-    if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
-        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
-        return Err(Fault::new("in_future", detail));
-    }
-    Ok(at)
 }
 
 /// Something attached to a mail: named, not kept.

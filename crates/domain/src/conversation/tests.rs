@@ -58,7 +58,7 @@ fn a_message_may_be_five_minutes_ahead_and_no_more() {
     };
     assert_eq!(at(300), Ok(Some(NOW.plus_seconds(300))));
     assert_eq!(at(-86_400 * 900), Ok(Some(NOW.plus_seconds(-86_400 * 900))));
-    assert_eq!(faults(at(301).unwrap_err()), [("/occurred_at".to_owned(), "in_future")]);
+    assert_eq!(faults(at(301).unwrap_err()), [("/occurred_at".to_owned(), "in_the_future")]);
 }
 
 #[test]

@@ -116,7 +116,7 @@ async fn what_a_message_may_not_say_is_refused(acme: Tenant) {
     acme.post(&list).json(&wrong).expect_faults(&faults).await;
     let now = acme.company.app().now();
     let ahead = |seconds: i64| json!({"direction": "outbound", "body": "x", "occurred_at": now.plus_seconds(seconds).to_string()});
-    acme.post(&list).json(&ahead(301)).expect_faults(&[("/occurred_at", "in_future")]).await;
+    acme.post(&list).json(&ahead(301)).expect_faults(&[("/occurred_at", "in_the_future")]).await;
     acme.post(&list).json(&ahead(300)).send().await.expect(201);
     let nowhere = "/api/conversations/cnv_00000000000000000000000000/messages/";
     let fine = json!({"direction": "inbound", "body": "x"});
