@@ -17,8 +17,8 @@ statements! {
     company LOCK = "SELECT id, account, subject, channel, message_count, last_message_at, created_at \
                     FROM conversation WHERE company = $1 AND id = $2 FOR UPDATE";
     company OF_ACCOUNT = "SELECT id, account, subject, channel, message_count, last_message_at, created_at \
-                          FROM conversation WHERE company = $1 AND account = $2 AND (last_message_at < $3 OR \
-                          (last_message_at = $3 AND id < $4)) ORDER BY last_message_at DESC, id DESC LIMIT $5";
+                          FROM conversation WHERE company = $1 AND account = $2 AND (last_message_at, id) < ($3, $4) \
+                          ORDER BY last_message_at DESC, id DESC LIMIT $5";
     company BY_THREAD = "SELECT id FROM conversation /*INDEXED BY conversation_by_thread*/ WHERE company = $1 \
                          AND account = $2 AND thread = $3 ORDER BY last_message_at DESC, id DESC LIMIT 1";
     company INSERT = "INSERT INTO conversation (company, id, account, subject, channel, thread, message_count, \

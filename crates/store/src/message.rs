@@ -26,11 +26,11 @@ macro_rules! select_message {
 
 statements! {
     company SIZES = "SELECT body_bytes FROM message /*INDEXED BY message_by_conversation*/ WHERE company = $1 \
-                     AND conversation = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND id < $4)) \
+                     AND conversation = $2 AND (occurred_at, id) < ($3, $4) \
                      ORDER BY occurred_at DESC, id DESC LIMIT $5";
     company OF_CONVERSATION = select_message!(
-        "/*INDEXED BY message_by_conversation*/ WHERE company = $1 AND conversation = $2 AND (occurred_at < $3 \
-         OR (occurred_at = $3 AND id < $4)) ORDER BY occurred_at DESC, id DESC LIMIT $5"
+        "/*INDEXED BY message_by_conversation*/ WHERE company = $1 AND conversation = $2 \
+         AND (occurred_at, id) < ($3, $4) ORDER BY occurred_at DESC, id DESC LIMIT $5"
     );
     company DELETE = "DELETE FROM message WHERE company = $1 AND account = $2";
 }

@@ -3,6 +3,7 @@
 //! Each kind is read by its own index from where the last page left off, and the three are merged. The
 //! place in the list is one place per kind, so that none needs an order in common with the others.
 
+use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, Sender};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId};
@@ -12,30 +13,17 @@ use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::Snapshot;
 use crate::value::Row;
-use crate::{history, message, values};
+use crate::{contact, history, message, values};
 
 statements! {
-    company CONTACTS = "SELECT id, kind, note, actor_kind, actor_id, actor_name, occurred_at FROM contact \
-                        /*INDEXED BY contact_by_time*/ WHERE company = $1 AND account = $2 AND (occurred_at < $3 \
-                        OR (occurred_at = $3 AND id < $4)) ORDER BY occurred_at DESC, id DESC LIMIT $5";
     company MESSAGES = "SELECT id, conversation, direction, channel, subject, substr(body, 1, 500), author_kind, \
                         author_id, author_name, sender_address, sender_name, automatic, occurred_at FROM message \
-                        /*INDEXED BY message_by_account*/ WHERE company = $1 AND account = $2 AND (occurred_at < $3 \
-                        OR (occurred_at = $3 AND id < $4)) ORDER BY occurred_at DESC, id DESC LIMIT $5";
+                        /*INDEXED BY message_by_account*/ WHERE company = $1 AND account = $2 \
+                        AND (occurred_at, id) < ($3, $4) ORDER BY occurred_at DESC, id DESC LIMIT $5";
 }
 
 /// How much of a message an item shows, in characters: as the statement cuts it.
 pub const EXCERPT_CHARS: usize = 500;
-
-/// Contact that left no message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contact {
-    pub id: ContactId,
-    pub kind: String,
-    pub note: Option<String>,
-    pub actor: Actor,
-    pub at: Time,
-}
 
 /// A message, with the beginning of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +51,7 @@ impl Item {
     pub fn at(&self) -> Time {
         match self {
             Self::Stage(entry) => entry.at,
-            Self::Contact(contact) => contact.at,
+            Self::Contact(contact) => contact.occurred_at,
             Self::Message(said) => said.at,
         }
     }
@@ -88,7 +76,7 @@ impl Place {
     fn after(mut self, item: &Item) -> Self {
         match item {
             Item::Stage(entry) => self.stage = entry.id,
-            Item::Contact(contact) => self.contact = (contact.at, contact.id),
+            Item::Contact(contact) => self.contact = (contact.occurred_at, contact.id),
             Item::Message(said) => self.message = (said.at, said.id),
         }
         self
@@ -103,15 +91,13 @@ pub fn of_account(
     limit: i64,
 ) -> Result<(Vec<Item>, Option<Place>), Error> {
     let stages = history::of_account(snapshot, account, Some(from.stage), limit)?;
-    let (at, id) = from.contact;
-    let contacts = snapshot.query(&CONTACTS, values![&account, at, &id, limit + 1])?;
+    let contacts = contact::of_account(snapshot, account, Some(from.contact), limit)?;
     let (at, id) = from.message;
     let messages = snapshot.query(&MESSAGES, values![&account, at, &id, limit + 1])?;
-    let contacts: Vec<Contact> = contacts.into_iter().map(read_contact).collect::<Result<_, _>>()?;
     let messages: Vec<Said> = messages.into_iter().map(read_said).collect::<Result<_, _>>()?;
     let mut lanes = [
         stages.items.into_iter().map(Item::Stage).collect::<Vec<_>>(),
-        contacts.into_iter().map(Item::Contact).collect(),
+        contacts.items.into_iter().map(Item::Contact).collect(),
         messages.into_iter().map(Item::Message).collect(),
     ];
     lanes.iter_mut().for_each(|lane| lane.reverse());
@@ -123,7 +109,7 @@ pub fn of_account(
         place = place.after(&item);
         items.push(item);
     }
-    let more = stages.more || lanes.iter().any(|lane| !lane.is_empty());
+    let more = stages.more || contacts.more || lanes.iter().any(|lane| !lane.is_empty());
     Ok((items, more.then_some(place)))
 }
 
@@ -131,16 +117,6 @@ pub fn of_account(
 fn newest(lanes: &mut [Vec<Item>]) -> Option<Item> {
     let waiting = lanes.iter_mut().filter(|lane| !lane.is_empty());
     waiting.max_by_key(|lane| lane.last().map(Item::at))?.pop()
-}
-
-fn read_contact(mut row: Row) -> Result<Contact, Error> {
-    Ok(Contact {
-        id: row.take()?,
-        kind: row.take()?,
-        note: row.take()?,
-        actor: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
-        at: row.take()?,
-    })
 }
 
 fn read_said(mut row: Row) -> Result<Said, Error> {

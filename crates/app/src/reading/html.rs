@@ -1,6 +1,6 @@
 //! HTML as a stream of pieces, and as plain text.
 
-use html5gum::{Token, Tokenizer};
+use html5gum::{DefaultEmitter, Token, Tokenizer};
 
 /// A piece of a document. Names are in lower case, entities are decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,10 @@ pub enum Piece {
 
 /// The pieces of a document, as a browser's tokenizer sees them.
 pub fn pieces(html: &str) -> impl Iterator<Item = Piece> + '_ {
-    Tokenizer::new(html).flatten().filter_map(|token| match token {
+    let mut emitter = DefaultEmitter::<()>::default();
+    // What stands inside a title, a script or a style is text, whatever it looks like.
+    emitter.naively_switch_states(true);
+    Tokenizer::new_with_emitter(html, emitter).flatten().filter_map(|token| match token {
         Token::StartTag(tag) => {
             let attributes = tag.attributes.iter().map(|(name, value)| (lossy(name), lossy(value)));
             Some(Piece::Open { name: lossy(&tag.name), attributes: attributes.collect() })
@@ -28,7 +31,8 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Elements whose content is no text of the document.
-const SILENT: [&str; 8] = ["head", "script", "style", "title", "template", "noscript", "object", "svg"];
+const SILENT: [&str; 9] =
+    ["head", "iframe", "script", "style", "title", "template", "noscript", "object", "svg"];
 /// Elements that stand on lines of their own.
 const BLOCKS: [&str; 27] = [
     "address",

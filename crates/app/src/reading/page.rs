@@ -192,26 +192,26 @@ const LEADS: [&str; 9] = [
 
 /// The first organisation with a name; what stands at the top goes before what it leads to.
 fn organization(scripts: &[Value], base: &Destination) -> Option<Organization> {
-    let mut waiting: VecDeque<&Value> = scripts.iter().collect();
+    let mut waiting: VecDeque<&Value> = scripts.iter().flat_map(each).collect();
     let mut looked_at = 0;
     while let Some(value) = waiting.pop_front()
         && looked_at < MAX_NODES
     {
         looked_at += 1;
-        match value {
-            Value::Array(items) => waiting.extend(items),
-            Value::Object(node) => {
-                if is_organization(node)
-                    && let Some(found) = read_organization(node, base)
-                {
-                    return Some(found);
-                }
-                waiting.extend(LEADS.iter().filter_map(|lead| node.get(*lead)));
-            }
-            _ => {}
+        let Value::Object(node) = value else { continue };
+        if is_organization(node)
+            && let Some(found) = read_organization(node, base)
+        {
+            return Some(found);
         }
+        waiting.extend(LEADS.iter().filter_map(|lead| node.get(*lead)).flat_map(each));
     }
     None
+}
+
+/// A value, or those of a list.
+fn each(value: &Value) -> &[Value] {
+    value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice)
 }
 
 fn is_organization(node: &Map<String, Value>) -> bool {

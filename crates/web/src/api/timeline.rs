@@ -3,12 +3,13 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_domain::contact::{Contact, Kind};
 use rapport_domain::conversation::{Direction, Sender};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId};
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Time;
-use rapport_store::timeline::{Contact, Item, Place, Said};
+use rapport_store::timeline::{Item, Place, Said};
 use rapport_store::{account, timeline};
 use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
@@ -50,7 +51,7 @@ enum View<'a> {
     Contact {
         at: Time,
         id: ContactId,
-        kind: &'a str,
+        kind: Kind,
         note: Option<&'a str>,
         actor: &'a Actor,
     },
@@ -78,8 +79,8 @@ impl<'a> View<'a> {
                     Some(from) => Self::StatusChanged { at, id, from, to, source, actor, note },
                 }
             }
-            Item::Contact(Contact { id, kind, note, actor, at }) => {
-                Self::Contact { at: *at, id: *id, kind, note: note.as_deref(), actor }
+            Item::Contact(Contact { id, kind, note, actor, occurred_at, .. }) => {
+                Self::Contact { at: *occurred_at, id: *id, kind: *kind, note: note.as_deref(), actor }
             }
             Item::Message(said) => {
                 let Said { id, conversation, direction, channel, subject, excerpt, .. } = said;

@@ -30,6 +30,8 @@ async fn eventful(acme: &Server) -> Value {
     ] {
         acme.post(&messages).json(&body).send().await.expect(201);
     }
+    let contact = json!({"kind": "call", "note": "rang twice", "occurred_at": "2026-01-06T12:00:00Z"});
+    acme.post(&format!("{}contacts/", path_of(&account))).json(&contact).send().await.expect(201);
     account
 }
 
@@ -40,9 +42,9 @@ fn timeline(account: &Value) -> String {
 async fn everything_is_in_it_newest_first(acme: Server) {
     let account = eventful(&acme).await;
     let items = acme.all_pages(&timeline(&account), 50).await;
-    assert_eq!(column(&items, "type"), ["message", "status_changed", "created", "message"]);
+    assert_eq!(column(&items, "type"), ["message", "contact", "status_changed", "created", "message"]);
     let mut times = column(&items, "at");
-    assert_eq!(times[3], "2025-06-01T00:00:00Z");
+    assert_eq!(times[4], "2025-06-01T00:00:00Z");
     times.reverse();
     assert!(times.is_sorted());
     assert_eq!(
@@ -50,13 +52,15 @@ async fn everything_is_in_it_newest_first(acme: Server) {
         "actor at automatic channel conversation_id direction excerpt id sender subject type"
     );
     assert_eq!(items[0]["excerpt"].as_str().unwrap().chars().count(), 500);
-    assert_eq!(members_of(&items[1]).join(" "), "actor at from id note source to type");
+    assert_eq!(members_of(&items[1]).join(" "), "actor at id kind note type");
+    assert_eq!((&items[1]["kind"], &items[1]["note"]), (&json!("call"), &json!("rang twice")));
+    assert_eq!(members_of(&items[2]).join(" "), "actor at from id note source to type");
     assert_eq!(
-        (&items[1]["from"], &items[1]["to"], &items[1]["note"]),
+        (&items[2]["from"], &items[2]["to"], &items[2]["note"]),
         (&json!("prospect"), &json!("in_trial"), &json!("wants it"))
     );
-    assert_eq!(members_of(&items[2]).join(" "), "actor at id note source to type");
-    assert_eq!(items[2]["source"], json!("upsert"));
+    assert_eq!(members_of(&items[3]).join(" "), "actor at id note source to type");
+    assert_eq!(items[3]["source"], json!("upsert"));
 }
 
 async fn pages_of_any_size_show_the_same(acme: Server) {
@@ -66,8 +70,8 @@ async fn pages_of_any_size_show_the_same(acme: Server) {
         acme.resend(json!({"imported_id": "crm-1", "status": status})).await;
     }
     let whole = acme.all_pages(&timeline(&account), 200).await;
-    assert_eq!(whole.len(), 8);
-    for limit in 1..8 {
+    assert_eq!(whole.len(), 9);
+    for limit in 1..9 {
         assert_eq!(acme.all_pages(&timeline(&account), limit).await, whole, "{limit} to a page");
     }
     acme.get(&format!("{}?cursor=00", timeline(&account)))
