@@ -125,7 +125,7 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
         format!("{:?}", channel::codes(snapshot, CHANNEL)?),
         format!("{:?}", channel::attributions(snapshot, &["spring".to_owned()])?),
         format!("{:?}", channel::is_in_use(snapshot, CHANNEL)?),
-        format!("{:?}", credential::callers(snapshot, &[HASH])?),
+        format!("{:?}", credential::callers(snapshot, &[HASH])?.live),
         format!("{:?}", credential::list(snapshot, Kind::ApiToken)?),
         format!("{:?}", event::of_account(snapshot, id)?),
         format!("{:?}", event::get(snapshot, EventId::from_bytes([1; 16]))?),
