@@ -24,14 +24,22 @@ pub struct PastSender {
     clock: PastClock,
     chance: Chance,
     company: CompanyId,
+    /// The receiver's.
+    address: String,
     /// The last one's receiver breaks down.
     pub webhooks: Vec<WebhookId>,
 }
 
 impl PastSender {
-    pub fn new(app: &App, clock: &PastClock, company: CompanyId) -> Self {
-        let (app, clock) = (app.clone(), clock.clone());
-        Self { app, clock, chance: Chance::new(SEED), company, webhooks: Vec::new() }
+    pub fn new(app: &App, clock: &PastClock, company: CompanyId, receiver: &str) -> Self {
+        Self {
+            app: app.clone(),
+            clock: clock.clone(),
+            chance: Chance::new(SEED),
+            company,
+            address: receiver.trim_start_matches("https://").to_owned(),
+            webhooks: Vec::new(),
+        }
     }
 
     /// Sends what is due, as it went `days_ago`.
@@ -97,7 +105,7 @@ impl PastSender {
         let is_down = days_ago < DOWN_DAYS && self.webhooks.last() == Some(&webhook);
         let (outcome, error) = self.answer(is_down);
         let timings = match outcome {
-            Outcome::Failed(_) => Timings { connect: None, total: 15_000_000, ..Timings::default() },
+            Outcome::Failed(_) => Timings { total: 15_000_000, ..Timings::default() },
             Outcome::Answered { .. } => self.timings(),
         };
         let excerpt = match outcome {
@@ -111,26 +119,26 @@ impl PastSender {
             outcome,
             error,
             timings,
-            address: Some("127.0.0.1".to_owned()),
+            address: Some(self.address.clone()),
             excerpt,
             excerpt_cut: false,
         }
     }
 
     fn answer(&mut self, is_down: bool) -> (Outcome, Option<String>) {
-        let answered = |code: u16| {
-            let error = (code >= 300).then(|| format!("the receiver answered {code}"));
-            (Outcome::Answered { code, retry_after: None }, error)
+        let answered = |code: u16, error: Option<&str>| {
+            (Outcome::Answered { code, retry_after: None }, error.map(str::to_owned))
         };
-        let timeout = || (Outcome::Failed(Failure::Timeout), Some("no answer within 15 seconds".to_owned()));
         match (is_down, self.chance.between(1, 100)) {
-            (true, 1..=30) => timeout(),
-            (true, _) => answered(503),
-            (false, 1..=3) => answered(500),
-            (false, 4..=5) => timeout(),
-            (false, 6) => answered(404),
-            (false, 7..=20) => answered(204),
-            (false, _) => answered(200),
+            (true, 31..) => answered(503, Some("503 Service Unavailable")),
+            (false, 1..=3) => answered(500, Some("500 Internal Server Error")),
+            (false, 6) => answered(404, Some("404 Not Found")),
+            (false, 7..=20) => answered(204, None),
+            (false, 21..) => answered(200, None),
+            _ => {
+                let error = "timed out after 15 s: no answer came";
+                (Outcome::Failed(Failure::Timeout), Some(error.to_owned()))
+            }
         }
     }
 

@@ -63,18 +63,8 @@ enum Course {
 }
 
 /// How well a client is looked after: until how many days ago somebody made contact.
-const CARE: [(i64, i64); 10] = [
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-    (32, 42),
-    (45, 75),
-    (60, 110),
-    (120, 260),
-];
+const CARE: [(i64, i64); 10] =
+    [(0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (32, 42), (45, 75), (60, 110), (120, 260)];
 const COURSES: [Course; 20] = [
     Course::Untouched,
     Course::Untouched,
@@ -144,7 +134,8 @@ impl Plan {
         };
         let talks = contacted - self.chance.between(5, 35);
         if let Some(status) = end {
-            let note = if status == "lost" { *self.chance.one_of(&story::LOST_NOTES) } else { "Asked us to stop." };
+            let note =
+                if status == "lost" { *self.chance.one_of(&story::LOST_NOTES) } else { "Asked us to stop." };
             self.add(account, talks, Deed::Move(json!({"status": status, "note": note})));
             return;
         }

@@ -45,11 +45,11 @@ pub fn run(config: &Config, demo: &Demo) -> anyhow::Result<ExitCode> {
 
 /// Whoever names data of their own would not expect it to be left alone.
 fn refuse_real_data(config: &Config) -> anyhow::Result<()> {
-    for (flag, origin) in
-        [("--database", &config.database.origin), ("--data-dir", &config.data_dir.origin)]
-    {
+    for (flag, origin) in [("--database", &config.database.origin), ("--data-dir", &config.data_dir.origin)] {
         if *origin == Origin::CommandLine {
-            bail!("the demo has a throw-away database of its own: leave out {flag}, or name a place with --keep");
+            bail!(
+                "the demo has a throw-away database of its own: leave out {flag}, or name a place with --keep"
+            );
         }
     }
     Ok(())
@@ -105,7 +105,9 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
     let finished = CancellationToken::new();
     runtime.spawn(signals.watch(stop.clone(), finished.clone()));
     print(&format!("Making up two years of {} …\n", story::COMPANY))?;
-    let Some(credentials) = runtime.block_on(make_past(&config, address, &receiver, &stop))? else {
+    let is_kept = matches!(home, Home::Kept(_));
+    let made = runtime.block_on(make_past(&config, address, &receiver, is_kept, &stop))?;
+    let Some(credentials) = made else {
         return Ok(ExitCode::SUCCESS);
     };
     print(&welcome(&BaseUrl::of_listener(address), &credentials, home))?;
@@ -142,17 +144,22 @@ async fn make_past(
     config: &Config,
     address: SocketAddr,
     receiver: &Beside,
+    is_kept: bool,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<Credentials>> {
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
     let now = SystemClock.now();
     let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
-    let app = database::open_at(config, &config.store(), Arc::new(clock.clone()), random, &secret_key)?;
+    // What is thrown away anyway need not be on the disk with each of some thousand commits.
+    let store = rapport_store::Config { durable: is_kept, ..config.store() };
+    let app = database::open_at(config, &store, Arc::new(clock.clone()), random, &secret_key)?;
     app.services().set_outside(mailing::outside(config, &BaseUrl::of_listener(address)));
     let made = past::replay(&app, &clock, now, &receiver.url()?, stop).await;
     // The service opens it anew, by the real clock.
-    tokio::task::spawn_blocking(move || app.store().close()).await.context("closing the database panicked")?;
+    tokio::task::spawn_blocking(move || app.store().close())
+        .await
+        .context("closing the database panicked")?;
     made
 }
 

@@ -148,7 +148,7 @@ impl Past {
             accounts: vec![None; story::ACCOUNTS],
             conversations: HashMap::new(),
             digests: digest::Made::new(),
-            sender: PastSender::new(app, clock, company),
+            sender: PastSender::new(app, clock, company, receiver),
             credentials: Credentials {
                 password,
                 api_token: created.api_token,
@@ -248,7 +248,8 @@ impl Past {
         let import = upload.finish().await.map_err(explained)?;
         let mut runner = Runner::new(&self.app, self.company, import.id);
         let purpose = (Purpose::Run, Some(runner.id()));
-        let begun = rapport_app::import::begin(&self.app, &self.owner, import.id, Request::default(), purpose);
+        let begun =
+            rapport_app::import::begin(&self.app, &self.owner, import.id, Request::default(), purpose);
         begun.await.map_err(explained)?;
         while !matches!(runner.step().await.map_err(explained)?, Stepped::Ended) {}
         Ok(())
@@ -259,6 +260,8 @@ impl Past {
         let seller = &self.sellers[account % self.sellers.len()];
         let id = || self.accounts[account].ok_or_else(|| anyhow!("account {account} is not there yet"));
         let conversation = || self.conversations.get(&account).copied();
+        // The rest writes no event.
+        let is_news = !matches!(deed, Deed::Contact(_) | Deed::Begin(_) | Deed::Patch(_));
         match deed {
             Deed::Upsert(body) => {
                 let upsert = Upsert(account::Upsert::parse(&object(body))?);
@@ -288,7 +291,8 @@ impl Past {
                 self.conversations.insert(account, begun);
             }
             Deed::Say(body) => {
-                let conversation = conversation().ok_or_else(|| anyhow!("nothing was begun with {account}"))?;
+                let conversation =
+                    conversation().ok_or_else(|| anyhow!("nothing was begun with {account}"))?;
                 let log = Log::parse(&object(body), at)?;
                 self.write(seller, LogMessage { conversation, log }).await?;
             }
@@ -299,8 +303,7 @@ impl Past {
                 self.write(&self.ingest_key, Ingest { batch, received_at: at, bytes }).await?;
             }
         }
-        let days_ago = self.now.whole_days_since(at);
-        self.sender.send(days_ago).await
+        if is_news { self.sender.send(self.now.whole_days_since(at)).await } else { Ok(()) }
     }
 
     async fn as_owner<C: Command>(&self, command: C) -> anyhow::Result<C::Reply> {
