@@ -56,6 +56,15 @@ pub enum Command {
     Doctor,
     /// Run a local HTTPS receiver that checks and prints webhook deliveries
     Listen(Listen),
+    /// Show the service with a made-up company and a local receiver; all of it is gone when it stops
+    Demo(Demo),
+}
+
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Keep the data in this directory, which must be empty, instead of removing it at the end
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -181,6 +181,7 @@ impl Config {
             page_cache_bytes: (self.page_cache_mb.value as usize) << 20,
             readers: self.database_readers.value as usize,
             writers: self.database_writers.value as usize,
+            durable: true,
         }
     }
 

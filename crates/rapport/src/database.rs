@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use rapport_app::{App, Random};
+use rapport_app::{App, Clock, Random};
 use rapport_store::{Error, Store};
 
 use crate::clock::SystemClock;
@@ -17,9 +17,20 @@ pub fn open(
     random: Arc<dyn Random>,
     secret_key: &SecretKey,
 ) -> anyhow::Result<App> {
+    open_at(config, store, Arc::new(SystemClock), random, secret_key)
+}
+
+/// The same by a clock of another time.
+pub fn open_at(
+    config: &Config,
+    store: &rapport_store::Config,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    secret_key: &SecretKey,
+) -> anyhow::Result<App> {
     let opened = Store::open(store).map_err(|error| anyhow!(detail(error)));
     let store = opened.with_context(|| unusable(config))?;
-    Ok(App::new(store, Arc::new(SystemClock), random, secret_key.vault()))
+    Ok(App::new(store, clock, random, secret_key.vault()))
 }
 
 /// Brings the schema up to date; says its version.

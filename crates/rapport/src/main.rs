@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod data_dir;
 mod database;
+mod demo;
 mod extra_ca;
 mod listen;
 mod mail_option;

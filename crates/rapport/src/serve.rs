@@ -36,14 +36,21 @@ const STOP_LIMIT: Duration = Duration::from_millis(9_500);
 
 pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     telemetry::log_of_service(config);
+    run_in(runtime()?, config, None)
+}
+
+/// The same in a runtime that has begun, on a listener of its own where there is one already.
+pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) -> anyhow::Result<ExitCode> {
     data_dir::prepare(config)?;
     let _locks = Locks::take(config)?;
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
     let outbound = Outbound::load(config)?;
     let mailer = mailing::mailer(config, &outbound)?;
-    let runtime = runtime()?;
-    let listener = runtime.block_on(bind(config))?;
+    let listener = match listener {
+        Some(listener) => listener,
+        None => runtime.block_on(bind(config))?,
+    };
     let metrics = telemetry::start_metrics()?;
     // Outside the runtime: the PostgreSQL client is a synchronous one.
     let app = database::open(config, &config.store(), random, &secret_key)?;
@@ -53,7 +60,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn runtime() -> anyhow::Result<Runtime> {
+pub fn runtime() -> anyhow::Result<Runtime> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let built =
@@ -61,7 +68,7 @@ fn runtime() -> anyhow::Result<Runtime> {
     built.context("the threads of the service cannot be started")
 }
 
-async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
+pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     let address = config.listen.value;
     let bound = TcpListener::bind(address).await;
     bound.with_context(|| format!("cannot listen on {address} (--listen)"))

@@ -22,7 +22,7 @@ use crate::cli::Command;
 use crate::clock::OsRandom;
 use crate::config::Config;
 use crate::secret_key::SecretKey;
-use crate::{data_dir, database, listen, mailing, serve, telemetry};
+use crate::{data_dir, database, demo, listen, mailing, serve, telemetry};
 
 /// How often a change runs again that found the database busy: a service under load leaves a command
 /// few gaps, and each try already waits some seconds for one.
@@ -44,6 +44,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
                 Command::Migrate => migrate::run(config),
                 Command::Doctor => doctor::run(config),
                 Command::Listen(options) => listen::run(config, &options),
+                Command::Demo(options) => demo::run(config, &options),
             }
         }
     }
@@ -77,7 +78,7 @@ fn write<C: UseCase>(app: &App, access: &Access, command: impl Fn() -> C) -> any
 }
 
 /// The error with the detail that the wire does not show, but an administrator needs.
-fn explained(error: Error) -> anyhow::Error {
+pub fn explained(error: Error) -> anyhow::Error {
     match error {
         Error::Unavailable(detail) => anyhow!("the database is not available: {detail}"),
         Error::Internal(detail) => anyhow!("internal error: {detail}"),
@@ -85,7 +86,7 @@ fn explained(error: Error) -> anyhow::Error {
     }
 }
 
-fn print(text: &str) -> anyhow::Result<ExitCode> {
+pub fn print(text: &str) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output cannot be written")?;
     Ok(ExitCode::SUCCESS)

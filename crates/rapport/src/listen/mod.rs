@@ -8,7 +8,7 @@ mod print;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,22 +45,54 @@ async fn serve(authority: &authority::Authority, directory: &Path, listen: &List
     let listener = listener.with_context(|| format!("cannot listen on {address} (--port)"))?;
     let address = listener.local_addr()?;
     print::hello(address, &directory.join(authority::CA_FILE), listen.secret.is_some());
-    let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
-    let receiver = Arc::new(Receiver {
-        secret: listen.secret.clone(),
+    let receiver = Receiver {
+        secrets: listen.secret.iter().cloned().collect(),
         answer: listen.answer,
         retry_after: listen.retry_after,
         count: AtomicU64::new(0),
-    });
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
+    };
+    let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => Ok(()),
+        ended = accept(listener, acceptor, Arc::new(receiver)) => ended,
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, receiver: Arc<Receiver>) -> anyhow::Result<()> {
     loop {
-        tokio::select! {
-            _ = &mut interrupted => return Ok(()),
-            accepted = listener.accept() => {
-                let (stream, _) = accepted?;
-                tokio::spawn(converse(stream, acceptor.clone(), Arc::clone(&receiver)));
-            }
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(converse(stream, acceptor.clone(), Arc::clone(&receiver)));
+    }
+}
+
+/// A receiver beside a service in the same process: it prints what arrives, and answers 200.
+pub struct Beside {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    /// What the service has to trust.
+    pub ca_file: PathBuf,
+}
+
+impl Beside {
+    /// On a free port, with its certificate in `directory`.
+    pub async fn bind(directory: &Path) -> anyhow::Result<Self> {
+        let authority = authority::load_or_make(directory)?;
+        let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.context("the local receiver cannot listen on 127.0.0.1")?;
+        Ok(Self { listener, acceptor, ca_file: directory.join(authority::CA_FILE) })
+    }
+
+    pub fn url(&self) -> anyhow::Result<String> {
+        Ok(format!("https://{}", self.listener.local_addr()?))
+    }
+
+    /// Receives until it is dropped; what is signed with none of the secrets is refused.
+    pub async fn run(self, secrets: Vec<String>) {
+        let answer = Answer::Code(StatusCode::OK);
+        let receiver = Receiver { secrets, answer, retry_after: None, count: AtomicU64::new(0) };
+        if let Err(error) = accept(self.listener, self.acceptor, Arc::new(receiver)).await {
+            tracing::warn!(%error, "the local receiver ended");
         }
     }
 }
@@ -78,7 +110,8 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, receiver: Arc<Receiv
 }
 
 struct Receiver {
-    secret: Option<String>,
+    /// Of one webhook, or of several that point here; none where nothing is checked.
+    secrets: Vec<String>,
     answer: Answer,
     retry_after: Option<u32>,
     count: AtomicU64,
@@ -96,7 +129,7 @@ impl Receiver {
         };
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let sent = head.headers.get("x-service-signature").and_then(|value| value.to_str().ok());
-        let verdict = print::Verdict::of(self.secret.as_deref(), sent, &body);
+        let verdict = print::Verdict::of(&self.secrets, sent, &body);
         print::event(number, &head, &body, verdict);
         if verdict == print::Verdict::Wrong {
             return answer(StatusCode::UNAUTHORIZED);

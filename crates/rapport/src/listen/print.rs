@@ -20,12 +20,17 @@ pub enum Verdict {
 
 impl Verdict {
     /// Recomputed over the raw body and compared in constant time.
-    pub fn of(secret: Option<&str>, sent: Option<&str>, body: &[u8]) -> Self {
-        let Some(secret) = secret else { return Self::Unchecked };
+    pub fn of(secrets: &[String], sent: Option<&str>, body: &[u8]) -> Self {
+        if secrets.is_empty() {
+            return Self::Unchecked;
+        }
         let hex = sent.and_then(|sent| sent.strip_prefix("sha256="));
         let Some(tag) = hex.and_then(|hex| HEXLOWER.decode(hex.as_bytes()).ok()) else { return Self::Wrong };
-        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-        if hmac::verify(&key, body, &tag).is_ok() { Self::Right } else { Self::Wrong }
+        let fits = |secret: &String| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+            hmac::verify(&key, body, &tag).is_ok()
+        };
+        if secrets.iter().any(fits) { Self::Right } else { Self::Wrong }
     }
 
     const fn words(self) -> &'static str {
@@ -87,11 +92,13 @@ mod tests {
         let body = br#"{"id":"evt_1"}"#;
         let key = hmac::Key::new(hmac::HMAC_SHA256, b"whs_secret");
         let sent = format!("sha256={}", HEXLOWER.encode(hmac::sign(&key, body).as_ref()));
-        let of = |secret, sent, body| Verdict::of(Some(secret), sent, body);
+        let of = |secret: &str, sent, body| Verdict::of(&[secret.to_owned()], sent, body);
         assert_eq!(of("whs_secret", Some(sent.as_str()), body), Verdict::Right);
         assert_eq!(of("whs_other", Some(sent.as_str()), body), Verdict::Wrong);
         assert_eq!(of("whs_secret", Some(sent.as_str()), br#"{"id": "evt_1"}"#), Verdict::Wrong);
         assert_eq!(of("whs_secret", None, body), Verdict::Wrong);
-        assert_eq!(Verdict::of(None, None, body), Verdict::Unchecked);
+        let either = ["whs_other".to_owned(), "whs_secret".to_owned()];
+        assert_eq!(Verdict::of(&either, Some(sent.as_str()), body), Verdict::Right);
+        assert_eq!(Verdict::of(&[], None, body), Verdict::Unchecked);
     }
 }

@@ -115,6 +115,23 @@ pub fn program(arguments: &[&str]) -> Command {
     command
 }
 
+/// Starts the demo with its temporary files in `temporary`; also what it said until it was ready.
+pub fn demo(temporary: &Path) -> (Service, String) {
+    let mut command = program(&["demo", "--listen", "127.0.0.1:0"]);
+    let spawned = command.env("TMPDIR", temporary).stdout(Stdio::piped()).spawn();
+    let mut child = spawned.expect("starting the demo");
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut service = Service { child, stdout, address: String::new() };
+    let mut said = String::new();
+    while service.address.is_empty() {
+        let before = said.len();
+        assert!(service.stdout.read_line(&mut said).unwrap() > 0, "the demo ended after it said:\n{said}");
+        let address = said[before..].trim_end().strip_prefix("Rapport is running at http://");
+        address.unwrap_or_default().clone_into(&mut service.address);
+    }
+    (service, said)
+}
+
 /// How a run ended.
 pub struct Ended {
     pub code: Option<i32>,

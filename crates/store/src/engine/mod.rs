@@ -35,11 +35,14 @@ pub struct Config {
     pub readers: usize,
     /// PostgreSQL's writing connections; SQLite has one writer.
     pub writers: usize,
+    /// Whether a commit waits until SQLite has it on the disk; PostgreSQL decides that by itself. Only what is
+    /// thrown away anyway may do without.
+    pub durable: bool,
 }
 
 impl Config {
     pub fn new(database: Database) -> Self {
-        Self { database, page_cache_bytes: 64 << 20, readers: 3, writers: 4 }
+        Self { database, page_cache_bytes: 64 << 20, readers: 3, writers: 4, durable: true }
     }
 }
 

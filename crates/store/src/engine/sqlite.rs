@@ -36,7 +36,7 @@ pub fn start(
     writes: &Arc<Queue>,
     reads: &Arc<ReadQueue>,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
-    let mut writer = open(path, config.page_cache_bytes)?;
+    let mut writer = open(path, config.page_cache_bytes, config.durable)?;
     migrate::sqlite(&mut writer.sqlite, path)?;
     writer.sqlite.pragma_update(None, "wal_autocheckpoint", 0).map_err(from_sqlite)?;
     let log = Arc::new(Log::default());
@@ -50,7 +50,7 @@ pub fn start(
             }
         })?);
     }
-    let checkpointer = open(path, 1 << 20)?;
+    let checkpointer = open(path, 1 << 20, config.durable)?;
     let (writes, shared) = (Arc::clone(writes), Arc::clone(&log));
     threads.push(spawn("sqlite-write", move || {
         while let Some(group) = writes.take(GROUP) {
@@ -65,7 +65,7 @@ pub fn start(
 }
 
 pub fn migrate(path: &Path) -> Result<i64, Error> {
-    let mut connection = open(path, 8 << 20)?;
+    let mut connection = open(path, 8 << 20, true)?;
     migrate::sqlite(&mut connection.sqlite, path)
 }
 
@@ -100,7 +100,7 @@ struct Conn {
     sqlite: Sqlite,
 }
 
-fn open(path: &Path, cache_bytes: usize) -> Result<Conn, Error> {
+fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
     if rusqlite::version_number() < OLDEST_VERSION {
         let found = rusqlite::version();
         return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is needed")));
@@ -113,7 +113,8 @@ fn open(path: &Path, cache_bytes: usize) -> Result<Conn, Error> {
     if mode != "wal" {
         return Err(Error::Unavailable(format!("{} cannot use a write-ahead log", path.display())));
     }
-    sqlite.pragma_update(None, "synchronous", "FULL").map_err(from_sqlite)?;
+    let synchronous = if durable { "FULL" } else { "OFF" };
+    sqlite.pragma_update(None, "synchronous", synchronous).map_err(from_sqlite)?;
     Conn::tuned(sqlite, cache_bytes)
 }
 

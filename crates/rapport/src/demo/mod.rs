@@ -1,0 +1,199 @@
+//! `rapport demo`: the service on a throw-away database with two years of a made-up company, and a local
+//! receiver that its webhooks really reach.
+//!
+//! The past is made by the same commands that serve requests, on a clock of its own. Nothing is made up behind
+//! their back, so what the demo shows is what the service does.
+
+mod chance;
+mod deliveries;
+mod lives;
+mod past;
+mod story;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use rapport_app::Clock as _;
+use rapport_store::Database;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::Demo;
+use crate::clock::{OsRandom, SystemClock};
+use crate::commands::print;
+use crate::config::{Config, Origin, Setting};
+use crate::listen::Beside;
+use crate::mail_option::{MailFrom, SmtpUrl};
+use crate::option_value::{BaseUrl, DatabaseAddress};
+use crate::secret_key::SecretKey;
+use crate::stop::Signals;
+use crate::{data_dir, database, mailing, serve};
+
+use past::{Credentials, PastClock};
+
+pub fn run(config: &Config, demo: &Demo) -> anyhow::Result<ExitCode> {
+    refuse_real_data(config)?;
+    let home = Home::make(demo.keep.as_deref())?;
+    let ended = show(config, &home);
+    home.leave()?;
+    ended
+}
+
+/// Whoever names data of their own would not expect it to be left alone.
+fn refuse_real_data(config: &Config) -> anyhow::Result<()> {
+    for (flag, origin) in [("--database", &config.database.origin), ("--data-dir", &config.data_dir.origin)] {
+        if *origin == Origin::CommandLine {
+            bail!(
+                "the demo has a throw-away database of its own: leave out {flag}, or name a place with --keep"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The demo's data directory.
+enum Home {
+    ThrownAway(TempDir),
+    Kept(PathBuf),
+}
+
+impl Home {
+    fn make(keep: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(keep) = keep else {
+            let made = tempfile::Builder::new().prefix("rapport-demo-").tempdir();
+            return Ok(Self::ThrownAway(made.context("a temporary directory cannot be made")?));
+        };
+        let is_used = fs::read_dir(keep).is_ok_and(|mut entries| entries.next().is_some());
+        if is_used {
+            bail!("{} is not empty (--keep)", keep.display());
+        }
+        Ok(Self::Kept(std::path::absolute(keep)?))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::ThrownAway(directory) => directory.path(),
+            Self::Kept(path) => path,
+        }
+    }
+
+    fn leave(self) -> anyhow::Result<()> {
+        match self {
+            Self::ThrownAway(directory) => {
+                directory.close().context("the demo's directory cannot be removed")
+            }
+            Self::Kept(_) => Ok(()),
+        }
+    }
+}
+
+fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
+    let runtime = serve::runtime()?;
+    let mut config = own_config(given, home.path());
+    data_dir::prepare(&config)?;
+    // Bound first: the past already speaks of both addresses.
+    let listener = runtime.block_on(serve::bind(&config))?;
+    let receiver = runtime.block_on(Beside::bind(&home.path().join("listen")))?;
+    config.extra_ca.value = vec![receiver.ca_file.clone()];
+    let address = listener.local_addr().context("the listener has no address")?;
+    let stop = CancellationToken::new();
+    let signals = runtime.block_on(async { Signals::catch() }).context("signals cannot be caught")?;
+    let finished = CancellationToken::new();
+    runtime.spawn(signals.watch(stop.clone(), finished.clone()));
+    print(&format!("Making up two years of {} …\n", story::COMPANY))?;
+    let is_kept = matches!(home, Home::Kept(_));
+    let made = runtime.block_on(make_past(&config, address, &receiver, is_kept, &stop))?;
+    let Some(credentials) = made else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    print(&welcome(&BaseUrl::of_listener(address), &credentials, home))?;
+    runtime.spawn(receiver.run(credentials.webhook_secrets));
+    // From here on the service itself listens for signals.
+    finished.cancel();
+    if stop.is_cancelled() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    serve::run_in(runtime, &config, Some(listener))
+}
+
+/// What was configured, but for everything that would reach or touch something real.
+fn own_config(given: &Config, home: &Path) -> Config {
+    let mut config = given.clone();
+    config.file = None;
+    to_default(&mut config.data_dir, home.to_owned());
+    to_default(&mut config.database, DatabaseAddress(Database::Sqlite(home.join("rapport.db"))));
+    to_default(&mut config.secret_key_file, home.join("secret.key"));
+    to_default(&mut config.base_url, BaseUrl::of_listener(given.listen.value));
+    to_default(&mut config.smtp_url, SmtpUrl::default());
+    to_default(&mut config.mail_from, MailFrom::default());
+    let loopback = "127.0.0.1/32".parse().expect("a network");
+    to_default(&mut config.allow_destination, vec![loopback]);
+    config
+}
+
+fn to_default<T>(setting: &mut Setting<T>, value: T) {
+    setting.value = value;
+    setting.origin = Origin::Default;
+}
+
+async fn make_past(
+    config: &Config,
+    address: SocketAddr,
+    receiver: &Beside,
+    is_kept: bool,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<Credentials>> {
+    let random = Arc::new(OsRandom::new());
+    let secret_key = SecretKey::load(config, random.as_ref())?;
+    let now = SystemClock.now();
+    let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
+    // What is thrown away anyway need not be on the disk with each of some thousand commits.
+    let store = rapport_store::Config { durable: is_kept, ..config.store() };
+    let app = database::open_at(config, &store, Arc::new(clock.clone()), random, &secret_key)?;
+    app.services().set_outside(mailing::outside(config, &BaseUrl::of_listener(address)));
+    let made = past::replay(&app, &clock, now, &receiver.url()?, stop).await;
+    // The service opens it anew, by the real clock.
+    tokio::task::spawn_blocking(move || app.store().close())
+        .await
+        .context("closing the database panicked")?;
+    made
+}
+
+fn welcome(base_url: &BaseUrl, credentials: &Credentials, home: &Home) -> String {
+    let base_url = base_url.as_str();
+    let Credentials { password, api_token, ingest_key, .. } = credentials;
+    let (address, project) = (story::OWNER.0, story::PROJECT);
+    let fate = match home {
+        Home::ThrownAway(directory) => {
+            format!("All of it is in {} and is gone when this stops (Ctrl-C).", directory.path().display())
+        }
+        Home::Kept(path) => {
+            format!("All of it stays in {}: go on with rapport serve --data-dir.", path.display())
+        }
+    };
+    format!(
+        "\n\
+         address     {base_url}\n\
+         login       {address}\n\
+         password    {password}\n\
+         project     {project}\n\
+         API token   {api_token}\n\
+         ingest key  {ingest_key}\n\n\
+         What to try, in another terminal:\n\n\
+         # who waits for a word from us the longest\n\
+         curl -s '{base_url}/api/clients/?tab=overdue&limit=5' -H 'Authorization: Bearer {api_token}'\n\n\
+         # move an account, and see the signed webhook arrive below\n\
+         curl -s {base_url}/api/accounts/upsert-by-imported-id/ -H 'Authorization: Bearer {api_token}' \\\n  \
+         -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"project\": \"{project}\", \"imported_id\": \"crm-new\", \"name\": \"Nordlys Bank\", \"status\": \"contacted\"}}'\n\n\
+         # send what its people do in your product: a trial begins\n\
+         curl -s {base_url}/api/pulse/ingest/ -H 'X-Service-Ingest-Key: {ingest_key}' \\\n  \
+         -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"events\": [{{\"imported_id\": \"crm-new\", \"kind\": \"trial_started\"}}]}}'\n\n\
+         {fate}\n\n",
+    )
+}
