@@ -1,12 +1,16 @@
 //! Imports: what a file does, row by row; how it is tried first, and undone after.
 
 use rapport_app::account::{DeleteAccount, PatchAccount};
+use rapport_app::contact::RecordContact;
+use rapport_app::conversation::StartConversation;
 use rapport_app::import::{
     ErrorFile, Purpose, RemoveImport, Runner, Stepped, UndoImport, Upload, UploadOptions, begin,
 };
 use rapport_app::retention::PruneImports;
 use rapport_app::{Access, Error};
 use rapport_domain::account::{Account, Patch};
+use rapport_domain::contact::{self, NewContact};
+use rapport_domain::conversation::Start;
 use rapport_domain::event::Kind;
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
@@ -15,6 +19,7 @@ use rapport_domain::import::mapping::Target;
 use rapport_domain::import::{Counts, IDLE_DAYS, Import, MAX_OPEN, Request, State, UNDO_DAYS};
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::time::Time;
 use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
 use rapport_store::{Query as _, import};
 use rapport_testkit::{TestApp, TestCompany, block_on};
@@ -427,22 +432,26 @@ fn an_undo_restores_exactly() {
 fn an_undo_keeps_what_somebody_touched_since() {
     TestApp::on_both(|app| {
         app.upsert(json!({"imported_id": "old", "name": "Old", "custom_fields": {"a": "1", "b": "1"}}));
-        let file =
-            "id,name,a,b\nold,New,2,2\nedited,E,,\nmoved,M,,\nactive,A,,\ndeleted,D,,\nuntouched,U,,\n";
+        let file = "id,name,a,b\nold,New,2,2\nedited,E,,\nmoved,M,,\nactive,A,,\ncalled,C,,\nwritten,W,,\ndeleted,D,,\n\
+             untouched,U,,\n";
         let done = imported(app, file, json!({}));
         app.clock().advance_seconds(60);
         let patch = Patch { name: Some("Edited".to_owned()), ..Patch::default() };
         app.write(PatchAccount { id: app.account("edited").id, patch, promo_code: None }).unwrap();
         app.upsert(json!({"imported_id": "moved", "status": "customer"}));
         app.ingest(json!([{"imported_id": "active", "kind": "app_opened"}]));
+        let contact = NewContact { kind: contact::Kind::Call, note: None, occurred_at: Time::from_micros(0) };
+        app.write(RecordContact { account: app.account("called").id, contact }).unwrap();
+        let request = Start { subject: None, channel: "email".to_owned() };
+        app.write(StartConversation { account: app.account("written").id, request }).unwrap();
         app.write(DeleteAccount(app.account("deleted").id)).unwrap();
         app.upsert(json!({"imported_id": "old", "custom_fields": {"a": "mine"}}));
         let undo = undone(app, done.id).undo;
-        assert_eq!((undo.restored, undo.removed, undo.kept), (0, 1, 4));
+        assert_eq!((undo.restored, undo.removed, undo.kept), (0, 1, 6));
         let mut left: Vec<String> =
             accounts(app).into_iter().filter_map(|account| account.imported_id).collect();
         left.sort_unstable();
-        assert_eq!(left, ["active", "edited", "moved", "old"]);
+        assert_eq!(left, ["active", "called", "edited", "moved", "old", "written"]);
         let old = app.account("old");
         assert_eq!((old.name.as_str(), old.custom_fields.as_json()), ("Old", r#"{"a":"mine","b":"1"}"#));
     });

@@ -231,6 +231,10 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
     run("INSERT INTO contact (company, account, id, kind, actor_kind, occurred_at, created_at) \
          SELECT company, id, id, 'call', 'system', last_contact_at, 0 FROM account \
          WHERE last_contact_at IS NOT NULL");
+    run(
+        "INSERT INTO conversation (company, id, account, channel, message_count, last_message_at, created_at) \
+         SELECT company, id, id, 'email', 1, created_at, 0 FROM account",
+    );
     run("INSERT INTO message (company, id, conversation, account, direction, channel, body, body_bytes, \
          body_truncated, author_kind, automatic, occurred_at, created_at) \
          SELECT company, id, id, id, 'outbound', 'email', '', 0, 0, 'system', 0, last_contact_at, 0 FROM account \

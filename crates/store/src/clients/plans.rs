@@ -1,10 +1,10 @@
-//! The queries of the Clients page and of the sweep, for the tests that hold their plans to be index reads.
+//! The queries of the Clients page, of the sweep and of what was said to an account, for the tests that hold their plans to be index reads.
 
 use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
 
 use super::*;
-use crate::cadence;
+use crate::{cadence, contact, conversation, message, timeline};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -55,6 +55,10 @@ pub(crate) fn planned() -> Vec<Planned> {
         // By either index: both begin with the account.
         ("the last contacts", &LAST_CONTACTS, 2, "contact_"),
         ("the last messages", &LAST_MESSAGES, 2, "message_by_account"),
+        ("an account's contacts", &contact::OF_ACCOUNT, 5, "contact_by_time"),
+        ("an account's conversations", &conversation::OF_ACCOUNT, 5, "conversation_by_account"),
+        ("a conversation's messages", &message::OF_CONVERSATION, 5, "message_by_conversation"),
+        ("the timeline's messages", &timeline::MESSAGES, 5, "message_by_account"),
     ] {
         all.push(Planned { what: what.to_owned(), text: statement.sql.to_owned(), parameters, index });
     }
