@@ -97,7 +97,7 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
     data_dir::prepare(&config)?;
     // Bound first: the past already speaks of both addresses.
     let listener = runtime.block_on(serve::bind(&config))?;
-    let receiver = runtime.block_on(Beside::bind(&home.path().join("listen")))?;
+    let receiver = Beside::bind(&home.path().join("listen"))?;
     config.extra_ca.value = vec![receiver.ca_file.clone()];
     let address = listener.local_addr().context("the listener has no address")?;
     let stop = CancellationToken::new();
@@ -111,7 +111,7 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     print(&welcome(&BaseUrl::of_listener(address), &credentials, home))?;
-    runtime.spawn(receiver.run(credentials.webhook_secrets));
+    receiver.start(credentials.webhook_secrets).context("the local receiver cannot be started")?;
     // From here on the service itself listens for signals.
     finished.cancel();
     if stop.is_cancelled() {

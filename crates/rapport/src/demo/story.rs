@@ -182,7 +182,7 @@ pub const LOST_NOTES: [&str; 4] =
 
 /// A list from the trade fair, as it was imported: two rows have mistakes in them.
 pub const FAIR_LIST: &str = "\
-Record;Company;Stage;Promo code;Country;Industry
+imported_id;Company;Stage;Promo code;Country;Industry
 fair-001;Silberbach Verpackungen;prospect;FAIR-HANNOVER;DE;manufacturing
 fair-002;Kranz Hydraulik;prospect;FAIR-HANNOVER;DE;manufacturing
 fair-003;Mørk Maskin;contacted;FAIR-HANNOVER;NO;manufacturing
@@ -190,7 +190,7 @@ fair-004;Atelier Dubois;prospect;FAIR-HANNOVER;FR;retail
 fair-005;Costa Cork;prospekt;FAIR-HANNOVER;PT;manufacturing
 fair-006;Ridderkerk Pumps;prospect;FAIR-HANNOVER;NL;manufacturing
 fair-007;Øst Robotics;contacted;FAIR-HANNOVER;DK;manufacturing
-;Nameless Card;prospect;FAIR-HANNOVER;DE;retail
+fair-008;Nameless Card;interested;FAIR-HANNOVER;DE;retail
 fair-009;Brunnen & Söhne;prospect;FAIR-HANNOVER;AT;manufacturing
 fair-010;Zugspitz Optik;prospect;FAIR-HANNOVER;DE;healthcare
 fair-011;Lago Textiles;prospect;FAIR-HANNOVER;IT;retail

@@ -67,7 +67,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, receiver: Arc<Rece
 
 /// A receiver beside a service in the same process: it prints what arrives, and answers 200.
 pub struct Beside {
-    listener: TcpListener,
+    listener: std::net::TcpListener,
     acceptor: TlsAcceptor,
     /// What the service has to trust.
     pub ca_file: PathBuf,
@@ -75,11 +75,12 @@ pub struct Beside {
 
 impl Beside {
     /// On a free port, with its certificate in `directory`.
-    pub async fn bind(directory: &Path) -> anyhow::Result<Self> {
+    pub fn bind(directory: &Path) -> anyhow::Result<Self> {
         let authority = authority::load_or_make(directory)?;
         let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listener = listener.context("the local receiver cannot listen on 127.0.0.1")?;
+        listener.set_nonblocking(true)?;
         Ok(Self { listener, acceptor, ca_file: directory.join(authority::CA_FILE) })
     }
 
@@ -87,13 +88,23 @@ impl Beside {
         Ok(format!("https://{}", self.listener.local_addr()?))
     }
 
-    /// Receives until it is dropped; what is signed with none of the secrets is refused.
-    pub async fn run(self, secrets: Vec<String>) {
+    /// Receives until the process ends, on a thread of its own: where nobody reads what it prints, it alone
+    /// waits. What is signed with none of the secrets is refused.
+    pub fn start(self, secrets: Vec<String>) -> anyhow::Result<()> {
         let answer = Answer::Code(StatusCode::OK);
         let receiver = Receiver { secrets, answer, retry_after: None, count: AtomicU64::new(0) };
-        if let Err(error) = accept(self.listener, self.acceptor, Arc::new(receiver)).await {
-            tracing::warn!(%error, "the local receiver ended");
-        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = move || {
+            let received = runtime.block_on(async {
+                let listener = TcpListener::from_std(self.listener)?;
+                accept(listener, self.acceptor, Arc::new(receiver)).await
+            });
+            if let Err(error) = received {
+                tracing::warn!(%error, "the local receiver ended");
+            }
+        };
+        std::thread::Builder::new().name("receiver".to_owned()).spawn(run)?;
+        Ok(())
     }
 }
 
