@@ -55,7 +55,7 @@ pub(crate) fn planned() -> Vec<Planned> {
         // By either index: both begin with the account.
         ("the last contacts", &LAST_CONTACTS, 2, "contact_"),
         ("the last messages", &LAST_MESSAGES, 2, "message_by_account"),
-        ("an account's contacts", &contact::OF_ACCOUNT, 5, "contact_by_time"),
+        ("an account's contacts", &contact::OF_ACCOUNT, 5, "contact_"),
         ("an account's conversations", &conversation::OF_ACCOUNT, 5, "conversation_by_account"),
         ("a conversation's messages", &message::OF_CONVERSATION, 5, "message_by_conversation"),
         ("the timeline's messages", &timeline::MESSAGES, 5, "message_by_account"),
