@@ -6,8 +6,8 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::CompanyId;
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::Snapshot;
 use rapport_store::credential::{self, Callers};
+use rapport_store::{Snapshot, session};
 
 use crate::context::Services;
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl Access {
 /// What a use case asks of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// An API token (later also a session) of at least this role.
+    /// An API token or a session of at least this role.
     Role(Role),
     /// The company's ingest key.
     IngestKey,
@@ -54,6 +54,8 @@ pub struct Caller {
     pub company: Company,
     pub actor: Actor,
     pub role: Role,
+    /// In how many companies a person could work.
+    pub companies: i64,
 }
 
 /// Checks one caller. The outer error is storage's, the inner the refusal.
@@ -80,11 +82,24 @@ pub(crate) fn check(
     hashes.sort_unstable();
     hashes.dedup();
     let Callers { company, live } = credential::callers(snapshot, &hashes)?;
+    let mut sessions = Vec::new();
+    for presented in callers.iter().filter_map(|access| session_of(access)) {
+        let found = session::find(snapshot, &presented.hash)?.filter(|session| !session.is_over(now));
+        sessions.extend(found.map(|session| (presented.hash, session)));
+    }
     let one = |access: &&Access| {
         let company = company.clone().ok_or(Error::Unauthenticated)?;
+        let mut companies = 1;
         let (actor, role) = match access {
             Access::CommandLine(_) => (Actor::CommandLine, Role::Owner),
             Access::System(_) => (Actor::System, Role::Owner),
+            Access::Credential(presented) if presented.kind == Kind::Session => {
+                let known = sessions.iter().find(|(hash, _)| hash.matches(&presented.hash));
+                let (_, session) = known.ok_or(Error::Unauthenticated)?;
+                services.note_session(company.id, session, now);
+                companies = session.companies;
+                (Actor::Person { id: session.person, name: session.name.clone() }, session.role)
+            }
             Access::Credential(presented) => {
                 let known = live.iter().find(|(hash, _)| hash.matches(&presented.hash));
                 let (_, credential) = known.ok_or(Error::Unauthenticated)?;
@@ -96,7 +111,7 @@ pub(crate) fn check(
             }
         };
         permit(access, needs, role)?;
-        Ok(Caller { company, actor, role })
+        Ok(Caller { company, actor, role, companies })
     };
     Ok(callers.iter().map(one).collect())
 }
@@ -110,8 +125,8 @@ fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
         (_, None)
         | (Needs::IngestKey, Some(Kind::IngestKey))
         | (Needs::InboundKey, Some(Kind::InboundKey)) => Ok(()),
-        (Needs::Role(least), Some(Kind::ApiToken)) if role >= least => Ok(()),
-        (Needs::Role(least), Some(Kind::ApiToken)) => {
+        (Needs::Role(least), Some(Kind::ApiToken | Kind::Session)) if role >= least => Ok(()),
+        (Needs::Role(least), Some(Kind::ApiToken | Kind::Session)) => {
             let detail = format!("this needs the role {} or more", least.as_str());
             Err(Error::forbidden("role_required", detail))
         }
@@ -121,10 +136,18 @@ fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
     }
 }
 
+fn session_of(access: &Access) -> Option<Presented> {
+    match access {
+        Access::Credential(presented) if presented.kind == Kind::Session => Some(*presented),
+        Access::Credential(_) | Access::CommandLine(_) | Access::System(_) => None,
+    }
+}
+
+/// Sessions are kept apart from tokens and keys.
 fn hash_of(access: &Access) -> Option<SecretHash> {
     match access {
-        Access::Credential(presented) => Some(presented.hash),
-        Access::CommandLine(_) | Access::System(_) => None,
+        Access::Credential(presented) if presented.kind != Kind::Session => Some(presented.hash),
+        Access::Credential(_) | Access::CommandLine(_) | Access::System(_) => None,
     }
 }
 
@@ -133,7 +156,7 @@ fn actor_of(credential: &Credential) -> Actor {
     match credential.kind {
         Kind::IngestKey => Actor::IngestKey { id },
         Kind::InboundKey => Actor::InboundKey { id },
-        Kind::ApiToken | Kind::WebhookSecret | Kind::Invitation | Kind::PasswordReset => {
+        Kind::ApiToken | Kind::WebhookSecret | Kind::Invitation | Kind::PasswordReset | Kind::Session => {
             Actor::Token { id, name: credential.name.clone() }
         }
     }

@@ -194,7 +194,7 @@ fn nobody(now: Time) -> Caller {
         settings: Settings::default(),
         created_at: now,
     };
-    Caller { company, actor: Actor::CommandLine, role: rapport_domain::member::Role::Owner }
+    Caller { company, actor: Actor::CommandLine, role: rapport_domain::member::Role::Owner, companies: 0 }
 }
 
 impl<C: Command> Job for CommandJob<C> {
@@ -228,7 +228,10 @@ impl<C: Command> Job for CommandJob<C> {
 
     fn settle(self: Box<Self>, outcome: Result<(), rapport_store::Error>) {
         let answer = match outcome {
-            Ok(()) => self.kept.unwrap_or_else(|| Err(Error::Internal("a job kept no reply".to_owned()))),
+            Ok(()) => {
+                self.services.commits().note(self.access.company());
+                self.kept.unwrap_or_else(|| Err(Error::Internal("a job kept no reply".to_owned())))
+            }
             Err(error) => Err(Error::Store(error)),
         };
         if let Err(Error::Store(rapport_store::Error::Fault(detail))) = &answer {

@@ -5,15 +5,20 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
-use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId};
+use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId, SessionId};
+use rapport_domain::session::Session;
 use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
+use crate::commits::Commits;
 use crate::delivery::Sender;
 use crate::lookup::{FetchError, Fetched, HomePages};
 use crate::mail::Outside;
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
+
+/// How exactly it is known when a session was last used.
+const SEEN_SECONDS: i64 = 5 * 60;
 
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Time;
@@ -30,6 +35,8 @@ pub struct Services {
     random: Arc<dyn Random>,
     ids: Mutex<IdSequence>,
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
+    seen: Mutex<HashMap<SessionId, (CompanyId, Time)>>,
+    commits: Commits,
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
     cadence: Arc<Notify>,
@@ -46,6 +53,8 @@ impl Services {
             random,
             ids: Mutex::default(),
             used: Mutex::default(),
+            seen: Mutex::default(),
+            commits: Commits::default(),
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
             cadence: Arc::default(),
@@ -134,6 +143,23 @@ impl Services {
     /// Notes that a credential was used; written down now and then, not at every request.
     pub(crate) fn note_use(&self, company: CompanyId, credential: CredentialId, now: Time) {
         self.used.lock().insert(credential, (company, now));
+    }
+
+    /// Notes that a session was used; written down where the last note is getting old.
+    pub(crate) fn note_session(&self, company: CompanyId, session: &Session, now: Time) {
+        if now >= session.last_seen_at.plus_seconds(SEEN_SECONDS) {
+            self.seen.lock().insert(session.id, (company, now));
+        }
+    }
+
+    /// Which sessions were used since the last call.
+    pub fn drain_sessions(&self) -> Vec<(CompanyId, SessionId, Time)> {
+        self.seen.lock().drain().map(|(session, (company, at))| (company, session, at)).collect()
+    }
+
+    /// Tells what this process commits.
+    pub fn commits(&self) -> &Commits {
+        &self.commits
     }
 
     /// What was used since the last call.

@@ -12,6 +12,7 @@ pub mod cadence;
 pub mod campaign;
 pub mod channel;
 pub mod command;
+pub mod commits;
 pub mod company;
 pub mod contact;
 pub mod context;
@@ -33,10 +34,13 @@ pub mod member;
 mod outbox;
 pub mod password;
 pub mod password_reset;
+pub mod person;
 pub mod reading;
 pub mod redelivery;
 pub mod retention;
+pub mod session;
 pub mod settings;
+pub mod submission;
 pub mod upsert;
 pub mod vault;
 pub mod webhook;
@@ -67,6 +71,14 @@ pub struct App {
 pub struct Answer<T> {
     pub reply: T,
     pub company: Company,
+    pub now: Time,
+}
+
+/// What a read found, and who asked for it.
+#[derive(Debug, Clone)]
+pub struct Found<T> {
+    pub reply: T,
+    pub caller: Caller,
     pub now: Time,
 }
 
@@ -116,6 +128,17 @@ impl App {
         needs: Needs,
         read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> Result<Answer<T>, Error> {
+        let Found { reply, caller, now } = self.find(access, needs, read).await?;
+        Ok(Answer { reply, company: caller.company, now })
+    }
+
+    /// The same, and says who the caller is.
+    pub async fn find<T: Send + 'static>(
+        &self,
+        access: &Access,
+        needs: Needs,
+        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<Found<T>, Error> {
         let services = Arc::clone(&self.services);
         let access = access.clone();
         let found = self.store.read(access.company(), move |snapshot| {
@@ -125,7 +148,7 @@ impl App {
                 Err(refused) => return Ok(Err(refused)),
             };
             let reply = read(snapshot)?;
-            Ok(Ok(Answer { reply, company: caller.company, now }))
+            Ok(Ok(Found { reply, caller, now }))
         });
         found.await.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)?
     }

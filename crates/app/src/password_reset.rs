@@ -11,7 +11,7 @@ use rapport_domain::invitation::{MAX_RESETS, RESET_PATH, RESET_SECONDS, link};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Email, Member, Role};
 use rapport_store::password_reset::{self, Membership};
-use rapport_store::{Lane, Tx, mail as mails, member};
+use rapport_store::{Lane, Tx, mail as mails, member, session};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -185,7 +185,7 @@ impl Command for ConfirmReset {
         }
         password_reset::delete_all(tx, found.person)?;
         member::set_password(tx, found.person, &self.password_hash)?;
-        // Sessions come with the pages; here is where all of the person's end.
+        session::delete_of_person(tx, found.person)?;
         mails::withdraw(tx, Kind::PasswordReset, &found.email, "used", cx.now)?;
         let actor = Actor::Person { id: found.person, name: found.name };
         let target = Some(found.person.to_string());

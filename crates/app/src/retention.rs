@@ -6,14 +6,16 @@ use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::{AccountId, CompanyId};
 use rapport_domain::import::{IDLE_DAYS, MAPPING_DAYS, UNDO_DAYS};
 use rapport_domain::mail::KEPT_DAYS;
+use rapport_domain::session as session_rules;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
-use rapport_store::{Lane, Tx, digest, invitation, mail, retention};
+use rapport_store::{Lane, Tx, digest, invitation, mail, retention, session, submission};
 
 use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::submission::FORM_DAYS;
 
 /// Rows that one transaction removes.
 const STEP: i64 = 200;
@@ -133,6 +135,12 @@ impl Command for PruneHistory {
         digest::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
         invitation::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
         retention::prune_redeliveries(tx, cutoff)?;
+        session::prune(
+            tx,
+            cx.now.plus_days(-session_rules::IDLE_DAYS),
+            cx.now.plus_days(-session_rules::MAX_DAYS),
+        )?;
+        submission::prune(tx, cx.now.plus_days(-FORM_DAYS))?;
         retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;
         Ok(false)
     }

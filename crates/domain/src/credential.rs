@@ -1,4 +1,5 @@
-//! API tokens, ingest and inbound keys, webhook secrets, the secrets of links in mails: their written form.
+//! API tokens, ingest and inbound keys, webhook secrets, sessions, the secrets of links in mails: their written
+//! form.
 //!
 //! `rap_` and 52 base32 characters: the company's number (8 bytes, so that a look-up knows where to
 //! look), 160 random bits, and a checksum that tells a mistyped credential from a wrong one without
@@ -28,16 +29,19 @@ pub enum Kind {
     Invitation,
     /// In the link of a password reset.
     PasswordReset,
+    /// In the cookie of somebody who logged in.
+    Session,
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ApiToken,
         Self::IngestKey,
         Self::InboundKey,
         Self::WebhookSecret,
         Self::Invitation,
         Self::PasswordReset,
+        Self::Session,
     ];
 
     pub const fn prefix(self) -> &'static str {
@@ -48,6 +52,7 @@ impl Kind {
             Self::WebhookSecret => "whs_",
             Self::Invitation => "rjn_",
             Self::PasswordReset => "rpw_",
+            Self::Session => "rse_",
         }
     }
 
@@ -59,6 +64,7 @@ impl Kind {
             Self::WebhookSecret => "webhook_secret",
             Self::Invitation => "invitation",
             Self::PasswordReset => "password_reset",
+            Self::Session => "session",
         }
     }
 

@@ -93,6 +93,10 @@ ids! {
     /// A mail to a member, from its writing to its sending.
     MailId = "mai_";
     InvitationId = "inv_";
+    /// Somebody who is logged in (the record, never the secret).
+    SessionId = "ses_";
+    /// One showing of a form: what is sent from it counts once.
+    FormId = "frm_";
 }
 
 /// A company's number: small, since every key in storage begins with it. Never shown on the wire,

@@ -34,6 +34,7 @@ pub mod money;
 pub mod pipeline;
 pub mod redelivery;
 pub mod search;
+pub mod session;
 pub mod text;
 pub mod time;
 pub mod webhook;

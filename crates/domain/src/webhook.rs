@@ -72,6 +72,10 @@ impl Switch {
     pub const fn is_enabled(self) -> bool {
         matches!(self, Self::Enabled)
     }
+
+    pub const fn is_auto_disabled(self) -> bool {
+        matches!(self, Self::AutoDisabled { .. })
+    }
 }
 
 /// The last test event and what became of it.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use rapport_app::credential::NoteUses;
+use rapport_app::session::NoteSessions;
 use rapport_app::{Access, App};
-use rapport_domain::id::{CompanyId, CredentialId};
+use rapport_domain::id::{CompanyId, CredentialId, SessionId};
 use rapport_domain::time::Time;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,15 @@ async fn write_uses(app: &App) {
     let mut uses: HashMap<CompanyId, Vec<(CredentialId, Time)>> = HashMap::new();
     for (company, credential, at) in app.services().drain_uses() {
         uses.entry(company).or_default().push((credential, at));
+    }
+    let mut seen: HashMap<CompanyId, Vec<(SessionId, Time)>> = HashMap::new();
+    for (company, session, at) in app.services().drain_sessions() {
+        seen.entry(company).or_default().push((session, at));
+    }
+    for (company, seen) in seen {
+        if let Err(error) = app.write(&Access::System(company), NoteSessions(seen)).await {
+            tracing::warn!(%error, company = company.0, "the last use of sessions was not written down");
+        }
     }
     for (company, uses) in uses {
         if let Err(error) = app.write(&Access::System(company), NoteUses(uses)).await {

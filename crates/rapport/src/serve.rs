@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use metrics_exporter_prometheus::PrometheusHandle;
-use rapport_app::App;
+use rapport_app::{App, password};
 use rapport_jobs::Mailer;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -54,7 +54,9 @@ pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) 
     let metrics = telemetry::start_metrics()?;
     // Outside the runtime: the PostgreSQL client is a synchronous one.
     let app = database::open(config, &config.store(), random, &secret_key)?;
-    runtime.block_on(Service { config, app, outbound, mailer, secret_key, metrics }.run(listener))?;
+    let setup = password::generate(app.services()).replace('-', "");
+    let service = Service { config, app, outbound, mailer, secret_key, metrics, setup: setup.into() };
+    runtime.block_on(service.run(listener))?;
     // What did not end in time must not hold up the process.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
@@ -81,6 +83,8 @@ struct Service<'a> {
     mailer: Option<Arc<Mailer>>,
     secret_key: SecretKey,
     metrics: PrometheusHandle,
+    /// In the link that makes the first company.
+    setup: Arc<str>,
 }
 
 impl Service<'_> {
@@ -128,6 +132,7 @@ impl Service<'_> {
             max_import_bytes: u64::from(self.config.import_max_mb.value) << 20,
             shutdown_timeout: HTTP_LIMIT,
             metrics: Some(Arc::new(move || telemetry::render(&figures, &app))),
+            setup: Some(Arc::clone(&self.setup)),
             ..rapport_web::Config::default()
         };
         let router = rapport_web::router(self.app.clone(), &config);
@@ -145,7 +150,8 @@ impl Service<'_> {
         let is_empty = companies.is_ok_and(|companies| companies.is_empty());
         let program = std::env::args().next().unwrap_or_else(|| "rapport".to_owned());
         let base_url = self.base_url(listening);
-        let text = welcome::text(self.config, &program, base_url.as_str(), listening, is_empty);
+        let setup = is_empty.then(|| format!("{}/setup/{}", base_url.as_str(), self.setup));
+        let text = welcome::text(self.config, &program, base_url.as_str(), listening, setup.as_deref());
         // Nobody has to read it.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -4,7 +4,13 @@ use std::net::SocketAddr;
 
 use crate::config::{Config, Origin, Setting};
 
-pub fn text(config: &Config, program: &str, base_url: &str, listening: SocketAddr, is_empty: bool) -> String {
+pub fn text(
+    config: &Config,
+    program: &str,
+    base_url: &str,
+    listening: SocketAddr,
+    setup: Option<&str>,
+) -> String {
     let elsewhere =
         if base_url.starts_with("http://") && base_url.ends_with(&format!(":{}", listening.port())) {
             String::new()
@@ -12,12 +18,11 @@ pub fn text(config: &Config, program: &str, base_url: &str, listening: SocketAdd
             format!(" (listening on {listening})")
         };
     let first_line = format!("Rapport is running at {base_url}{elsewhere}\n");
-    if !is_empty {
-        return first_line;
-    }
+    let Some(setup) = setup else { return first_line };
     let (program, settings) = (quoted(program), settings_to_repeat(config));
     format!(
-        "{first_line}There is no company yet. Create the first one, in another terminal:\n  \
+        "{first_line}There is no company yet. Open this link to create it; it works until there is one, and until \
+         this stops:\n  {setup}\nOr in another terminal:\n  \
          {program}{settings} company create acme --name \"Acme\" --owner you@acme.test\n"
     )
 }
@@ -52,9 +57,9 @@ mod tests {
     #[test]
     fn the_first_line_says_where() {
         let listening = "127.0.0.1:8080".parse().unwrap();
-        let local = text(&config(Options::default()), "rapport", "http://127.0.0.1:8080", listening, false);
+        let local = text(&config(Options::default()), "rapport", "http://127.0.0.1:8080", listening, None);
         assert_eq!(local, "Rapport is running at http://127.0.0.1:8080\n");
-        let public = text(&config(Options::default()), "rapport", "https://crm.acme.test", listening, false);
+        let public = text(&config(Options::default()), "rapport", "https://crm.acme.test", listening, None);
         assert_eq!(public, "Rapport is running at https://crm.acme.test (listening on 127.0.0.1:8080)\n");
     }
 
@@ -66,9 +71,16 @@ mod tests {
             ..Options::default()
         };
         let listening = "127.0.0.1:8080".parse().unwrap();
-        let text = text(&config(options), "target/release/rapport", "http://127.0.0.1:8080", listening, true);
+        let text = text(
+            &config(options),
+            "target/release/rapport",
+            "http://127.0.0.1:8080",
+            listening,
+            Some("http://127.0.0.1:8080/setup/x"),
+        );
         let expected = "  target/release/rapport --data-dir '/tmp/my data' --database sqlite:/tmp/x.db \
                         company create acme --name \"Acme\" --owner you@acme.test";
         assert_eq!(text.lines().last(), Some(expected));
+        assert_eq!(text.lines().nth(2), Some("  http://127.0.0.1:8080/setup/x"));
     }
 }

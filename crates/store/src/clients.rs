@@ -171,17 +171,22 @@ fn ranges(tab: Tab, now: Time) -> Option<(&'static [Which], Window)> {
 
 /// How many clients a tab has, up to `COUNT_CAP`.
 pub fn count(snapshot: &mut Snapshot, tab: Tab, now: Time) -> Result<CappedCount, Error> {
-    let derived = Derived::of(&settings(snapshot)?, now);
-    let sql = count_sql(&derived, tab, now);
-    let count = account_list::count(&sql, snapshot)?;
-    Ok(CappedCount { count: count.min(COUNT_CAP), capped: count > COUNT_CAP })
+    count_up_to(snapshot, tab, now, COUNT_CAP)
 }
 
-fn count_sql(derived: &Derived, tab: Tab, now: Time) -> Sql<'_> {
+/// How many clients a tab has, up to `cap`.
+pub fn count_up_to(snapshot: &mut Snapshot, tab: Tab, now: Time, cap: i64) -> Result<CappedCount, Error> {
+    let derived = Derived::of(&settings(snapshot)?, now);
+    let sql = count_sql(&derived, tab, now, cap);
+    let count = account_list::count(&sql, snapshot)?;
+    Ok(CappedCount { count: count.min(cap), capped: count > cap })
+}
+
+fn count_sql(derived: &Derived, tab: Tab, now: Time, cap: i64) -> Sql<'_> {
     let mut sql = Sql::default();
     let (which, window) = ranges(tab, now).unwrap_or((&[Which::Asleep], Window::ALL));
-    derived.ids(&mut sql, which, window, Some(COUNT_CAP + 1));
-    sql.limit(COUNT_CAP + 1);
+    derived.ids(&mut sql, which, window, Some(cap + 1));
+    sql.limit(cap + 1);
     sql
 }
 

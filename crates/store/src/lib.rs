@@ -47,7 +47,9 @@ pub mod password_reset;
 mod queue;
 pub mod redelivery;
 pub mod retention;
+pub mod session;
 mod statement;
+pub mod submission;
 pub mod timeline;
 mod tx;
 mod value;
@@ -96,6 +98,8 @@ pub fn all_statements() -> Vec<&'static Statement> {
         password_reset::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
+        session::STATEMENTS,
+        submission::STATEMENTS,
         timeline::STATEMENTS,
         webhook::STATEMENTS,
     ]

@@ -16,6 +16,7 @@ statements! {
                                VALUES ($1, $2, $3, $4, $5) ON CONFLICT (email) DO NOTHING RETURNING id";
     reference LOGIN = "SELECT id, name, password_hash FROM person WHERE email = $1";
     reference SET_PASSWORD = "UPDATE person SET password_hash = $2 WHERE id = $1";
+    reference RENAME = "UPDATE person SET name = $2 WHERE id = $1";
     reference COMPANIES_OF = "SELECT count(*) FROM member WHERE person = $1";
     company INSERT_MEMBER = "INSERT INTO member (company, person, role, created_at) VALUES ($1, $2, $3, $4) \
                              ON CONFLICT (company, person) DO NOTHING RETURNING person";
@@ -63,6 +64,11 @@ pub fn login(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Login>, Er
 
 pub fn set_password(tx: &mut Tx, person: PersonId, password_hash: &str) -> Result<(), Error> {
     tx.execute(&SET_PASSWORD, values![&person, password_hash])?;
+    Ok(())
+}
+
+pub fn rename(tx: &mut Tx, person: PersonId, name: &str) -> Result<(), Error> {
+    tx.execute(&RENAME, values![&person, name])?;
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
     AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CredentialId,
-    DeliveryId, EventId, HistoryId, ImportId, InvitationId, MailId, MessageId, PersonId, RedeliveryId,
-    WebhookId,
+    DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, PersonId,
+    RedeliveryId, SessionId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -251,6 +251,8 @@ id_values!(
     CampaignId,
     ContactId,
     ImportId,
+    SessionId,
+    FormId,
     InvitationId,
     MailId,
     ChannelId,

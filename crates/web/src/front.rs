@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use rapport_app::App;
 use tracing::Instrument;
 
-use crate::api::upload;
+use crate::api::{self, upload};
 use crate::auth::{Arrival, Credential, OPEN_PATHS, Scheme};
 use crate::json;
 use crate::problem::{Fault, Problem};
@@ -29,7 +29,6 @@ use crate::server::Config;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 64;
-const API: &str = "/api/";
 
 /// The other end of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +79,7 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let path = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
     let method = method_name(request.method());
-    let is_api = request.uri().path().starts_with(API);
+    let is_api = request.uri().path().starts_with(api::PREFIX);
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or(""), method, path);
     let served = async {
         if is_api {
@@ -167,7 +166,7 @@ async fn without_panic<T>(future: impl Future<Output = T>) -> Result<T, String> 
 fn write_headers(headers: &mut HeaderMap, id: HeaderValue, is_api: bool) {
     headers.insert(REQUEST_ID, id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(header::REFERRER_POLICY).or_insert(HeaderValue::from_static("no-referrer"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let policy = header::CONTENT_SECURITY_POLICY;
     headers.entry(policy).or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));

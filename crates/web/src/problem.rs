@@ -238,10 +238,17 @@ impl IntoResponse for Problem {
     }
 }
 
-#[cfg(test)]
 impl Problem {
     pub fn status(&self) -> StatusCode {
         self.0.status
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    pub fn errors(&self) -> &[FieldError] {
+        &self.0.errors
     }
 
     pub fn code(&self) -> &'static str {

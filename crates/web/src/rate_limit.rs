@@ -13,6 +13,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use rapport_domain::credential::SecretHash;
+use rapport_domain::member::Email;
 use rapport_domain::time::Time;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -24,6 +25,10 @@ const SHARDS: usize = 16;
 const MAX_BUCKETS_PER_SHARD: usize = 4096;
 /// A bucket counts in millionths of a request, so that a rate times microseconds needs no division.
 const ONE: i64 = 1_000_000;
+
+/// Ten wrong passwords at once, then one every half minute: a bucket gains one a second, and each costs thirty.
+const SECONDS_PER_WRONG_PASSWORD: u64 = 30;
+const WRONG_PASSWORDS: Rate = Rate { per_second: 1, burst: 300 };
 
 /// How fast a bucket fills, and how much it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +85,8 @@ pub struct RateLimiter {
     credentials: Buckets<SecretHash>,
     addresses: Buckets<IpAddr>,
     strangers: Buckets<IpAddr>,
+    /// Wrong passwords, by whom they were tried for.
+    logins: Buckets<u64>,
 }
 
 impl RateLimiter {
@@ -88,12 +95,29 @@ impl RateLimiter {
             credentials: Buckets::new(per_credential),
             addresses: Buckets::new(per_address),
             strangers: Buckets::new(per_stranger),
+            logins: Buckets::new(WRONG_PASSWORDS),
         }
     }
 
     /// Counts a request to a path that anybody may call.
     pub fn admit_stranger(&self, address: IpAddr, now: Time) -> Verdict {
         self.strangers.take(network(address), now).0
+    }
+
+    /// Whether a password may be tried for this address; else for how many seconds not.
+    pub fn admit_login(&self, email: &Email, now: Time) -> Result<(), u64> {
+        match self.logins.look(self.logins.hasher.hash_one(email), now) {
+            Verdict::Pass(_) => Ok(()),
+            Verdict::Wait(_, seconds) => Err(seconds.max(SECONDS_PER_WRONG_PASSWORD)),
+        }
+    }
+
+    /// Counts a wrong password, wherever it came from.
+    pub fn charge_login(&self, email: &Email, now: Time) {
+        let key = self.logins.hasher.hash_one(email);
+        for _ in 0..SECONDS_PER_WRONG_PASSWORD {
+            self.logins.take(key, now);
+        }
     }
 
     /// Counts a request that presents a well-formed credential; says also whether it was valid before.

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::uri::PathAndQuery;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,7 +21,9 @@ use tower::{Service, ServiceExt};
 
 use crate::api::{self, Api};
 use crate::front::{self, Front, Peer};
+use crate::hashing::Hashing;
 use crate::health;
+use crate::pages::{self, Pages, Refusal, SetupSecret};
 use crate::problem::Problem;
 use crate::rate_limit::{Rate, RateLimiter};
 
@@ -54,6 +56,8 @@ pub struct Config {
     /// For the requests under way when the service stops.
     pub shutdown_timeout: Duration,
     pub metrics: Option<MetricsText>,
+    /// In the link with which the first company is made.
+    pub setup: SetupSecret,
 }
 
 impl Default for Config {
@@ -70,6 +74,7 @@ impl Default for Config {
             max_import_bytes: 1 << 30,
             shutdown_timeout: Duration::from_secs(10),
             metrics: None,
+            setup: None,
         }
     }
 }
@@ -78,14 +83,32 @@ impl Default for Config {
 pub fn router(app: App, config: &Config) -> Router {
     let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address, config.per_stranger));
     let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config));
+    let hashing = Arc::new(Hashing::default());
+    let pages = Pages::new(app.clone(), Arc::clone(&limiter), Arc::clone(&hashing), config);
     let served = api::routes()
-        .with_state(Api::new(app.clone(), limiter, config))
+        .with_state(Api::new(app.clone(), limiter, hashing, config))
         .merge(health::routes(app, config.metrics.clone()))
-        .fallback(async || Problem::not_found("path"))
+        .merge(pages::routes(pages))
+        .fallback(nothing_there)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(front, front::around));
     // A layer runs after the routes were matched, so the slash is put in place by a router around them.
     Router::new().fallback_service(served.map_request(with_slash))
+}
+
+/// Programs get a problem, people a page; a page with a slash too many is meant without it.
+async fn nothing_there(uri: Uri) -> Response {
+    let path = uri.path();
+    if path.starts_with(api::PREFIX) {
+        return Problem::not_found("path").into_response();
+    }
+    match path.strip_suffix('/') {
+        Some(page) if page.starts_with('/') && !page.starts_with("//") => {
+            let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+            Redirect::permanent(&format!("{page}{query}")).into_response()
+        }
+        _ => Refusal::not_found("page").into_response(),
+    }
 }
 
 /// `OPTIONS` learns what a path takes from the header `Allow`, which the router adds to either answer.

@@ -1,4 +1,4 @@
-//! Work on passwords: slow on purpose, so it runs beside the async threads, and little of it at once.
+//! What the API does with passwords, and with people who present no credential.
 
 use std::sync::Arc;
 
@@ -14,10 +14,8 @@ impl Api {
         &self,
         work: impl FnOnce(&Services) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Problem> {
-        let _turn = self.0.hashing.acquire().await;
-        let services = Arc::clone(self.app().services());
-        let done = tokio::task::spawn_blocking(move || work(&services)).await;
-        done.map_err(|error| Problem::internal(error.to_string()))?.map_err(refused)
+        let done = self.0.hashing.slowly(Arc::clone(self.app().services()), work);
+        done.await.map_err(refused)
     }
 }
 

@@ -131,14 +131,11 @@ async fn add_member(State(api): State<Api>, call: Call) -> Result<Response, Prob
 }
 
 async fn new_password(api: &Api) -> Result<(String, String), Problem> {
-    let _turn = api.0.hashing.acquire().await;
-    let services = std::sync::Arc::clone(api.app().services());
-    let hashed = tokio::task::spawn_blocking(move || {
-        let password = password::generate(&services);
-        password::hash(&services, &password).map(|hash| (password, hash))
-    });
-    let hashed = hashed.await.map_err(|error| Problem::internal(error.to_string()))?;
-    hashed.map_err(|error| Problem::internal(error.to_string()))
+    api.slowly(|services| {
+        let password = password::generate(services);
+        password::hash(services, &password).map(|hash| (password, hash))
+    })
+    .await
 }
 
 struct Request {

@@ -61,17 +61,18 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::call::Caller;
+use crate::hashing::Hashing;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimiter;
 use crate::server::Config;
 
+/// What every path of the API begins with.
+pub const PREFIX: &str = "/api/";
 /// Paths that are files: they have no slash at their end.
 pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
 
 const MEMBER: Needs = Needs::Role(Role::Member);
 const ADMIN: Needs = Needs::Role(Role::Admin);
-/// How many passwords may be hashed at once: each takes a core and some memory for a while.
-const HASHES_AT_ONCE: usize = 2;
 
 /// All routes under `/api/`.
 pub fn routes() -> Router<Api> {
@@ -124,16 +125,15 @@ struct Shared {
     limiter: Arc<RateLimiter>,
     body_timeout: Duration,
     max_import_bytes: u64,
-    hashing: Semaphore,
+    hashing: Arc<Hashing>,
     /// Kibibytes of mails that may be in memory at once.
     mail_room: Arc<Semaphore>,
 }
 
 impl Api {
-    pub fn new(app: App, limiter: Arc<RateLimiter>, config: &Config) -> Self {
+    pub fn new(app: App, limiter: Arc<RateLimiter>, hashing: Arc<Hashing>, config: &Config) -> Self {
         let &Config { body_timeout, max_import_bytes, .. } = config;
-        let (hashing, mail_room) =
-            (Semaphore::new(HASHES_AT_ONCE), Arc::new(Semaphore::new(inbound::ROOM_KIB)));
+        let mail_room = Arc::new(Semaphore::new(inbound::ROOM_KIB));
         Self(Arc::new(Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room }))
     }
 

@@ -20,6 +20,8 @@ mod limits;
 mod lookup;
 mod management;
 mod openapi;
+mod pages;
+mod person;
 mod promo_codes;
 mod rate_limits;
 mod smoke;

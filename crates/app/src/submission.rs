@@ -1,0 +1,38 @@
+//! A command that was sent by a form counts once, however often the form arrives.
+
+use rapport_domain::id::FormId;
+use rapport_store::{Lane, Tx, submission};
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// How long a form is remembered after it was shown.
+pub(crate) const FORM_DAYS: i64 = 2;
+
+/// Runs its command unless the same form did so before.
+pub struct Once<C> {
+    pub form: FormId,
+    pub command: C,
+}
+
+impl<C: Command> Command for Once<C> {
+    type Reply = C::Reply;
+    const NEEDS: Needs = C::NEEDS;
+    const LANE: Lane = C::LANE;
+    const EXCLUSIVE: bool = C::EXCLUSIVE;
+
+    fn weight(&self) -> usize {
+        self.command.weight()
+    }
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<C::Reply, Error> {
+        if !submission::take(tx, self.form)? {
+            return Err(Error::conflict(
+                "already_sent",
+                "this form was sent already; nothing was done twice",
+            ));
+        }
+        self.command.run(tx, cx)
+    }
+}

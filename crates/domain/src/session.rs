@@ -1,0 +1,50 @@
+//! Sessions: somebody who logged in, in one company, with one browser.
+
+use crate::id::{PersonId, SessionId};
+use crate::member::Role;
+use crate::time::Time;
+
+/// A session that nobody used for so long is over.
+pub const IDLE_DAYS: i64 = 14;
+/// However much it is used, one logs in again after this.
+pub const MAX_DAYS: i64 = 90;
+/// How much is kept of what a browser says it is.
+pub const MAX_BROWSER_CHARS: usize = 200;
+
+/// A session of an active member, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    pub id: SessionId,
+    pub person: PersonId,
+    /// The person's name and role now, not those at the log-in.
+    pub name: String,
+    pub role: Role,
+    pub created_at: Time,
+    pub last_seen_at: Time,
+    /// In how many companies the person is an active member.
+    pub companies: i64,
+}
+
+impl Session {
+    pub fn is_over(&self, now: Time) -> bool {
+        is_over(self.created_at, self.last_seen_at, now)
+    }
+}
+
+pub fn is_over(created_at: Time, last_seen_at: Time, now: Time) -> bool {
+    now >= last_seen_at.plus_days(IDLE_DAYS) || now >= created_at.plus_days(MAX_DAYS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_when_unused_and_in_any_case_one_day() {
+        let start = Time::parse("2026-01-01T00:00:00Z").unwrap();
+        let table = [(0, 13, false), (0, 14, true), (80, 89, false), (89, 90, true)];
+        for (seen, now, over) in table {
+            assert_eq!(is_over(start, start.plus_days(seen), start.plus_days(now)), over, "{seen} {now}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who is logged in. A session is found by its company and the hash of its text, and counts only while the person
+//! is an active member there: deactivating somebody holds at once.
+
+use rapport_domain::credential::SecretHash;
+use rapport_domain::id::{CompanyId, PersonId, SessionId};
+use rapport_domain::member::{Email, Role};
+use rapport_domain::session::Session;
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::{Across, Snapshot, Tx};
+use crate::value::Row;
+use crate::values;
+
+statements! {
+    company FIND = "SELECT s.id, s.person, p.name, m.role, s.created_at, s.last_seen_at, \
+                    (SELECT count(*) FROM member o WHERE o.person = s.person AND o.deactivated_at IS NULL) \
+                    FROM session s JOIN member m ON m.company = s.company AND m.person = s.person \
+                    JOIN person p ON p.id = s.person \
+                    WHERE s.company = $1 AND s.hash = $2 AND m.deactivated_at IS NULL";
+    company INSERT = "INSERT INTO session (company, hash, id, person, created_at, last_seen_at, address, browser) \
+                      VALUES ($1, $2, $3, $4, $5, $5, $6, $7)";
+    company TOUCH = "UPDATE session SET last_seen_at = $3 WHERE company = $1 AND id = $2 AND last_seen_at < $3";
+    company DELETE = "DELETE FROM session WHERE company = $1 AND hash = $2";
+    company PRUNE = "DELETE FROM session WHERE company = $1 AND (last_seen_at < $2 OR created_at < $3)";
+    reference DELETE_OTHERS = "DELETE FROM session WHERE person = $1 AND hash <> $2";
+    reference DELETE_OF_PERSON = "DELETE FROM session WHERE person = $1";
+    reference OF_PERSON = "SELECT s.id, s.hash, c.name, s.created_at, s.last_seen_at, s.address, s.browser \
+                           FROM session s JOIN company c ON c.id = s.company WHERE s.person = $1 \
+                           ORDER BY s.last_seen_at DESC, s.id";
+    reference LOGIN = "SELECT id, password_hash FROM person WHERE email = $1";
+    // Where they were last, else where they joined first.
+    reference COMPANIES = "SELECT c.id, c.slug, c.name, m.role, (SELECT max(s.last_seen_at) FROM session s \
+                           WHERE s.person = m.person AND s.company = m.company) FROM member m \
+                           JOIN company c ON c.id = m.company \
+                           WHERE m.person = $1 AND m.deactivated_at IS NULL ORDER BY m.created_at, c.id";
+}
+
+/// The live session of an active member.
+pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Session>, Error> {
+    snapshot.query_opt(&FIND, values![hash])?.map(read).transpose()
+}
+
+/// Where a session was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun<'a> {
+    pub id: SessionId,
+    pub person: PersonId,
+    pub at: Time,
+    pub address: Option<&'a str>,
+    pub browser: Option<&'a str>,
+}
+
+pub fn insert(tx: &mut Tx, hash: &SecretHash, begun: &Begun) -> Result<(), Error> {
+    let Begun { id, person, at, address, browser } = begun;
+    tx.execute(&INSERT, values![hash, id, person, *at, *address, *browser])?;
+    Ok(())
+}
+
+pub fn touch(tx: &mut Tx, id: SessionId, at: Time) -> Result<(), Error> {
+    tx.execute(&TOUCH, values![&id, at])?;
+    Ok(())
+}
+
+pub fn delete(tx: &mut Tx, hash: &SecretHash) -> Result<(), Error> {
+    tx.execute(&DELETE, values![hash])?;
+    Ok(())
+}
+
+/// Ends the sessions of the company that are over.
+pub fn prune(tx: &mut Tx, unseen_since: Time, begun_before: Time) -> Result<(), Error> {
+    tx.execute(&PRUNE, values![unseen_since, begun_before])?;
+    Ok(())
+}
+
+/// Ends the person's sessions in every company, but for one.
+pub fn delete_others(tx: &mut Tx, person: PersonId, kept: &SecretHash) -> Result<(), Error> {
+    tx.execute(&DELETE_OTHERS, values![&person, kept])?;
+    Ok(())
+}
+
+/// Ends the person's sessions in every company.
+pub fn delete_of_person(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
+    tx.execute(&DELETE_OF_PERSON, values![&person])?;
+    Ok(())
+}
+
+/// A session as its person sees it in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub id: SessionId,
+    pub hash: SecretHash,
+    pub company: String,
+    pub created_at: Time,
+    pub last_seen_at: Time,
+    pub address: Option<String>,
+    pub browser: Option<String>,
+}
+
+/// The person's own sessions, in whatever company, the last used first.
+pub fn of_person(snapshot: &mut Snapshot, person: PersonId) -> Result<Vec<Listed>, Error> {
+    let listed = |mut row: Row| {
+        Ok(Listed {
+            id: row.take()?,
+            hash: row.take()?,
+            company: row.take()?,
+            created_at: row.take()?,
+            last_seen_at: row.take()?,
+            address: row.take()?,
+            browser: row.take()?,
+        })
+    };
+    snapshot.query(&OF_PERSON, values![&person])?.into_iter().map(listed).collect()
+}
+
+/// The person with this address, and what their password is checked against.
+pub fn login(across: &mut Across, email: &Email) -> Result<Option<(PersonId, String)>, Error> {
+    let row = across.query_opt(&LOGIN, values![email.as_str()])?;
+    row.map(|mut row| Ok((row.take()?, row.take()?))).transpose()
+}
+
+/// A company that a person may work in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workplace {
+    pub company: CompanyId,
+    pub slug: String,
+    pub name: String,
+    pub role: Role,
+    pub last_seen_at: Option<Time>,
+}
+
+/// Where the person is an active member, in the order they joined.
+pub fn workplaces(across: &mut Across, person: PersonId) -> Result<Vec<Workplace>, Error> {
+    let workplace = |mut row: Row| {
+        let row = &mut row;
+        Ok(Workplace {
+            company: row.take()?,
+            slug: row.take()?,
+            name: row.take()?,
+            role: role(row)?,
+            last_seen_at: row.take()?,
+        })
+    };
+    across.query(&COMPANIES, values![&person])?.into_iter().map(workplace).collect()
+}
+
+fn role(row: &mut Row) -> Result<Role, Error> {
+    Role::parse(&row.take::<String>()?).map_err(|_| Error::fault("a member's role is not valid"))
+}
+
+fn read(mut row: Row) -> Result<Session, Error> {
+    let row = &mut row;
+    Ok(Session {
+        id: row.take()?,
+        person: row.take()?,
+        name: row.take()?,
+        role: role(row)?,
+        created_at: row.take()?,
+        last_seen_at: row.take()?,
+        companies: row.take()?,
+    })
+}

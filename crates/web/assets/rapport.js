@@ -1,0 +1,236 @@
+// What HTML alone cannot do: the palette, keys, copying, live updates, drag and drop. Every page works without it.
+
+const one = (selector, within = document) => within.querySelector(selector);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const typing = (target) => target.closest?.("input, textarea, select, [contenteditable]");
+
+// What only works with this script was hidden until now.
+function dress(within = document) {
+  all("[data-copy], [data-palette]", within).forEach((button) => (button.hidden = false));
+  // Exact times in the viewer's own zone.
+  all("time[datetime]", within).forEach((time) => {
+    const at = new Date(time.dateTime);
+    if (!Number.isNaN(at.getTime())) time.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
+  });
+}
+
+// Copying
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copy);
+  const text = source.value ?? source.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const range = document.createRange();
+    range.selectNodeContents(source);
+    getSelection().removeAllRanges();
+    getSelection().addRange(range);
+    document.execCommand("copy");
+  }
+  const label = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = label), 1500);
+});
+
+// A form is sent once: the server sees to it as well.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.dataset.sent) return event.preventDefault();
+  form.dataset.sent = "yes";
+  setTimeout(() => delete form.dataset.sent, 3000);
+});
+
+// Filters apply as they are chosen.
+document.addEventListener("change", (event) => {
+  if (event.target.closest?.("form[data-apply]") && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=date]")) event.target.form.requestSubmit();
+});
+
+// Small forms close on Escape and when something else is clicked.
+document.addEventListener("click", (event) => {
+  all("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));
+});
+document.addEventListener("toggle", (event) => {
+  const menu = event.target;
+  if (!menu.matches?.("details.menu") || !menu.open) return;
+  all("details.menu[open]").forEach((other) => other !== menu && !other.contains(menu) && (other.open = false));
+  one("[autofocus], .sheet input:not([type=hidden]), .sheet select, .sheet textarea, .sheet button", menu)?.focus();
+}, true);
+
+// The project's name follows the company's, until it is typed.
+all("[data-slug-of]").forEach((field) => {
+  const source = document.getElementById(field.dataset.slugOf);
+  let touched = field.value !== "";
+  field.addEventListener("input", () => (touched = true));
+  source?.addEventListener("input", () => {
+    if (!touched) field.value = source.value.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
+  });
+});
+
+// Rows by keyboard
+let row = -1;
+const rows = () => all("tr[data-href]");
+function go(step) {
+  const list = rows();
+  if (list.length === 0) return;
+  row = Math.min(Math.max(row + step, 0), list.length - 1);
+  list.forEach((item, index) => item.classList.toggle("here", index === row));
+  list[row].scrollIntoView({ block: "nearest" });
+}
+function act(key) {
+  // A row that was chosen comes first, then the page.
+  const chosen = rows()[row];
+  const target = (chosen && one(`[data-key="${key}"]`, chosen)) ?? one(`[data-key="${key}"]`);
+  if (!target) return false;
+  if (target.matches("summary")) target.parentElement.open = true;
+  else if (target.matches("input, select, textarea")) target.focus();
+  else target.click();
+  return true;
+}
+
+// The palette
+const palette = document.getElementById("palette");
+let asked = 0;
+let hits = [];
+let picked = 0;
+function show() {
+  const list = document.getElementById("palette-hits");
+  list.replaceChildren(...hits.map((hit, index) => {
+    const item = document.createElement("li");
+    item.id = `palette-${index}`;
+    item.role = "option";
+    item.ariaSelected = String(index === picked);
+    const hint = document.createElement("span");
+    hint.textContent = hit.hint;
+    item.append(hit.title, hint);
+    item.addEventListener("click", () => (location.href = hit.href));
+    return item;
+  }));
+  one("input", palette).setAttribute("aria-activedescendant", hits.length ? `palette-${picked}` : "");
+  one("[aria-selected=true]", list)?.scrollIntoView({ block: "nearest" });
+}
+async function find() {
+  const mine = ++asked;
+  const answer = await fetch(`/palette?q=${encodeURIComponent(one("input", palette).value)}`);
+  if (mine !== asked || !answer.ok) return;
+  hits = await answer.json();
+  picked = 0;
+  show();
+}
+if (palette) {
+  const open = () => {
+    one("input", palette).value = "";
+    palette.showModal();
+    find();
+  };
+  all("[data-palette]").forEach((button) => button.addEventListener("click", open));
+  one("input", palette).addEventListener("input", find);
+  palette.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      picked = (picked + (event.key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1);
+      show();
+    } else if (event.key === "Enter" && hits[picked]) {
+      event.preventDefault();
+      location.href = hits[picked].href;
+    }
+  });
+  palette.addEventListener("click", (event) => event.target === palette && palette.close());
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      palette.open ? palette.close() : open();
+    }
+  });
+}
+
+// Keys
+const places = { d: "/", p: "/pipeline", a: "/accounts", c: "/clients" };
+let going = 0;
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    all("details.menu[open]").forEach((menu) => {
+      menu.open = false;
+      one("summary", menu).focus();
+    });
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || one("dialog[open]")) return;
+  const key = event.key;
+  if (Date.now() - going < 1200 && places[key]) location.href = places[key];
+  else if (key === "g") going = Date.now();
+  else if (key === "?") document.getElementById("keys")?.showModal();
+  else if (key === "j") go(1);
+  else if (key === "k") go(-1);
+  else if (key === "Enter" && row >= 0 && event.target === document.body) location.href = rows()[row].dataset.href;
+  else if (key === "/") one("input[type=search]", document.getElementById("content"))?.focus();
+  else if (!/^[a-z]$/.test(key) || !act(key)) return;
+  if (key !== "Enter") event.preventDefault();
+});
+
+// Live updates: when something changed, the page is looked at again, and regions that differ are put in place.
+const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open]", region);
+async function look() {
+  if (document.hidden || one("[data-dragged]")) return;
+  const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  all("[data-live]").forEach((region) => {
+    const other = fresh.getElementById(region.id);
+    if (!other || busy(region)) return;
+    dress(other);
+    // Forms carry a number of their own each time: they do not count as a difference.
+    const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"/g, "");
+    if (plain(other) !== plain(region)) region.replaceChildren(...other.childNodes);
+  });
+}
+if (one("[data-live]")) {
+  let stream;
+  const listen = () => {
+    stream?.close();
+    if (document.hidden) return;
+    stream = new EventSource("/live");
+    stream.addEventListener("changed", look);
+  };
+  listen();
+  document.addEventListener("visibilitychange", () => {
+    listen();
+    look();
+  });
+}
+
+// Cards that can be dragged to another column; the form in each card does the same.
+let dragged;
+document.addEventListener("dragstart", (event) => {
+  dragged = event.target.closest?.("[draggable=true]");
+  if (!dragged) return;
+  dragged.dataset.dragged = "yes";
+  event.dataTransfer.effectAllowed = "move";
+  event.dataTransfer.setData("text/plain", dragged.id);
+});
+document.addEventListener("dragover", (event) => {
+  const column = dragged && event.target.closest?.("[data-drop]");
+  all(".over").forEach((other) => other !== column && other.classList.remove("over"));
+  if (!column) return;
+  event.preventDefault();
+  column.classList.add("over");
+});
+document.addEventListener("drop", (event) => {
+  const column = dragged && event.target.closest?.("[data-drop]");
+  if (!column) return;
+  event.preventDefault();
+  const form = one("form[data-move]", dragged);
+  if (form && dragged.closest("[data-drop]") !== column) {
+    form.elements.status.value = column.dataset.drop;
+    form.requestSubmit();
+  }
+});
+document.addEventListener("dragend", () => {
+  delete dragged?.dataset.dragged;
+  dragged = undefined;
+  all(".over").forEach((column) => column.classList.remove("over"));
+});
+
+dress();

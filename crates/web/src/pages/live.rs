@@ -1,0 +1,95 @@
+//! Says when something of the company changed: the script then looks at the page again and puts what differs in
+//! place. One kind of message for every page, and nothing to keep in step between the two.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{self, HeaderValue};
+use axum::response::Response;
+use axum::routing::get;
+use hyper::body::Frame;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+/// A page does not look more often.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// It looks at least so often: other nodes commit too, and times go by.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(15);
+/// The browser comes back so soon after the stream ended.
+const MESSAGE: &str = "retry: 2000\nevent: changed\ndata:\n\n";
+/// A stream ends after this many messages and the browser asks anew: whatever it held is let go.
+const MAX_MESSAGES: usize = 5_000;
+
+pub fn routes() -> Router<Pages> {
+    Router::new().route("/live", get(changes))
+}
+
+async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let found = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
+    let company = found.map_err(|error| visitor.refused(error))?.company.id;
+    let Ok(place) = Arc::clone(&pages.0.streams).try_acquire_owned() else {
+        return Err(Refusal::of(rapport_app::Error::Busy));
+    };
+    let commits = pages.app().services().commits().listen(company);
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        tell(&pages, &visitor, commits, &sender).await;
+        drop(place);
+    });
+    let mut response = Response::new(Body::new(Messages(receiver)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // A proxy that collects answers would keep the messages to itself.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Sends a message after each change until the browser goes away or the session is over.
+async fn tell(
+    pages: &Pages,
+    visitor: &Visitor,
+    mut commits: watch::Receiver<()>,
+    messages: &mpsc::Sender<()>,
+) {
+    for _ in 0..MAX_MESSAGES {
+        tokio::select! {
+            () = messages.closed() => return,
+            // Sooner or later there is something to look at; either way.
+            _ = timeout(AT_LEAST_EVERY, commits.changed()) => {}
+        }
+        commits.mark_unchanged();
+        let still = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
+        if still.is_err() || messages.send(()).await.is_err() {
+            return;
+        }
+        sleep(AT_MOST_EVERY).await;
+    }
+}
+
+/// The body of the answer.
+struct Messages(mpsc::Receiver<()>);
+
+impl hyper::body::Body for Messages {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|message| message.map(|()| Ok(Frame::data(Bytes::from_static(MESSAGE.as_bytes())))))
+    }
+}

@@ -1,0 +1,159 @@
+//! The pages: HTML for people, on the same use cases as the API.
+//!
+//! A handler reads in one snapshot what the page shows, or runs one command, and renders a typed template. What every
+//! page shares is beside it:
+//!
+//! - `visitor`: who looks. `frame`: what stands around every page. `refusal`: what an error looks like to a person.
+//! - `form`, `draft`: what was typed, and what is wrong with it. `replay`: a form that arrives twice does nothing
+//!   twice. `flash`: what the next page says about what was done. `origin`: forms come from our own pages only.
+//! - `words/`: times, numbers and money as people read them. `chart`: figures drawn as SVG.
+//! - `assets`: the stylesheet and the script. `live`: says when something changed.
+
+mod assets;
+mod cookie;
+mod draft;
+mod flash;
+mod form;
+mod frame;
+mod live;
+mod login;
+mod origin;
+mod palette;
+mod profile;
+mod refusal;
+mod replay;
+mod setup;
+mod stranger;
+mod theme;
+mod visitor;
+mod words;
+
+mod dashboard;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use rapport_app::submission::Once;
+use rapport_app::{Access, App, Command, Error, Needs, Services};
+use rapport_domain::member::Role;
+use rapport_store::Snapshot;
+use tokio::sync::Semaphore;
+
+use crate::hashing::Hashing;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Shown};
+use crate::pages::replay::Replays;
+use crate::pages::setup::Setup;
+use crate::pages::visitor::Visitor;
+use crate::rate_limit::RateLimiter;
+use crate::server::Config;
+
+pub use refusal::Refusal;
+pub use setup::SetupSecret;
+
+const MEMBER: Needs = Needs::Role(Role::Member);
+const ADMIN: Needs = Needs::Role(Role::Admin);
+/// Live streams that one process keeps open.
+const MAX_STREAMS: usize = 1_000;
+
+/// All pages.
+pub fn routes(pages: Pages) -> Router {
+    Router::new()
+        .merge(dashboard::routes())
+        .merge(login::routes())
+        .merge(profile::routes())
+        .merge(palette::routes())
+        .merge(theme::routes())
+        .merge(live::routes())
+        .merge(stranger::routes())
+        .merge(setup::routes())
+        .layer(from_fn_with_state(pages.clone(), replay::once))
+        .layer(axum::middleware::from_fn(origin::guard))
+        .with_state(pages)
+        .merge(assets::routes())
+}
+
+/// What the pages share.
+#[derive(Clone)]
+pub struct Pages(Arc<Shared>);
+
+struct Shared {
+    app: App,
+    limiter: Arc<RateLimiter>,
+    hashing: Arc<Hashing>,
+    body_timeout: Duration,
+    replays: Replays,
+    setup: Setup,
+    streams: Arc<Semaphore>,
+}
+
+impl Pages {
+    pub fn new(app: App, limiter: Arc<RateLimiter>, hashing: Arc<Hashing>, config: &Config) -> Self {
+        Self(Arc::new(Shared {
+            app,
+            limiter,
+            hashing,
+            body_timeout: config.body_timeout,
+            replays: Replays::default(),
+            setup: Setup::new(config.setup.clone()),
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        }))
+    }
+
+    fn app(&self) -> &App {
+        &self.0.app
+    }
+
+    /// With an https address cookies are for https only.
+    fn is_secure(&self) -> bool {
+        self.app().services().outside().base_url.starts_with("https://")
+    }
+
+    /// Reads what a page shows, and what stands around it, in one snapshot.
+    async fn show<T: Send + 'static>(
+        &self,
+        visitor: &Visitor,
+        needs: Needs,
+        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<Shown<T>, Refusal> {
+        let (services, access) = (Arc::clone(self.app().services()), visitor.access());
+        let found = self.app().find(&access, needs, move |snapshot| {
+            let counts = frame::Counts::read(snapshot, services.now())?;
+            Ok((counts, read(snapshot)?))
+        });
+        let found = found.await.map_err(|error| visitor.refused(error))?;
+        Ok(Frame::around(found, visitor, self))
+    }
+
+    /// Runs the command that a form asks for, once.
+    async fn submit<C: Command>(
+        &self,
+        visitor: &Visitor,
+        form: &Form,
+        command: C,
+    ) -> Result<C::Reply, Error> {
+        let command = Once { form: form.id()?, command };
+        self.app().write_from(&visitor.access(), Some(visitor.address), command).await
+    }
+
+    /// Runs a command of somebody who is not logged in.
+    async fn write_as<C: Command>(
+        &self,
+        access: &Access,
+        address: IpAddr,
+        command: C,
+    ) -> Result<C::Reply, Error> {
+        self.app().write_from(access, Some(address), command).await
+    }
+
+    /// Hashes or checks a password when its turn has come.
+    async fn slowly<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Services) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.0.hashing.slowly(Arc::clone(self.app().services()), work).await
+    }
+}

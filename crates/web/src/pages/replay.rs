@@ -1,0 +1,139 @@
+//! A form that arrives twice does nothing twice, and both times gets the same answer: a second click on a button that
+//! makes a secret still shows the secret. Across nodes and restarts the command's own record of the form holds; there
+//! the second answer only says that it was done.
+
+use std::collections::HashMap;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
+use rapport_domain::id::FormId;
+use rapport_domain::time::Time;
+use tokio::sync::watch;
+
+use crate::pages::Pages;
+use crate::pages::form::{self, Form};
+use crate::pages::refusal::Refusal;
+
+/// How long an answer is kept for a second arrival.
+const KEPT_SECONDS: i64 = 120;
+/// Answers are kept in memory, so there are not many of them.
+const MAX_KEPT: usize = 512;
+const MAX_ANSWER_BYTES: usize = 256 << 10;
+
+#[derive(Default)]
+pub struct Replays(Mutex<HashMap<Key, Entry>>);
+
+/// A form, as sent with one set of cookies: nobody is answered what another was.
+type Key = (FormId, Vec<u8>);
+
+struct Entry {
+    since: Time,
+    answer: watch::Receiver<Option<Answer>>,
+}
+
+#[derive(Clone)]
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+/// The middleware: reads the form of a request, and answers one that came before as it was answered then.
+pub async fn once(State(pages): State<Pages>, mut request: Request, next: Next) -> Response {
+    if request.method() != Method::POST || !is_form(request.headers()) {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let cookies = cookies(&parts.headers);
+    let bytes = match form::read_body(Request::new(body), &pages).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let form = Form::parse(&bytes);
+    let id = form.id();
+    request = Request::from_parts(parts, Body::empty());
+    request.extensions_mut().insert(form);
+    match id {
+        Ok(id) => pages.0.replays.answer((id, cookies), pages.app().now(), next.run(request)).await,
+        Err(_) => next.run(request).await,
+    }
+}
+
+impl Replays {
+    async fn answer(
+        &self,
+        key: Key,
+        now: Time,
+        handler: impl Future<Output = Response> + Send + 'static,
+    ) -> Response {
+        let mut waiting = match self.first(&key, now) {
+            Ok(answered) => {
+                // Goes on even if the browser gives up on the first click.
+                tokio::spawn(async move {
+                    let answer = kept(handler.await).await;
+                    answered.send_replace(Some(answer));
+                });
+                match self.0.lock().get(&key) {
+                    Some(entry) => entry.answer.clone(),
+                    None => return Refusal::too_slow().into_response(),
+                }
+            }
+            Err(waiting) => waiting,
+        };
+        let answer = waiting.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
+        let Some(Answer { status, headers, body }) = answer else {
+            return Refusal::of(rapport_app::Error::OutcomeUnknown).into_response();
+        };
+        // What was refused may be sent again.
+        if status.is_client_error() || status.is_server_error() {
+            self.0.lock().remove(&key);
+        }
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// Where the answer goes, for who comes first; where it will come from, for others.
+    fn first(
+        &self,
+        key: &Key,
+        now: Time,
+    ) -> Result<watch::Sender<Option<Answer>>, watch::Receiver<Option<Answer>>> {
+        let mut kept = self.0.lock();
+        if let Some(entry) = kept.get(key) {
+            return Err(entry.answer.clone());
+        }
+        if kept.len() >= MAX_KEPT {
+            let oldest = now.plus_seconds(-KEPT_SECONDS);
+            kept.retain(|_, entry| entry.since > oldest);
+            if kept.len() >= MAX_KEPT {
+                kept.clear();
+            }
+        }
+        let (sender, receiver) = watch::channel(None);
+        kept.insert(key.clone(), Entry { since: now, answer: receiver });
+        Ok(sender)
+    }
+}
+
+async fn kept(response: Response) -> Answer {
+    let (parts, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, MAX_ANSWER_BYTES).await.unwrap_or_default();
+    Answer { status: parts.status, headers: parts.headers, body }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    sent.is_some_and(|sent| {
+        sent.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(form::MEDIA_TYPE)
+    })
+}
+
+fn cookies(headers: &HeaderMap) -> Vec<u8> {
+    headers.get_all(header::COOKIE).iter().flat_map(|value| value.as_bytes()).copied().collect()
+}

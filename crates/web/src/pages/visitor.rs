@@ -1,0 +1,120 @@
+//! Who looks at a page: the session in their cookie, and what else their browser says.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{self, HeaderMap};
+use axum::http::request::Parts;
+use axum::http::{Method, Uri};
+use rapport_app::{Access, Error};
+use rapport_domain::credential::Presented;
+
+use crate::front::Peer;
+use crate::pages::flash::Flash;
+use crate::pages::refusal::Refusal;
+use crate::pages::theme::Theme;
+use crate::pages::{Pages, cookie};
+use crate::rate_limit::Verdict;
+
+/// The script sets it where it only looks what changed: such a look shows no flash and takes none away.
+const LIVE: &str = "x-live";
+
+/// Somebody with a session, which the use case verifies.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    pub session: Presented,
+    pub look: Look,
+    pub address: IpAddr,
+    /// Where to come back to after logging in.
+    next: Option<String>,
+}
+
+impl Visitor {
+    pub fn access(&self) -> Access {
+        Access::Credential(self.session)
+    }
+
+    /// What an error looks like to them: who is not logged in any more may do so.
+    pub fn refused(&self, error: Error) -> Refusal {
+        match error {
+            Error::Unauthenticated => Refusal::LogIn { next: self.next.clone() },
+            error => Refusal::of(error),
+        }
+    }
+}
+
+impl FromRequestParts<Pages> for Visitor {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
+        let next = (parts.method == Method::GET).then(|| path_of(&parts.uri));
+        let address = address(parts);
+        let session = session(&parts.headers, pages).ok_or_else(|| Refusal::LogIn { next: next.clone() })?;
+        let (verdict, _) = pages.0.limiter.admit_credential(&session.hash, address, pages.app().now());
+        if let Verdict::Wait(_, seconds) = verdict {
+            return Err(Refusal::too_many(seconds));
+        }
+        Ok(Self { session, look: Look::of(&parts.headers), address, next })
+    }
+}
+
+/// What a browser says beside who it is.
+#[derive(Debug, Clone, Default)]
+pub struct Look {
+    pub theme: Theme,
+    pub flash: Option<Flash>,
+    pub browser: Option<String>,
+}
+
+impl Look {
+    fn of(headers: &HeaderMap) -> Self {
+        let is_live = headers.contains_key(LIVE);
+        let browser = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        Self {
+            theme: Theme::read(headers),
+            flash: if is_live { None } else { Flash::read(headers) },
+            browser: browser.map(str::to_owned),
+        }
+    }
+}
+
+/// Somebody who need not be logged in.
+#[derive(Debug, Clone)]
+pub struct Stranger {
+    pub look: Look,
+    pub address: IpAddr,
+    /// The session they may have nevertheless.
+    pub session: Option<Presented>,
+}
+
+impl Stranger {
+    /// Counts something that anybody may try, such as a password.
+    pub fn admit(&self, pages: &Pages) -> Result<(), Refusal> {
+        match pages.0.limiter.admit_stranger(self.address, pages.app().now()) {
+            Verdict::Pass(_) => Ok(()),
+            Verdict::Wait(_, seconds) => Err(Refusal::too_many(seconds)),
+        }
+    }
+}
+
+impl FromRequestParts<Pages> for Stranger {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
+        let session = session(&parts.headers, pages);
+        Ok(Self { look: Look::of(&parts.headers), address: address(parts), session })
+    }
+}
+
+fn session(headers: &HeaderMap, pages: &Pages) -> Option<Presented> {
+    let name = cookie::session_name(pages.is_secure());
+    rapport_app::session::read_cookie(cookie::read(headers, name)?)
+}
+
+fn address(parts: &Parts) -> IpAddr {
+    parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0)
+}
+
+fn path_of(uri: &Uri) -> String {
+    uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
+}

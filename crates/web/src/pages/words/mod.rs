@@ -1,0 +1,5 @@
+//! Numbers, money and times as people read them.
+
+pub mod money;
+pub mod number;
+pub mod when;

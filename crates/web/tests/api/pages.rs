@@ -1,0 +1,104 @@
+//! What every page keeps to: who may see it, where forms may come from, what is sent twice, what it says to browsers.
+
+use rapport_app::session::Proven;
+use rapport_domain::member::Role;
+use rapport_testkit::block_on;
+
+use crate::harness::{Server, Tenant, on_both_engines};
+use crate::person::{Person, Seen};
+
+on_both_engines!(
+    strangers_are_led_to_the_login_and_back,
+    a_session_is_over_when_it_ends,
+    a_deactivated_member_sees_nothing_any_more,
+    a_session_of_another_company_is_none_here,
+    sessions_end_by_idleness,
+    forms_from_elsewhere_are_refused,
+    a_form_sent_twice_counts_once,
+    pages_are_for_nobody_elses_frame_or_script,
+);
+
+async fn strangers_are_led_to_the_login_and_back(acme: Tenant) {
+    let answer = acme.get("/profile?x=1").without_credential().send().await;
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/login?next=%2Fprofile%3Fx%3D1")));
+    Person::of(&acme, Role::Member).see("/profile").await.expect(200).says("Your profile").says("A member");
+}
+
+async fn a_session_is_over_when_it_ends(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/").await.expect(200);
+    ana.send("/logout", &[]).await.leads_to("/login");
+    ana.see("/").await.leads_to("/login");
+}
+
+async fn a_deactivated_member_sees_nothing_any_more(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/").await.expect(200);
+    let change = rapport_app::member::ChangeMember { person: ana.id, role: None, active: Some(false) };
+    acme.company.write(change).expect("deactivated");
+    ana.see("/").await.leads_to("/login");
+}
+
+async fn a_session_of_another_company_is_none_here(acme: Tenant) {
+    let other = acme.neighbour();
+    let ana = Person::of(&acme, Role::Member);
+    let proven = Proven { person: ana.id, company: other.company.id() };
+    let begun = block_on(other.company.app().write(&proven.access(), proven.begin(None)));
+    assert!(begun.is_err(), "she is no member there");
+    ana.send("/companies", &[("project", other.slug())]).await.expect(404);
+}
+
+async fn sessions_end_by_idleness(acme: Server) {
+    let ana = Person::of(&acme, Role::Member);
+    acme.app.clock().advance_days(13);
+    ana.see("/").await.expect(200);
+    acme.app.clock().advance_days(1);
+    ana.see("/").await.leads_to("/login");
+}
+
+async fn forms_from_elsewhere_are_refused(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    for (name, value) in [("sec-fetch-site", "cross-site"), ("origin", "https://evil.test")] {
+        let call = acme.post("/profile/name").without_credential().header("cookie", &ana.cookie);
+        let call = call.text("name=Eve").header("content-type", "application/x-www-form-urlencoded");
+        Seen(call.header(name, value).send().await).expect(403);
+    }
+    ana.see("/profile").await.says("A member").says_not("Eve");
+}
+
+async fn a_form_sent_twice_counts_once(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    let form = ana.form();
+    let first = ana.send_form("/profile/name", form, &[("name", "Ana")]).await;
+    first.leads_to("/profile");
+    // The same answer, and nothing done: not even what it asks for now.
+    let second = ana.send_form("/profile/name", form, &[("name", "Eve")]).await;
+    second.leads_to("/profile");
+    assert_eq!(first.flash(), second.flash());
+    ana.see("/profile").await.says("Ana").says_not("Eve");
+    // What was refused may be sent again, corrected.
+    let form = ana.form();
+    ana.send_form("/profile/name", form, &[("name", "")]).await.expect(422).says("Is required.");
+    ana.send_form("/profile/name", form, &[("name", "Bea")]).await.leads_to("/profile");
+    ana.see("/profile").await.says("Bea");
+}
+
+async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {
+    let page = Person::of(&acme, Role::Member).see("/").await.expect(200).0;
+    let policy = page.header("content-security-policy").expect("a policy");
+    for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    let text = page.text();
+    assert!(!text.contains("style=\"") && !text.contains("onclick"), "nothing inline");
+    let style =
+        text.split("href=\"/assets/").nth(1).and_then(|rest| rest.split('"').next()).expect("a stylesheet");
+    let style = acme.get(&format!("/assets/{style}")).header("accept-encoding", "gzip, br").send().await;
+    assert_eq!((style.status, style.header("content-encoding")), (200, Some("gzip")));
+    assert!(style.header("cache-control").is_some_and(|value| value.contains("immutable")));
+    let missing = acme.get("/nowhere").without_credential().send().await;
+    assert_eq!(missing.status, 404);
+    assert!(missing.text().contains("Nothing here"));
+}

@@ -1,0 +1,104 @@
+//! A person at the pages, without a browser: cookies, forms, and what a page says.
+//!
+//! ```ignore
+//! let ana = Person::of(&acme, Role::Admin);
+//! ana.see("/webhooks").await.expect(200).says("No webhooks yet");
+//! ana.send("/webhooks", &[("url", "https://a.test/")]).await.leads_to("/webhooks/");
+//! ```
+
+use rapport_app::member::AddMember;
+use rapport_app::session::Proven;
+use rapport_domain::id::{FormId, PersonId};
+use rapport_domain::member::{Email, Role};
+use rapport_testkit::block_on;
+
+use crate::harness::{Answer, Tenant};
+
+/// A logged-in member of a tenant's company.
+pub struct Person<'a> {
+    tenant: &'a Tenant,
+    pub id: PersonId,
+    pub cookie: String,
+}
+
+impl<'a> Person<'a> {
+    /// A fresh member of a role, logged in.
+    pub fn of(tenant: &'a Tenant, role: Role) -> Self {
+        let number = tenant.company.app().services().random::<8>();
+        let email = Email::parse(&format!("{}@acme.test", u64::from_be_bytes(number))).expect("an address");
+        let name = format!("A {}", role.as_str());
+        let command = AddMember { email, name, role, password_hash: "none".to_owned() };
+        let added = tenant.company.write_as(&rapport_app::Access::CommandLine(tenant.company.id()), command);
+        let id = added.expect("a member").member.person;
+        let proven = Proven { person: id, company: tenant.company.id() };
+        let begun = block_on(tenant.company.app().write(&proven.access(), proven.begin(Some("A test"))));
+        Self { tenant, id, cookie: format!("rapport={}", begun.expect("a session")) }
+    }
+
+    pub async fn see(&self, path: &str) -> Seen {
+        let call = self.tenant.get(path).without_credential().header("cookie", &self.cookie);
+        Seen(call.send().await)
+    }
+
+    /// Sends a form from a page of ours, shown for the first time.
+    pub async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Seen {
+        self.send_form(path, self.form(), fields).await
+    }
+
+    /// The id of a form as it is shown.
+    pub fn form(&self) -> FormId {
+        let services = self.tenant.company.app().services();
+        services.id(services.now())
+    }
+
+    /// Sends a certain showing of a form.
+    pub async fn send_form(&self, path: &str, form: FormId, fields: &[(&str, &str)]) -> Seen {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.append_pair("form", &form.to_string()).extend_pairs(fields);
+        let call = self.tenant.post(path).without_credential().header("cookie", &self.cookie);
+        let call = call.text(&body.finish()).header("content-type", "application/x-www-form-urlencoded");
+        Seen(call.header("sec-fetch-site", "same-origin").send().await)
+    }
+}
+
+/// A page, or where it led.
+#[derive(Debug)]
+pub struct Seen(pub Answer);
+
+impl Seen {
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.0.status, status, "{}", self.0.text());
+        self
+    }
+
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.0.text().contains(text), "the page does not say {text:?}:\n{}", self.0.text());
+        self
+    }
+
+    #[track_caller]
+    pub fn says_not(self, text: &str) -> Self {
+        assert!(!self.0.text().contains(text), "the page says {text:?}:\n{}", self.0.text());
+        self
+    }
+
+    /// Where a form led; the path begins so.
+    #[track_caller]
+    pub fn leads_to(&self, path: &str) -> String {
+        assert_eq!(self.0.status, 303, "{}", self.0.text());
+        let location = self.0.header("location").unwrap_or_default().to_owned();
+        assert!(location.starts_with(path), "it led to {location}");
+        location
+    }
+
+    /// The text of the flash that the next page will show.
+    #[track_caller]
+    pub fn flash(&self) -> String {
+        let cookies = self.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
+        let flash = cookies.filter_map(|cookie| cookie.strip_prefix("flash=")).next().unwrap_or_default();
+        let value = flash.split(';').next().unwrap_or_default();
+        percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned()
+    }
+}
