@@ -65,7 +65,7 @@ all("[data-slug-of]").forEach((field) => {
   let touched = field.value !== "";
   field.addEventListener("input", () => (touched = true));
   source?.addEventListener("input", () => {
-    if (!touched) field.value = source.value.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
+    if (!touched) field.value = source.value.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
   });
 });
 

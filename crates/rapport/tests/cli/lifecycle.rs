@@ -42,7 +42,7 @@ fn the_first_run_says_what_to_do_next() {
         "{} company create acme --name \"Acme\" --owner you@acme.test",
         env!("CARGO_BIN_EXE_rapport")
     );
-    assert!(said.contains("no company yet") && said.contains(&next), "{said}");
+    assert!(said.contains("no company yet") && said.contains("/setup/") && said.contains(&next), "{said}");
     service.wait();
 
     place.run(&["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test"]);

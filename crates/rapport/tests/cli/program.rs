@@ -203,6 +203,16 @@ impl Service {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// The next line of its output with this in it, without blanks around it.
+    pub fn line_that_contains(&mut self, part: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the service does not say {part}");
+        }
+        line.trim().to_owned()
+    }
+
     /// What it printed after the first line; ends when the service does.
     pub fn rest_of_output(&mut self) -> String {
         let mut rest = String::new();

@@ -1,0 +1,9 @@
+//! The pages in a real Chromium, on the real program: each test does what a person would.
+
+#[path = "../cli/program.rs"]
+#[expect(dead_code, reason = "the tests of the command line use the rest")]
+mod program;
+
+mod first_run;
+mod office;
+mod people;
