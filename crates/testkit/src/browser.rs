@@ -73,10 +73,12 @@ impl Browser {
         }
         let scripts = if setup.scripts { 1 } else { 2 };
         let preferences = json!({ "profile.managed_default_content_settings.javascript": scripts });
-        capabilities.insert("goog:chromeOptions".to_owned(), json!({ "args": arguments, "prefs": preferences }));
+        capabilities
+            .insert("goog:chromeOptions".to_owned(), json!({ "args": arguments, "prefs": preferences }));
         let mut builder = ClientBuilder::new(HttpConnector::new());
         let connected = builder.capabilities(capabilities).connect(&format!("http://127.0.0.1:{port}")).await;
-        let client = connected.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"));
+        let client =
+            connected.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"));
         Self { client, base: base.trim_end_matches('/').to_owned(), driver, _profile: profile }
     }
 
@@ -166,13 +168,18 @@ impl Browser {
 
     /// Waits until the page says something.
     pub async fn see(&self, text: &str) {
-        self.wait(&format!("the page to say {text:?}"), async |browser: &Self| browser.text().await.contains(text)).await;
+        self.wait(&format!("the page to say {text:?}"), async |browser: &Self| {
+            browser.text().await.contains(text)
+        })
+        .await;
     }
 
     /// Waits until the page does not say it any more.
     pub async fn see_not(&self, text: &str) {
-        self.wait(&format!("the page not to say {text:?}"), async |browser: &Self| !browser.text().await.contains(text))
-            .await;
+        self.wait(&format!("the page not to say {text:?}"), async |browser: &Self| {
+            !browser.text().await.contains(text)
+        })
+        .await;
     }
 
     pub async fn wait(&self, what: &str, done: impl AsyncFn(&Self) -> bool) {
@@ -271,7 +278,8 @@ fn start_driver() -> (Child, u16) {
         .spawn();
     let mut driver = started.expect("starting a shell");
     let mut output = BufReader::new(driver.stdout.take().expect("its output"));
-    let said = output.by_ref().lines().map_while(Result::ok).find(|line| line.contains("successfully on port "));
+    let said =
+        output.by_ref().lines().map_while(Result::ok).find(|line| line.contains("successfully on port "));
     let port = said.as_deref().and_then(|line| line.rsplit(' ').next()?.trim_end_matches('.').parse().ok());
     // Whoever reads no more is written to no more.
     driver.stdout = Some(output.into_inner());

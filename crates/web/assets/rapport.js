@@ -7,6 +7,7 @@ const typing = (target) => target.closest?.("input, textarea, select, [contented
 // What only works with this script was hidden until now.
 function dress(within = document) {
   all("[data-copy], [data-palette]", within).forEach((button) => (button.hidden = false));
+  if (!/Mac|iP/.test(navigator.platform)) all("[data-palette] kbd", within).forEach((key) => (key.textContent = "Ctrl K"));
   // Exact times in the viewer's own zone.
   all("time[datetime]", within).forEach((time) => {
     const at = new Date(time.dateTime);

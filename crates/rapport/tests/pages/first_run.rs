@@ -54,7 +54,9 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field() {
     browser.fill("email", "ida@nordlys.test").await;
     browser.fill("password", "a long enough one").await;
     browser.click("Create the company").await;
-    browser.wait("the fault", async |browser| !browser.text_of("#project-note").await.starts_with("Short")).await;
+    browser
+        .wait("the fault", async |browser| !browser.text_of("#project-note").await.starts_with("Short"))
+        .await;
     assert_eq!(browser.run("return document.getElementById('name').value", Vec::new()).await, "Ida Berg");
     assert_eq!(browser.run("return document.getElementById('password').value", Vec::new()).await, "");
     assert_eq!(browser.axe().await, [""; 0]);

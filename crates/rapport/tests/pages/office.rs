@@ -28,11 +28,21 @@ impl Office {
     /// With further options for the service.
     pub fn open_with(options: &[&str]) -> Self {
         let place = Place::sqlite();
-        let arguments =
-            ["company", "create", "acme", "--name", "Acme", "--owner", "ana@acme.test", "--owner-name", "Ana Ruiz"];
+        let arguments = [
+            "company",
+            "create",
+            "acme",
+            "--name",
+            "Acme",
+            "--owner",
+            "ana@acme.test",
+            "--owner-name",
+            "Ana Ruiz",
+        ];
         let made = place.json(&[&arguments[..], &["--json"]].concat());
         let word = |value: &Value| value.as_str().expect("a text").to_owned();
-        let owner = Login { email: word(&made["owner"]["email"]), password: word(&made["owner"]["password"]) };
+        let owner =
+            Login { email: word(&made["owner"]["email"]), password: word(&made["owner"]["password"]) };
         let service = place.serve_with(options);
         let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
         Self { service, owner, token, ingest_key, _place: place }

@@ -31,7 +31,8 @@ async fn a_person_logs_in_changes_their_password_and_logs_out() {
     browser.click("Log out").await;
     browser.see("You are logged out.").await;
 
-    log_in(&browser, &Login { email: office.owner.email.clone(), password: "another long one".to_owned() }).await;
+    log_in(&browser, &Login { email: office.owner.email.clone(), password: "another long one".to_owned() })
+        .await;
     browser.close().await;
 }
 
