@@ -4,6 +4,9 @@
 #[expect(dead_code, reason = "the tests of the command line use the rest")]
 mod program;
 
+mod every_page;
 mod first_run;
+mod hostile_text;
 mod office;
 mod people;
+mod roles;

@@ -3,8 +3,9 @@
 use rapport_testkit::Browser;
 use rapport_testkit::browser::Setup;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::program::{Place, Service};
+use crate::program::{self, Place, Service};
 
 /// The company Acme on a service of its own.
 pub struct Office {
@@ -12,7 +13,14 @@ pub struct Office {
     pub owner: Login,
     token: String,
     ingest_key: String,
-    _place: Place,
+    /// Its files, which go with it.
+    _files: Files,
+}
+
+#[expect(dead_code, reason = "they are kept until they are dropped")]
+enum Files {
+    Place(Place),
+    Temporary(TempDir),
 }
 
 pub struct Login {
@@ -45,7 +53,20 @@ impl Office {
             Login { email: word(&made["owner"]["email"]), password: word(&made["owner"]["password"]) };
         let service = place.serve_with(options);
         let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
-        Self { service, owner, token, ingest_key, _place: place }
+        Self { service, owner, token, ingest_key, _files: Files::Place(place) }
+    }
+
+    /// The made-up company of `rapport demo`.
+    pub fn demo() -> Self {
+        let temporary = TempDir::new().expect("a directory");
+        let (service, said) = program::demo(temporary.path());
+        let printed = |label: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(label));
+            line.unwrap_or_else(|| panic!("{label} is missing in:\n{said}")).trim().to_owned()
+        };
+        let owner = Login { email: printed("login"), password: printed("password") };
+        let (token, ingest_key) = (printed("API token"), printed("ingest key"));
+        Self { service, owner, token, ingest_key, _files: Files::Temporary(temporary) }
     }
 
     pub fn base(&self) -> String {
