@@ -49,6 +49,7 @@ pub mod redelivery;
 pub mod retention;
 pub mod session;
 mod statement;
+pub mod story;
 pub mod submission;
 pub mod timeline;
 mod tx;

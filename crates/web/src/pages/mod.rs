@@ -28,6 +28,9 @@ mod theme;
 mod visitor;
 mod words;
 
+mod account;
+mod chart;
+mod clients;
 mod dashboard;
 
 use std::net::IpAddr;
@@ -62,6 +65,8 @@ const MAX_STREAMS: usize = 1_000;
 /// All pages.
 pub fn routes(pages: Pages) -> Router {
     Router::new()
+        .merge(account::routes())
+        .merge(clients::routes())
         .merge(dashboard::routes())
         .merge(login::routes())
         .merge(profile::routes())

@@ -1,0 +1,3 @@
+//! Figures drawn as SVG on the server, each with its text alternative.
+
+pub mod days;
