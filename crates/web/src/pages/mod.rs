@@ -10,6 +10,7 @@
 //! - `assets`: the stylesheet and the script. `live`: says when something changed.
 
 mod assets;
+mod chart;
 mod cookie;
 mod draft;
 mod flash;
@@ -28,7 +29,9 @@ mod theme;
 mod visitor;
 mod words;
 
+mod campaigns;
 mod dashboard;
+mod pipeline;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -62,7 +65,9 @@ const MAX_STREAMS: usize = 1_000;
 /// All pages.
 pub fn routes(pages: Pages) -> Router {
     Router::new()
+        .merge(campaigns::routes())
         .merge(dashboard::routes())
+        .merge(pipeline::routes())
         .merge(login::routes())
         .merge(profile::routes())
         .merge(palette::routes())

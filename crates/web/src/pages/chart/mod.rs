@@ -1,0 +1,4 @@
+//! Figures drawn as SVG on the server, each with its text alternative.
+
+pub mod sparkline;
+pub mod stages;
