@@ -1,15 +1,15 @@
 //! Ingest: a batch of client activity. It counts, keeps, and moves accounts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rapport_domain::account::{Account, Change, Mover};
-use rapport_domain::activity::{Activity, Batch, EventMark, Rejection};
+use rapport_domain::activity::{Activity, Batch, EventMark, PULSE_DAYS, Rejection};
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
 use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
 use rapport_store::activity::{Count, NewActivity, Seen};
-use rapport_store::{Tx, account, activity};
+use rapport_store::{Tx, account, activity, activity_day};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
@@ -178,8 +178,11 @@ fn fresh_marks(
 /// Applies accepted events in order, and writes what they leave.
 fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_store::Error> {
     let mut tally = Tally::default();
+    let mut days: BTreeMap<Day, i64> = BTreeMap::new();
     for (event, cx) in accepted {
-        tally.add(event, event.activity.occurred_at.day_in(&cx.settings().time_zone));
+        let day = event.activity.occurred_at.day_in(&cx.settings().time_zone);
+        tally.add(event, day);
+        *days.entry(day).or_default() += 1;
     }
     let mut movable = lock_movable(tx, accepted)?;
     let mut outbox = Outbox::default();
@@ -193,8 +196,13 @@ fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_st
         movable.values().filter(|movable| movable.changed).map(|movable| &movable.account).collect();
     changed.sort_unstable_by_key(|account| account.id);
     account::update(tx, &changed)?;
-    let Some((_, cx)) = accepted.first() else { return Ok(()) };
-    outbox.write(tx, cx)
+    let Some((first, cx)) = accepted.first() else { return Ok(()) };
+    outbox.write(tx, cx)?;
+    // Days that are not shown any more are not counted. Last of all, because here alone the company's writers meet;
+    // ids end in random bytes, which spread them.
+    let today = cx.now.day_in(&cx.settings().time_zone);
+    days.retain(|day, _| *day > today.minus_days(PULSE_DAYS));
+    activity_day::add(tx, &days, first.account.as_bytes()[15])
 }
 
 /// An account that a batch may move.

@@ -9,7 +9,7 @@ use rapport_domain::mail::KEPT_DAYS;
 use rapport_domain::session as session_rules;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
-use rapport_store::{Lane, Tx, digest, invitation, mail, retention, session, submission};
+use rapport_store::{Lane, Tx, activity_day, digest, invitation, mail, retention, session, submission};
 
 use crate::App;
 use crate::access::{Access, Needs};
@@ -141,6 +141,7 @@ impl Command for PruneHistory {
             cx.now.plus_days(-session_rules::MAX_DAYS),
         )?;
         submission::prune(tx, cx.now.plus_days(-FORM_DAYS))?;
+        activity_day::prune(tx, last_folded_day(cx.settings(), cx.now))?;
         retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;
         Ok(false)
     }

@@ -8,6 +8,7 @@
 //! - `fields` makes older accounts findable by their custom fields.
 //! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `import` takes imports further.
+//! - `stage_totals` counts the accounts of large companies.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
@@ -25,6 +26,7 @@ mod places;
 pub mod redelivery;
 pub mod retention;
 pub mod sender;
+pub mod stage_totals;
 
 pub use client::{Client, Limits};
 pub use guard::{Guard, Resolver, SystemResolver};

@@ -12,6 +12,7 @@ pub mod account_field;
 pub mod account_list;
 pub mod account_site;
 pub mod activity;
+pub mod activity_day;
 pub mod audit;
 pub mod cadence;
 mod cadence_ranges;
@@ -45,9 +46,11 @@ pub mod node;
 pub mod page;
 pub mod password_reset;
 mod queue;
+pub mod recent;
 pub mod redelivery;
 pub mod retention;
 pub mod session;
+pub mod stage_totals;
 mod statement;
 pub mod story;
 pub mod submission;
@@ -72,6 +75,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_list::STATEMENTS,
         account_site::STATEMENTS,
         activity::STATEMENTS,
+        activity_day::STATEMENTS,
         audit::STATEMENTS,
         cadence::STATEMENTS,
         campaign::STATEMENTS,
@@ -97,9 +101,11 @@ pub fn all_statements() -> Vec<&'static Statement> {
         message::STATEMENTS,
         node::STATEMENTS,
         password_reset::STATEMENTS,
+        recent::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
         session::STATEMENTS,
+        stage_totals::STATEMENTS,
         submission::STATEMENTS,
         timeline::STATEMENTS,
         webhook::STATEMENTS,

@@ -49,6 +49,20 @@ document.addEventListener("change", (event) => {
   if (event.target.closest?.("form[data-apply]") && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=date]")) event.target.form.requestSubmit();
 });
 
+// A form that counts as one types: its counts are taken from the page that its button would show.
+let typed;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest?.("form[data-preview]");
+  if (!form) return;
+  clearTimeout(typed);
+  typed = setTimeout(async () => {
+    const asked = new URLSearchParams(new FormData(form));
+    const answer = await fetch(`${form.dataset.preview}?${asked}`, { headers: { "X-Live": "1" } });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("counts");
+    if (fresh && asked.toString() === new URLSearchParams(new FormData(form)).toString()) document.getElementById("counts").replaceChildren(...fresh.childNodes);
+  }, 300);
+});
+
 // Small forms close on Escape and when something else is clicked.
 document.addEventListener("click", (event) => {
   all("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));

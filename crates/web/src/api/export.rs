@@ -26,8 +26,7 @@ use rapport_store::page::MAX_LIMIT;
 use rapport_store::{Query, Snapshot, account_field};
 use serde_json::{Map, Value};
 
-use crate::api::call::Caller;
-use crate::api::{Api, MEMBER};
+use crate::api::MEMBER;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 const COLUMNS: [&str; 14] = [
@@ -85,7 +84,7 @@ fn list(filter: Filter, cursor: Option<Cursor>, now: Time) -> ListAccounts {
 }
 
 /// The export as an answer, under a file name made of `name` and the day.
-pub fn respond(api: &Api, caller: &Caller, name: &str, begun: Answer<Begun>) -> Response {
+pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> Response {
     let Answer { reply: Begun { filter, fields, page, now }, company, .. } = begun;
     let day = now.day_in(&company.settings.time_zone);
     let file_name = format!("{}-{day}.csv", plain(name));
@@ -93,7 +92,7 @@ pub fn respond(api: &Api, caller: &Caller, name: &str, begun: Answer<Begun>) -> 
     let mut text = Vec::from(BYTE_ORDER_MARK);
     text.extend(table.header());
     text.extend(table.rows(&page.items));
-    let export = Export { app: api.app().clone(), access: caller.access(), filter, table, now };
+    let export = Export { app: app.clone(), access, filter, table, now };
     let pages = Pages { export: Arc::new(export), step: Step::Ready(text.into(), page.next) };
     let mut response = Response::new(Body::new(pages));
     let headers = response.headers_mut();

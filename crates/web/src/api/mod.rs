@@ -22,7 +22,7 @@ mod digests;
 mod docs;
 mod erasure;
 mod error_file;
-mod export;
+pub mod export;
 mod fields;
 mod hashing;
 mod history;

@@ -10,6 +10,7 @@
 //! - `assets`: the stylesheet and the script. `live`: says when something changed.
 
 mod assets;
+mod chart;
 mod cookie;
 mod draft;
 mod flash;
@@ -31,7 +32,9 @@ mod words;
 mod account;
 mod chart;
 mod clients;
+mod campaigns;
 mod dashboard;
+mod pipeline;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -67,7 +70,9 @@ pub fn routes(pages: Pages) -> Router {
     Router::new()
         .merge(account::routes())
         .merge(clients::routes())
+        .merge(campaigns::routes())
         .merge(dashboard::routes())
+        .merge(pipeline::routes())
         .merge(login::routes())
         .merge(profile::routes())
         .merge(palette::routes())
