@@ -40,6 +40,7 @@ pub mod redelivery;
 pub mod retention;
 pub mod session;
 pub mod settings;
+pub mod signature;
 pub mod submission;
 pub mod upsert;
 pub mod vault;

@@ -10,6 +10,7 @@
 //! - `assets`: the stylesheet and the script. `live`: says when something changed.
 
 mod assets;
+mod chart;
 mod cookie;
 mod draft;
 mod flash;
@@ -29,6 +30,9 @@ mod visitor;
 mod words;
 
 mod dashboard;
+mod deliveries;
+mod redeliveries;
+mod webhooks;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -63,6 +67,9 @@ const MAX_STREAMS: usize = 1_000;
 pub fn routes(pages: Pages) -> Router {
     Router::new()
         .merge(dashboard::routes())
+        .merge(deliveries::routes())
+        .merge(redeliveries::routes())
+        .merge(webhooks::routes())
         .merge(login::routes())
         .merge(profile::routes())
         .merge(palette::routes())
