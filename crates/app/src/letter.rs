@@ -193,7 +193,7 @@ pub(crate) fn webhook_disabled(base_url: &str, company: &str, webhook: &str, fai
         company: one_line(company),
         webhook: one_line(webhook),
         failures,
-        url: format!("{base_url}/settings/webhooks"),
+        url: format!("{base_url}/webhooks"),
     };
     let subject = format!("{}: a webhook was switched off", fields.company);
     Letter::render(subject, &DisabledPlain { letter: &fields }, &DisabledHtml { letter: &fields })

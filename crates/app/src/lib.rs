@@ -41,6 +41,7 @@ pub mod retention;
 pub mod session;
 pub mod settings;
 pub mod stage_totals;
+pub mod signature;
 pub mod submission;
 pub mod upsert;
 pub mod vault;

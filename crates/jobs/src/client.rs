@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use data_encoding::HEXLOWER;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -18,13 +17,13 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use rapport_app::signature::sign;
 use rapport_domain::delivery::{
     Attempt, CONNECT_TIMEOUT_SECONDS, Failure, MAX_EXCERPT_BYTES, Outcome, Reason, TOTAL_TIMEOUT_SECONDS,
     Timings,
 };
 use rapport_domain::destination::{Destination, Host};
 use rapport_domain::time::Time;
-use ring::hmac;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -298,18 +297,12 @@ fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>
         .header(HOST, header(destination.authority())?)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(USER_AGENT, HeaderValue::from_static(AGENT))
-        .header("x-service-signature", header(&signature(post.secret, post.payload.as_bytes()))?)
+        .header("x-service-signature", header(&sign(post.secret, post.payload.as_bytes()).to_string())?)
         .header("x-service-event", HeaderValue::from_static(post.event))
         .header("x-service-delivery", header(&post.delivery)?)
         .header("x-service-attempt", HeaderValue::from(post.number))
         .body(Full::new(Bytes::copy_from_slice(post.payload.as_bytes())));
     request.map_err(|error| own(error.to_string()))
-}
-
-/// `sha256=` and the lower-case hexadecimal HMAC-SHA256 of the raw body, keyed by the secret as shown.
-pub fn signature(secret: &str, body: &[u8]) -> String {
-    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-    format!("sha256={}", HEXLOWER.encode(hmac::sign(&key, body).as_ref()))
 }
 
 async fn dial(

@@ -39,6 +39,7 @@ statements! {
     company EVENTS_OF_ACCOUNT = "SELECT id FROM event /*INDEXED BY event_by_account*/ WHERE company = $1 \
                                  AND account = $2 AND id < $3 AND id >= $4";
     company OF_EVENTS = select_delivery!("/*INDEXED BY delivery_by_event*/ WHERE d.company = $1 AND d.event = ANY($2)");
+    company ACCOUNT_NAMES = "SELECT id, name FROM account WHERE company = $1 AND id = ANY($2)";
     reference OWNERS = "SELECT DISTINCT owner FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = 0 AND owner IS NOT NULL";
 }
 
@@ -110,6 +111,19 @@ pub fn get(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<Listed>, Er
     let Some(delivery) = delivery::get(snapshot, id)? else { return Ok(None) };
     let shown = appearance(&delivery, standings(snapshot)?.get(&delivery.webhook));
     Ok(Some(Listed { delivery, shown }))
+}
+
+/// What the accounts of these deliveries are called; those that are deleted are not there.
+pub fn account_names(
+    snapshot: &mut Snapshot,
+    listed: &[Listed],
+) -> Result<HashMap<AccountId, String>, Error> {
+    let mut ids: Vec<AccountId> = listed.iter().filter_map(|listed| listed.delivery.account).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
+    let rows = snapshot.query_keys(&ACCOUNT_NAMES, &[], &keys)?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
 type Standings = HashMap<WebhookId, Standing>;

@@ -24,6 +24,7 @@ pub mod contact;
 pub mod conversation;
 pub mod credential;
 pub mod delivery;
+pub mod delivery_health;
 pub mod delivery_list;
 mod dialect;
 pub mod digest;
@@ -86,6 +87,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         conversation::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,
+        delivery_health::STATEMENTS,
         delivery_list::STATEMENTS,
         digest::STATEMENTS,
         erasure::STATEMENTS,

@@ -22,6 +22,7 @@ macro_rules! select_redelivery {
 
 statements! {
     company GET = select_redelivery!("WHERE company = $1 AND id = $2");
+    company RECENT = select_redelivery!("WHERE company = $1 ORDER BY id DESC LIMIT $2");
     company LOCK = select_redelivery!("WHERE company = $1 AND id = $2 FOR UPDATE");
     company INSERT = "INSERT INTO redelivery (company, id, filter, total, queued, skipped, walked_to, created_at) \
                       VALUES ($1, $2, $3, $4, 0, 0, $5, $6)";
@@ -38,6 +39,11 @@ statements! {
 
 pub fn get(snapshot: &mut Snapshot, id: RedeliveryId) -> Result<Option<Redelivery>, Error> {
     snapshot.query_opt(&GET, values![&id])?.map(read).transpose()
+}
+
+/// The newest, newest first.
+pub fn recent(snapshot: &mut Snapshot, limit: i64) -> Result<Vec<Redelivery>, Error> {
+    snapshot.query(&RECENT, values![limit])?.into_iter().map(read).collect()
 }
 
 pub fn lock(tx: &mut Tx, id: RedeliveryId) -> Result<Option<Redelivery>, Error> {

@@ -34,6 +34,7 @@ statements! {
     company MARK_DELETED = "UPDATE webhook SET deleted_at = $3 WHERE company = $1 AND id = $2";
     company DROP_BEFORE = "UPDATE webhook SET dropped_before = $3 WHERE company = $1 AND id = $2";
     company SECRET_SHOWN = "SELECT secret_shown FROM webhook WHERE company = $1 AND id = $2";
+    company SECRET = "SELECT secret FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = $2";
     company STATE = "SELECT CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                      dropped_before FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = $2";
     reference TARGETS = "SELECT id, url, secret, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL \
@@ -77,6 +78,11 @@ pub fn list(snapshot: &mut Snapshot) -> Result<Vec<Webhook>, Error> {
 /// What a settings page may show of the secret.
 pub fn secret_shown(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<String>, Error> {
     snapshot.query_opt(&SECRET_SHOWN, values![&id])?.map(|mut row| row.take()).transpose()
+}
+
+/// The secret as it is kept: only the vault opens it.
+pub fn sealed_secret(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<Vec<u8>>, Error> {
+    snapshot.query_opt(&SECRET, values![&id])?.map(|mut row| row.take()).transpose()
 }
 
 /// The webhooks with these ids, locked in key order; deleted ones are left out.

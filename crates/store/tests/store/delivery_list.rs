@@ -256,6 +256,8 @@ fn deliveries_are_read_by_indexes() {
         ("delivery::HELD_COUNT", "delivery_waiting (company=? AND webhook=?)"),
         ("delivery::OWNED", "delivery_owned (owner=? AND company=?)"),
         ("webhook::WITH_WORK", "delivery_waiting (company=? AND webhook=?)"),
+        ("delivery_health::NEWEST", "delivery_by_webhook (company=? AND webhook=? AND id>? AND id<?)"),
+        ("delivery_health::LAST_ATTEMPTS", "delivery_by_webhook (company=? AND webhook=? AND id<?)"),
         ("delivery_list::ALL", "PRIMARY KEY (company=? AND id>? AND id<?)"),
         ("delivery_list::OF_WEBHOOK", "delivery_by_webhook (company=? AND webhook=? AND id>? AND id<?)"),
         ("delivery_list::FAILED", "delivery_failed (company=? AND id>? AND id<?)"),

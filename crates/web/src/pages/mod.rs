@@ -35,6 +35,9 @@ mod clients;
 mod campaigns;
 mod dashboard;
 mod pipeline;
+mod deliveries;
+mod redeliveries;
+mod webhooks;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -73,6 +76,9 @@ pub fn routes(pages: Pages) -> Router {
         .merge(campaigns::routes())
         .merge(dashboard::routes())
         .merge(pipeline::routes())
+        .merge(deliveries::routes())
+        .merge(redeliveries::routes())
+        .merge(webhooks::routes())
         .merge(login::routes())
         .merge(profile::routes())
         .merge(palette::routes())

@@ -14,6 +14,11 @@ pub fn capped(count: &CappedCount) -> String {
     format!("{}{}", grouped(count.count), if count.capped { "+" } else { "" })
 }
 
+/// `300`, or `300+` where more were not looked at.
+pub fn capped_at(count: i64, is_capped: bool) -> String {
+    capped(&CappedCount { count, capped: is_capped })
+}
+
 /// `1 account`, `2 accounts`.
 pub fn counted(number: i64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })

@@ -1,0 +1,160 @@
+//! Signatures of deliveries: made for each attempt, and checked for somebody whose receiver refuses them.
+
+use rapport_domain::id::{EventId, WebhookId};
+use rapport_domain::json_layout;
+use rapport_domain::signature::{Malformed, Signature};
+use rapport_domain::webhook::Webhook;
+use rapport_store::{Error, Snapshot, event, webhook};
+use ring::hmac;
+use serde_json::Value;
+
+use crate::context::Services;
+
+/// Other webhooks whose secret is tried.
+const MAX_OTHERS: usize = 100;
+const SECRET_PREFIX: &str = "whs_";
+
+/// The signature of a body under a secret, exactly as it was shown.
+pub fn sign(secret: &str, body: &[u8]) -> Signature {
+    let tag = hmac::sign(&key(secret), body);
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(tag.as_ref());
+    Signature::new(bytes)
+}
+
+/// The signature that an attempt made now would carry; `None` where the webhook is gone or its secret cannot be opened.
+pub fn of_webhook(
+    services: &Services,
+    snapshot: &mut Snapshot,
+    id: WebhookId,
+    body: &[u8],
+) -> Result<Option<Signature>, Error> {
+    Ok(kept_secret(services, snapshot, id)?.map(|secret| sign(&secret, body)))
+}
+
+/// What somebody received, and the secret they believe in.
+pub struct Check {
+    pub header: String,
+    pub body: String,
+    pub secret: Secret,
+}
+
+pub enum Secret {
+    Typed(String),
+    /// The one that is kept for this webhook; nobody is shown it.
+    Kept(WebhookId),
+}
+
+/// What can be said about a signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    Genuine,
+    Malformed(Malformed),
+    /// The secret is right: what was signed is another body.
+    BodyChanged(Change),
+    WrongSecret(Mistake),
+    /// The webhook is gone, or its secret was sealed under another key.
+    NoSecret,
+    /// Either the secret or the body is another one.
+    Unclear,
+}
+
+/// How a body differs from what was signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Blanks or line breaks at its ends.
+    Ends,
+    /// Blanks between its parts: it was parsed and written again.
+    Layout,
+    /// It is not what was sent for the event it names.
+    Content,
+}
+
+/// What is wrong about a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mistake {
+    /// Blanks around it.
+    Blanks,
+    /// It begins with `whs_`, which belongs to it.
+    Prefix,
+    /// The signature is of this webhook.
+    Other(Box<Webhook>),
+    /// The body is as it was sent.
+    Unknown,
+}
+
+/// Finds out what is wrong with a signature. Nothing is kept.
+pub fn check(services: &Services, snapshot: &mut Snapshot, check: &Check) -> Result<Finding, Error> {
+    let signature = match Signature::parse(&check.header) {
+        Ok(signature) => signature,
+        Err(malformed) => return Ok(Finding::Malformed(malformed)),
+    };
+    let secret = match &check.secret {
+        Secret::Typed(secret) => Some(secret.clone()),
+        Secret::Kept(id) => kept_secret(services, snapshot, *id)?,
+    };
+    let Some(secret) = secret else { return Ok(Finding::NoSecret) };
+    if fits(&secret, &check.body, &signature) {
+        return Ok(Finding::Genuine);
+    }
+    let sent = sent_for(snapshot, &check.body)?;
+    if let Some(change) = change(&secret, &check.body, sent.as_deref(), &signature) {
+        return Ok(Finding::BodyChanged(change));
+    }
+    let bodies: Vec<&str> = [Some(check.body.as_str()), sent.as_deref()].into_iter().flatten().collect();
+    let is_made_with =
+        |secret: &str| !secret.is_empty() && bodies.iter().any(|body| fits(secret, body, &signature));
+    if is_made_with(secret.trim()) {
+        return Ok(Finding::WrongSecret(Mistake::Blanks));
+    }
+    if is_made_with(&format!("{SECRET_PREFIX}{}", secret.trim())) {
+        return Ok(Finding::WrongSecret(Mistake::Prefix));
+    }
+    for other in webhook::list(snapshot)?.into_iter().take(MAX_OTHERS) {
+        if kept_secret(services, snapshot, other.id)?.is_some_and(|secret| is_made_with(&secret)) {
+            return Ok(Finding::WrongSecret(Mistake::Other(Box::new(other))));
+        }
+    }
+    let is_as_sent = sent.is_some_and(|sent| sent == check.body);
+    Ok(if is_as_sent { Finding::WrongSecret(Mistake::Unknown) } else { Finding::Unclear })
+}
+
+/// How the body was changed, where the secret fits what it was before.
+fn change(secret: &str, body: &str, sent: Option<&str>, signature: &Signature) -> Option<Change> {
+    let ends = [body.trim().to_owned(), format!("{}\n", body.trim_end()), format!("{}\r\n", body.trim_end())];
+    if ends.iter().any(|body| fits(secret, body, signature)) {
+        return Some(Change::Ends);
+    }
+    if fits(secret, &json_layout::compact(body), signature) {
+        return Some(Change::Layout);
+    }
+    sent.filter(|sent| fits(secret, sent, signature)).map(|sent| {
+        let is_layout = json_layout::compact(sent) == json_layout::compact(body);
+        if is_layout { Change::Layout } else { Change::Content }
+    })
+}
+
+/// What was sent for the event that a body names.
+fn sent_for(snapshot: &mut Snapshot, body: &str) -> Result<Option<String>, Error> {
+    let parsed: Option<Value> = serde_json::from_str(body).ok();
+    let id = parsed.as_ref().and_then(|body| body["id"].as_str()).and_then(|id| id.parse::<EventId>().ok());
+    let Some(id) = id else { return Ok(None) };
+    Ok(event::get(snapshot, id)?.map(|event| event.payload).filter(|payload| !payload.is_empty()))
+}
+
+fn kept_secret(
+    services: &Services,
+    snapshot: &mut Snapshot,
+    id: WebhookId,
+) -> Result<Option<String>, Error> {
+    let sealed = webhook::sealed_secret(snapshot, id)?;
+    Ok(sealed.and_then(|sealed| services.vault().open(id, &sealed).ok()))
+}
+
+fn fits(secret: &str, body: &str, signature: &Signature) -> bool {
+    hmac::verify(&key(secret), body.as_bytes(), signature.as_bytes()).is_ok()
+}
+
+fn key(secret: &str) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes())
+}

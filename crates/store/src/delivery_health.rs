@@ -1,0 +1,99 @@
+//! How the deliveries of a webhook went: counted over the newest of a time, never over all of them.
+
+use rapport_domain::id::{DeliveryId, WebhookId, lowest_at};
+use rapport_domain::time::Time;
+
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::Snapshot;
+use crate::values;
+
+statements! {
+    company NEWEST = "SELECT created_at, state FROM delivery /*INDEXED BY delivery_by_webhook*/ WHERE company = $1 \
+                      AND webhook = $2 AND id < $3 AND id >= $4 ORDER BY id DESC LIMIT $5";
+    company LAST_ATTEMPTS = "SELECT a.delivery, a.started_at, a.succeeded, a.response_code, a.error FROM \
+                             (SELECT company, id, attempts FROM delivery /*INDEXED BY delivery_by_webhook*/ WHERE company = $1 \
+                              AND webhook = $2 AND id < $3 ORDER BY id DESC LIMIT $4) AS d \
+                             JOIN attempt a ON a.company = d.company AND a.delivery = d.id AND a.number = d.attempts";
+}
+
+/// The last failure is looked for among so many deliveries.
+const LOOKED_AT: i64 = 200;
+/// An id may be a little later than the time it is filed under.
+const SLACK_SECONDS: i64 = 600;
+const SUCCEEDED: i64 = 1;
+const FAILED: i64 = 2;
+
+/// How some deliveries stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    pub succeeded: i64,
+    pub failed: i64,
+    /// Still to be made.
+    pub open: i64,
+    /// There were more than were looked at.
+    pub capped: bool,
+    /// When the newest of them was made.
+    pub newest: Option<Time>,
+}
+
+impl Tally {
+    pub const fn ended(&self) -> i64 {
+        self.succeeded + self.failed
+    }
+
+    pub const fn all(&self) -> i64 {
+        self.ended() + self.open
+    }
+}
+
+/// The newest deliveries of a webhook that were created from `since` on and before `until`, `cap` at most.
+pub fn tally(
+    snapshot: &mut Snapshot,
+    webhook: WebhookId,
+    since: Time,
+    until: Time,
+    cap: i64,
+) -> Result<Tally, Error> {
+    let (from, to): (DeliveryId, DeliveryId) = (lowest_at(since), lowest_at(until));
+    let rows = snapshot.query(&NEWEST, values![&webhook, &to, &from, cap + 1])?;
+    let mut tally = Tally { capped: i64::try_from(rows.len()).unwrap_or(0) > cap, ..Tally::default() };
+    for mut row in rows.into_iter().take(usize::try_from(cap).unwrap_or(0)) {
+        let created_at: Time = row.take()?;
+        tally.newest = tally.newest.max(Some(created_at));
+        match row.take::<i64>()? {
+            SUCCEEDED => tally.succeeded += 1,
+            FAILED => tally.failed += 1,
+            _ => tally.open += 1,
+        }
+    }
+    Ok(tally)
+}
+
+/// How an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastFailure {
+    pub delivery: DeliveryId,
+    pub at: Time,
+    pub response_code: Option<i64>,
+    pub error: Option<String>,
+}
+
+/// The last failed attempt of a webhook's deliveries from before a time, as far as the newest of them say.
+pub fn last_failure(
+    snapshot: &mut Snapshot,
+    webhook: WebhookId,
+    until: Time,
+) -> Result<Option<LastFailure>, Error> {
+    let to: DeliveryId = lowest_at(until.plus_seconds(SLACK_SECONDS));
+    let rows = snapshot.query(&LAST_ATTEMPTS, values![&webhook, &to, LOOKED_AT])?;
+    let mut failures = Vec::new();
+    for mut row in rows {
+        let (delivery, at, succeeded) = (row.take()?, row.take()?, row.take::<bool>()?);
+        let failure = LastFailure { delivery, at, response_code: row.take()?, error: row.take()? };
+        if !succeeded && failure.at <= until {
+            failures.push(failure);
+        }
+    }
+    Ok(failures.into_iter().max_by_key(|failure| (failure.at, failure.delivery)))
+}

@@ -1,0 +1,126 @@
+//! The log: every delivery of the last months, newest first, live on its first page.
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use jiff::tz::TimeZone;
+use rapport_domain::delivery::HISTORY_DAYS;
+use rapport_domain::delivery_list::{Filter, Shown as DeliveryState};
+use rapport_domain::event::Kind;
+use rapport_domain::id::DeliveryId;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::webhook::Webhook;
+use rapport_store::delivery_list::{self, Bounds};
+use rapport_store::{Error, Snapshot, account, company, webhook};
+
+use crate::pages::deliveries::filter::{self, state_name};
+use crate::pages::deliveries::row::{Row, rows};
+use crate::pages::draft::Draft;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const LIMIT: i64 = 50;
+/// Webhooks to choose from.
+const MAX_CHOICES: usize = 200;
+
+#[derive(Template)]
+#[template(path = "deliveries/list.html")]
+struct ListPage {
+    frame: Frame,
+    draft: Draft,
+    filter: Filter,
+    is_first: bool,
+    webhooks: Vec<Webhook>,
+    account: Option<String>,
+    rows: Vec<Row>,
+    next: Option<String>,
+}
+framed!("webhooks": ListPage);
+
+impl ListPage {
+    fn is_filtered(&self) -> bool {
+        self.filter != Filter::default()
+    }
+
+    #[expect(clippy::unused_self, reason = "templates ask it of the page")]
+    fn states(&self) -> [(&'static str, &'static str); 4] {
+        DeliveryState::ALL.map(|state| (state.as_str(), state_name(state)))
+    }
+
+    #[expect(clippy::unused_self, reason = "templates ask it of the page")]
+    fn kinds(&self) -> [Kind; 5] {
+        Kind::ALL
+    }
+
+    /// What the form holds is what the address says, as the API would write it.
+    fn has(&self, name: &str, value: &str) -> bool {
+        self.draft.has(name, value)
+    }
+
+    fn query(&self) -> String {
+        filter::query(&self.filter, &[])
+    }
+
+    fn since(&self) -> String {
+        self.filter.since.map_or_else(|| self.draft.value("since").to_owned(), |time| self.local(time))
+    }
+
+    fn until(&self) -> String {
+        self.filter.until.map_or_else(|| self.draft.value("until").to_owned(), |time| self.local(time))
+    }
+
+    fn local(&self, time: rapport_domain::time::Time) -> String {
+        filter::local(time, self.frame.zone())
+    }
+}
+
+struct Read {
+    filter: Result<Filter, Invalid>,
+    webhooks: Vec<Webhook>,
+    account: Option<String>,
+    rows: Vec<Row>,
+    next: Option<DeliveryId>,
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let form = Form::of_query(query.as_deref());
+    let before: Option<DeliveryId> = form.text("before").parse().ok();
+    let typed = form.clone();
+    let found = pages.show(&visitor, ADMIN, move |snapshot| read(snapshot, &typed, before));
+    let Shown { frame, reply } = found.await?;
+    let Read { filter, webhooks, account, rows, next } = reply;
+    let refused = filter.as_ref().err().cloned();
+    let draft = match refused {
+        Some(invalid) => Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?,
+        None => Draft::new(form.fields().map(|(name, value)| (name, value.to_owned()))),
+    };
+    let has_faults = draft.has_faults();
+    let filter = filter.unwrap_or_default();
+    let next = next.map(|next| filter::query(&filter, &[("before", &next.to_string())]));
+    let is_first = before.is_none();
+    let page = ListPage { frame, draft, filter, is_first, webhooks, account, rows, next };
+    Ok(if has_faults { page.refuse() } else { page.respond() })
+}
+
+fn read(snapshot: &mut Snapshot, form: &Form, before: Option<DeliveryId>) -> Result<Read, Error> {
+    let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+    let filter = filter::read(snapshot, form, &zone)?;
+    let mut webhooks = webhook::list(snapshot)?;
+    webhooks.truncate(MAX_CHOICES);
+    let Ok(meant) = filter else {
+        return Ok(Read { filter, webhooks, account: None, rows: Vec::new(), next: None });
+    };
+    let account = match meant.account {
+        Some(id) => account::get(snapshot, id)?.map(|account| account.name),
+        None => None,
+    };
+    let scan = delivery_list::scan(snapshot, &meant, before, Bounds::page(LIMIT))?;
+    Ok(Read { filter, webhooks, account, rows: rows(snapshot, scan.found)?, next: scan.next })
+}

@@ -1,0 +1,165 @@
+//! One delivery: what is sent, with which headers, and what came of every attempt.
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::{self, HeaderValue};
+use axum::response::Response;
+use rapport_app::delivery::Redeliver;
+use rapport_app::signature;
+use rapport_domain::delivery::SCHEDULE_SECONDS;
+use rapport_domain::delivery_list::Shown as DeliveryState;
+use rapport_domain::id::DeliveryId;
+use rapport_domain::json_layout::indented;
+use rapport_store::delivery::KeptAttempt;
+use rapport_store::{delivery, delivery_list, event};
+
+use crate::pages::chart::phases::Phases;
+use crate::pages::deliveries::PATH;
+use crate::pages::deliveries::row::{Row, rows};
+use crate::pages::flash::Flash;
+use crate::pages::form::Form;
+use crate::pages::frame::{self, Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::webhooks::{named, settle};
+use crate::pages::words::number::grouped;
+use crate::pages::{ADMIN, Pages};
+
+const WHAT: &str = "delivery";
+/// A payload is shown up to so many characters; the whole of it can be saved.
+const MAX_SHOWN: usize = 32_000;
+/// The newest attempts that are shown.
+const MAX_ATTEMPTS: usize = 50;
+
+#[derive(Template)]
+#[template(path = "deliveries/one.html")]
+struct DeliveryPage {
+    frame: Frame,
+    row: Row,
+    payload: Option<Payload>,
+    signature: Option<String>,
+    attempts: Vec<AttemptView>,
+    older_attempts: usize,
+}
+framed!("webhooks": DeliveryPage);
+
+impl DeliveryPage {
+    /// Of the schedule; attempts that somebody asked for are not part of it.
+    fn scheduled_most(&self) -> usize {
+        SCHEDULE_SECONDS.len() + 1
+    }
+}
+
+struct Payload {
+    text: String,
+    bytes: String,
+    is_cut: bool,
+}
+
+impl Payload {
+    fn new(raw: &str) -> Self {
+        let mut text = indented(raw);
+        let cut = text.char_indices().nth(MAX_SHOWN).map(|(at, _)| at);
+        if let Some(at) = cut {
+            text.truncate(at);
+        }
+        let bytes = grouped(i64::try_from(raw.len()).unwrap_or(i64::MAX));
+        Self { text, bytes, is_cut: cut.is_some() }
+    }
+}
+
+struct AttemptView {
+    kept: KeptAttempt,
+    phases: Phases,
+    excerpt: Option<String>,
+}
+
+impl AttemptView {
+    fn new(mut kept: KeptAttempt) -> Self {
+        let phases = Phases::of(&kept);
+        let excerpt = kept.excerpt.take().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Self { kept, phases, excerpt }
+    }
+
+    /// Why no answer came, in words.
+    fn failure(&self) -> Option<&str> {
+        self.kept.failure.as_deref().map(|failure| match failure {
+            "dns" => "name not found",
+            "connect" => "no connection",
+            "tls" => "bad certificate or TLS",
+            "timeout" => "took too long",
+            "protocol" => "no proper answer",
+            "destination_refused" => "destination refused",
+            other => other,
+        })
+    }
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id: DeliveryId = named(&id, WHAT)?;
+    let services = std::sync::Arc::clone(pages.app().services());
+    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+        let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
+        let event = event::get(snapshot, listed.delivery.event)?;
+        let payload = event.map(|event| event.payload).filter(|payload| !payload.is_empty());
+        let signature = match &payload {
+            Some(body) => {
+                signature::of_webhook(&services, snapshot, listed.delivery.webhook, body.as_bytes())?
+            }
+            None => None,
+        };
+        let attempts = delivery::attempts(snapshot, id)?;
+        let row = rows(snapshot, vec![listed])?.pop();
+        Ok(row.map(|row| (row, payload, signature, attempts)))
+    });
+    let Shown { frame, reply } = found.await?;
+    let (row, payload, signature, attempts) = reply.ok_or_else(|| Refusal::not_found(WHAT))?;
+    let older_attempts = attempts.len().saturating_sub(MAX_ATTEMPTS);
+    let page = DeliveryPage {
+        frame,
+        row,
+        payload: payload.as_deref().map(Payload::new),
+        signature: signature.map(|signature| signature.to_string()),
+        attempts: attempts.into_iter().rev().take(MAX_ATTEMPTS).map(AttemptView::new).collect(),
+        older_attempts,
+    };
+    Ok(page.respond())
+}
+
+/// The payload byte for byte, to save and to sign.
+pub async fn payload(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id: DeliveryId = named(&id, WHAT)?;
+    let access = visitor.access();
+    let found = pages.app().read(&access, ADMIN, move |snapshot| {
+        let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
+        Ok(event::get(snapshot, found.event)?.map(|event| event.payload).filter(|payload| !payload.is_empty()))
+    });
+    let found = found.await.map_err(|error| visitor.refused(error))?.reply;
+    let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
+    let headers = response.headers_mut();
+    frame::write_headers(headers);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=payload.json"));
+    Ok(response)
+}
+
+pub async fn redeliver(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let id: DeliveryId = named(&id, WHAT)?;
+    let asked = pages.submit(&visitor, &form, Redeliver(id)).await;
+    let flash = asked.map(|_| Flash::good("Another attempt is on its way. It shows below when it has ended."));
+    settle(&pages, &visitor, &format!("{PATH}/{id}"), flash)
+}

@@ -1,0 +1,239 @@
+//! Redeliveries of many: counted, confirmed, followed, cancelled.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use jiff::tz::TimeZone;
+use rapport_app::Error;
+use rapport_app::redelivery::{self, CancelRedelivery, Counted, Progress, StartRedelivery};
+use rapport_domain::delivery_list::Filter;
+use rapport_domain::id::RedeliveryId;
+use rapport_domain::redelivery::{Redelivery, Request, State as Stage};
+use rapport_domain::webhook::Webhook;
+use rapport_store::{Snapshot, account, company, webhook};
+
+use crate::pages::deliveries::filter::{self, state_name};
+use crate::pages::draft::sentence;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::webhooks::{named, place, settle};
+use crate::pages::words::number::{capped_at, counted};
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/redeliveries";
+const WHAT: &str = "redelivery";
+/// The newest that are listed.
+const RECENT: i64 = 50;
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route(PATH, get(list).post(start))
+        .route("/redeliveries/new", get(ask))
+        .route("/redeliveries/{id}", get(show))
+        .route("/redeliveries/{id}/cancel", post(cancel))
+}
+
+/// A filter in words: each part with its name.
+type Described = Vec<(&'static str, String)>;
+
+#[derive(Template)]
+#[template(path = "redeliveries/new.html")]
+struct NewPage {
+    frame: Frame,
+    described: Described,
+    fields: Vec<(&'static str, String)>,
+    query: String,
+    counted: Counted,
+}
+framed!("webhooks": NewPage, ListPage, ProgressPage);
+
+impl NewPage {
+    fn count(&self) -> String {
+        match self.counted {
+            Counted { count, capped: true } => format!("{} deliveries", capped_at(count, true)),
+            Counted { count, .. } => counted(count, "delivery", "deliveries"),
+        }
+    }
+}
+
+/// Says how many it would be, and asks.
+async fn ask(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let form = Form::of_query(query.as_deref());
+    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+        let filter = filter::read(snapshot, &form, &zone)?;
+        let described = match &filter {
+            Ok(filter) => describe(snapshot, filter, &zone)?,
+            Err(_) => Vec::new(),
+        };
+        Ok(filter.map(|filter| (filter, described)))
+    });
+    let Shown { frame, reply } = found.await?;
+    let (filter, described) = reply.map_err(Refusal::from)?;
+    let counted = redelivery::count(pages.app(), &visitor.access(), filter).await;
+    let counted = counted.map_err(|error| visitor.refused(error))?;
+    let (fields, query) = (filter::fields(&filter), filter::query(&filter, &[]));
+    Ok(NewPage { frame, described, fields, query, counted }.respond())
+}
+
+async fn start(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    match try_start(&pages, &visitor, &form).await {
+        Ok(started) => {
+            let text = "The redelivery has begun. It goes on in the background, also when you leave this page.";
+            Ok(pages.done(&format!("{PATH}/{}", started.id), Flash::good(text)))
+        }
+        Err(Error::Conflict { detail, .. }) => Ok(pages.done(PATH, Flash::bad(sentence(&detail)))),
+        Err(error) => Err(visitor.refused(error)),
+    }
+}
+
+async fn try_start(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<Redelivery, Error> {
+    let members = ["webhook", "type", "state", "account", "since", "until"].map(|name| (name, As::Text));
+    let Request { filter, .. } = Request::parse(&form.members(&members))?;
+    let Counted { count, .. } = redelivery::count(pages.app(), &visitor.access(), filter).await?;
+    pages.submit(visitor, form, StartRedelivery { filter, total: count }).await
+}
+
+#[derive(Template)]
+#[template(path = "redeliveries/list.html")]
+struct ListPage {
+    frame: Frame,
+    lines: Vec<View>,
+}
+
+/// A redelivery with how far it has come.
+struct View {
+    redelivery: Redelivery,
+    unmade: i64,
+    described: Described,
+}
+
+impl View {
+    fn read(snapshot: &mut Snapshot, progress: Progress, zone: &TimeZone) -> Result<Self, rapport_store::Error> {
+        let Progress { redelivery, unmade } = progress;
+        let described = describe(snapshot, &redelivery.filter, zone)?;
+        Ok(Self { redelivery, unmade, described })
+    }
+
+    fn is_running(&self) -> bool {
+        self.redelivery.state() == Stage::Running
+    }
+
+    fn badge(&self) -> (&'static str, &'static str) {
+        match self.redelivery.state() {
+            Stage::Running => ("", "Running"),
+            Stage::Finished => ("good", "Finished"),
+            Stage::Cancelled => ("warn", "Cancelled"),
+        }
+    }
+
+    fn done(&self) -> i64 {
+        (self.redelivery.queued - self.unmade).max(0)
+    }
+
+    /// Of a thousand parts, for the bar.
+    fn permille(&self) -> i64 {
+        let over = self.done() + self.redelivery.skipped;
+        (over * 1_000 / self.redelivery.total.max(1)).clamp(0, 1_000)
+    }
+
+    fn ended_at(&self) -> Option<rapport_domain::time::Time> {
+        self.redelivery.finished_at.or(self.redelivery.cancelled_at)
+    }
+
+    fn query(&self) -> String {
+        filter::query(&self.redelivery.filter, &[])
+    }
+}
+
+async fn list(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let found = pages.show(&visitor, ADMIN, |snapshot| {
+        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+        let mut lines = Vec::new();
+        for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
+            // What has ended has nothing left to be made.
+            let is_running = redelivery.state() == Stage::Running;
+            let unmade = if is_running {
+                rapport_store::manual_attempt::unmade(snapshot, redelivery.id)?
+            } else {
+                0
+            };
+            lines.push(View::read(snapshot, Progress { redelivery, unmade }, &zone)?);
+        }
+        Ok(lines)
+    });
+    let Shown { frame, reply: lines } = found.await?;
+    Ok(ListPage { frame, lines }.respond())
+}
+
+#[derive(Template)]
+#[template(path = "redeliveries/one.html")]
+struct ProgressPage {
+    frame: Frame,
+    view: View,
+}
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id: RedeliveryId = named(&id, WHAT)?;
+    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+        let Some(progress) = redelivery::progress(snapshot, id)? else { return Ok(None) };
+        View::read(snapshot, progress, &zone).map(Some)
+    });
+    let Shown { frame, reply } = found.await?;
+    let view = reply.ok_or_else(|| Refusal::not_found(WHAT))?;
+    Ok(ProgressPage { frame, view }.respond())
+}
+
+async fn cancel(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let id: RedeliveryId = named(&id, WHAT)?;
+    let cancelled = pages.submit(&visitor, &form, CancelRedelivery(id)).await;
+    let text = "Cancelled. Attempts that had begun run to their end.";
+    settle(&pages, &visitor, &format!("{PATH}/{id}"), cancelled.map(|()| Flash::good(text)))
+}
+
+fn describe(
+    snapshot: &mut Snapshot,
+    filter: &Filter,
+    zone: &TimeZone,
+) -> Result<Described, rapport_store::Error> {
+    let webhook = match filter.webhook {
+        Some(id) => {
+            let found: Option<Webhook> = webhook::get(snapshot, id)?;
+            Some(found.map_or_else(|| id.to_string(), |webhook| place(&webhook).to_owned()))
+        }
+        None => None,
+    };
+    let account = match filter.account {
+        Some(id) => Some(account::get(snapshot, id)?.map_or_else(|| id.to_string(), |account| account.name)),
+        None => None,
+    };
+    let time = |time| filter::local(time, zone).replace('T', " ");
+    let parts = [
+        ("Webhook", webhook),
+        ("Event", filter.kind.map(|kind| kind.as_str().to_owned())),
+        ("State", filter.state.map(|state| state_name(state).to_owned())),
+        ("Account", account),
+        ("From", filter.since.map(time)),
+        ("To", filter.until.map(time)),
+    ];
+    Ok(parts.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect())
+}

@@ -1,0 +1,89 @@
+//! All webhooks of the company: where they point, how they stand, how their deliveries went.
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rapport_domain::id::WebhookId;
+use rapport_domain::webhook::{MAX_STREAK, SELECTABLE, Switch, Webhook};
+use rapport_store::delivery_health::{self, Tally};
+use rapport_store::webhook;
+
+use crate::pages::chart::success::share;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::webhooks::{badge, place};
+use crate::pages::words::number::capped_at;
+use crate::pages::{ADMIN, Pages};
+
+const LIMIT: usize = 50;
+/// How a webhook does is told from so many deliveries, of so many days.
+const NEWEST: i64 = 100;
+const DAYS: i64 = 7;
+
+#[derive(Template)]
+#[template(path = "webhooks/list.html")]
+struct ListPage {
+    frame: Frame,
+    lines: Vec<Line>,
+    next: Option<WebhookId>,
+    is_first: bool,
+}
+framed!("webhooks": ListPage);
+
+struct Line {
+    webhook: Webhook,
+    tally: Tally,
+}
+
+impl Line {
+    fn place(&self) -> &str {
+        place(&self.webhook)
+    }
+
+    fn badge(&self) -> (&'static str, &'static str) {
+        badge(&self.webhook.switch)
+    }
+
+    fn events(&self) -> String {
+        let kinds = self.webhook.events.kinds();
+        if kinds.len() == SELECTABLE.len() {
+            return "All events".to_owned();
+        }
+        kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `98%`, of how many.
+    fn share(&self) -> Option<(i64, String)> {
+        let Tally { succeeded, failed, capped, .. } = self.tally;
+        share(succeeded, failed).map(|share| (share, capped_at(succeeded + failed, capped)))
+    }
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let after: Option<WebhookId> = Form::of_query(query.as_deref()).text("after").parse().ok();
+    let now = pages.app().now();
+    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+        let all = webhook::list(snapshot)?;
+        let mut shown: Vec<Webhook> =
+            all.into_iter().filter(|webhook| after.is_none_or(|after| webhook.id < after)).collect();
+        let has_more = shown.len() > LIMIT;
+        shown.truncate(LIMIT);
+        let next = shown.last().filter(|_| has_more).map(|webhook| webhook.id);
+        let mut lines = Vec::with_capacity(shown.len());
+        for webhook in shown {
+            let since = now.plus_days(-DAYS);
+            let tally =
+                delivery_health::tally(snapshot, webhook.id, since, now.plus_days(1), NEWEST)?;
+            lines.push(Line { webhook, tally });
+        }
+        Ok((lines, next))
+    });
+    let Shown { frame, reply: (lines, next) } = found.await?;
+    Ok(ListPage { frame, lines, next, is_first: after.is_none() }.respond())
+}

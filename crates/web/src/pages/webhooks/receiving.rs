@@ -1,0 +1,72 @@
+//! How to receive webhooks: what is sent, what an answer means, how to verify. The figures are those of the rules.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use rapport_domain::delivery::{HISTORY_DAYS, SCHEDULE_SECONDS, TOTAL_TIMEOUT_SECONDS};
+use rapport_domain::event::Kind;
+use rapport_domain::webhook::{MAX_STREAK, SELECTABLE};
+
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::webhooks::meaning;
+use crate::pages::{ADMIN, Pages};
+
+/// A program that verifies a signature, as the documentation has it and its test runs it.
+pub struct Snippet {
+    pub language: &'static str,
+    pub code: &'static str,
+}
+
+pub static SNIPPETS: [Snippet; 6] = [
+    Snippet { language: "Python", code: include_str!("../../../../../docs/receiving/verify.py") },
+    Snippet { language: "Node.js", code: include_str!("../../../../../docs/receiving/verify.js") },
+    Snippet { language: "Go", code: include_str!("../../../../../docs/receiving/verify.go") },
+    Snippet { language: "Rust", code: include_str!("../../../../../docs/receiving/verify.rs") },
+    Snippet { language: "PHP", code: include_str!("../../../../../docs/receiving/verify.php") },
+    Snippet { language: "Shell", code: include_str!("../../../../../docs/receiving/verify.sh") },
+];
+
+#[derive(Template)]
+#[template(path = "webhooks/receiving.html")]
+struct ReceivingPage {
+    frame: Frame,
+    snippets: &'static [Snippet],
+    kinds: Vec<(Kind, &'static str)>,
+    schedule: String,
+}
+framed!("webhooks": ReceivingPage);
+
+pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let kinds = SELECTABLE.into_iter().chain([Kind::WebhookTest]);
+    let kinds = kinds.map(|kind| (kind, meaning(kind))).collect();
+    Ok(ReceivingPage { frame, snippets: &SNIPPETS, kinds, schedule: schedule() }.respond())
+}
+
+/// `5 s, 5 min, 2 h`.
+fn schedule() -> String {
+    let wait = |seconds: &i64| match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    };
+    SCHEDULE_SECONDS.iter().map(wait).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_what_the_documentation_says() {
+        let document = include_str!("../../../../../docs/receiving-webhooks.md");
+        assert!(document.contains(&format!("tried again after {}", schedule())), "{}", schedule());
+        assert!(document.contains(&format!("within {TOTAL_TIMEOUT_SECONDS} seconds")));
+        assert!(document.contains(&format!("After {MAX_STREAK} failed attempts in a row")));
+        for Snippet { language, .. } in &SNIPPETS {
+            assert!(document.contains(&format!("| {language} |")), "{language}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A secret, the one time it is shown, and how to verify with it.
+
+use askama::Template;
+use rapport_domain::webhook::Webhook;
+
+use crate::pages::frame::{Frame, framed};
+use crate::pages::webhooks::place;
+use crate::pages::webhooks::receiving::{SNIPPETS, Snippet};
+
+#[derive(Template)]
+#[template(path = "webhooks/secret.html")]
+pub struct SecretPage {
+    frame: Frame,
+    webhook: Webhook,
+    secret: String,
+    is_new: bool,
+    snippets: &'static [Snippet],
+}
+framed!("webhooks": SecretPage);
+
+impl SecretPage {
+    /// Of a webhook that was just made.
+    pub fn made(frame: Frame, webhook: Webhook, secret: String) -> Self {
+        Self { frame, webhook, secret, is_new: true, snippets: &SNIPPETS }
+    }
+
+    /// Of a webhook whose secret was replaced.
+    pub fn rotated(frame: Frame, webhook: Webhook, secret: String) -> Self {
+        Self { is_new: false, ..Self::made(frame, webhook, secret) }
+    }
+
+    fn place(&self) -> &str {
+        place(&self.webhook)
+    }
+}
