@@ -4,7 +4,7 @@ use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
 
 use super::*;
-use crate::{cadence, contact, conversation, message, timeline};
+use crate::{cadence, cadence_preview, contact, conversation, message, timeline};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -41,8 +41,14 @@ pub(crate) fn planned() -> Vec<Planned> {
             let sql = list.sql(&derived, after.map(|_| "1970-02-10"));
             all.extend(indexes.iter().map(|index| planned(format!("{tab:?} after {after:?}"), &sql, index)));
         }
-        let sql = count_sql(&derived, tab, now);
+        let sql = count_sql(&derived, tab, now, COUNT_CAP);
         all.extend(indexes.iter().map(|index| planned(format!("count of {tab:?}"), &sql, index)));
+    }
+    let shorter = Settings { cadence_days: 7, ..settings.clone() };
+    let (derived_shorter, ranges) = (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
+    let preview = cadence_preview::sql(&derived_shorter, &ranges);
+    for index in ["cadence_by_time", "cadence_snoozed"] {
+        all.push(planned("the preview of another cadence".to_owned(), &preview, index));
     }
     let sweep = derived.ordered(Which::UNANNOUNCED, Window::until(now), None, 100);
     for index in ["cadence_unannounced", "cadence_snoozed"] {

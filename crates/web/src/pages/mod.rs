@@ -22,6 +22,7 @@ mod palette;
 mod profile;
 mod refusal;
 mod replay;
+mod settings;
 mod setup;
 mod stranger;
 mod theme;
@@ -65,6 +66,7 @@ pub fn routes(pages: Pages) -> Router {
         .merge(dashboard::routes())
         .merge(login::routes())
         .merge(profile::routes())
+        .merge(settings::routes())
         .merge(palette::routes())
         .merge(theme::routes())
         .merge(live::routes())
