@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rapport_domain::account::{Account, Change, Mover};
 use rapport_domain::activity::{Activity, Batch, EventMark, PULSE_DAYS, Rejection};
+use rapport_domain::activity::{
+    About, Activity, Batch, EventMark, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH, Rejection,
+};
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
 use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::{Tx, account, activity, activity_day};
+use rapport_store::ingest_reject::{self, Reject};
+use rapport_store::{Tx, account, activity};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
@@ -86,6 +91,7 @@ impl Command for Ingest {
             answer.accepted -= duplicates;
         }
         apply(tx, &accepted)?;
+        keep_rejects(tx, batch, &answers)?;
         Ok(answers.into_iter().map(Ok).collect())
     }
 }
@@ -137,6 +143,7 @@ impl<'a> Directory<'a> {
                     code: "account_mismatch",
                     field: "account_id",
                     detail: "imported_id and account_id name different accounts".to_owned(),
+                    about: About::valid(activity),
                 }),
             }
         }
@@ -161,6 +168,36 @@ enum Found {
     None,
     /// The two names given belong to different accounts.
     Two,
+}
+
+/// Writes down some of what was rejected, for people to see. A batch without one valid event is refused as a whole and
+/// leaves nothing behind.
+fn keep_rejects(
+    tx: &mut Tx,
+    batch: &[(&Ingest, &Context)],
+    answers: &[Ingested],
+) -> Result<(), rapport_store::Error> {
+    let mut kept = Vec::new();
+    for ((ingest, cx), answer) in batch.iter().zip(answers) {
+        if answer.rejected.len() == answer.received {
+            continue;
+        }
+        kept.extend(answer.rejected.iter().take(MAX_REJECTS_OF_BATCH).map(|rejection| Reject {
+            id: cx.id(),
+            at: ingest.received_at,
+            place: i64::try_from(rejection.index).unwrap_or(0),
+            account: rejection.about.account.clone(),
+            kind: rejection.about.kind.clone(),
+            code: rejection.code.to_owned(),
+            field: rejection.field.to_owned(),
+            detail: rejection.detail.clone(),
+        }));
+    }
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let newest = &kept[kept.len().saturating_sub(MAX_REJECTS_KEPT)..];
+    ingest_reject::insert(tx, newest, i64::try_from(MAX_REJECTS_KEPT).unwrap_or(1))
 }
 
 /// Takes the event ids of the matched events; the answer are those not taken before.

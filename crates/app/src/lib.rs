@@ -27,9 +27,11 @@ pub mod import;
 pub mod inbound;
 pub mod ingest;
 pub mod invitation;
+pub mod job_report;
 mod letter;
 pub mod lookup;
 pub mod mail;
+pub mod mail_test;
 pub mod member;
 mod outbox;
 pub mod password;
@@ -58,7 +60,7 @@ pub use access::{Access, Caller, Needs};
 pub use command::{Command, Context};
 pub use context::{Clock, Random, Services};
 pub use error::Error;
-pub use mail::Outside;
+pub use mail::{MailRoute, Outside};
 pub use vault::Vault;
 
 /// The application: commands and reads over an open store.

@@ -15,6 +15,7 @@ pub mod activity;
 pub mod activity_day;
 pub mod audit;
 pub mod cadence;
+pub mod cadence_preview;
 mod cadence_ranges;
 pub mod campaign;
 pub mod channel;
@@ -33,9 +34,11 @@ mod engine;
 pub mod erasure;
 mod error;
 pub mod event;
+pub mod facts;
 pub mod history;
 pub mod import;
 pub mod import_data;
+pub mod ingest_reject;
 pub mod invitation;
 pub mod mail;
 pub mod mail_reference;
@@ -98,6 +101,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         mail::STATEMENTS,
         import::STATEMENTS,
         import_data::STATEMENTS,
+        ingest_reject::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         message::STATEMENTS,

@@ -20,6 +20,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0007_imports.sql"),
     include_str!("../migrations/0008_sessions.sql"),
     include_str!("../migrations/0011_stage_totals.sql"),
+    include_str!("../migrations/0012_ingest_rejects.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

@@ -6,6 +6,7 @@ use rapport_domain::pipeline::Status;
 use super::*;
 use crate::{cadence, contact, conversation, import_data, message, timeline};
 use crate::{cadence, contact, conversation, message, recent, stage_totals, timeline};
+use crate::{cadence, cadence_preview, contact, conversation, message, timeline};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -44,6 +45,12 @@ pub(crate) fn planned() -> Vec<Planned> {
         }
         let sql = count_sql(&derived, tab, now, COUNT_CAP);
         all.extend(indexes.iter().map(|index| planned(format!("count of {tab:?}"), &sql, index)));
+    }
+    let shorter = Settings { cadence_days: 7, ..settings.clone() };
+    let (derived_shorter, ranges) = (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
+    let preview = cadence_preview::sql(&derived_shorter, &ranges);
+    for index in ["cadence_by_time", "cadence_snoozed"] {
+        all.push(planned("the preview of another cadence".to_owned(), &preview, index));
     }
     let sweep = derived.ordered(Which::UNANNOUNCED, Window::until(now), None, 100);
     for index in ["cadence_unannounced", "cadence_snoozed"] {

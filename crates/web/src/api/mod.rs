@@ -30,6 +30,7 @@ mod import_schema;
 mod imports;
 mod inbound;
 mod ingest;
+mod ingest_rejects;
 mod invitations;
 mod lookup;
 mod mails;
@@ -107,6 +108,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(erasure::routes())
         .merge(imports::routes())
         .merge(settings::routes())
+        .merge(ingest_rejects::routes())
         .merge(tokens::routes())
         .merge(members::routes())
         .merge(invitations::routes())

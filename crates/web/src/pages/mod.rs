@@ -23,6 +23,7 @@ mod palette;
 mod profile;
 mod refusal;
 mod replay;
+mod settings;
 mod setup;
 mod stranger;
 mod theme;
@@ -81,6 +82,7 @@ pub fn routes(pages: Pages) -> Router {
         .merge(webhooks::routes())
         .merge(login::routes())
         .merge(profile::routes())
+        .merge(settings::routes())
         .merge(palette::routes())
         .merge(theme::routes())
         .merge(live::routes())
