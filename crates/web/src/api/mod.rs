@@ -21,7 +21,7 @@ mod deliveries;
 mod digests;
 mod docs;
 mod erasure;
-mod error_file;
+pub mod error_file;
 mod export;
 mod fields;
 mod hashing;

@@ -29,6 +29,7 @@ mod visitor;
 mod words;
 
 mod dashboard;
+pub mod imports;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -63,6 +64,7 @@ const MAX_STREAMS: usize = 1_000;
 pub fn routes(pages: Pages) -> Router {
     Router::new()
         .merge(dashboard::routes())
+        .merge(imports::routes())
         .merge(login::routes())
         .merge(profile::routes())
         .merge(palette::routes())
@@ -85,6 +87,7 @@ struct Shared {
     limiter: Arc<RateLimiter>,
     hashing: Arc<Hashing>,
     body_timeout: Duration,
+    max_import_bytes: u64,
     replays: Replays,
     setup: Setup,
     streams: Arc<Semaphore>,
@@ -97,6 +100,7 @@ impl Pages {
             limiter,
             hashing,
             body_timeout: config.body_timeout,
+            max_import_bytes: config.max_import_bytes,
             replays: Replays::default(),
             setup: Setup::new(config.setup.clone()),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
