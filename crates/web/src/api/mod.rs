@@ -23,6 +23,8 @@ mod docs;
 mod erasure;
 mod error_file;
 pub mod export;
+pub mod error_file;
+mod export;
 mod fields;
 mod hashing;
 mod history;

@@ -39,6 +39,7 @@ mod pipeline;
 mod deliveries;
 mod redeliveries;
 mod webhooks;
+pub mod imports;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -80,6 +81,7 @@ pub fn routes(pages: Pages) -> Router {
         .merge(deliveries::routes())
         .merge(redeliveries::routes())
         .merge(webhooks::routes())
+        .merge(imports::routes())
         .merge(login::routes())
         .merge(profile::routes())
         .merge(settings::routes())
@@ -103,6 +105,7 @@ struct Shared {
     limiter: Arc<RateLimiter>,
     hashing: Arc<Hashing>,
     body_timeout: Duration,
+    max_import_bytes: u64,
     replays: Replays,
     setup: Setup,
     streams: Arc<Semaphore>,
@@ -115,6 +118,7 @@ impl Pages {
             limiter,
             hashing,
             body_timeout: config.body_timeout,
+            max_import_bytes: config.max_import_bytes,
             replays: Replays::default(),
             setup: Setup::new(config.setup.clone()),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),

@@ -21,6 +21,7 @@ mod lookup;
 mod management;
 mod openapi;
 mod pages;
+mod pages_imports;
 mod person;
 mod promo_codes;
 mod rate_limits;
