@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rapport_domain::account::{Account, Change, Mover};
-use rapport_domain::activity::{Activity, Batch, EventMark, PULSE_DAYS, Rejection};
 use rapport_domain::activity::{
-    About, Activity, Batch, EventMark, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH, Rejection,
+    About, Activity, Batch, EventMark, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH, PULSE_DAYS, Rejection,
 };
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
 use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
 use rapport_store::activity::{Count, NewActivity, Seen};
-use rapport_store::{Tx, account, activity, activity_day};
 use rapport_store::ingest_reject::{self, Reject};
-use rapport_store::{Tx, account, activity};
+use rapport_store::{Tx, account, activity, activity_day};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};

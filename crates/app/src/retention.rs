@@ -9,8 +9,9 @@ use rapport_domain::mail::KEPT_DAYS;
 use rapport_domain::session as session_rules;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
-use rapport_store::{Lane, Tx, activity_day, digest, invitation, mail, retention, session, submission};
-use rapport_store::{Lane, Tx, digest, ingest_reject, invitation, mail, retention, session, submission};
+use rapport_store::{
+    Lane, Tx, activity_day, digest, ingest_reject, invitation, mail, retention, session, submission,
+};
 
 use crate::App;
 use crate::access::{Access, Needs};

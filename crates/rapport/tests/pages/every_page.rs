@@ -82,7 +82,8 @@ async fn has_no_violations(setup: Setup) {
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }
 
-const INLINE: &str = "return document.querySelectorAll('[style], script:not([src]), style, [onclick]').length";
+const INLINE: &str =
+    "return document.querySelectorAll('[style], script:not([src]), style, [onclick]').length";
 const WIDER: &str =
     "return Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)";
 

@@ -27,11 +27,16 @@ async fn it_shows_as_text_on_every_page_that_has_it() {
             "custom_fields": { "plan": MARKUP, MARKUP: FORMULA, "seats": BIDI },
         }));
         let id = account["id"].as_str().expect("an id").to_owned();
-        let talk = office.api("POST", &format!("/api/accounts/{id}/conversations/"), &json!({ "subject": MARKUP }));
+        let talk =
+            office.api("POST", &format!("/api/accounts/{id}/conversations/"), &json!({ "subject": MARKUP }));
         let talk = talk["id"].as_str().expect("an id");
         let said = json!({ "direction": "inbound", "subject": MARKUP, "body": format!("{MARKUP}\n{BIDI}") });
         office.api("POST", &format!("/api/conversations/{talk}/messages/"), &said);
-        office.api("POST", &format!("/api/accounts/{id}/contacts/"), &json!({ "kind": "call", "note": MARKUP }));
+        office.api(
+            "POST",
+            &format!("/api/accounts/{id}/contacts/"),
+            &json!({ "kind": "call", "note": MARKUP }),
+        );
         paths.push(format!("/accounts/{id}"));
     }
     office.ingest(json!([{ "imported_id": "<i>0</i>", "kind": "feature_used", "feature": "<b>x</b>" }]));
@@ -42,8 +47,15 @@ async fn it_shows_as_text_on_every_page_that_has_it() {
         !delivery.is_empty()
     });
     paths.extend(
-        ["/", "/pipeline", "/accounts?columns=name,field.plan", "/clients?tab=tracked", "/webhooks", "/deliveries"]
-            .map(str::to_owned),
+        [
+            "/",
+            "/pipeline",
+            "/accounts?columns=name,field.plan",
+            "/clients?tab=tracked",
+            "/webhooks",
+            "/deliveries",
+        ]
+        .map(str::to_owned),
     );
     paths.extend([format!("/webhooks/{hook}"), format!("/deliveries/{delivery}")]);
 

@@ -27,7 +27,8 @@ const FOR_ADMINS: [&str; 14] = [
 async fn a_member_sees_neither_the_links_nor_the_pages() {
     let office = Office::open();
     let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
-    let password = office.api("POST", "/api/members/", &member)["password"].as_str().expect("a password").to_owned();
+    let password =
+        office.api("POST", "/api/members/", &member)["password"].as_str().expect("a password").to_owned();
     let browser = Browser::open(&office.base()).await;
     log_in(&browser, &Login { email: "bo@acme.test".to_owned(), password }).await;
     for path in FOR_ADMINS {

@@ -4,9 +4,9 @@ use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
 
 use super::*;
-use crate::{cadence, contact, conversation, import_data, message, timeline};
-use crate::{cadence, contact, conversation, message, recent, stage_totals, timeline};
-use crate::{cadence, cadence_preview, contact, conversation, message, timeline};
+use crate::{
+    cadence, cadence_preview, contact, conversation, import_data, message, recent, stage_totals, timeline,
+};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -47,7 +47,8 @@ pub(crate) fn planned() -> Vec<Planned> {
         all.extend(indexes.iter().map(|index| planned(format!("count of {tab:?}"), &sql, index)));
     }
     let shorter = Settings { cadence_days: 7, ..settings.clone() };
-    let (derived_shorter, ranges) = (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
+    let (derived_shorter, ranges) =
+        (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
     let preview = cadence_preview::sql(&derived_shorter, &ranges);
     for index in ["cadence_by_time", "cadence_snoozed"] {
         all.push(planned("the preview of another cadence".to_owned(), &preview, index));

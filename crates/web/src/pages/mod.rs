@@ -23,7 +23,6 @@ mod palette;
 mod profile;
 mod refusal;
 mod replay;
-mod settings;
 mod setup;
 mod stranger;
 mod theme;
@@ -31,15 +30,15 @@ mod visitor;
 mod words;
 
 mod account;
-mod chart;
-mod clients;
 mod campaigns;
+mod clients;
 mod dashboard;
-mod pipeline;
 mod deliveries;
-mod redeliveries;
-mod webhooks;
 pub mod imports;
+mod pipeline;
+mod redeliveries;
+mod settings;
+mod webhooks;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use rapport_domain::account::StatusChange;
 
 use super::page::AccountPage;
 use super::words::short;
-use super::{account_id, back, before, path_of, run};
+use super::{account_id, back, path_of, run};
 use crate::pages::Pages;
 use crate::pages::flash::Flash;
 use crate::pages::form::{As, Form};
@@ -21,18 +21,18 @@ pub async fn change_status(
     form: Form,
 ) -> Result<Response, Refusal> {
     let id = account_id(&id)?;
-    let had = before(&pages, &visitor, id).await?.reply.status;
     let change = StatusChange::parse(&form.members(&[("status", As::Text), ("note", As::Text)]));
     let command = change.map(|change| ChangeStatus { id, change });
     match run(&pages, &visitor, &form, command).await {
-        Ok(StatusChanged { account, moved }) => {
+        Ok(StatusChanged { account, moved, from }) => {
             let (name, status) = (short(&account.reply.name), account.reply.status.label());
             let flash = if moved {
                 let fields = vec![
-                    ("status".to_owned(), had.as_str().to_owned()),
+                    ("status".to_owned(), from.as_str().to_owned()),
                     ("next".to_owned(), form.text("next").to_owned()),
                 ];
-                Flash::good(format!("{name} is in {status} now.")).undo(format!("{}/move", path_of(id)), fields)
+                Flash::good(format!("{name} is in {status} now."))
+                    .undo(format!("{}/move", path_of(id)), fields)
             } else {
                 Flash::good(format!("{name} was in {status} already."))
             };

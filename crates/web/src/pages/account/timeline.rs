@@ -230,7 +230,8 @@ fn read_event(text: &str) -> Option<(Time, i64)> {
 
 fn write_place(Place { told, day, import }: Place) -> String {
     let times = [told.contact.0.as_micros(), told.message.0.as_micros(), day.number()].map(i64::to_be_bytes);
-    let ids = [told.stage.as_bytes(), told.contact.1.as_bytes(), told.message.1.as_bytes(), import.as_bytes()];
+    let ids =
+        [told.stage.as_bytes(), told.contact.1.as_bytes(), told.message.1.as_bytes(), import.as_bytes()];
     write_cursor(STORY, &[times.as_flattened(), ids.map(|id| *id).as_flattened()].concat())
 }
 

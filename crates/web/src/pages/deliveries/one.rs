@@ -141,14 +141,17 @@ pub async fn payload(
     let access = visitor.access();
     let found = pages.app().read(&access, ADMIN, move |snapshot| {
         let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
-        Ok(event::get(snapshot, found.event)?.map(|event| event.payload).filter(|payload| !payload.is_empty()))
+        Ok(event::get(snapshot, found.event)?
+            .map(|event| event.payload)
+            .filter(|payload| !payload.is_empty()))
     });
     let found = found.await.map_err(|error| visitor.refused(error))?.reply;
     let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
     let headers = response.headers_mut();
     frame::write_headers(headers);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=payload.json"));
+    headers
+        .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=payload.json"));
     Ok(response)
 }
 
@@ -160,6 +163,7 @@ pub async fn redeliver(
 ) -> Result<Response, Refusal> {
     let id: DeliveryId = named(&id, WHAT)?;
     let asked = pages.submit(&visitor, &form, Redeliver(id)).await;
-    let flash = asked.map(|_| Flash::good("Another attempt is on its way. It shows below when it has ended."));
+    let flash =
+        asked.map(|_| Flash::good("Another attempt is on its way. It shows below when it has ended."));
     settle(&pages, &visitor, &format!("{PATH}/{id}"), flash)
 }

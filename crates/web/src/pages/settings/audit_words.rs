@@ -53,12 +53,8 @@ const ACTIONS: [(&str, &str); 40] = [
 ];
 
 /// Pages of what was changed, by how its id begins.
-const PLACES: [(&str, &str); 4] = [
-    ("acc_", "/accounts/"),
-    ("whk_", "/webhooks/"),
-    ("dlv_", "/deliveries/"),
-    ("imp_", "/imports/"),
-];
+const PLACES: [(&str, &str); 4] =
+    [("acc_", "/accounts/"), ("whk_", "/webhooks/"), ("dlv_", "/deliveries/"), ("imp_", "/imports/")];
 
 /// One entry as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

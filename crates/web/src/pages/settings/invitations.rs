@@ -28,11 +28,7 @@ pub fn routes() -> Router<Pages> {
 }
 
 /// The form on the members page.
-pub async fn invite(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    form: Form,
-) -> Result<Response, Refusal> {
+pub async fn invite(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let invited = match read(&form) {
         Ok(command) => pages.submit(&visitor, &form, command).await,
         Err(invalid) => Err(invalid.into()),
@@ -82,12 +78,7 @@ async fn resend(
     }
 }
 
-async fn refused(
-    pages: &Pages,
-    visitor: &Visitor,
-    form: &Form,
-    error: Error,
-) -> Result<Response, Refusal> {
+async fn refused(pages: &Pages, visitor: &Visitor, form: &Form, error: Error) -> Result<Response, Refusal> {
     let acted = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
     Ok(MembersPage { acted, ..MembersPage::load(pages, visitor, None).await? }.refuse())
 }

@@ -64,9 +64,8 @@ impl MembersPage {
         visitor: &Visitor,
         after: Option<PersonId>,
     ) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, |snapshot| {
-            Ok((member::list(snapshot)?, invitation::list(snapshot)?))
-        });
+        let found =
+            pages.show(visitor, ADMIN, |snapshot| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
         let Shown { frame, reply: (mut members, invitations) } = found.await?;
         members.sort_by_cached_key(|member| (!member.is_active(), member.name.to_lowercase()));
         let (members, next) = stretch(members, |member| member.person, after.as_ref());
@@ -166,10 +165,8 @@ async fn reactivate(
     form: Form,
 ) -> Result<Response, Refusal> {
     let change = ChangeMember { person: person(&id)?, role: None, active: Some(true) };
-    act(&pages, &visitor, &form, change, |changed| {
-        Flash::good(format!("{} can log in again.", changed.name))
-    })
-    .await
+    act(&pages, &visitor, &form, change, |changed| Flash::good(format!("{} can log in again.", changed.name)))
+        .await
 }
 
 async fn remove(
