@@ -219,7 +219,7 @@ impl Browser {
     pub async fn drag(&self, from: &str, to: &str) {
         // Chromium's driver makes no drag events of mouse moves when headless: they are made here.
         let script = "
-            const [from, to] = arguments.map((selector) => document.querySelector(selector));
+            const [from, to] = [...arguments].map((selector) => document.querySelector(selector));
             const dataTransfer = new DataTransfer();
             const send = (target, kind) =>
                 target.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer }));

@@ -44,7 +44,8 @@ const FIXED: [&str; 29] = [
 fn pages(office: &Office) -> Vec<String> {
     let first = |path: &str| -> String {
         let found = office.api("GET", path, &Value::Null);
-        found["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{path}: {found}")).to_owned()
+        let item = &found["items"][0];
+        item["id"].as_str().or(item["account"]["id"].as_str()).unwrap_or_else(|| panic!("{path}: {found}")).to_owned()
     };
     let mut pages: Vec<String> = FIXED.iter().map(ToString::to_string).collect();
     pages.push(format!("/accounts/{}", first("/api/clients/?tab=overdue&limit=1")));

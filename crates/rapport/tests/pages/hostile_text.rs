@@ -15,7 +15,7 @@ async fn it_shows_as_text_on_every_page_that_has_it() {
     let receiver = Receiver::start();
     let body = format!("<html>{MARKUP}</html>").into_bytes();
     let headers = vec![("content-type".to_owned(), "text/html".to_owned())];
-    receiver.answer(Behaviour::StatusWith { code: 400, headers, body });
+    receiver.answer(Behaviour::StatusWith { code: 404, headers, body });
     let authority = receiver.ca_file().to_str().expect("a path").to_owned();
     let office = Office::open_with(&["--extra-ca", &authority, "--allow-destination", "127.0.0.0/8"]);
     let hook = json!({ "url": receiver.url("/hook"), "description": MARKUP, "events": ["account.created"] });
