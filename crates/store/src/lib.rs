@@ -17,6 +17,7 @@ pub mod cadence;
 mod cadence_ranges;
 pub mod campaign;
 pub mod channel;
+pub mod channel_total;
 pub mod clients;
 pub mod company;
 pub mod contact;
@@ -47,6 +48,7 @@ pub mod password_reset;
 mod queue;
 pub mod redelivery;
 pub mod retention;
+pub mod saved_view;
 pub mod session;
 mod statement;
 pub mod submission;
@@ -75,6 +77,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         cadence::STATEMENTS,
         campaign::STATEMENTS,
         channel::STATEMENTS,
+        channel_total::STATEMENTS,
         clients::STATEMENTS,
         company::STATEMENTS,
         contact::STATEMENTS,
@@ -98,6 +101,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         password_reset::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
+        saved_view::STATEMENTS,
         session::STATEMENTS,
         submission::STATEMENTS,
         timeline::STATEMENTS,

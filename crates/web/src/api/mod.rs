@@ -4,7 +4,7 @@
 //! the command's place: the credential is verified before the caller learns what was wrong.
 
 mod account;
-mod account_filter;
+pub mod account_filter;
 mod accounts;
 mod activity;
 mod addresses;
@@ -22,7 +22,7 @@ mod digests;
 mod docs;
 mod erasure;
 mod error_file;
-mod export;
+pub mod export;
 mod fields;
 mod hashing;
 mod history;
@@ -31,12 +31,12 @@ mod imports;
 mod inbound;
 mod ingest;
 mod invitations;
-mod lookup;
+pub mod lookup;
 mod mails;
 mod members;
 pub mod openapi;
 mod paging;
-mod parameters;
+pub mod parameters;
 mod password_reset;
 mod pulse;
 mod redeliveries;

@@ -9,7 +9,9 @@
 //! - `words/`: times, numbers and money as people read them. `chart`: figures drawn as SVG.
 //! - `assets`: the stylesheet and the script. `live`: says when something changed.
 
+mod accounts;
 mod assets;
+mod channels;
 mod cookie;
 mod draft;
 mod flash;
@@ -62,6 +64,8 @@ const MAX_STREAMS: usize = 1_000;
 /// All pages.
 pub fn routes(pages: Pages) -> Router {
     Router::new()
+        .merge(accounts::routes())
+        .merge(channels::routes())
         .merge(dashboard::routes())
         .merge(login::routes())
         .merge(profile::routes())

@@ -21,6 +21,8 @@ mod lookup;
 mod management;
 mod openapi;
 mod pages;
+mod pages_accounts;
+mod pages_channels;
 mod person;
 mod promo_codes;
 mod rate_limits;

@@ -2,4 +2,5 @@
 
 pub mod money;
 pub mod number;
+pub mod total;
 pub mod when;
