@@ -5,6 +5,7 @@
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `cadence` reminds of clients that became overdue.
+//! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts findable by their custom fields.
 //! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `import` takes imports further.
@@ -12,6 +13,7 @@
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
+pub mod channel_totals;
 pub mod client;
 pub mod digest;
 pub mod fields;

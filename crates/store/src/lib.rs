@@ -19,6 +19,7 @@ pub mod cadence_preview;
 mod cadence_ranges;
 pub mod campaign;
 pub mod channel;
+pub mod channel_total;
 pub mod clients;
 pub mod company;
 pub mod contact;
@@ -53,6 +54,7 @@ mod queue;
 pub mod recent;
 pub mod redelivery;
 pub mod retention;
+pub mod saved_view;
 pub mod session;
 pub mod stage_totals;
 mod statement;
@@ -84,6 +86,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         cadence::STATEMENTS,
         campaign::STATEMENTS,
         channel::STATEMENTS,
+        channel_total::STATEMENTS,
         clients::STATEMENTS,
         company::STATEMENTS,
         contact::STATEMENTS,
@@ -110,6 +113,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         recent::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
+        saved_view::STATEMENTS,
         session::STATEMENTS,
         stage_totals::STATEMENTS,
         submission::STATEMENTS,

@@ -21,6 +21,8 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0008_sessions.sql"),
     include_str!("../migrations/0011_stage_totals.sql"),
     include_str!("../migrations/0012_ingest_rejects.sql"),
+    include_str!("../migrations/0009_saved_views.sql"),
+    include_str!("../migrations/0010_channel_totals.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

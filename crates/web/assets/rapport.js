@@ -61,6 +61,11 @@ document.addEventListener("input", (event) => {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("counts");
     if (fresh && asked.toString() === new URLSearchParams(new FormData(form)).toString()) document.getElementById("counts").replaceChildren(...fresh.childNodes);
   }, 300);
+// One box ticks all rows; without this the server takes it for all of the page.
+document.addEventListener("change", (event) => {
+  const box = event.target;
+  if (box.matches?.("input[data-all]")) all(`input[name=account][form="${box.getAttribute("form")}"]`).forEach((row) => (row.checked = box.checked));
+  else if (box.matches?.("input[name=account]") && !box.checked) all("input[data-all]").forEach((whole) => (whole.checked = false));
 });
 
 // Small forms close on Escape and when something else is clicked.
@@ -186,7 +191,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Live updates: when something changed, the page is looked at again, and regions that differ are put in place.
-const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open]", region);
+const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open], input[form]:checked", region);
 async function look() {
   if (document.hidden || one("[data-dragged]")) return;
   const answer = await fetch(location.href, { headers: { "X-Live": "1" } });

@@ -4,7 +4,7 @@
 //! the command's place: the credential is verified before the caller learns what was wrong.
 
 mod account;
-mod account_filter;
+pub mod account_filter;
 mod accounts;
 mod activity;
 mod addresses;
@@ -22,6 +22,7 @@ mod digests;
 mod docs;
 mod erasure;
 pub mod error_file;
+mod error_file;
 pub mod export;
 mod fields;
 mod hashing;
@@ -32,7 +33,7 @@ mod inbound;
 mod ingest;
 mod ingest_rejects;
 mod invitations;
-mod lookup;
+pub mod lookup;
 mod mails;
 mod members;
 pub mod openapi;

@@ -9,8 +9,10 @@
 //! - `words/`: times, numbers and money as people read them. `chart`: figures drawn as SVG.
 //! - `assets`: the stylesheet and the script. `live`: says when something changed.
 
+mod accounts;
 mod assets;
 mod chart;
+mod channels;
 mod cookie;
 mod draft;
 mod flash;
@@ -75,6 +77,8 @@ pub fn routes(pages: Pages) -> Router {
         .merge(account::routes())
         .merge(clients::routes())
         .merge(campaigns::routes())
+        .merge(accounts::routes())
+        .merge(channels::routes())
         .merge(dashboard::routes())
         .merge(pipeline::routes())
         .merge(deliveries::routes())

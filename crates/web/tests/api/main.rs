@@ -22,6 +22,8 @@ mod management;
 mod openapi;
 mod pages;
 mod pages_imports;
+mod pages_accounts;
+mod pages_channels;
 mod person;
 mod promo_codes;
 mod rate_limits;

@@ -3,4 +3,5 @@
 pub mod browser;
 pub mod money;
 pub mod number;
+pub mod total;
 pub mod when;
