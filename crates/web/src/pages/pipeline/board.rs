@@ -22,8 +22,8 @@ use crate::pages::{MEMBER, Pages};
 
 const SORT: Sort = Sort::Newest;
 /// Cards of a column at a time; a column that is folded away has fewer.
-const CARDS: i64 = 16;
-const FOLDED_CARDS: i64 = 10;
+const CARDS: i64 = 14;
+const FOLDED_CARDS: i64 = 8;
 
 #[derive(Template)]
 #[template(path = "pipeline/board.html")]
