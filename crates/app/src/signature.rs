@@ -142,11 +142,7 @@ fn sent_for(snapshot: &mut Snapshot, body: &str) -> Result<Option<String>, Error
     Ok(event::get(snapshot, id)?.map(|event| event.payload).filter(|payload| !payload.is_empty()))
 }
 
-fn kept_secret(
-    services: &Services,
-    snapshot: &mut Snapshot,
-    id: WebhookId,
-) -> Result<Option<String>, Error> {
+fn kept_secret(services: &Services, snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<String>, Error> {
     let sealed = webhook::sealed_secret(snapshot, id)?;
     Ok(sealed.and_then(|sealed| services.vault().open(id, &sealed).ok()))
 }

@@ -21,6 +21,8 @@ mod lookup;
 mod management;
 mod openapi;
 mod pages;
+mod pages_deliveries;
+mod pages_webhooks;
 mod person;
 mod promo_codes;
 mod rate_limits;

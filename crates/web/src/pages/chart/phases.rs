@@ -86,7 +86,9 @@ mod tests {
 
     #[test]
     fn times_are_short_and_exact_where_it_matters() {
-        for (micros, expected) in [(250, "0.2 ms"), (9_900, "9.9 ms"), (12_600, "13 ms"), (2_140_000, "2,140 ms")] {
+        for (micros, expected) in
+            [(250, "0.2 ms"), (9_900, "9.9 ms"), (12_600, "13 ms"), (2_140_000, "2,140 ms")]
+        {
             assert_eq!(millis(micros), expected);
         }
     }

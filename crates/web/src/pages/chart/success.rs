@@ -104,10 +104,7 @@ impl fmt::Display for SuccessChart {
                 }
                 let height = (count * (HEIGHT - 4) / most).max(2).min(top);
                 top -= height;
-                write!(
-                    f,
-                    r#"<rect class="{class}" x="{x}" y="{top}" width="{BAR}" height="{height}"/>"#
-                )?;
+                write!(f, r#"<rect class="{class}" x="{x}" y="{top}" width="{BAR}" height="{height}"/>"#)?;
             }
             f.write_str("</g>")?;
         }
@@ -140,8 +137,10 @@ mod tests {
     fn a_day_is_a_stack_within_the_figure() {
         let tally = Tally { succeeded: 1_000, failed: 1, open: 1, capped: true, newest: None };
         let day = Date::constant(2026, 11, 15);
-        let chart =
-            SuccessChart(vec![Bar { day, tally }, Bar { day: day.tomorrow().unwrap(), tally: Tally::default() }]);
+        let chart = SuccessChart(vec![
+            Bar { day, tally },
+            Bar { day: day.tomorrow().unwrap(), tally: Tally::default() },
+        ]);
         let drawn = chart.to_string();
         assert!(drawn.contains("15 Nov 2026: 1000 succeeded, 1 failed, 1 to be made, and more"), "{drawn}");
         assert_eq!(drawn.matches("<rect").count(), 3);

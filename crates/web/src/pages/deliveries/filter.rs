@@ -17,11 +17,7 @@ const NAMES: [&str; 6] = ["webhook", "type", "state", "account", "since", "until
 const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
 
 /// Reads the filter of an address. A time without a zone is meant in the company's; an account goes by either id.
-pub fn read(
-    snapshot: &mut Snapshot,
-    form: &Form,
-    zone: &TimeZone,
-) -> Result<Result<Filter, Invalid>, Error> {
+pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Result<Filter, Invalid>, Error> {
     let mut given = Map::new();
     for name in NAMES {
         let Some(text) = form.given(name) else { continue };

@@ -16,7 +16,7 @@ use rapport_store::{delivery, delivery_list, event};
 
 use crate::pages::chart::phases::Phases;
 use crate::pages::deliveries::PATH;
-use crate::pages::deliveries::row::{Row, rows};
+use crate::pages::deliveries::row::{Row, rows, without_code};
 use crate::pages::flash::Flash;
 use crate::pages::form::Form;
 use crate::pages::frame::{self, Frame, Page as _, Shown, framed};
@@ -82,6 +82,11 @@ impl AttemptView {
         Self { kept, phases, excerpt }
     }
 
+    /// What went wrong; the code stands beside it.
+    fn error(&self) -> &str {
+        without_code(self.kept.response_code, self.kept.error.as_deref().unwrap_or_default())
+    }
+
     /// Why no answer came, in words.
     fn failure(&self) -> Option<&str> {
         self.kept.failure.as_deref().map(|failure| match failure {
@@ -141,14 +146,17 @@ pub async fn payload(
     let access = visitor.access();
     let found = pages.app().read(&access, ADMIN, move |snapshot| {
         let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
-        Ok(event::get(snapshot, found.event)?.map(|event| event.payload).filter(|payload| !payload.is_empty()))
+        Ok(event::get(snapshot, found.event)?
+            .map(|event| event.payload)
+            .filter(|payload| !payload.is_empty()))
     });
     let found = found.await.map_err(|error| visitor.refused(error))?.reply;
     let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
     let headers = response.headers_mut();
     frame::write_headers(headers);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=payload.json"));
+    headers
+        .insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=payload.json"));
     Ok(response)
 }
 
@@ -160,6 +168,7 @@ pub async fn redeliver(
 ) -> Result<Response, Refusal> {
     let id: DeliveryId = named(&id, WHAT)?;
     let asked = pages.submit(&visitor, &form, Redeliver(id)).await;
-    let flash = asked.map(|_| Flash::good("Another attempt is on its way. It shows below when it has ended."));
+    let flash =
+        asked.map(|_| Flash::good("Another attempt is on its way. It shows below when it has ended."));
     settle(&pages, &visitor, &format!("{PATH}/{id}"), flash)
 }

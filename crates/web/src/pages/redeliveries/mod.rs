@@ -88,7 +88,8 @@ async fn ask(
 async fn start(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match try_start(&pages, &visitor, &form).await {
         Ok(started) => {
-            let text = "The redelivery has begun. It goes on in the background, also when you leave this page.";
+            let text =
+                "The redelivery has begun. It goes on in the background, also when you leave this page.";
             Ok(pages.done(&format!("{PATH}/{}", started.id), Flash::good(text)))
         }
         Err(Error::Conflict { detail, .. }) => Ok(pages.done(PATH, Flash::bad(sentence(&detail)))),
@@ -118,7 +119,11 @@ struct View {
 }
 
 impl View {
-    fn read(snapshot: &mut Snapshot, progress: Progress, zone: &TimeZone) -> Result<Self, rapport_store::Error> {
+    fn read(
+        snapshot: &mut Snapshot,
+        progress: Progress,
+        zone: &TimeZone,
+    ) -> Result<Self, rapport_store::Error> {
         let Progress { redelivery, unmade } = progress;
         let described = describe(snapshot, &redelivery.filter, zone)?;
         Ok(Self { redelivery, unmade, described })
@@ -162,11 +167,8 @@ async fn list(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, 
         for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
             // What has ended has nothing left to be made.
             let is_running = redelivery.state() == Stage::Running;
-            let unmade = if is_running {
-                rapport_store::manual_attempt::unmade(snapshot, redelivery.id)?
-            } else {
-                0
-            };
+            let unmade =
+                if is_running { rapport_store::manual_attempt::unmade(snapshot, redelivery.id)? } else { 0 };
             lines.push(View::read(snapshot, Progress { redelivery, unmade }, &zone)?);
         }
         Ok(lines)

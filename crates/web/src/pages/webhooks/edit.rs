@@ -123,8 +123,7 @@ async fn try_save(pages: &Pages, visitor: &Visitor, form: &Form, id: WebhookId) 
 
 /// The members that the API takes.
 fn members(form: &Form) -> Map<String, Value> {
-    let mut members =
-        form.members(&[("url", As::Text), ("description", As::Text), ("events", As::Ticks)]);
+    let mut members = form.members(&[("url", As::Text), ("description", As::Text), ("events", As::Ticks)]);
     if form.text(WHICH) == ALL {
         members.insert("events".to_owned(), SELECTABLE.iter().map(|kind| kind.as_str()).collect());
     }

@@ -78,8 +78,7 @@ pub async fn show(
         let mut lines = Vec::with_capacity(shown.len());
         for webhook in shown {
             let since = now.plus_days(-DAYS);
-            let tally =
-                delivery_health::tally(snapshot, webhook.id, since, now.plus_days(1), NEWEST)?;
+            let tally = delivery_health::tally(snapshot, webhook.id, since, now.plus_days(1), NEWEST)?;
             lines.push(Line { webhook, tally });
         }
         Ok((lines, next))
