@@ -27,6 +27,8 @@ mod pages_channels;
 mod pages_campaigns;
 mod pages_dashboard;
 mod pages_pipeline;
+mod pages_deliveries;
+mod pages_webhooks;
 mod person;
 mod promo_codes;
 mod rate_limits;

@@ -9,13 +9,13 @@ use rapport_domain::member::Role;
 use rapport_testkit::Engine;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Server};
+use crate::harness::{Answer, Server, Tenant};
 
-const WEBHOOKS: &str = "/api/webhooks/";
+pub const WEBHOOKS: &str = "/api/webhooks/";
 const DELIVERIES: &str = "/api/deliveries/";
 const REDELIVER: &str = "/api/deliveries/redeliver/";
 
-async fn create(server: &Server) -> Value {
+pub async fn create(server: &Tenant) -> Value {
     let body =
         json!({"url": "https://example.com/hook", "events": ["account.created", "account.status_changed"]});
     server.post(WEBHOOKS).json(&body).send().await.expect(201)
@@ -26,7 +26,7 @@ fn path(of: &Value) -> String {
     format!("{}{id}/", if id.starts_with("whk_") { WEBHOOKS } else { DELIVERIES })
 }
 
-fn text(of: &Value, member: &str) -> String {
+pub fn text(of: &Value, member: &str) -> String {
     of[member].as_str().unwrap_or_else(|| panic!("{member} of {of}")).to_owned()
 }
 
@@ -41,15 +41,15 @@ async fn send(server: &Server, path: &str) -> Answer {
     server.post(path).send().await
 }
 
-async fn list(server: &Server, query: &str) -> Vec<Value> {
+pub async fn list(server: &Tenant, query: &str) -> Vec<Value> {
     server.all_pages(&format!("{DELIVERIES}?{query}"), 2).await
 }
 
 /// An attempt of a delivery ended so.
-async fn record(server: &Server, delivery: &Value, outcome: Outcome, manual: Option<RedeliveryId>) {
+pub async fn record(server: &Tenant, delivery: &Value, outcome: Outcome, manual: Option<RedeliveryId>) {
     let first_test = delivery["type"] == json!("webhook.test") && delivery["attempt_count"] == json!(0);
     let attempt = Attempt {
-        started_at: server.app.clock().now(),
+        started_at: server.company.app().now(),
         reason: if manual.is_some() && !first_test { Reason::Manual } else { Reason::Automatic },
         outcome,
         error: match outcome {
@@ -65,16 +65,18 @@ async fn record(server: &Server, delivery: &Value, outcome: Outcome, manual: Opt
     let webhook: WebhookId = text(delivery, "webhook_id").parse().unwrap();
     let delivery: DeliveryId = text(delivery, "id").parse().unwrap();
     let record = RecordAttempt { webhook, delivery, attempt, manual };
-    server.app.app().write(&Access::System(server.app.id()), record).await.expect("recorded");
+    let access = Access::System(server.company.id());
+    server.company.app().write(&access, record).await.expect("recorded");
 }
 
-fn answered(code: u16) -> Outcome {
+pub fn answered(code: u16) -> Outcome {
     Outcome::Answered { code, retry_after: None }
 }
 
-async fn claim(server: &Server) -> Vec<RedeliveryId> {
+pub async fn claim(server: &Tenant) -> Vec<RedeliveryId> {
     let claim = ClaimManual { node: 7, limit: 100 };
-    let claimed = server.app.app().write(&Access::System(server.app.id()), claim).await.expect("claimed");
+    let access = Access::System(server.company.id());
+    let claimed = server.company.app().write(&access, claim).await.expect("claimed");
     claimed.into_iter().map(|claimed| claimed.id).collect()
 }
 

@@ -16,7 +16,7 @@ use rapport_store::{delivery, delivery_list, event};
 
 use crate::pages::chart::phases::Phases;
 use crate::pages::deliveries::PATH;
-use crate::pages::deliveries::row::{Row, rows};
+use crate::pages::deliveries::row::{Row, rows, without_code};
 use crate::pages::flash::Flash;
 use crate::pages::form::Form;
 use crate::pages::frame::{self, Frame, Page as _, Shown, framed};
@@ -80,6 +80,11 @@ impl AttemptView {
         let phases = Phases::of(&kept);
         let excerpt = kept.excerpt.take().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Self { kept, phases, excerpt }
+    }
+
+    /// What went wrong; the code stands beside it.
+    fn error(&self) -> &str {
+        without_code(self.kept.response_code, self.kept.error.as_deref().unwrap_or_default())
     }
 
     /// Why no answer came, in words.

@@ -64,6 +64,11 @@ pub fn place(webhook: &Webhook) -> &str {
     webhook.url.strip_prefix("https://").unwrap_or(&webhook.url)
 }
 
+/// What its people call it; where it points if they do not.
+pub fn name(webhook: &Webhook) -> &str {
+    if webhook.description.is_empty() { place(webhook) } else { &webhook.description }
+}
+
 /// The colour and the word of a switch.
 pub fn badge(switch: &Switch) -> (&'static str, &'static str) {
     match switch {

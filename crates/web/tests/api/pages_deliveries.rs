@@ -1,0 +1,203 @@
+//! The pages about deliveries: the log with its filters, one delivery with its attempts, redeliveries.
+
+use rapport_app::redelivery::step;
+use rapport_domain::delivery::{Failure, Outcome};
+use rapport_domain::id::RedeliveryId;
+use rapport_domain::member::Role;
+use serde_json::json;
+
+use crate::harness::{Server, Tenant, on_both_engines};
+use crate::person::Person;
+use crate::webhooks::{answered, claim, create, list, record, text};
+
+on_both_engines!(
+    the_empty_log_says_what_to_do,
+    the_log_is_filtered_by_its_address,
+    the_log_is_paged_and_stays_small,
+    a_delivery_shows_payload_signature_and_attempts,
+    a_delivery_is_redelivered_by_hand,
+    an_erased_payload_says_so,
+    many_are_counted_confirmed_followed_and_cancelled,
+    members_see_no_deliveries,
+    deliveries_of_another_company_are_not_there,
+);
+
+async fn the_empty_log_says_what_to_do(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    ana.see("/deliveries").await.expect(200).says("No deliveries yet").says("href=\"/webhooks\"");
+    ana.see("/deliveries?state=failed").await.expect(200).says("No deliveries match");
+    ana.see("/redeliveries").await.expect(200).says("No redeliveries of many yet");
+    ana.see("/redeliveries/new").await.expect(200).says("Nothing to redeliver");
+}
+
+async fn the_log_is_filtered_by_its_address(acme: Server) {
+    let ana = Person::of(&acme, Role::Admin);
+    let (one, other) = (create(&acme).await, create(&acme).await);
+    let account = acme.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
+    acme.app.clock().advance_seconds(60);
+    let later = acme.app.clock().now();
+    acme.upsert(json!({"imported_id": "crm-1", "status": "customer"})).await.expect(200);
+    acme.account(json!({"imported_id": "crm-2", "name": "Fjell"})).await;
+    let all = list(&acme, "").await;
+    record(&acme, &all[0], answered(404), None).await;
+    record(&acme, &all[1], answered(200), None).await;
+    let zone = acme.get("/api/settings/").send().await.expect(200)["time_zone"].clone();
+    let zone = jiff::tz::TimeZone::get(zone.as_str().unwrap_or("UTC")).expect("a zone");
+    let local = jiff::Zoned::new(later.to_timestamp(), zone).strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    let table = [
+        (String::new(), 6),
+        ("state=failed".to_owned(), 1),
+        ("state=succeeded&type=".to_owned(), 1),
+        ("state=pending".to_owned(), 4),
+        ("type=account.status_changed".to_owned(), 2),
+        (format!("account={}", text(&account, "id")), 4),
+        ("account=crm-1".to_owned(), 4),
+        (format!("webhook={}", text(&one, "id")), 3),
+        (format!("webhook={}&state=pending", text(&other, "id")), 2),
+        (format!("since={later}"), 4),
+        (format!("since={local}"), 4),
+        (format!("until={local}"), 2),
+    ];
+    for (query, count) in table {
+        let page = ana.see(&format!("/deliveries?{query}")).await.expect(200);
+        let rows = page.0.text().matches("<tr data-href=\"/deliveries/").count();
+        assert_eq!(rows, count, "{query}");
+    }
+    let page = ana.see("/deliveries?state=failed&account=crm-2").await.expect(200);
+    let page = page.says("value=\"failed\" selected").says("value=\"crm-2\"").says("Fjell").says("404");
+    page.says_not("Nordlys").says("data-live").says("/redeliveries/new?state=failed&#38;account=acc_");
+    let page = ana.see("/deliveries?state=open&since=soon&account=nobody").await.expect(422);
+    page.says("state: ").says("since: ").says("account: ").says("value=\"nobody\"");
+}
+
+async fn the_log_is_paged_and_stays_small(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    create(&acme).await;
+    for number in 0..60 {
+        let name = format!("An account with quite a long name, number {number}");
+        acme.account(json!({"imported_id": format!("crm-{number}"), "name": name})).await;
+    }
+    let first = ana.see("/deliveries?type=account.created").await.expect(200);
+    assert!(first.0.text().len() < 100_000, "{}", first.0.text().len());
+    assert_eq!(first.0.text().matches("<tr data-href").count(), 50);
+    let next = first.0.text().split("rel=\"next\" href=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let next = next.expect("a next page").replace("&#38;", "&");
+    assert!(next.starts_with("/deliveries?type=account.created&before=dlv_"), "{next}");
+    let second = ana.see(&next).await.expect(200).says_not("rel=\"next\"").says_not("data-live");
+    assert_eq!(second.0.text().matches("<tr data-href").count(), 10);
+    second.says("number 0<").says("/deliveries?type=account.created\"");
+}
+
+async fn a_delivery_shows_payload_signature_and_attempts(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let webhook = create(&acme).await;
+    acme.account(json!({"imported_id": "crm-1", "name": "<i>Nordlys</i>", "captured_value": 12.50})).await;
+    let listed = list(&acme, "").await.remove(0);
+    let own = format!("/deliveries/{}", text(&listed, "id"));
+    let page = ana.see(&own).await.expect(200).says("None has ended yet").says("Pending");
+    page.says("Next attempt");
+    record(&acme, &listed, Outcome::Failed(Failure::Timeout), None).await;
+    let body = ana.see(&format!("{own}/payload.json")).await.expect(200).0.text().to_owned();
+    let signature = rapport_app::signature::sign(&text(&webhook, "secret"), body.as_bytes());
+    let page = ana.see(&own).await.expect(200).says(&signature.to_string());
+    let page =
+        page.says(&format!("{} bytes as sent", body.len())).says("&#34;captured_value&#34;: &#34;12.50&#34;");
+    let page = page.says("&#60;i&#62;Nordlys&#60;/i&#62;").says_not("<i>Nordlys");
+    let page = page.says("<b>#1</b>").says("took too long").says("automatic").says("192.0.2.1:443");
+    let page = page.says("DNS 0.2 ms").says("Connect 1.0 ms").says("total 13 ms").says("class=\"phases\"");
+    page.says("so \u{fffd} so").says("Response, cut").says_not(&text(&webhook, "secret"));
+    ana.see("/deliveries/dlv_nonsense").await.expect(404);
+}
+
+async fn a_delivery_is_redelivered_by_hand(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    create(&acme).await;
+    acme.account(json!({"imported_id": "crm-1"})).await;
+    let listed = list(&acme, "").await.remove(0);
+    record(&acme, &listed, answered(410), None).await;
+    let own = format!("/deliveries/{}", text(&listed, "id"));
+    ana.see("/deliveries").await.expect(200).says(&format!("action=\"{own}/redeliver\""));
+    let form = ana.form();
+    for _ in 0..2 {
+        ana.send_form(&format!("{own}/redeliver"), form, &[]).await.leads_to(&own);
+    }
+    let asked = claim(&acme).await;
+    assert_eq!(asked.len(), 1, "a second click asks for nothing more");
+    record(&acme, &listed, answered(200), Some(asked[0])).await;
+    ana.see(&own).await.expect(200).says("<b>#2</b>").says("manual").says("Succeeded");
+}
+
+async fn an_erased_payload_says_so(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    create(&acme).await;
+    let account = acme.account(json!({"imported_id": "crm-1"})).await;
+    let own = format!("/deliveries/{}", text(&list(&acme, "").await[0], "id"));
+    let erase = format!("/api/accounts/{}/erase-payloads/", text(&account, "id"));
+    acme.post(&erase).send().await.expect(200);
+    let page = ana.see(&own).await.expect(200).says("the payload was erased").says("It was erased.");
+    page.says_not("Redeliver</button>");
+    ana.see(&format!("{own}/payload.json")).await.expect(404);
+    let refused = ana.send(&format!("{own}/redeliver"), &[]).await;
+    refused.leads_to(&own);
+    assert!(refused.flash().contains("The payload of this delivery was erased."), "{}", refused.flash());
+}
+
+async fn many_are_counted_confirmed_followed_and_cancelled(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    create(&acme).await;
+    for number in 0..3 {
+        acme.account(json!({"imported_id": format!("crm-{number}")})).await;
+    }
+    for delivery in list(&acme, "").await {
+        record(&acme, &delivery, answered(410), None).await;
+    }
+    let page = ana.see("/redeliveries/new?state=failed").await.expect(200).says("Redeliver 3 deliveries");
+    page.says("name=\"state\" value=\"failed\"").says("<dt>State</dt><dd><bdi>Failed</bdi></dd>");
+    ana.see("/redeliveries").await.expect(200).says("No redeliveries of many yet");
+    let form = ana.form();
+    let first = ana.send_form("/redeliveries", form, &[("state", "failed")]).await;
+    let own = first.leads_to("/redeliveries/rdl_");
+    let second = ana.send_form("/redeliveries", form, &[("state", "failed")]).await;
+    assert_eq!(second.leads_to("/redeliveries/rdl_"), own);
+    ana.see(&own).await.expect(200).says("Running").says("of 3 made").says("data-live").says("Cancel");
+    let id: RedeliveryId = own.trim_start_matches("/redeliveries/").parse().expect("an id");
+    step(acme.company.app(), acme.company.id(), id).await.expect("a step");
+    for (delivery, manual) in list(&acme, "").await.iter().zip(claim(&acme).await) {
+        record(&acme, delivery, answered(200), Some(manual)).await;
+    }
+    step(acme.company.app(), acme.company.id(), id).await.expect("a step");
+    ana.see(&own).await.expect(200).says("Finished").says("3 <span").says_not("Cancel</button>");
+    let other = ana.send("/redeliveries", &[]).await.leads_to("/redeliveries/rdl_");
+    ana.send(&format!("{other}/cancel"), &[]).await.leads_to(&other);
+    ana.see(&other).await.expect(200).says("Cancelled").says("all deliveries");
+    let page = ana.see("/redeliveries").await.expect(200).says("Finished").says("Cancelled");
+    page.says(&own).says(&other);
+    ana.send("/redeliveries", &[("state", "x")]).await.expect(422);
+    ana.see("/redeliveries/rdl_nonsense").await.expect(404);
+}
+
+async fn members_see_no_deliveries(acme: Tenant) {
+    create(&acme).await;
+    acme.account(json!({"imported_id": "crm-1"})).await;
+    let own = format!("/deliveries/{}", text(&list(&acme, "").await[0], "id"));
+    let bea = Person::of(&acme, Role::Member);
+    for path in ["/deliveries", "/redeliveries", "/redeliveries/new", &own, &format!("{own}/payload.json")] {
+        bea.see(path).await.expect(403);
+    }
+    for path in [&format!("{own}/redeliver"), "/redeliveries"] {
+        bea.send(path, &[]).await.expect(403);
+    }
+    assert!(claim(&acme).await.is_empty());
+}
+
+async fn deliveries_of_another_company_are_not_there(acme: Tenant) {
+    create(&acme).await;
+    acme.account(json!({"imported_id": "crm-1"})).await;
+    let own = format!("/deliveries/{}", text(&list(&acme, "").await[0], "id"));
+    let globex = acme.neighbour();
+    let eve = Person::of(&globex, Role::Owner);
+    eve.see("/deliveries").await.expect(200).says("No deliveries yet");
+    eve.see(&own).await.expect(404);
+    eve.see(&format!("{own}/payload.json")).await.expect(404);
+    eve.send(&format!("{own}/redeliver"), &[]).await.expect(404);
+}

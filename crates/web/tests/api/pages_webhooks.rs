@@ -1,0 +1,302 @@
+//! The pages about webhooks: made, shown once with their secret, tested, switched off and on, checked.
+
+use rapport_domain::member::Role;
+use serde_json::json;
+
+use crate::harness::{Server, Tenant, on_both_engines};
+use crate::person::{Person, Seen};
+use crate::webhooks::{WEBHOOKS, answered, claim, create, list, record, text};
+
+on_both_engines!(
+    the_empty_list_says_what_a_webhook_is,
+    a_webhook_is_made_and_its_secret_shown_once,
+    a_refused_webhook_keeps_what_was_typed,
+    a_webhook_is_edited,
+    a_secret_is_rotated_and_the_new_one_shown_once,
+    an_auto_disabled_webhook_says_why_and_the_way_back,
+    what_is_held_can_be_dropped_on_enabling,
+    disabling_can_be_undone,
+    a_deleted_webhook_is_gone,
+    the_figure_counts_what_succeeded_and_failed,
+    a_signature_is_checked_and_the_secret_not_repeated,
+    descriptions_and_errors_are_text,
+    members_see_neither_links_nor_pages,
+    webhooks_of_another_company_are_not_there,
+);
+
+const URL: &str = "https://example.com/hook";
+
+/// The secret that a page shows.
+fn secret_on(page: &Seen) -> String {
+    let text = page.0.text();
+    let secret = text.split("<code id=\"secret\">").nth(1).and_then(|rest| rest.split('<').next());
+    secret.expect("a secret").to_owned()
+}
+
+async fn the_empty_list_says_what_a_webhook_is(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let page = ana.see("/webhooks").await.expect(200).says("No webhooks yet");
+    page.says("href=\"/webhooks/new\"").says("href=\"/webhooks/receiving\"");
+    let page = ana.see("/webhooks/receiving").await.expect(200).says("def is_genuine(");
+    page.says("hmac.Equal").says("timingSafeEqual").says("5 s, 5 min, 30 min");
+}
+
+async fn a_webhook_is_made_and_its_secret_shown_once(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    ana.see("/webhooks/new").await.expect(200).says("account.status_changed").says("All events");
+    let fields = [("url", URL), ("description", "CRM"), ("which", "some"), ("events", "account.created")];
+    let form = ana.form();
+    let first = ana.send_form("/webhooks", form, &fields).await.expect(200);
+    let secret = secret_on(&first);
+    assert!(secret.starts_with("whs_"), "{secret}");
+    let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("shown this once");
+    // A second click shows the same secret, and makes no second webhook.
+    let second = ana.send_form("/webhooks", form, &fields).await.expect(200);
+    assert_eq!(secret_on(&second), secret);
+    let made = acme.all_pages(WEBHOOKS, 50).await;
+    assert_eq!(made.len(), 1);
+    assert_eq!((&made[0]["url"], &made[0]["description"]), (&json!(URL), &json!("CRM")));
+    assert_eq!(made[0]["events"], json!(["account.created"]));
+    let own = format!("/webhooks/{}", text(&made[0], "id"));
+    first.says(&own);
+    for path in ["/webhooks", &own, &format!("{own}/edit")] {
+        ana.see(path).await.expect(200).says("CRM").says_not(&secret);
+    }
+}
+
+async fn a_refused_webhook_keeps_what_was_typed(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let typed = [("url", "http://example.com/hook"), ("description", "CRM <b>"), ("which", "some")];
+    let page = ana.send("/webhooks", &typed).await.expect(422);
+    let page = page.says("value=\"http://example.com/hook\"").says("value=\"CRM &#60;b&#62;\"");
+    page.says("aria-invalid=\"true\"").says("Must choose at least one event.").says("https");
+    // An address that nobody may send to is refused as at each attempt.
+    let page = ana.send("/webhooks", &[("url", "https://127.0.0.1/"), ("which", "all")]).await;
+    page.expect(422).says("value=\"https://127.0.0.1/\"").says("aria-invalid");
+    assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
+}
+
+async fn a_webhook_is_edited(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let id = text(&create(&acme).await, "id");
+    let edit = format!("/webhooks/{id}/edit");
+    ana.see(&edit).await.expect(200).says(URL).says("value=\"account.created\" checked");
+    let fields = [("url", "https://example.org/other"), ("description", ""), ("which", "all")];
+    ana.send(&edit, &fields).await.leads_to(&format!("/webhooks/{id}"));
+    let shown = acme.get(&format!("{WEBHOOKS}{id}/")).send().await.expect(200);
+    assert_eq!(shown["url"], json!("https://example.org/other"));
+    assert_eq!(shown["events"].as_array().map(Vec::len), Some(4));
+    let page = ana.send(&edit, &[("url", ""), ("which", "all")]).await;
+    page.expect(422).says("aria-invalid=\"true\"");
+    let page = ana.send(&edit, &[("url", "ftp://example.org/"), ("which", "all")]).await;
+    page.expect(422).says("value=\"ftp://example.org/\"");
+    let shown = acme.get(&format!("{WEBHOOKS}{id}/")).send().await.expect(200);
+    assert_eq!(shown["url"], json!("https://example.org/other"));
+    ana.see("/webhooks/whk_nonsense/edit").await.expect(404);
+}
+
+async fn a_secret_is_rotated_and_the_new_one_shown_once(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let made = create(&acme).await;
+    let own = format!("/webhooks/{}", text(&made, "id"));
+    ana.see(&own).await.expect(200).says("Rotate the secret now");
+    let page = ana.send(&format!("{own}/rotate"), &[]).await.expect(200).says("The secret is rotated");
+    let secret = secret_on(&page);
+    assert_ne!(secret, text(&made, "secret"));
+    ana.see(&own).await.expect(200).says_not(&secret);
+}
+
+/// Lets a webhook with three open deliveries fail twenty times.
+async fn let_it_fail(server: &Server) {
+    for number in 0..3 {
+        server.account(json!({"imported_id": format!("crm-{number}")})).await;
+    }
+    let open = list(server, "state=pending").await;
+    for failure in 0..20 {
+        record(server, &open[failure % 3], answered(503), None).await;
+    }
+}
+
+async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
+    let ana = Person::of(&acme, Role::Admin);
+    let id = text(&create(&acme).await, "id");
+    let own = format!("/webhooks/{id}");
+    ana.see(&own).await.expect(200).says("Enabled").says_not("Disabled after");
+    let_it_fail(&acme).await;
+    let page = ana.see("/webhooks").await.expect(200).says("Auto-disabled").says("1 off");
+    page.says("after 20 failures in a row");
+    let page = ana.see(&own).await.expect(200).says("Disabled after 20 failures in a row");
+    let page = page.says(">503</a>").says("3 deliveries").says("Send a test; once it succeeds");
+    page.says("disabled>Enable after a test").says_not("name=\"held\"");
+    // Enabling without a test does nothing and says so.
+    let refused = ana.send(&format!("{own}/enable"), &[("held", "send")]).await;
+    refused.leads_to(&own);
+    assert!(refused.flash().contains("send a test, and enable it once one succeeds"), "{}", refused.flash());
+    let sent = ana.send(&format!("{own}/test"), &[]).await;
+    sent.leads_to(&own);
+    assert!(sent.flash().contains("/deliveries/dlv_"), "{}", sent.flash());
+    let test = list(&acme, "type=webhook.test").await.remove(0);
+    let manual = claim(&acme).await[0];
+    record(&acme, &test, answered(200), Some(manual)).await;
+    let page = ana.see(&own).await.expect(200).says("A test has succeeded").says("Enable and send 3");
+    page.says("Succeeded</a>").says("Enable and drop 3");
+    ana.send(&format!("{own}/enable"), &[("held", "send")]).await.leads_to(&own);
+    assert_eq!(list(&acme, "state=pending").await.len(), 3);
+    ana.see(&own).await.expect(200).says("0 in a row").says_not("Disabled after");
+    ana.see("/webhooks").await.expect(200).says_not("1 off");
+}
+
+async fn what_is_held_can_be_dropped_on_enabling(acme: Server) {
+    let ana = Person::of(&acme, Role::Admin);
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    ana.send(&format!("{own}/disable"), &[]).await.leads_to(&own);
+    acme.account(json!({"imported_id": "crm-1"})).await;
+    ana.see(&own).await.expect(200).says("Disabled by hand").says("1 delivery</a> is held");
+    acme.app.clock().advance_seconds(1);
+    ana.send(&format!("{own}/enable"), &[("held", "drop")]).await.leads_to(&own);
+    ana.see(&own).await.expect(200).says("dropped when the webhook was enabled");
+    assert!(list(&acme, "state=pending").await.is_empty());
+}
+
+async fn disabling_can_be_undone(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    let disabled = ana.send(&format!("{own}/disable"), &[]).await;
+    disabled.leads_to(&own);
+    assert!(disabled.flash().contains(&format!("{own}/enable")), "{}", disabled.flash());
+    assert_eq!(acme.all_pages(WEBHOOKS, 50).await[0]["enabled"], json!(false));
+    ana.send(&format!("{own}/enable"), &[("held", "send")]).await.leads_to(&own);
+    assert_eq!(acme.all_pages(WEBHOOKS, 50).await[0]["enabled"], json!(true));
+}
+
+async fn a_deleted_webhook_is_gone(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    acme.account(json!({"imported_id": "crm-1"})).await;
+    ana.see(&own).await.expect(200).says("Delete the webhook");
+    ana.send(&format!("{own}/delete"), &[]).await.leads_to("/webhooks");
+    ana.see(&own).await.expect(404);
+    assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
+    ana.see("/deliveries").await.expect(200).says("the webhook was deleted").says_not("Redeliver</button>");
+}
+
+async fn the_figure_counts_what_succeeded_and_failed(acme: Server) {
+    let ana = Person::of(&acme, Role::Admin);
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    ana.see(&own).await.expect(200).says("No deliveries in these days");
+    for number in 0..4 {
+        acme.account(json!({"imported_id": format!("crm-{number}")})).await;
+    }
+    let open = list(&acme, "").await;
+    for (delivery, code) in open.iter().zip([200, 204, 404]) {
+        record(&acme, delivery, answered(code), None).await;
+    }
+    let page = ana.see(&own).await.expect(200);
+    let page = page.says("Deliveries in 14 days: 2 succeeded, 1 failed, 1 to be made").says("<b>66%</b>");
+    page.says("role=\"img\"").says("As a table");
+    ana.see("/webhooks").await.expect(200).says("66%</a> <span class=\"faint\">of 3</span>");
+    acme.app.clock().advance_days(13);
+    let ana = Person::of(&acme, Role::Admin);
+    ana.see(&own).await.expect(200).says("2 succeeded, 1 failed, 1 to be made");
+    acme.app.clock().advance_days(2);
+    let ana = Person::of(&acme, Role::Admin);
+    ana.see(&own).await.expect(200).says("No deliveries in these days");
+}
+
+async fn a_signature_is_checked_and_the_secret_not_repeated(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let (made, other) = (create(&acme).await, create(&acme).await);
+    let (secret, id) = (text(&made, "secret"), text(&made, "id"));
+    acme.account(json!({"imported_id": "crm-1", "name": "Ana & Söhne"})).await;
+    let delivery = list(&acme, &format!("webhook={id}")).await.remove(0);
+    let path = format!("/deliveries/{}/payload.json", text(&delivery, "id"));
+    let body = ana.see(&path).await.expect(200).0.text().to_owned();
+    let good = rapport_app::signature::sign(&secret, body.as_bytes()).to_string();
+    let spaced = body.replacen(':', ": ", 1);
+    let changed = body.replace("crm-1", "crm-2");
+    let unknown = "{\"id\":\"evt_x\"}".to_owned();
+    let kept = ("webhook", id.as_str());
+    let typed = ("secret", secret.as_str());
+    let blank = format!(" {secret}");
+    let cut = secret.trim_start_matches("whs_").to_owned();
+    let other_id = text(&other, "id");
+    let header = format!("X-Service-Signature: {good}");
+    let upper = format!("sha256={}", good[7..].to_uppercase());
+    let table = [
+        (kept, &good, &body, "The signature is valid"),
+        (typed, &header, &body, "The signature is valid"),
+        (typed, &good, &format!("{body}\n"), "blanks or line breaks at the ends"),
+        (kept, &good, &spaced, "parsed and written again"),
+        (kept, &good, &changed, "not the body that was sent"),
+        (("secret", blank.as_str()), &good, &body, "There are blanks around it"),
+        (("secret", cut.as_str()), &good, &body, "begins with “whs_”"),
+        (("webhook", other_id.as_str()), &good, &body, "secret of another webhook"),
+        (
+            ("secret", "whs_nonsense"),
+            &format!("sha256={}", "0".repeat(64)),
+            &body,
+            "signed with another secret",
+        ),
+        (("secret", "whs_nonsense"), &good, &unknown, "The signature is not valid"),
+        (typed, &good[..20].to_owned(), &body, "Was it cut?"),
+        (typed, &upper, &body, "lower case"),
+        (typed, &good[7..].to_owned(), &body, "must begin with “sha256=”"),
+    ];
+    for ((name, value), signature, body, expected) in table {
+        let fields = [(name, value), ("signature", signature.as_str()), ("body", body.as_str())];
+        let page = ana.send("/webhooks/check", &fields).await.expect(200);
+        page.says(expected).says_not(&secret).says_not(value_unless_id(value));
+    }
+}
+
+/// An id may be repeated: it is chosen in the form.
+fn value_unless_id(value: &str) -> &str {
+    if value.starts_with("whk_") { "\u{0}" } else { value.trim() }
+}
+
+async fn descriptions_and_errors_are_text(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let hostile = "<script>alert(1)</script>\u{202e}=HYPERLINK(\"x\")";
+    let body = json!({"url": URL, "events": ["account.created"], "description": hostile});
+    let made = acme.post(WEBHOOKS).json(&body).send().await.expect(201);
+    acme.account(json!({"imported_id": "crm-1", "name": hostile})).await;
+    let own = format!("/webhooks/{}", text(&made, "id"));
+    for path in ["/webhooks", "/deliveries", &own, &format!("{own}/edit"), "/webhooks/check"] {
+        let page = ana.see(path).await.expect(200).says_not("<script>alert");
+        if path != "/webhooks/check" {
+            page.says("&#60;script&#62;alert(1)");
+        }
+    }
+}
+
+async fn members_see_neither_links_nor_pages(acme: Tenant) {
+    let (ana, bea) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    ana.see("/").await.expect(200).says("href=\"/webhooks\"");
+    bea.see("/").await.expect(200).says_not("href=\"/webhooks\"");
+    for path in ["/webhooks", "/webhooks/new", "/webhooks/check", "/webhooks/receiving", &own] {
+        bea.see(path).await.expect(403).says("Not for your role");
+    }
+    bea.see(&format!("{own}/edit")).await.expect(403);
+    let fields = [("url", URL), ("which", "all")];
+    bea.send("/webhooks", &fields).await.expect(403);
+    bea.send("/webhooks/check", &[("signature", "sha256=")]).await.expect(403);
+    for action in ["test", "rotate", "enable", "disable", "delete", "edit"] {
+        bea.send(&format!("{own}/{action}"), &fields).await.expect(403);
+    }
+    assert_eq!(acme.all_pages(WEBHOOKS, 50).await.len(), 1);
+}
+
+async fn webhooks_of_another_company_are_not_there(acme: Tenant) {
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    let globex = acme.neighbour();
+    let eve = Person::of(&globex, Role::Owner);
+    eve.see("/webhooks").await.expect(200).says("No webhooks yet");
+    eve.see(&own).await.expect(404);
+    for action in ["test", "rotate", "enable", "disable", "delete"] {
+        eve.send(&format!("{own}/{action}"), &[]).await.expect(404);
+    }
+    let id = own.trim_start_matches("/webhooks/");
+    let fields = [("webhook", id), ("signature", &format!("sha256={}", "0".repeat(64))), ("body", "{}")];
+    eve.send("/webhooks/check", &fields).await.expect(200).says("There is no secret to check with");
+}
