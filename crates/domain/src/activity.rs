@@ -152,7 +152,8 @@ impl About {
             let sent = event.get(name).and_then(Value::as_str);
             sent.map(|text| text.chars().filter(|letter| *letter != '\0').take(most).collect())
         };
-        let account = text("imported_id", MAX_SHOWN_ACCOUNT).or_else(|| text("account_id", MAX_SHOWN_ACCOUNT));
+        let account =
+            text("imported_id", MAX_SHOWN_ACCOUNT).or_else(|| text("account_id", MAX_SHOWN_ACCOUNT));
         Self { account, kind: text("kind", MAX_SHOWN_KIND) }
     }
 

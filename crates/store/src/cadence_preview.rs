@@ -67,9 +67,7 @@ pub(crate) fn added(old: &Settings, new: &Settings, now: Time) -> Vec<(Status, R
     for status in new.tracked_stages.statuses() {
         for which in Which::REMINDABLE.iter().copied() {
             if !old.tracked_stages.contains(status) {
-                ranges.extend(
-                    [false, true].map(|own| (status, Rows { own, which }, Window::until(now))),
-                );
+                ranges.extend([false, true].map(|own| (status, Rows { own, which }, Window::until(now))));
             } else if earlier_by > 0 {
                 ranges.push((status, Rows { own: false, which }, moved));
             }

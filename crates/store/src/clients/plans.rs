@@ -45,7 +45,8 @@ pub(crate) fn planned() -> Vec<Planned> {
         all.extend(indexes.iter().map(|index| planned(format!("count of {tab:?}"), &sql, index)));
     }
     let shorter = Settings { cadence_days: 7, ..settings.clone() };
-    let (derived_shorter, ranges) = (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
+    let (derived_shorter, ranges) =
+        (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
     let preview = cadence_preview::sql(&derived_shorter, &ranges);
     for index in ["cadence_by_time", "cadence_snoozed"] {
         all.push(planned("the preview of another cadence".to_owned(), &preview, index));

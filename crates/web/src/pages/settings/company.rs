@@ -61,7 +61,8 @@ impl CompanyPage {
 static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let is_usual = |name: &str| {
         let area = name.split_once('/').map(|(area, _)| area);
-        name == "UTC" || area.is_some_and(|area| !matches!(area, "posix" | "right" | "Etc" | "SystemV" | "US"))
+        name == "UTC"
+            || area.is_some_and(|area| !matches!(area, "posix" | "right" | "Etc" | "SystemV" | "US"))
     };
     let names = jiff::tz::db().available().map(|name| name.as_str().to_owned());
     let mut names: Vec<String> = names.filter(|name| is_usual(name)).collect();

@@ -4,7 +4,6 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::post;
-use rapport_app::Error;
 use rapport_app::invitation::{Invite, Invited, ResendInvitation, RevokeInvitation};
 use rapport_domain::id::InvitationId;
 use rapport_domain::invalid::{Invalid, Members, as_str};
@@ -12,12 +11,10 @@ use rapport_domain::invitation::INVITATION_DAYS;
 use rapport_domain::member::{Email, Role};
 
 use super::back_to;
-use super::members::{Link, MembersPage, PATH, act};
+use super::members::{PATH, act, refuse_act, refuse_invite, show_link};
 use crate::pages::Pages;
-use crate::pages::draft::Draft;
 use crate::pages::flash::Flash;
 use crate::pages::form::{As, Form};
-use crate::pages::frame::Page as _;
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 
@@ -28,21 +25,14 @@ pub fn routes() -> Router<Pages> {
 }
 
 /// The form on the members page.
-pub async fn invite(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    form: Form,
-) -> Result<Response, Refusal> {
+pub async fn invite(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let invited = match read(&form) {
         Ok(command) => pages.submit(&visitor, &form, command).await,
         Err(invalid) => Err(invalid.into()),
     };
     match invited {
         Ok(invited) => sent(&pages, &visitor, invited).await,
-        Err(error) => {
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(MembersPage { draft, ..MembersPage::load(&pages, &visitor, None).await? }.refuse())
-        }
+        Err(error) => refuse_invite(&pages, &visitor, &form, error).await,
     }
 }
 
@@ -64,8 +54,7 @@ async fn sent(pages: &Pages, visitor: &Visitor, invited: Invited) -> Result<Resp
         None => Ok(pages.done(PATH, Flash::good(format!("An invitation to {email} is on its way.")))),
         Some(url) => {
             let what = format!("The invitation for {email}. It works once, for {INVITATION_DAYS} days");
-            let page = MembersPage::load(pages, visitor, None).await?;
-            Ok(MembersPage { link: Some(Link { what, url }), ..page }.respond())
+            show_link(pages, visitor, what, url).await
         }
     }
 }
@@ -78,18 +67,8 @@ async fn resend(
 ) -> Result<Response, Refusal> {
     match pages.submit(&visitor, &form, ResendInvitation(read_id(&id)?)).await {
         Ok(invited) => sent(&pages, &visitor, invited).await,
-        Err(error) => refused(&pages, &visitor, &form, error).await,
+        Err(error) => refuse_act(&pages, &visitor, &form, error).await,
     }
-}
-
-async fn refused(
-    pages: &Pages,
-    visitor: &Visitor,
-    form: &Form,
-    error: Error,
-) -> Result<Response, Refusal> {
-    let acted = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
-    Ok(MembersPage { acted, ..MembersPage::load(pages, visitor, None).await? }.refuse())
 }
 
 async fn revoke(

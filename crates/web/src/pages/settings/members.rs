@@ -5,9 +5,9 @@ use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use rapport_app::Command;
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
+use rapport_app::{Command, Error};
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::{Invalid, Members, as_str};
 use rapport_domain::invitation::Invitation;
@@ -37,36 +37,31 @@ pub fn routes() -> Router<Pages> {
 
 #[derive(Template)]
 #[template(path = "settings/members.html")]
-pub(super) struct MembersPage {
+struct MembersPage {
     frame: Frame,
     members: Vec<Member>,
     next: Option<PersonId>,
     invitations: Vec<Invitation>,
     roles: Vec<(&'static str, &'static str)>,
     /// The form that invites.
-    pub(super) draft: Draft,
+    draft: Draft,
     /// What was wrong with what was done to a member or an invitation.
-    pub(super) acted: Draft,
-    pub(super) link: Option<Link>,
+    acted: Draft,
+    link: Option<Link>,
 }
 framed!("settings": MembersPage);
 tabbed!("members": MembersPage);
 
 /// A link to hand over by hand, shown once.
-pub(super) struct Link {
-    pub what: String,
-    pub url: String,
+struct Link {
+    what: String,
+    url: String,
 }
 
 impl MembersPage {
-    pub(super) async fn load(
-        pages: &Pages,
-        visitor: &Visitor,
-        after: Option<PersonId>,
-    ) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, |snapshot| {
-            Ok((member::list(snapshot)?, invitation::list(snapshot)?))
-        });
+    async fn load(pages: &Pages, visitor: &Visitor, after: Option<PersonId>) -> Result<Self, Refusal> {
+        let found =
+            pages.show(visitor, ADMIN, |snapshot| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
         let Shown { frame, reply: (mut members, invitations) } = found.await?;
         members.sort_by_cached_key(|member| (!member.is_active(), member.name.to_lowercase()));
         let (members, next) = stretch(members, |member| member.person, after.as_ref());
@@ -104,11 +99,40 @@ pub(super) async fn act<C: Command>(
 ) -> Result<Response, Refusal> {
     match pages.submit(visitor, form, command).await {
         Ok(reply) => Ok(pages.done(PATH, done(reply))),
-        Err(error) => {
-            let acted = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
-            Ok(MembersPage { acted, ..MembersPage::load(pages, visitor, None).await? }.refuse())
-        }
+        Err(error) => refuse_act(pages, visitor, form, error).await,
     }
+}
+
+pub(super) async fn refuse_act(
+    pages: &Pages,
+    visitor: &Visitor,
+    form: &Form,
+    error: Error,
+) -> Result<Response, Refusal> {
+    let acted = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+    Ok(MembersPage { acted, ..MembersPage::load(pages, visitor, None).await? }.refuse())
+}
+
+/// The form that invites again, with what is wrong.
+pub(super) async fn refuse_invite(
+    pages: &Pages,
+    visitor: &Visitor,
+    form: &Form,
+    error: Error,
+) -> Result<Response, Refusal> {
+    let draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+    Ok(MembersPage { draft, ..MembersPage::load(pages, visitor, None).await? }.refuse())
+}
+
+/// The page with a link on it, this once.
+pub(super) async fn show_link(
+    pages: &Pages,
+    visitor: &Visitor,
+    what: String,
+    url: String,
+) -> Result<Response, Refusal> {
+    let page = MembersPage::load(pages, visitor, None).await?;
+    Ok(MembersPage { link: Some(Link { what, url }), ..page }.respond())
 }
 
 fn person(id: &str) -> Result<PersonId, Refusal> {
@@ -124,10 +148,7 @@ async fn change_role(
     let person = person(&id)?;
     let role = match read_role(&form) {
         Ok(role) => role,
-        Err(invalid) => {
-            let acted = Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?;
-            return Ok(MembersPage { acted, ..MembersPage::load(&pages, &visitor, None).await? }.refuse());
-        }
+        Err(invalid) => return refuse_act(&pages, &visitor, &form, invalid.into()).await,
     };
     let change = ChangeMember { person, role: Some(role), active: None };
     act(&pages, &visitor, &form, change, |changed| {
@@ -166,10 +187,8 @@ async fn reactivate(
     form: Form,
 ) -> Result<Response, Refusal> {
     let change = ChangeMember { person: person(&id)?, role: None, active: Some(true) };
-    act(&pages, &visitor, &form, change, |changed| {
-        Flash::good(format!("{} can log in again.", changed.name))
-    })
-    .await
+    act(&pages, &visitor, &form, change, |changed| Flash::good(format!("{} can log in again.", changed.name)))
+        .await
 }
 
 async fn remove(
@@ -196,12 +215,8 @@ async fn reset_password(
         Ok(None) => Ok(pages.done(PATH, Flash::good("A mail with a link for a new password is on its way."))),
         Ok(Some(url)) => {
             let what = "The link for a new password. It works once, for an hour".to_owned();
-            let page = MembersPage::load(&pages, &visitor, None).await?;
-            Ok(MembersPage { link: Some(Link { what, url }), ..page }.respond())
+            show_link(&pages, &visitor, what, url).await
         }
-        Err(error) => {
-            let acted = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(MembersPage { acted, ..MembersPage::load(&pages, &visitor, None).await? }.refuse())
-        }
+        Err(error) => refuse_act(&pages, &visitor, &form, error).await,
     }
 }

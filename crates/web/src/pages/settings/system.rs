@@ -61,8 +61,13 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        let table =
-            [(0, "0.0 kB"), (4_096, "4.0 kB"), (999_999, "999.9 kB"), (48_234_567, "48.2 MB"), (7_500_000_000, "7.5 GB")];
+        let table = [
+            (0, "0.0 kB"),
+            (4_096, "4.0 kB"),
+            (999_999, "999.9 kB"),
+            (48_234_567, "48.2 MB"),
+            (7_500_000_000, "7.5 GB"),
+        ];
         for (bytes, expected) in table {
             assert_eq!(size(bytes), expected);
         }
