@@ -1,6 +1,7 @@
 //! An entry of the audit log in words: what was done, and what it changed from and to.
 
 use rapport_domain::history::Actor;
+use rapport_domain::member::Member;
 use rapport_domain::time::Time;
 use rapport_store::audit::AuditEntry;
 use serde_json::{Map, Value};
@@ -9,17 +10,19 @@ use serde_json::{Map, Value};
 const MAX_SHOWN: usize = 300;
 
 /// What was done, by the log's own word for it.
-const ACTIONS: [(&str, &str); 40] = [
+const ACTIONS: [(&str, &str); 45] = [
     ("account.payloads_erased", "Erased an account's payloads"),
+    ("campaign.changed", "Changed a campaign"),
+    ("campaign.created", "Created a campaign"),
+    ("campaign.deleted", "Deleted a campaign"),
     ("channel.created", "Created a channel"),
     ("channel.deleted", "Deleted a channel"),
     ("channel.renamed", "Renamed a channel"),
-    ("code.archived", "Archived a promo code"),
-    ("code.created", "Created a promo code"),
-    ("code.deleted", "Deleted a promo code"),
     ("company.created", "Created the company"),
     ("delivery.redelivered", "Redelivered a delivery"),
     ("digest.sent", "Sent the digest"),
+    ("import.cancelled", "Cancelled an import"),
+    ("import.removed", "Removed an import"),
     ("import.started", "Started an import"),
     ("import.undone", "Undid an import"),
     ("inbound_key.rotated", "Rotated the inbound key"),
@@ -35,6 +38,10 @@ const ACTIONS: [(&str, &str); 40] = [
     ("password.changed", "Changed the password"),
     ("password_reset.sent", "Sent a link for a new password"),
     ("person.renamed", "Changed their name"),
+    ("promo_code.archived", "Archived a promo code"),
+    ("promo_code.created", "Created a promo code"),
+    ("promo_code.deleted", "Deleted a promo code"),
+    ("promo_code.restored", "Restored a promo code"),
     ("redelivery.cancelled", "Cancelled a redelivery of many"),
     ("redelivery.started", "Started a redelivery of many"),
     ("session.begun", "Logged in"),
@@ -49,12 +56,18 @@ const ACTIONS: [(&str, &str); 40] = [
     ("webhook.disabled", "Disabled a webhook"),
     ("webhook.enabled", "Enabled a webhook"),
     ("webhook.secret_rotated", "Rotated a webhook's secret"),
-    ("webhook.tested", "Tested a webhook"),
 ];
 
 /// Pages of what was changed, by how its id begins.
 const PLACES: [(&str, &str); 4] =
     [("acc_", "/accounts/"), ("whk_", "/webhooks/"), ("dlv_", "/deliveries/"), ("imp_", "/imports/")];
+const PLACES: [(&str, &str); 5] = [
+    ("acc_", "/accounts/"),
+    ("cmp_", "/campaigns/"),
+    ("whk_", "/webhooks/"),
+    ("dlv_", "/deliveries/"),
+    ("imp_", "/imports/"),
+];
 
 /// One entry as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +85,8 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub id: String,
+    /// Of a person who is a member still.
+    pub name: Option<String>,
     /// Its page, where it has one.
     pub href: Option<String>,
 }
@@ -86,15 +101,19 @@ pub struct Fact {
 }
 
 impl Line {
-    pub fn of(entry: AuditEntry) -> Self {
+    pub fn of(entry: AuditEntry, members: &[Member]) -> Self {
         let AuditEntry { actor, action, target, detail, at, address, .. } = entry;
         let (who, kind) = who(&actor);
         let known = ACTIONS.iter().find(|(word, _)| *word == action);
         let what = known.map_or_else(|| sentence(&action), |(_, words)| (*words).to_owned());
-        let is_gone = action.ends_with(".deleted");
-        let target = target.map(|id| {
+        let is_gone = action.ends_with(".deleted") || action.ends_with(".removed");
+        // Whoever did something to themselves need not be named twice.
+        let is_own = |id: &String| matches!(&actor, Actor::Person { id: own, .. } if own.to_string() == *id);
+        let target = target.filter(|id| !is_own(id)).map(|id| {
             let place = PLACES.iter().find(|(prefix, _)| id.starts_with(prefix) && !is_gone);
-            Target { href: place.map(|(_, path)| format!("{path}{id}")), id }
+            let member = members.iter().find(|member| member.person.to_string() == id);
+            let name = member.map(|member| member.name.clone());
+            Target { href: place.map(|(_, path)| format!("{path}{id}")), name, id }
         });
         let detail: Map<String, Value> = serde_json::from_str(&detail).unwrap_or_default();
         let facts = detail.iter().map(|(name, value)| Fact::of(name, value)).collect();
@@ -133,7 +152,12 @@ fn shown(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+        Value::Object(members) if members.is_empty() => "none".to_owned(),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| format!("{name} = {}", shown(value));
+            members.iter().map(member).collect::<Vec<_>>().join("; ")
+        }
+        number @ Value::Number(_) => number.to_string(),
     };
     if text.chars().count() <= MAX_SHOWN {
         return text;
@@ -155,7 +179,7 @@ mod tests {
     use serde_json::json;
 
     fn line(action: &str, target: Option<&str>, detail: &Value) -> Line {
-        Line::of(AuditEntry {
+        let entry = AuditEntry {
             id: AuditId::from_bytes([0; 16]),
             actor: Actor::System,
             action: action.to_owned(),
@@ -163,7 +187,8 @@ mod tests {
             detail: detail.to_string(),
             at: Time::from_micros(0),
             address: None,
-        })
+        };
+        Line::of(entry, &[])
     }
 
     #[test]
@@ -171,6 +196,7 @@ mod tests {
         let detail = json!({
             "cadence_days": {"from": 42, "to": 30}, "digest_enabled": {"from": true, "to": false},
             "tracked_stages": {"from": ["customer", "in_trial"], "to": []}, "email": "ana@acme.test",
+            "filters": {"fields": {"plan": ["pro", "team"]}, "status": []},
         });
         let line = line("settings.changed", None, &detail);
         let fact = |name: &str, from: Option<&str>, to: &str| Fact {
@@ -185,6 +211,7 @@ mod tests {
             fact("cadence days", Some("42"), "30"),
             fact("digest enabled", Some("yes"), "no"),
             fact("email", None, "ana@acme.test"),
+            fact("filters", None, "fields = plan = pro, team; status = none"),
             fact("tracked stages", Some("customer, in_trial"), "none"),
         ];
         assert_eq!(facts, expected);
