@@ -21,6 +21,8 @@ mod lookup;
 mod management;
 mod openapi;
 mod pages;
+mod pages_account;
+mod pages_clients;
 mod person;
 mod promo_codes;
 mod rate_limits;

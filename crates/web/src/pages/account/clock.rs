@@ -31,8 +31,7 @@ pub async fn log_contact(
 ) -> Result<Response, Refusal> {
     let id = account_id(&id)?;
     let Answer { company, now, .. } = before(&pages, &visitor, id).await?;
-    let mut members =
-        form.members(&[("kind", As::Text), ("note", As::Text), ("occurred_at", As::Text)]);
+    let mut members = form.members(&[("kind", As::Text), ("note", As::Text), ("occurred_at", As::Text)]);
     take_local_time(&mut members, "occurred_at", &company.settings.time_zone);
     let contact = NewContact::parse(&members, now).map(|contact| RecordContact { account: id, contact });
     match run(&pages, &visitor, &form, contact).await {
@@ -124,7 +123,8 @@ pub async fn change_cadence(
                     format!("Contact is due every {days} now, as for the whole company.")
                 }
             };
-            let fields = vec![("cadence_days".to_owned(), had.map_or_else(String::new, |days| days.to_string()))];
+            let fields =
+                vec![("cadence_days".to_owned(), had.map_or_else(String::new, |days| days.to_string()))];
             let undo = format!("{}/cadence", path_of(id));
             Ok(pages.done(&path_of(id), Flash::good(text).undo(undo, fields)))
         }

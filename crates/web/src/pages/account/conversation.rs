@@ -173,7 +173,8 @@ async fn write(
         let command = log.and_then(|log| start.map(|request| StartWithMessage { account, request, log }));
         return run(pages, visitor, form, command).await;
     };
-    let unknown = || Invalid::one("/conversation", "unknown_conversation", "is no conversation of this account");
+    let unknown =
+        || Invalid::one("/conversation", "unknown_conversation", "is no conversation of this account");
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
     let access = visitor.access();
     let found = pages.app().read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));

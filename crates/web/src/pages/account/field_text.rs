@@ -44,9 +44,10 @@ pub fn read(text: &str) -> Result<Value, Fault> {
     }
     match value(trimmed) {
         Some(value) => Ok(value),
-        None if trimmed.starts_with(['{', '[', '"']) => {
-            Err(Fault::new("malformed", "begins like JSON but is none; put a text in quotes to keep it as it is"))
-        }
+        None if trimmed.starts_with(['{', '[', '"']) => Err(Fault::new(
+            "malformed",
+            "begins like JSON but is none; put a text in quotes to keep it as it is",
+        )),
         None => Ok(Value::from(trimmed)),
     }
 }
@@ -81,7 +82,9 @@ mod tests {
         for (typed, expected) in table {
             assert_eq!(read(typed), Ok(expected), "{typed}");
         }
-        for (typed, code) in [(" ", "required"), ("{a", "malformed"), ("[1,", "malformed"), ("\"x", "malformed")] {
+        for (typed, code) in
+            [(" ", "required"), ("{a", "malformed"), ("[1,", "malformed"), ("\"x", "malformed")]
+        {
             assert_eq!(read(typed).unwrap_err().code, code, "{typed}");
         }
     }

@@ -32,7 +32,8 @@ pub async fn change_status(
                     ("status".to_owned(), had.as_str().to_owned()),
                     ("next".to_owned(), form.text("next").to_owned()),
                 ];
-                Flash::good(format!("{name} is in {status} now.")).undo(format!("{}/move", path_of(id)), fields)
+                Flash::good(format!("{name} is in {status} now."))
+                    .undo(format!("{}/move", path_of(id)), fields)
             } else {
                 Flash::good(format!("{name} was in {status} already."))
             };

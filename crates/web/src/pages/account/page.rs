@@ -238,7 +238,9 @@ impl AccountPage {
         }
         match self.timeline.wanted.word {
             "messages" => "No messages yet. Log one above, or have mails logged by themselves.",
-            "contacts" => "No contact logged yet. Log a call, a meeting or a mail with the button at the top.",
+            "contacts" => {
+                "No contact logged yet. Log a call, a meeting or a mail with the button at the top."
+            }
             "events" => "No product events yet. They arrive through ingest.",
             "imports" => "No import has touched this account within the last 90 days.",
             _ => "Nothing happened yet.",

@@ -2,9 +2,9 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use rapport_app::Error;
 use rapport_app::account::DeleteAccount;
 use rapport_app::erasure::ErasePayloads;
-use rapport_app::Error;
 use rapport_domain::id::AccountId;
 
 use super::words::short;

@@ -54,9 +54,8 @@ async fn show(
     let tab = Tab::parse(query.text("tab")).unwrap_or(Tab::Overdue);
     let after = read_place(tab, query.text("cursor"));
     let list = ListClients { tab, after, limit: DEFAULT_LIMIT, now: pages.app().now() };
-    let found = pages.show(&visitor, MEMBER, move |snapshot| {
-        Ok((counts(snapshot, list.now)?, list.run(snapshot)?))
-    });
+    let found =
+        pages.show(&visitor, MEMBER, move |snapshot| Ok((counts(snapshot, list.now)?, list.run(snapshot)?)));
     let Shown { frame, reply: (counts, page) } = found.await?;
     let next = page.next.map(|place| format!("{}&cursor={}", path_of(&tab), write_place(tab, place)));
     let cursor = after.map(|place| format!("&cursor={}", write_place(tab, place)));
@@ -113,7 +112,7 @@ impl ClientsPage {
         snoozes(&self.frame).first().map(|(_, date)| date.to_string()).unwrap_or_default()
     }
 
-    fn when_hint(&self) -> String {
-        words::when_hint(self.frame.zone())
+    fn zone_name(&self) -> &str {
+        self.frame.zone().iana_name().unwrap_or("UTC")
     }
 }
