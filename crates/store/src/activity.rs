@@ -23,10 +23,9 @@ statements! {
     company TOTAL = "SELECT CAST(COALESCE(sum(count), 0) AS BIGINT) FROM activity_count \
                      WHERE company = $1 AND account = $2";
     // Day 0 is what is too old to be told apart.
-    company ACTIVE_DAYS = "SELECT day, CAST(sum(count) AS BIGINT), \
-                           CAST(sum(CASE WHEN feature <> '' THEN 1 ELSE 0 END) AS BIGINT), max(last_used_at) \
-                           FROM activity_count WHERE company = $1 AND account = $2 AND day > 0 AND day < $3 \
-                           GROUP BY day ORDER BY day DESC LIMIT $4";
+    company ACTIVE_DAYS = "SELECT day, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
+                           WHERE company = $1 AND account = $2 AND day > 0 AND day < $3 GROUP BY day \
+                           ORDER BY day DESC LIMIT $4";
     company ANYBODY = "SELECT account FROM account_seen WHERE company = $1 LIMIT 1";
     company LIST = "SELECT seq, occurred_at, received_at, kind, feature, metadata FROM activity \
                     WHERE company = $1 AND account = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND seq < $4)) \
@@ -235,8 +234,6 @@ pub fn has_any(snapshot: &mut Snapshot) -> Result<bool, Error> {
 pub struct ActiveDay {
     pub day: Day,
     pub events: i64,
-    /// How many different features were used.
-    pub features: i64,
     pub last_at: Time,
 }
 
@@ -248,9 +245,7 @@ pub fn active_days(
     limit: i64,
 ) -> Result<Page<ActiveDay>, Error> {
     let rows = snapshot.query(&ACTIVE_DAYS, values![&account, before, limit + 1])?;
-    let read = |mut row: Row| {
-        Ok(ActiveDay { day: row.take()?, events: row.take()?, features: row.take()?, last_at: row.take()? })
-    };
+    let read = |mut row: Row| Ok(ActiveDay { day: row.take()?, events: row.take()?, last_at: row.take()? });
     let days = rows.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
     Ok(Page::from_one_more(days, limit))
 }

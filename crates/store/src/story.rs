@@ -3,6 +3,7 @@
 //!
 //! As in `timeline`, each kind is read by its own index from where the last page left off, and what was read is merged.
 
+use rapport_domain::activity::PULSE_DAYS;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::time::{Day, Time};
 
@@ -33,16 +34,40 @@ impl Show {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     Told(timeline::Item),
-    /// A day's use of the product; told with everything else only.
-    Day(ActiveDay),
+    /// Use of the product; told with everything else only.
+    Active(Active),
     Import(Touch),
+}
+
+/// Days on which the account used the product, with nothing else between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Active {
+    pub since: Day,
+    pub days: i64,
+    pub events: i64,
+    pub last_at: Time,
+}
+
+impl Active {
+    fn on(ActiveDay { day, events, last_at }: ActiveDay) -> Self {
+        Self { since: day, days: 1, events, last_at }
+    }
+
+    fn and(self, earlier: Self) -> Self {
+        Self {
+            since: earlier.since,
+            days: self.days + earlier.days,
+            events: self.events + earlier.events,
+            ..self
+        }
+    }
 }
 
 impl Item {
     pub fn at(&self) -> Time {
         match self {
             Self::Told(item) => item.at(),
-            Self::Day(day) => day.last_at,
+            Self::Active(active) => active.last_at,
             Self::Import(touch) => touch.at,
         }
     }
@@ -67,7 +92,7 @@ impl Place {
     fn after(mut self, item: &Item) -> Self {
         match item {
             Item::Told(item) => self.told = self.told.after(item),
-            Item::Day(day) => self.day = day.day,
+            Item::Active(active) => self.day = active.since,
             Item::Import(touch) => self.import = touch.import,
         }
         self
@@ -95,7 +120,8 @@ pub fn of_account(
         lanes.add(import_data::of_account(snapshot, account, from.import, limit)?, Item::Import);
     }
     if show == Show::All {
-        lanes.add(activity::active_days(snapshot, account, from.day, limit)?, Item::Day);
+        let days = activity::active_days(snapshot, account, from.day, PULSE_DAYS)?;
+        lanes.add(days, |day| Item::Active(Active::on(day)));
     }
     if show.has(Show::Messages) {
         let messages = timeline::messages(snapshot, account, from.told.message, limit)?;
@@ -103,11 +129,23 @@ pub fn of_account(
     }
     let limit = usize::try_from(limit).unwrap_or(0);
     let (mut items, mut place) = (Vec::with_capacity(limit), from);
-    while items.len() < limit
-        && let Some(item) = lanes.newest()
-    {
-        place = place.after(&item);
-        items.push(item);
+    while let Some(item) = lanes.newest() {
+        let is_full = items.len() >= limit;
+        match (items.last_mut(), item) {
+            (Some(Item::Active(later)), Item::Active(earlier)) => {
+                place.day = earlier.since;
+                *later = later.and(earlier);
+            }
+            // It is for the next page.
+            _ if is_full => {
+                lanes.more = true;
+                break;
+            }
+            (_, item) => {
+                place = place.after(&item);
+                items.push(item);
+            }
+        }
     }
     Ok((items, lanes.have_more().then_some(place)))
 }

@@ -32,6 +32,8 @@ mod pages_webhooks;
 mod pages_ingest;
 mod pages_members;
 mod pages_settings;
+mod pages_account;
+mod pages_clients;
 mod person;
 mod promo_codes;
 mod rate_limits;

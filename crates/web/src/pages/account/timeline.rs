@@ -6,15 +6,15 @@ use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{AccountId, ContactId, HistoryId, ImportId, MessageId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::{Day, Time};
-use rapport_store::activity::{self, ActiveDay, KeptActivity};
+use rapport_store::activity::{self, KeptActivity};
 use rapport_store::import_data::Touch;
-use rapport_store::story::{self, Item, Place};
+use rapport_store::story::{self, Active, Item, Place};
 use rapport_store::timeline::{self, Said};
 use rapport_store::{Error, Snapshot};
 
 use super::words::{by, contact_label, cut, happened, who};
 use crate::api::parameters::{read_cursor, write_cursor};
-use crate::pages::words::number::counted;
+use crate::pages::words::{number, when};
 
 const LIMIT: i64 = 25;
 /// How much of a text is shown before one asks for more.
@@ -36,7 +36,7 @@ pub const SHOWS: [(&str, &str, Show); 6] = [
     ("moves", "Moves", Show::Story(story::Show::Moves)),
     ("messages", "Messages", Show::Story(story::Show::Messages)),
     ("contacts", "Contacts", Show::Story(story::Show::Contacts)),
-    ("events", "Product events", Show::Events),
+    ("events", "Events", Show::Events),
     ("imports", "Imports", Show::Story(story::Show::Imports)),
 ];
 
@@ -148,7 +148,7 @@ fn entry(account: AccountId, item: &Item) -> Entry {
         Item::Told(timeline::Item::Stage(stage)) => moved(stage),
         Item::Told(timeline::Item::Contact(contact)) => contacted(contact),
         Item::Told(timeline::Item::Message(said)) => message(account, said),
-        Item::Day(day) => active(account, day),
+        Item::Active(span) => active(account, span),
         Item::Import(touch) => imported(touch),
     }
 }
@@ -157,7 +157,7 @@ fn moved(HistoryEntry { from, to, source, actor, note, at, .. }: &HistoryEntry) 
     let entry = match from {
         None => Entry { pill: Some(*to), ..Entry::new("+", "Account created", *at) },
         Some(from) => {
-            let verb = if *from == Status::Lost && *to < Status::Lost { "Reopened from" } else { "from" };
+            let verb = if *from == Status::Lost && *to < Status::Lost { "reopened from" } else { "from" };
             let rest = format!("{verb} {}", from.label());
             Entry { rest, pill: Some(*to), ..Entry::new("↗", format!("Moved to {}", to.label()), *at) }
         }
@@ -194,14 +194,14 @@ fn message(account: AccountId, said: &Said) -> Entry {
     Entry { rest, subject, link: Some(("Open the conversation", link)), ..entry }.says(Some(&said.excerpt))
 }
 
-fn active(account: AccountId, day: &ActiveDay) -> Entry {
-    let events = counted(day.events, "event", "events");
-    let rest = match day.features {
-        0 => events,
-        features => format!("{events}, {}", counted(features, "feature", "features")),
+fn active(account: AccountId, span: &Active) -> Entry {
+    let events = number::counted(span.events, "event", "events");
+    let rest = match span.days {
+        1 => events,
+        days => format!("{events} on {} days since {}", number::grouped(days), when::date(span.since.date())),
     };
     let link = Some(("See the events", format!("/accounts/{account}?show=events#timeline")));
-    Entry { rest, link, ..Entry::new("◎", "Used the product", day.last_at) }
+    Entry { rest, link, ..Entry::new("◎", "Used the product", span.last_at) }
 }
 
 fn imported(touch: &Touch) -> Entry {

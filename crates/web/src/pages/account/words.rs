@@ -59,7 +59,7 @@ pub fn by(source: Source, actor: &Actor) -> String {
 
 /// What stands beside a field for a time.
 pub fn when_hint(zone: &TimeZone) -> String {
-    format!("Now unless you say otherwise; in the time of {}.", zone.iana_name().unwrap_or("UTC"))
+    format!("Now, unless you set a time (of {}).", zone.iana_name().unwrap_or("UTC"))
 }
 
 /// The stages that a company tracks.

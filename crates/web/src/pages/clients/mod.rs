@@ -112,7 +112,7 @@ impl ClientsPage {
         snoozes(&self.frame).first().map(|(_, date)| date.to_string()).unwrap_or_default()
     }
 
-    fn when_hint(&self) -> String {
-        words::when_hint(self.frame.zone())
+    fn zone_name(&self) -> &str {
+        self.frame.zone().iana_name().unwrap_or("UTC")
     }
 }
