@@ -260,6 +260,11 @@ impl Import {
         reading::read(window, self.layout(), most).map_or(Vec::new(), |batch| batch.records)
     }
 
+    /// One that does something to accounts is let finish, or cancelled, first.
+    pub fn may_be_removed(&self) -> bool {
+        !matches!(self.state, State::Running | State::Undoing)
+    }
+
     /// Until when it can be undone, if it can at all.
     pub fn undo_until(&self) -> Option<Time> {
         self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled)).map(undo_until)

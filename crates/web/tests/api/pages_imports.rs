@@ -78,7 +78,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
     let columns = ana.see(&path).await.leads_to(&format!("{path}/columns"));
     let page = ana.see(&columns).await.expect(200).says("UTF-8 · semicolon · 3 columns").says("accounts.csv");
     let page = page.says(r#"<option value="imported_id" selected>"#).says(r#"name="key-2" value="plan""#);
-    page.says("<bdi>Globex</bdi>").says("pro · free").says_not("Remembered");
+    page.says("<bdi>Globex</bdi>").says("<bdi>pro</bdi> · <bdi>free</bdi>").says_not("Remembered");
 
     let chosen = [
         ("column-0", "imported_id"),

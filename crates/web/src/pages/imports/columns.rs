@@ -49,7 +49,7 @@ framed!("imports": ColumnsPage);
 /// A column with the names of its two fields in the form.
 struct Column {
     name: String,
-    samples: String,
+    samples: Vec<String>,
     target: String,
     key: String,
 }
@@ -79,7 +79,7 @@ impl ColumnsPage {
     fn of(frame: Frame, rows: Vec<Vec<String>>, import: Import) -> Self {
         let columns = import.columns.iter().enumerate().map(|(number, column)| Column {
             name: column.name.clone(),
-            samples: column.samples.join(" · "),
+            samples: column.samples.clone(),
             target: target_field(number),
             key: key_field(number),
         });

@@ -3,8 +3,11 @@
 use rapport_domain::history::Actor;
 use rapport_domain::import::reading::Delimiter;
 use rapport_domain::import::{Import, State};
+use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::pipeline::Status;
 use serde_json::Value;
+
+use crate::pages::words::money::money;
 
 /// What a column can be: the words of the interface, with what people call it. `CUSTOM` asks for a name.
 pub const FIELDS: [(&str, &str); 9] = [
@@ -114,16 +117,25 @@ pub fn field(name: &str) -> String {
     }
 }
 
-/// A value of a field, as text; empty where there is none.
+/// A value of a field, as text.
 pub fn value(field: &str, value: &Value) -> String {
     match value {
-        Value::Null => String::new(),
+        Value::Null => "—".to_owned(),
         Value::String(text) if field == "status" => {
             Status::parse(text).map_or_else(|_| text.clone(), |status| status.label().to_owned())
+        }
+        Value::String(text) if field == "captured_value" => {
+            read_money(text).as_ref().map_or_else(|| text.clone(), money)
         }
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// As a dry run writes it: `47700.00 EUR`.
+fn read_money(text: &str) -> Option<Money> {
+    let (amount, currency) = text.split_once(' ')?;
+    Some(Money { amount: Amount::parse(amount).ok()?, currency: Currency::parse(currency).ok()? })
 }
 
 /// `12 KB`, `1.5 MB`, `1 GB`.
@@ -169,7 +181,8 @@ mod tests {
     fn values_and_sizes_are_short_texts() {
         assert_eq!(value("status", &json!("in_trial")), Status::InTrial.label());
         assert_eq!(value("custom_fields.seats", &json!(7)), "7");
-        assert_eq!(value("name", &Value::Null), "");
+        assert_eq!(value("name", &Value::Null), "—");
+        assert_eq!(value("captured_value", &json!("47700.00 EUR")), "€47,700.00");
         let table =
             [(0, "0 bytes"), (2_048, "2 KB"), (1_600, "1.5 KB"), (55 << 20, "55 MB"), (1 << 30, "1 GB")];
         for (count, expected) in table {
