@@ -109,14 +109,12 @@ fn list(filter: Filter, sort: Sort, cursor: Option<Cursor>, now: Time) -> ListAc
 
 /// The export as an answer, under a file name made of `name` and the day.
 pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> Response {
-    let Answer { reply: Begun { filter, fields, page, now }, company, .. } = begun;
     let Answer { reply: Begun { filter, sort, table, page, now }, company, .. } = begun;
     let day = now.day_in(&company.settings.time_zone);
     let file_name = format!("{}-{day}.csv", plain(name));
     let mut text = Vec::from(BYTE_ORDER_MARK);
     text.extend(table.header());
     text.extend(table.rows(&page.items));
-    let export = Export { app: app.clone(), access, filter, table, now };
     let export = Export { app: app.clone(), access, filter, sort, table, now };
     let pages = Pages { export: Arc::new(export), step: Step::Ready(text.into(), page.next) };
     let mut response = Response::new(Body::new(pages));

@@ -22,7 +22,6 @@ mod digests;
 mod docs;
 mod erasure;
 pub mod error_file;
-mod error_file;
 pub mod export;
 mod fields;
 mod hashing;

@@ -33,6 +33,8 @@ impl Form {
     /// Fields that came in another way than `MEDIA_TYPE`.
     pub fn of(fields: &[(String, String)]) -> Self {
         Self(Arc::new(fields.to_vec()))
+    }
+
     pub fn of_pairs(pairs: Vec<(String, String)>) -> Self {
         Self(Arc::new(pairs))
     }

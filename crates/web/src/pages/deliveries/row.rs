@@ -37,15 +37,6 @@ impl Row {
 /// Looks up what the lines of a table name.
 pub fn rows(snapshot: &mut Snapshot, listed: Vec<Listed>) -> Result<Vec<Row>, Error> {
     let names = account_names(snapshot, &listed)?;
-    let places: HashMap<WebhookId, String> = webhook::list(snapshot)?
-        .into_iter()
-        .map(|webhook| (webhook.id, place(&webhook).to_owned()))
-        .collect();
-    let row = |Listed { delivery, shown }| Row {
-        account: delivery.account.map(|id| (id, names.get(&id).cloned())),
-        webhook: places.get(&delivery.webhook).map(|place| (delivery.webhook, place.clone())),
-        delivery,
-        shown,
     let webhooks: HashMap<WebhookId, Webhook> =
         webhook::list(snapshot)?.into_iter().map(|webhook| (webhook.id, webhook)).collect();
     let row = |Listed { delivery, shown }| {

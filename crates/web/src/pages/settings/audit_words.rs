@@ -59,8 +59,6 @@ const ACTIONS: [(&str, &str); 45] = [
 ];
 
 /// Pages of what was changed, by how its id begins.
-const PLACES: [(&str, &str); 4] =
-    [("acc_", "/accounts/"), ("whk_", "/webhooks/"), ("dlv_", "/deliveries/"), ("imp_", "/imports/")];
 const PLACES: [(&str, &str); 5] = [
     ("acc_", "/accounts/"),
     ("cmp_", "/campaigns/"),
