@@ -61,6 +61,8 @@ document.addEventListener("input", (event) => {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("counts");
     if (fresh && asked.toString() === new URLSearchParams(new FormData(form)).toString()) document.getElementById("counts").replaceChildren(...fresh.childNodes);
   }, 300);
+});
+
 // One box ticks all rows; without this the server takes it for all of the page.
 document.addEventListener("change", (event) => {
   const box = event.target;

@@ -15,10 +15,11 @@ use rapport_app::credential::CreateToken;
 use rapport_app::import::{Purpose, Runner, Stepped, Upload, UploadOptions};
 use rapport_app::ingest::Ingest;
 use rapport_app::member::AddMember;
+use rapport_app::session::Proven;
 use rapport_app::settings::PatchSettings;
 use rapport_app::upsert::Upsert;
 use rapport_app::webhook::CreateWebhook;
-use rapport_app::{Access, App, Clock, Command, Error, digest, password};
+use rapport_app::{Access, App, Clock, Command, Error, Needs, digest, password};
 use rapport_domain::account::{self, Patch, StatusChange};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::campaign::Draft;
@@ -27,12 +28,13 @@ use rapport_domain::company::Slug;
 use rapport_domain::contact::NewContact;
 use rapport_domain::conversation::{Log, Start};
 use rapport_domain::credential::{self, Kind};
-use rapport_domain::id::{AccountId, CompanyId, ConversationId};
+use rapport_domain::id::{AccountId, CompanyId, ConversationId, PersonId};
 use rapport_domain::import::Request;
 use rapport_domain::invalid::Fault;
 use rapport_domain::member::{Email, Role};
 use rapport_domain::time::Time;
 use rapport_domain::webhook;
+use rapport_store::member;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +49,8 @@ const WEBHOOK_DAYS: i64 = 85;
 const DIGEST_DAYS: i64 = 36;
 const IMPORT_DAYS: i64 = 20;
 const CAMPAIGN_DAYS: i64 = 60;
+/// A session that nobody used for two weeks is over.
+const LOG_IN_DAYS: i64 = 7;
 /// Reminders and digests are seen to at this hour of each day, before people begin.
 const ROUND_HOUR: i64 = 7;
 
@@ -112,6 +116,8 @@ struct Past {
     owner: Access,
     ingest_key: Access,
     crm: Access,
+    /// The owner and their colleagues.
+    people: Vec<PersonId>,
     sellers: Vec<Access>,
     accounts: Vec<Option<AccountId>>,
     conversations: HashMap<usize, ConversationId>,
@@ -144,6 +150,7 @@ impl Past {
             ingest_key: presented(Kind::IngestKey, &created.ingest_key)?,
             crm: owner.clone(),
             owner,
+            people: vec![owner_of(app, company).await?],
             sellers: Vec::new(),
             accounts: vec![None; story::ACCOUNTS],
             conversations: HashMap::new(),
@@ -166,13 +173,11 @@ impl Past {
             let email = Email::parse(address).map_err(told)?;
             let role = Role::parse(role).map_err(told)?;
             let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
-            self.as_owner(AddMember { email, name, role, password_hash }).await?;
+            let added = self.as_owner(AddMember { email, name, role, password_hash }).await?;
+            self.people.push(added.member.person);
         }
         self.crm = self.token("CRM sync").await?;
-        for name in story::SELLERS {
-            let token = self.token(name).await?;
-            self.sellers.push(token);
-        }
+        self.log_in().await?;
         let settings = json!({"time_zone": "Europe/Berlin", "default_currency": "EUR"});
         self.as_owner(PatchSettings(object(settings))).await?;
         for (number, (name, codes)) in story::CHANNELS.into_iter().enumerate() {
@@ -187,6 +192,19 @@ impl Past {
                 self.as_owner(ArchiveCode { channel, code, archived: true }).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Everybody begins a session, as people do after a while.
+    async fn log_in(&mut self) -> anyhow::Result<()> {
+        let mut sessions = Vec::new();
+        for person in &self.people {
+            let proven = Proven { person: *person, company: self.company };
+            let text = self.write(&proven.access(), proven.begin(Some(story::BROWSER))).await?;
+            sessions.push(presented(Kind::Session, &text)?);
+        }
+        self.owner = sessions.remove(0);
+        self.sellers = sessions;
         Ok(())
     }
 
@@ -205,6 +223,9 @@ impl Past {
         // Never ahead of the real clock, which takes over in the end, nor is what was sent then.
         let latest = self.now.plus_seconds(-60);
         self.clock.forward_to(self.day(days_ago).plus_seconds(ROUND_HOUR * 3600).min(latest));
+        if days_ago % LOG_IN_DAYS == 0 {
+            self.log_in().await?;
+        }
         match days_ago {
             WEBHOOK_DAYS => self.set_up_webhooks().await?,
             CAMPAIGN_DAYS => self.set_up_campaigns().await?,
@@ -316,6 +337,12 @@ impl Past {
             other => explained(other),
         })
     }
+}
+
+async fn owner_of(app: &App, company: CompanyId) -> anyhow::Result<PersonId> {
+    let found = app.read(&Access::System(company), Needs::Server, |snapshot| member::list(snapshot)).await;
+    let members = found.map_err(explained)?.reply;
+    members.first().map(|member| member.person).context("the company has no owner")
 }
 
 fn presented(kind: Kind, text: &str) -> anyhow::Result<Access> {

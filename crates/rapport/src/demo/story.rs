@@ -9,8 +9,8 @@ pub const COLLEAGUES: [(&str, &str, &str); 3] = [
     ("priya@brightwater.test", "Priya Nair", "member"),
     ("tom@brightwater.test", "Tom Becker", "member"),
 ];
-/// Who moves accounts and writes to them: their tokens' names stand in the history.
-pub const SELLERS: [&str; 3] = ["Jonas Ekberg", "Priya Nair", "Tom Becker"];
+/// What everybody works with.
+pub const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
 /// Two years.
 pub const DAYS: i64 = 730;
