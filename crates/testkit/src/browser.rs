@@ -140,6 +140,12 @@ impl Browser {
         field.send_keys(text).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
+    /// Chooses a file.
+    pub async fn attach(&self, name: &str, file: &str) {
+        let field = self.field(name).await;
+        field.send_keys(file).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+
     /// Chooses an option by its value.
     pub async fn choose(&self, name: &str, value: &str) {
         let field = self.field(name).await;

@@ -8,6 +8,7 @@ mod clients;
 mod every_page;
 mod first_run;
 mod hostile_text;
+mod imports;
 mod office;
 mod people;
 mod pipeline;

@@ -1,0 +1,55 @@
+//! A file of accounts is uploaded, looked at, imported and taken back again.
+
+use std::fs;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::office::Office;
+
+const FILE: &str = "Record;Company;Stage;Plan\n\
+                    crm-1;Nordlys Bank;customer;enterprise\n\
+                    crm-2;Åre Lifts;prospect;\"=1+1\"\n\
+                    crm-3;Broken Ltd;nowhere;basic\n";
+
+#[tokio::test]
+async fn a_file_is_imported_and_undone() {
+    let office = Office::open();
+    office.account(json!({ "imported_id": "crm-1", "name": "Nordlys", "status": "contacted" }));
+    let directory = TempDir::new().expect("a directory");
+    let file = directory.path().join("<b>accounts</b>.csv");
+    fs::write(&file, FILE).expect("a file");
+    let browser = office.browser().await;
+
+    browser.go("/imports").await;
+    browser.see("No imports yet").await;
+    browser.attach("file", file.to_str().expect("a path")).await;
+    browser.click("Upload").await;
+    browser.see("<b>accounts</b>.csv").await;
+    browser.see("What each column is").await;
+    for (column, field) in [("Record", "imported_id"), ("Company", "name"), ("Stage", "status")] {
+        let selector = format!("select[aria-label='Field of {column}']");
+        let script = "document.querySelector(arguments[0]).value = arguments[1]";
+        browser.run(script, vec![json!(selector), json!(field)]).await;
+    }
+    browser.click("Start a dry run").await;
+    browser.see("What the import would do").await;
+    browser.see("First rows that cannot be taken").await;
+    assert_eq!(office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"], json!([]), "nothing is changed");
+
+    browser.click("Start the import").await;
+    browser.see("The import is finished").await;
+    browser.see("Download the error file").await;
+    browser.go("/accounts?q=lifts").await;
+    browser.see("Åre Lifts").await;
+
+    browser.go("/imports").await;
+    browser.click("<b>accounts</b>.csv").await;
+    browser.click("Undo…").await;
+    browser.click("Undo the import").await;
+    browser.see("The import is undone").await;
+    let kept = office.api("GET", "/api/accounts/?imported_id=crm-1", &json!(null));
+    assert_eq!((&kept["items"][0]["name"], &kept["items"][0]["status"]), (&json!("Nordlys"), &json!("contacted")));
+    assert_eq!(office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"], json!([]));
+    browser.close().await;
+}
