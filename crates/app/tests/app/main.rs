@@ -3,6 +3,7 @@
 
 mod account;
 mod audit;
+mod bulk;
 mod channel;
 mod credential;
 mod digest;
@@ -19,6 +20,7 @@ mod races;
 mod reading;
 mod redelivery;
 mod retention;
+mod saved_view;
 mod settings;
 mod tenancy;
 mod upsert;

@@ -294,7 +294,7 @@ async fn an_undo_leaves_what_changed_meanwhile(acme: Tenant) {
     let both = ids.join(" ");
     let undone = ana.send("/accounts/bulk/undo", &[("status", "contacted"), ("prospect", &both)]).await;
     assert!(
-        undone.flash().contains("1 account moved back. 1 account changed meanwhile"),
+        undone.flash().contains("1 account moved back. Left as they are, changed meanwhile: 1 account."),
         "{}",
         undone.flash()
     );

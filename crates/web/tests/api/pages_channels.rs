@@ -67,10 +67,9 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
         "<a href=\"/accounts?channel={}\" aria-label=\"4 accounts of Fair &#60;b&#62;\">4</a>",
         fair.id
     );
-    let spring = "<code>SPRING</code></td><td class=\"n\">3</td><td class=\"n\"><span class=\"each\">€1,500.50</span>\
+    let spring = "<code>SPRING</code></td><td class=\"n\">3</td><td class=\"n values\"><span class=\"each\">€1,500.50</span>\
                   <span class=\"each\">$7.00</span></td>";
-    let autumn =
-        "<code>AUTUMN</code></td><td class=\"n\">1</td><td class=\"n\"><span class=\"faint\">–</span></td>";
+    let autumn = "<code>AUTUMN</code></td><td class=\"n\">1</td><td class=\"n values\"><span class=\"faint\">–</span></td>";
     page.says(&link).says(spring).says(autumn).says("<code>NOBODY</code></td><td class=\"n\">0</td>");
     // A deleted code keeps what it brought.
     acme.delete(&format!("/api/channels/{}/codes/autumn/", fair.id)).send().await;

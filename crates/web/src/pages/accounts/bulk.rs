@@ -58,14 +58,10 @@ fn wanted(form: &Form) -> Result<(BulkMove, Status), Invalid> {
 
 fn flash(done: &Moved, status: Status, next: &str) -> Flash {
     let Moved { moved, stayed, missed } = done;
-    let number = |count: usize| counted(i64::try_from(count).unwrap_or(i64::MAX), "account", "accounts");
-    let mut text = format!("{} moved to {}.", number(moved.len()), status.label());
-    if *stayed > 0 {
-        text.push_str(&format!(" {stayed} already there."));
-    }
-    if *missed > 0 {
-        text.push_str(&format!(" {} could not be moved: gone meanwhile.", number(*missed)));
-    }
+    let mut said = vec![format!("{} moved to {}.", accounts(moved.len()), status.label())];
+    said.extend((*stayed > 0).then(|| format!("{stayed} already there.")));
+    said.extend((*missed > 0).then(|| format!("{} could not be moved: gone meanwhile.", accounts(*missed))));
+    let text = said.join(" ");
     if moved.is_empty() {
         return Flash::bad(text);
     }
@@ -90,12 +86,13 @@ pub async fn undo(State(pages): State<Pages>, visitor: Visitor, form: Form) -> R
     let bulk = BulkMove::back(groups, now)?;
     let done = pages.submit(&visitor, &form, MoveAccounts(bulk)).await;
     let Moved { moved, missed, .. } = done.map_err(|error| visitor.refused(error))?;
-    let number = |count: usize| counted(i64::try_from(count).unwrap_or(i64::MAX), "account", "accounts");
-    let mut text = format!("{} moved back.", number(moved.len()));
-    if missed > 0 {
-        text.push_str(&format!(" {} changed meanwhile and left as they are.", number(missed)));
-    }
-    Ok(pages.done(&next(&form), Flash::good(text)))
+    let mut said = vec![format!("{} moved back.", accounts(moved.len()))];
+    said.extend((missed > 0).then(|| format!("Left as they are, changed meanwhile: {}.", accounts(missed))));
+    Ok(pages.done(&next(&form), Flash::good(said.join(" "))))
+}
+
+fn accounts(count: usize) -> String {
+    counted(i64::try_from(count).unwrap_or(i64::MAX), "account", "accounts")
 }
 
 /// The page that the form was on.
