@@ -57,6 +57,23 @@ fn history_goes_after_90_days_and_not_before() {
 }
 
 #[test]
+fn a_companys_days_go_when_no_zone_shows_them() {
+    TestApp::on_both(|app| {
+        app.upsert(json!({"imported_id": "crm-1"}));
+        app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened"}]));
+        app.clock().advance_days(92);
+        // What happened then is counted for its account, and for the company no more.
+        let late = app.clock().now().plus_days(-90).to_string();
+        app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened", "occurred_at": late}]));
+        prune(app);
+        assert_eq!(app.rows("activity_day"), 1);
+        app.clock().advance_days(1);
+        prune(app);
+        assert_eq!(app.rows("activity_day"), 0);
+    });
+}
+
+#[test]
 fn a_long_history_goes_in_small_steps() {
     TestApp::on_both(|app| {
         for _ in 0..10 {

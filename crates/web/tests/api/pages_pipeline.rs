@@ -17,7 +17,7 @@ on_both_engines!(
 
 async fn columns_have_their_accounts_counts_and_values(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
-    ana.see("/pipeline").await.expect(200).says("No accounts.");
+    ana.see("/pipeline").await.expect(200).says("No accounts yet").says("href=\"/accounts/new\"");
     let value = json!({"imported_id": "a", "name": "Nordlys", "status": "in_trial", "captured_value": "48000",
                        "captured_value_currency": "EUR"});
     acme.account(value).await;
@@ -34,8 +34,9 @@ async fn columns_have_their_accounts_counts_and_values(acme: Tenant) {
         trial.contains("Nordlys") && trial.contains("€48,000.00") && trial.contains("never seen"),
         "{trial}"
     );
-    assert!(trial.contains("aria-label=\"1 accounts, In trial\">1</a>"), "{trial}");
+    assert!(trial.contains("aria-label=\"1 account, In trial\">1</a>"), "{trial}");
     assert!(!column("prospect").contains("Nordlys"));
+    let page = page.says_not("No accounts yet");
     page.says("<details class=\"column folded\" id=\"stage-do_not_contact\"").says("Gone");
 }
 

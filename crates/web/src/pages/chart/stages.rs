@@ -14,6 +14,13 @@ const HEIGHT: f64 = 10.0;
 /// A stage with anybody in it is to be seen.
 const LEAST: f64 = 2.0;
 
+/// What a stage's number says to those who do not see where it stands: `3 accounts, Customer`.
+pub fn label(stage: &Stage) -> String {
+    let CappedCount { count, capped: more } = stage.accounts;
+    let accounts = if count == 1 && !more { "account" } else { "accounts" };
+    format!("{} {accounts}, {}", capped(&stage.accounts), stage.status.label())
+}
+
 /// The bar of one stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageBar {
@@ -77,6 +84,8 @@ mod tests {
             assert!(bar.contains(&format!("class=\"hue\" width=\"{width}\"")), "{bar}");
         }
         assert!(drawn[0].contains("aria-label=\"Prospect: 2,000+\""), "{}", drawn[0]);
+        assert_eq!(label(&stages[0]), "2,000+ accounts, Prospect");
+        assert_eq!(label(&stages[2]), "1 account, Lost");
         assert!(StageBar::all(&[stage(Status::Lost, 0)])[0].to_string().contains("width=\"0.0\""));
     }
 }

@@ -38,6 +38,12 @@ struct BoardPage {
 }
 framed!("pipeline": BoardPage);
 
+impl BoardPage {
+    fn is_empty(&self) -> bool {
+        self.columns.iter().chain(&self.folded).all(|column| column.stage.accounts.count == 0)
+    }
+}
+
 struct Column {
     stage: Stage,
     cards: Vec<Card>,

@@ -46,7 +46,7 @@ fn by(entry: &HistoryEntry) -> String {
         (Actor::Person { name, .. }, _) => name.clone(),
         (_, Source::Automation) => "Product activity".to_owned(),
         (_, Source::Import) => "Import".to_owned(),
-        (Actor::Token { name, .. }, _) => format!("API token {name}"),
+        (Actor::Token { name, .. }, _) => format!("{name} (API)"),
         (Actor::CommandLine, _) => "Command line".to_owned(),
         (_, Source::Inbound) => "Inbound mail".to_owned(),
         (_, Source::Operator | Source::Upsert | Source::Lookup) => "API".to_owned(),
