@@ -364,7 +364,13 @@ mod tests {
     use serde_json::Value;
 
     fn credentials() -> Credentials {
-        Credentials { project: "acme".into(), api_token: "t".into(), ingest_key: "k".into() }
+        Credentials {
+            project: "acme".into(),
+            api_token: "t".into(),
+            ingest_key: "k".into(),
+            owner: "you@acme.test".into(),
+            password: "p".into(),
+        }
     }
 
     fn body_of(request: &[u8]) -> Value {

@@ -21,8 +21,17 @@ impl Endpoint {
     }
 
     pub fn of(method: &str, path: &str, authorization: &str) -> Self {
+        Self::with(method, path, "application/json", authorization)
+    }
+
+    /// With a body that is not JSON.
+    pub fn post_as(path: &str, media_type: &str, authorization: &str) -> Self {
+        Self::with("POST", path, media_type, authorization)
+    }
+
+    fn with(method: &str, path: &str, media_type: &str, authorization: &str) -> Self {
         Self(format!(
-            "{method} {path} HTTP/1.1\r\nhost: bench.test\r\ncontent-type: application/json\r\n{authorization}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: bench.test\r\ncontent-type: {media_type}\r\n{authorization}\r\n\
              content-length: "
         ))
     }

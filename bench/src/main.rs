@@ -6,6 +6,7 @@
 mod backlog;
 mod bare_client;
 mod body;
+mod browser;
 mod cadence_part;
 mod chance;
 mod core_part;
@@ -16,6 +17,7 @@ mod import_part;
 mod interference;
 mod measure;
 mod overload;
+mod pages_part;
 mod place;
 mod raw;
 mod raw_ingest;
@@ -47,7 +49,7 @@ pub struct Options {
     quick: bool,
     #[arg(long, value_enum, default_value_t = Engines::Both)]
     engine: Engines,
-    /// Account counts of the core part (the cadence part takes the smallest and the largest); by default 10000,100000,1000000 (with --quick: 2000)
+    /// Account counts of the core part (the cadence and pages parts take the smallest and the largest); by default 10000,100000,1000000 (with --quick: 2000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     accounts: Vec<usize>,
     /// Rows of the import part's file; by default 1000000 (with --quick: 5000)
@@ -77,6 +79,8 @@ enum Part {
     Import,
     /// Who is due for contact
     Cadence,
+    /// What each page takes
+    Pages,
     All,
 }
 
@@ -169,6 +173,7 @@ fn main() -> anyhow::Result<ExitCode> {
     report.print_checks();
     println!("\nFigures as JSON: {}", options.results.display());
     ran?;
+    report.expect_no_failures()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -184,6 +189,9 @@ fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::
     }
     if matches!(part, Part::Cadence | Part::All) {
         cadence_part::run(plan, engine, report)?;
+    }
+    if matches!(part, Part::Pages | Part::All) {
+        pages_part::run(plan, engine, report)?;
     }
     Ok(())
 }

@@ -45,11 +45,12 @@ struct Check {
 }
 
 /// The columns of the table, in order, with their headings.
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("rate", "rate/s"),
     ("requests", "requests/s"),
     ("p50_ms", "p50 ms"),
     ("p99_ms", "p99 ms"),
+    ("kilobytes", "KB"),
     ("rss_mb", "RSS MB"),
     ("processors", "CPU"),
     ("own_processors", "CPU load"),
@@ -102,6 +103,7 @@ pub struct Report {
     facts: Value,
     rows: Vec<Row>,
     checks: Vec<Check>,
+    failures: Vec<String>,
 }
 
 impl Report {
@@ -123,7 +125,7 @@ impl Report {
             sync.percentile(99.0).unwrap_or(0.0),
             if plan.quick { "; a quick run: its figures mean nothing" } else { "" },
         );
-        Ok(Self { facts, rows: Vec::new(), checks: Vec::new() })
+        Ok(Self { facts, rows: Vec::new(), checks: Vec::new(), failures: Vec::new() })
     }
 
     pub fn heading(&self, text: &str) {
@@ -160,6 +162,16 @@ impl Report {
     /// Holds a figure against its target.
     pub fn check(&mut self, what: impl Into<String>, value: f64, target: Target) {
         self.checks.push(Check { what: what.into(), value, target });
+    }
+
+    /// Something could not be measured; the run goes on, and fails at its end.
+    pub fn fail(&mut self, text: String) {
+        self.failures.push(text);
+    }
+
+    pub fn expect_no_failures(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.failures.is_empty(), "not measured:\n  {}", self.failures.join("\n  "));
+        Ok(())
     }
 
     pub fn print_checks(&self) {

@@ -23,6 +23,9 @@ pub struct Credentials {
     pub project: String,
     pub api_token: String,
     pub ingest_key: String,
+    /// The owner's login.
+    pub owner: String,
+    pub password: String,
 }
 
 pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Result<Credentials> {
@@ -38,6 +41,8 @@ pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Resu
         project: text("project")?,
         api_token: text("api_token")?,
         ingest_key: text("ingest_key")?,
+        password: made["owner"]["password"].as_str().context("the owner's password")?.to_owned(),
+        owner,
     })
 }
 

@@ -5,7 +5,7 @@ use rapport_domain::channel::{Attribution, PromoCode};
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::member::Role;
-use rapport_domain::pipeline::{Move, Source, Trigger};
+use rapport_domain::pipeline::{Move, Source, Status, Trigger};
 use rapport_store::{Tx, channel};
 
 use crate::Answer;
@@ -71,10 +71,11 @@ pub struct ChangeStatus {
     pub change: account::StatusChange,
 }
 
-/// The account, and whether it moved.
+/// The account, whether it moved, and where it was before.
 pub struct StatusChanged {
     pub account: Answer<Account>,
     pub moved: bool,
+    pub from: Status,
 }
 
 impl Command for ChangeStatus {
@@ -83,9 +84,10 @@ impl Command for ChangeStatus {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<StatusChanged, Error> {
         let mut account = lock(tx, self.id)?;
+        let from = account.status;
         let step = account.trigger(Trigger::Set(self.change.status), Mover::Operator, cx.settings(), cx.now);
         write_change(tx, cx, &account, step, self.change.note.as_deref(), step.is_some())?;
-        Ok(StatusChanged { account: answer(cx, account), moved: step.is_some() })
+        Ok(StatusChanged { account: answer(cx, account), moved: step.is_some(), from })
     }
 }
 

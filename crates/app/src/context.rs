@@ -12,8 +12,9 @@ use tokio::sync::Notify;
 
 use crate::commits::Commits;
 use crate::delivery::Sender;
+use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages};
-use crate::mail::Outside;
+use crate::mail::{MailRoute, Outside};
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
@@ -44,6 +45,8 @@ pub struct Services {
     vault: Vault,
     outside: OnceLock<Outside>,
     mail_written: Arc<Notify>,
+    mail_route: OnceLock<MailRoute>,
+    jobs: JobReports,
 }
 
 impl Services {
@@ -62,6 +65,8 @@ impl Services {
             vault,
             outside: OnceLock::new(),
             mail_written: Arc::default(),
+            mail_route: OnceLock::new(),
+            jobs: JobReports::default(),
         }
     }
 
@@ -133,6 +138,20 @@ impl Services {
     /// Unless it was said: the default address, and no mail.
     pub fn outside(&self) -> &Outside {
         self.outside.get_or_init(Outside::default)
+    }
+
+    /// Says once by what server mail goes, where it does.
+    pub fn set_mail_route(&self, route: MailRoute) {
+        let _ = self.mail_route.set(route);
+    }
+
+    pub fn mail_route(&self) -> Option<&MailRoute> {
+        self.mail_route.get()
+    }
+
+    /// What the background work of this process reports.
+    pub fn jobs(&self) -> &JobReports {
+        &self.jobs
     }
 
     /// Told whenever a mail of this process was committed.

@@ -31,6 +31,29 @@ impl Command for StartConversation {
     }
 }
 
+/// A conversation and its first message, at once.
+pub struct StartWithMessage {
+    pub account: AccountId,
+    pub request: Start,
+    pub log: Log,
+}
+
+impl Command for StartWithMessage {
+    type Reply = Message;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Message, Error> {
+        let mut account = lock(tx, self.account)?;
+        let mut begun = Conversation::new(cx.id(), account.id, self.request.clone(), cx.now);
+        conversation::insert(tx, &begun)?;
+        let logged = Message::new(cx.id(), &begun, &self.log, cx.actor(), cx.now);
+        let mut outbox = Outbox::default();
+        add(tx, cx, &mut account, &mut begun, &logged, &mut outbox)?;
+        outbox.write(tx, cx)?;
+        Ok(logged)
+    }
+}
+
 /// A message that was written or received elsewhere. An outbound one is contact.
 pub struct LogMessage {
     pub conversation: ConversationId,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use rapport_domain::company::Company;
 use rapport_domain::digest::{MAX_NAMED, Week, due};
-use rapport_domain::id::{CompanyId, MailId, PersonId};
+use rapport_domain::id::{CompanyId, FormId, MailId, PersonId};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Member, Role};
 use rapport_domain::time::Time;
@@ -19,6 +19,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::letter::{self, Letter, OverdueClient};
 use crate::mail::{self, Recipient};
+use crate::submission::Once;
 use crate::{Answer, App, audit};
 
 /// A digest that could not be sent for so long is old news.
@@ -56,10 +57,27 @@ pub async fn send_now(
     address: Option<IpAddr>,
     audience: Audience,
 ) -> Result<usize, Error> {
+    let command = written(app, access, audience).await?;
+    app.write_from(access, address, command).await
+}
+
+/// The same for a form, which sends it once however often it arrives.
+pub async fn send_once(
+    app: &App,
+    access: &Access,
+    address: Option<IpAddr>,
+    audience: Audience,
+    form: FormId,
+) -> Result<usize, Error> {
+    let command = Once { form, command: written(app, access, audience).await? };
+    app.write_from(access, address, command).await
+}
+
+async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
     let now = app.now();
     let found = app.read(access, Needs::Role(Role::Admin), move |snapshot| overdue(snapshot, now)).await?;
     let (letter, _) = render(app, found);
-    app.write_from(access, address, SendDigest { letter, audience }).await
+    Ok(SendDigest { letter, audience })
 }
 
 struct SendDigest {

@@ -12,9 +12,11 @@ mod upload;
 mod window;
 mod work;
 
-use rapport_domain::id::ImportId;
-use rapport_domain::import::mapping::columns_mark;
-use rapport_domain::import::{Import, NotNow, Plan, Request};
+use rapport_domain::id::{CompanyId, ImportId};
+use rapport_domain::import::charset::Charset;
+use rapport_domain::import::head::Head;
+use rapport_domain::import::mapping::{Mapping, columns_mark};
+use rapport_domain::import::{Import, NotNow, Plan, Request, State};
 use rapport_domain::member::Role;
 use rapport_store::{Snapshot, Tx, import, import_data};
 use serde_json::{Value, json};
@@ -31,6 +33,9 @@ pub use upload::{Upload, UploadOptions};
 const NEEDS: Needs = Needs::Role(Role::Admin);
 /// How often a change runs again that found storage busy: each try already waits some time.
 const TRIES: usize = 12;
+
+/// Files up to this size are tried in the request that asks for it; larger ones in the background.
+const TRIED_AT_ONCE_BYTES: i64 = 2 << 20;
 
 /// What to do with a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +54,75 @@ pub async fn begin(
     request: Request,
     (purpose, runner): (Purpose, Option<i64>),
 ) -> Result<Import, Error> {
+    let (found, first) = beginning(app, access, id).await?;
+    let plan = request.plan(&found, &first)?;
+    app.write(access, Begin { id, plan, purpose, runner }).await
+}
+
+/// The import, and the first piece of its file.
+async fn beginning(app: &App, access: &Access, id: ImportId) -> Result<(Import, Vec<u8>), Error> {
     let read = move |snapshot: &mut Snapshot| {
         let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
         Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
     };
-    let found = app.read(access, NEEDS, read).await?.reply;
-    let (found, first) = found.ok_or(Error::NotFound("import"))?;
-    let plan = request.plan(&found, &first)?;
-    app.write(access, Begin { id, plan, purpose, runner }).await
+    app.read(access, NEEDS, read).await?.reply.ok_or(Error::NotFound("import"))
+}
+
+/// Reads the columns of a file anew, by the encoding and delimiter that a request names. Nothing is tried yet.
+pub async fn read_again(app: &App, access: &Access, id: ImportId, request: Request) -> Result<Import, Error> {
+    let (found, first) = beginning(app, access, id).await?;
+    let (charset, head) = request.layout(&found, &first)?;
+    app.write(access, ReadAgain { id, charset, head }).await
+}
+
+struct ReadAgain {
+    id: ImportId,
+    charset: Charset,
+    head: Head,
+}
+
+impl Command for ReadAgain {
+    type Reply = Import;
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<Import, Error> {
+        let mut import = lock(tx, self.id)?;
+        import.read_again(self.charset, self.head.clone()).map_err(conflict)?;
+        recall(tx, &mut import)?;
+        import::update(tx, &import)?;
+        Ok(import)
+    }
+}
+
+/// Takes the mapping that these columns had the last time, where there is one.
+fn recall(tx: &mut Tx, import: &mut Import) -> Result<(), Error> {
+    let columns = import.column_names();
+    if let Some(remembered) = import_data::remembered(tx, &columns_mark(columns.iter().copied()))? {
+        let sent = serde_json::from_str(&remembered).unwrap_or_default();
+        // Names are remembered in any case; a mapping that does not fit them exactly is guessed again.
+        if let Ok(mapping) = Mapping::parse(&sent, &columns) {
+            import.mapping = mapping;
+            import.remembered = true;
+        }
+    }
+    Ok(())
+}
+
+/// A dry run: to its end where the file is small; else it has begun, and goes on in the background.
+pub async fn preview(
+    app: &App,
+    (access, company): (&Access, CompanyId),
+    id: ImportId,
+    request: Request,
+) -> Result<Import, Error> {
+    let mut runner = Runner::new(app, company, id);
+    let import = begin(app, access, id, request, (Purpose::Preview, Some(runner.id()))).await?;
+    if import.bytes > TRIED_AT_ONCE_BYTES {
+        runner.release().await;
+        return Ok(import);
+    }
+    while runner.step().await? == Stepped::More {}
+    runner.known().cloned().ok_or(Error::NotFound("import"))
 }
 
 struct Begin {
@@ -119,6 +185,25 @@ impl Command for UndoImport {
     }
 }
 
+/// Stops an import that runs; the rows taken in stay.
+pub struct CancelImport(pub ImportId);
+
+impl Command for CancelImport {
+    type Reply = ();
+    const NEEDS: Needs = NEEDS;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        let mut import = lock(tx, self.0)?;
+        if import.state != State::Running {
+            return Err(Error::conflict("not_running", "the import does not run any more"));
+        }
+        import.cancel(cx.now);
+        import::update_progress(tx, &import)?;
+        let detail = json!({ "filename": import.filename });
+        Ok(audit::record(tx, cx, "import.cancelled", Some(self.0.to_string()), &detail)?)
+    }
+}
+
 /// Cancels an import that runs; removes one that does not, with its file, its errors and its undo data.
 pub struct RemoveImport(pub ImportId);
 
@@ -127,26 +212,18 @@ impl Command for RemoveImport {
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
-        use rapport_domain::import::State;
-        let mut import = lock(tx, self.0)?;
-        let action = match import.state {
+        let import = lock(tx, self.0)?;
+        match import.state {
             State::Undoing => {
                 return Err(Error::conflict("undoing", "the import is being undone; wait until it is"));
             }
-            State::Running => {
-                import.cancel(cx.now);
-                import::update_progress(tx, &import)?;
-                "import.cancelled"
-            }
-            _ => {
-                import::delete(tx, self.0, cx.now)?;
-                "import.removed"
-            }
-        };
+            State::Running => return CancelImport(self.0).run(tx, cx),
+            _ => import::delete(tx, self.0, cx.now)?,
+        }
         // A file that was never started has done nothing to tell of.
         if import.started_at.is_some() {
             let detail = json!({ "filename": import.filename });
-            audit::record(tx, cx, action, Some(self.0.to_string()), &detail)?;
+            audit::record(tx, cx, "import.removed", Some(self.0.to_string()), &detail)?;
         }
         Ok(())
     }

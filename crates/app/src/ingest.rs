@@ -1,15 +1,18 @@
 //! Ingest: a batch of client activity. It counts, keeps, and moves accounts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rapport_domain::account::{Account, Change, Mover};
-use rapport_domain::activity::{Activity, Batch, EventMark, Rejection};
+use rapport_domain::activity::{
+    About, Activity, Batch, EventMark, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH, PULSE_DAYS, Rejection,
+};
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
 use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
 use rapport_store::activity::{Count, NewActivity, Seen};
-use rapport_store::{Tx, account, activity};
+use rapport_store::ingest_reject::{self, Reject};
+use rapport_store::{Tx, account, activity, activity_day};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
@@ -86,6 +89,7 @@ impl Command for Ingest {
             answer.accepted -= duplicates;
         }
         apply(tx, &accepted)?;
+        keep_rejects(tx, batch, &answers)?;
         Ok(answers.into_iter().map(Ok).collect())
     }
 }
@@ -137,6 +141,7 @@ impl<'a> Directory<'a> {
                     code: "account_mismatch",
                     field: "account_id",
                     detail: "imported_id and account_id name different accounts".to_owned(),
+                    about: About::valid(activity),
                 }),
             }
         }
@@ -163,6 +168,36 @@ enum Found {
     Two,
 }
 
+/// Writes down some of what was rejected, for people to see. A batch without one valid event is refused as a whole and
+/// leaves nothing behind.
+fn keep_rejects(
+    tx: &mut Tx,
+    batch: &[(&Ingest, &Context)],
+    answers: &[Ingested],
+) -> Result<(), rapport_store::Error> {
+    let mut kept = Vec::new();
+    for ((ingest, cx), answer) in batch.iter().zip(answers) {
+        if answer.rejected.len() == answer.received {
+            continue;
+        }
+        kept.extend(answer.rejected.iter().take(MAX_REJECTS_OF_BATCH).map(|rejection| Reject {
+            id: cx.id(),
+            at: ingest.received_at,
+            place: i64::try_from(rejection.index).unwrap_or(0),
+            account: rejection.about.account.clone(),
+            kind: rejection.about.kind.clone(),
+            code: rejection.code.to_owned(),
+            field: rejection.field.to_owned(),
+            detail: rejection.detail.clone(),
+        }));
+    }
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let newest = &kept[kept.len().saturating_sub(MAX_REJECTS_KEPT)..];
+    ingest_reject::insert(tx, newest, i64::try_from(MAX_REJECTS_KEPT).unwrap_or(1))
+}
+
 /// Takes the event ids of the matched events; the answer are those not taken before.
 fn fresh_marks(
     tx: &mut Tx,
@@ -178,8 +213,11 @@ fn fresh_marks(
 /// Applies accepted events in order, and writes what they leave.
 fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_store::Error> {
     let mut tally = Tally::default();
+    let mut days: BTreeMap<Day, i64> = BTreeMap::new();
     for (event, cx) in accepted {
-        tally.add(event, event.activity.occurred_at.day_in(&cx.settings().time_zone));
+        let day = event.activity.occurred_at.day_in(&cx.settings().time_zone);
+        tally.add(event, day);
+        *days.entry(day).or_default() += 1;
     }
     let mut movable = lock_movable(tx, accepted)?;
     let mut outbox = Outbox::default();
@@ -193,8 +231,13 @@ fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_st
         movable.values().filter(|movable| movable.changed).map(|movable| &movable.account).collect();
     changed.sort_unstable_by_key(|account| account.id);
     account::update(tx, &changed)?;
-    let Some((_, cx)) = accepted.first() else { return Ok(()) };
-    outbox.write(tx, cx)
+    let Some((first, cx)) = accepted.first() else { return Ok(()) };
+    outbox.write(tx, cx)?;
+    // Days that are not shown any more are not counted. Last of all, because here alone the company's writers meet;
+    // ids end in random bytes, which spread them.
+    let today = cx.now.day_in(&cx.settings().time_zone);
+    days.retain(|day, _| *day > today.minus_days(PULSE_DAYS));
+    activity_day::add(tx, &days, first.account.as_bytes()[15])
 }
 
 /// An account that a batch may move.

@@ -98,7 +98,7 @@ pub(crate) fn digest(
         overdue: shown(overdue.count),
         more: (more > 0).then(|| shown(more)),
         clients_url: format!("{base_url}/clients"),
-        settings_url: format!("{base_url}/settings"),
+        settings_url: format!("{base_url}/settings/digest"),
     };
     Letter::render(subject, &DigestPlain { letter: &fields }, &DigestHtml { letter: &fields })
 }
@@ -197,6 +197,29 @@ pub(crate) fn webhook_disabled(base_url: &str, company: &str, webhook: &str, fai
     };
     let subject = format!("{}: a webhook was switched off", fields.company);
     Letter::render(subject, &DisabledPlain { letter: &fields }, &DisabledHtml { letter: &fields })
+}
+
+struct TestFields {
+    company: String,
+    url: String,
+}
+
+#[derive(Template)]
+#[template(path = "mail/test.txt")]
+struct TestPlain<'a> {
+    letter: &'a TestFields,
+}
+
+#[derive(Template)]
+#[template(path = "mail/test.html")]
+struct TestHtml<'a> {
+    letter: &'a TestFields,
+}
+
+pub(crate) fn test(base_url: &str, company: &str) -> Letter {
+    let fields = TestFields { company: one_line(company), url: format!("{base_url}/settings/mail") };
+    let subject = "A test from Rapport".to_owned();
+    Letter::render(subject, &TestPlain { letter: &fields }, &TestHtml { letter: &fields })
 }
 
 #[cfg(test)]

@@ -31,6 +31,13 @@ impl Default for Outside {
     }
 }
 
+/// By what server mail goes, as it may be shown: without a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailRoute {
+    pub server: String,
+    pub from: String,
+}
+
 /// Whom a mail goes to.
 pub(crate) struct Recipient {
     pub email: Email,

@@ -1,6 +1,6 @@
 //! Retention: what is let go after its time, in steps small enough that nothing else waits for them.
 
-use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS};
+use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS, REJECT_DAYS};
 use rapport_domain::company::Settings;
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::{AccountId, CompanyId};
@@ -9,7 +9,9 @@ use rapport_domain::mail::KEPT_DAYS;
 use rapport_domain::session as session_rules;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
-use rapport_store::{Lane, Tx, digest, invitation, mail, retention, session, submission};
+use rapport_store::{
+    Lane, Tx, activity_day, digest, ingest_reject, invitation, mail, retention, session, submission,
+};
 
 use crate::App;
 use crate::access::{Access, Needs};
@@ -134,6 +136,7 @@ impl Command for PruneHistory {
         }
         digest::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
         invitation::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
+        ingest_reject::prune(tx, cx.now.plus_days(-REJECT_DAYS))?;
         retention::prune_redeliveries(tx, cutoff)?;
         session::prune(
             tx,
@@ -141,6 +144,7 @@ impl Command for PruneHistory {
             cx.now.plus_days(-session_rules::MAX_DAYS),
         )?;
         submission::prune(tx, cx.now.plus_days(-FORM_DAYS))?;
+        activity_day::prune(tx, last_folded_day(cx.settings(), cx.now))?;
         retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;
         Ok(false)
     }

@@ -10,7 +10,11 @@ use crate::error::Error;
 /// How long a form is remembered after it was shown.
 pub(crate) const FORM_DAYS: i64 = 2;
 
+/// The code of the conflict that a form meets which arrived before.
+pub const ALREADY_SENT: &str = "already_sent";
+
 /// Runs its command unless the same form did so before.
+#[derive(Clone)]
 pub struct Once<C> {
     pub form: FormId,
     pub command: C,
@@ -28,10 +32,7 @@ impl<C: Command> Command for Once<C> {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<C::Reply, Error> {
         if !submission::take(tx, self.form)? {
-            return Err(Error::conflict(
-                "already_sent",
-                "this form was sent already; nothing was done twice",
-            ));
+            return Err(Error::conflict(ALREADY_SENT, "this form was sent already; nothing was done twice"));
         }
         self.command.run(tx, cx)
     }

@@ -20,6 +20,14 @@ pub const MAX_AHEAD_SECONDS: i64 = 5 * 60;
 pub const EVENT_ID_DAYS: i64 = 90;
 /// How many days the Pulse card shows.
 pub const PULSE_DAYS: i64 = 90;
+/// Rejected events are shown afterwards: so many of a batch are kept, and so many of a company.
+pub const MAX_REJECTS_OF_BATCH: usize = 20;
+pub const MAX_REJECTS_KEPT: usize = 200;
+/// How long a rejected event is kept.
+pub const REJECT_DAYS: i64 = 90;
+/// What is shown of a rejected event's account and kind, in characters.
+const MAX_SHOWN_ACCOUNT: usize = 255;
+const MAX_SHOWN_KIND: usize = 64;
 /// How many features the Pulse card shows.
 pub const PULSE_FEATURES: i64 = 20;
 
@@ -124,6 +132,36 @@ pub struct Rejection {
     pub code: &'static str,
     pub field: &'static str,
     pub detail: String,
+    /// For people who look for the event; the sender has it already.
+    #[serde(skip)]
+    pub about: About,
+}
+
+/// What can be said of an event that may be anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// What it names its account by.
+    pub account: Option<String>,
+    pub kind: Option<String>,
+}
+
+impl About {
+    /// The members as sent, where they are texts: cut, and without what storage cannot keep.
+    fn sent(event: &Value) -> Self {
+        let text = |name: &str, most: usize| {
+            let sent = event.get(name).and_then(Value::as_str);
+            sent.map(|text| text.chars().filter(|letter| *letter != '\0').take(most).collect())
+        };
+        let account =
+            text("imported_id", MAX_SHOWN_ACCOUNT).or_else(|| text("account_id", MAX_SHOWN_ACCOUNT));
+        Self { account, kind: text("kind", MAX_SHOWN_KIND) }
+    }
+
+    /// Of an event that is valid by itself.
+    pub fn valid(activity: &Activity) -> Self {
+        let account = activity.imported_id.clone().or_else(|| activity.account_id.map(|id| id.to_string()));
+        Self { account, kind: Some(activity.kind.as_str().to_owned()) }
+    }
 }
 
 /// A batch after validation, before matching.
@@ -161,7 +199,7 @@ pub fn parse_batch(body: &Map<String, Value>, now: Time) -> Result<Batch, BatchE
         match parse(index, event, now) {
             Ok(activity) => batch.valid.push(activity),
             Err((field, Fault { code, detail })) => {
-                batch.rejected.push(Rejection { index, code, field, detail });
+                batch.rejected.push(Rejection { index, code, field, detail, about: About::sent(event) });
             }
         }
     }

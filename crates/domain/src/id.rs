@@ -97,6 +97,8 @@ ids! {
     SessionId = "ses_";
     /// One showing of a form: what is sent from it counts once.
     FormId = "frm_";
+    /// An activity event that was rejected.
+    RejectId = "rej_";
 }
 
 /// A company's number: small, since every key in storage begins with it. Never shown on the wire,

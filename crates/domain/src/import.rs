@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use self::charset::Charset;
 use self::head::{Column, Head};
 use self::mapping::Mapping;
-use self::reading::{Delimiter, Layout, Position};
+use self::reading::{Delimiter, Layout, Position, Record, Window};
 use crate::history::Actor;
 use crate::id::{AccountId, ImportId};
 use crate::invalid::{Fault, Invalid, Members, as_object, as_str};
@@ -128,7 +128,7 @@ impl Mode {
 }
 
 /// What became of the rows so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
 pub struct Counts {
     pub created: i64,
     pub updated: i64,
@@ -252,6 +252,24 @@ impl Import {
         Layout { charset: self.charset, delimiter: self.delimiter, columns: self.columns.len() }
     }
 
+    /// The first records, as far as they are in the first piece of the file.
+    pub fn first_rows(&self, first: &[u8], most: usize) -> Vec<Record> {
+        let start = usize::try_from(self.data.offset).unwrap_or(0).min(first.len());
+        let is_end = i64::try_from(first.len()).is_ok_and(|bytes| bytes >= self.bytes);
+        let window = Window { bytes: &first[start..], at: self.data, is_end };
+        reading::read(window, self.layout(), most).map_or(Vec::new(), |batch| batch.records)
+    }
+
+    /// One that does something to accounts is let finish, or cancelled, first.
+    pub fn may_be_removed(&self) -> bool {
+        !matches!(self.state, State::Running | State::Undoing)
+    }
+
+    /// Until when it can be undone, if it can at all.
+    pub fn undo_until(&self) -> Option<Time> {
+        self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled)).map(undo_until)
+    }
+
     pub fn is_at_the_end(&self) -> bool {
         self.at.offset >= self.bytes
     }
@@ -271,14 +289,28 @@ impl Import {
         (self.data, self.at) = (head.data, head.data);
     }
 
+    /// The file is to be read in another way: its columns are others, so what was chosen for them is gone.
+    pub fn read_again(&mut self, charset: Charset, head: Head) -> Result<(), NotNow> {
+        self.require_rest()?;
+        self.charset = charset;
+        self.lay_out(head);
+        self.mapping = Mapping::guess(self.column_names());
+        self.remembered = false;
+        (self.preview, self.rows_total) = (None, None);
+        Ok(())
+    }
+
+    fn require_rest(&self) -> Result<(), NotNow> {
+        if self.state == State::Uploaded {
+            return Ok(());
+        }
+        let rule = "an import is tried or started when its file is there and nothing runs";
+        Err(self.not_now("not_uploaded", rule))
+    }
+
     /// Prepares for a dry run or the real one.
     pub fn plan(&mut self, plan: Plan) -> Result<(), NotNow> {
-        if self.state != State::Uploaded {
-            return Err(self.not_now(
-                "not_uploaded",
-                "an import is tried or started when its file is there and nothing runs",
-            ));
-        }
+        self.require_rest()?;
         let Plan { charset, head, mapping, mode } = plan;
         self.charset = charset;
         self.lay_out(head);
@@ -351,7 +383,7 @@ impl Import {
                 self.not_now("not_ended", "only an import that has finished or was cancelled can be undone")
             );
         };
-        if now > ended.plus_days(UNDO_DAYS) {
+        if now > undo_until(ended) {
             let detail = format!("an import can be undone for {UNDO_DAYS} days");
             return Err(NotNow { code: "undo_expired", detail });
         }
@@ -378,6 +410,10 @@ impl Import {
     fn not_now(&self, code: &'static str, rule: &str) -> NotNow {
         NotNow { code, detail: format!("the import is {}: {rule}", self.state.as_str()) }
     }
+}
+
+fn undo_until(ended: Time) -> Time {
+    ended.plus_days(UNDO_DAYS)
 }
 
 /// How a file is to be taken in, checked against the file.
@@ -409,8 +445,8 @@ impl Request {
         members.finish().map(|()| Self { mapping, mode, charset, delimiter })
     }
 
-    /// What follows from it for a file that begins with `first`.
-    pub fn plan(&self, import: &Import, first: &[u8]) -> Result<Plan, Invalid> {
+    /// How a file that begins with `first` is laid out by it.
+    pub fn layout(&self, import: &Import, first: &[u8]) -> Result<(Charset, Head), Invalid> {
         let charset = self.charset.unwrap_or(import.charset);
         if charset != import.charset && !(charset.is_kept() && import.charset.is_kept()) {
             let detail = format!(
@@ -421,7 +457,12 @@ impl Request {
         }
         let is_whole = i64::try_from(first.len()).is_ok_and(|bytes| bytes >= import.bytes);
         let delimiter = self.delimiter.unwrap_or(import.delimiter);
-        let head = Head::of(first, is_whole, charset, Some(delimiter))?;
+        Ok((charset, Head::of(first, is_whole, charset, Some(delimiter))?))
+    }
+
+    /// What follows from it for a file that begins with `first`.
+    pub fn plan(&self, import: &Import, first: &[u8]) -> Result<Plan, Invalid> {
+        let (charset, head) = self.layout(import, first)?;
         let names: Vec<&str> = head.columns.iter().map(|column| column.name.as_str()).collect();
         let mode = self.mode.unwrap_or(import.mode);
         let mapping = match &self.mapping {
@@ -451,6 +492,24 @@ mod tests {
 
     fn request(body: Value) -> Result<Request, Invalid> {
         Request::parse(body.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_file_can_be_read_in_another_way_while_nothing_runs() {
+        let mut import = uploaded();
+        import.finish_preview(json!({}));
+        let request = Request { delimiter: Some(Delimiter::COMMA), ..Request::default() };
+        let (charset, head) = request.layout(&import, FILE).unwrap();
+        import.read_again(charset, head.clone()).unwrap();
+        assert_eq!((import.column_names(), &import.preview), (vec!["id;name"], &None));
+        import.begin_run(Actor::System, NOW);
+        assert_eq!(import.read_again(charset, head).unwrap_err().code, "not_uploaded");
+    }
+
+    #[test]
+    fn the_first_rows_are_the_files() {
+        let rows = uploaded().first_rows(FILE, 5);
+        assert_eq!(rows.into_iter().map(|row| row.cells).collect::<Vec<_>>(), [["1", "Acme"]]);
     }
 
     #[test]

@@ -26,10 +26,13 @@ pub enum Kind {
     PasswordReset,
     /// A webhook was switched off after repeated failures.
     WebhookDisabled,
+    /// Whether mail works at all.
+    Test,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Digest, Self::Invitation, Self::PasswordReset, Self::WebhookDisabled];
+    pub const ALL: [Self; 5] =
+        [Self::Digest, Self::Invitation, Self::PasswordReset, Self::WebhookDisabled, Self::Test];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,6 +40,7 @@ impl Kind {
             Self::Invitation => "invitation",
             Self::PasswordReset => "password_reset",
             Self::WebhookDisabled => "webhook_disabled",
+            Self::Test => "test",
         }
     }
 

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rapport_app::cadence::{Stepped, end_snoozes, step};
+use rapport_app::job_report::Job;
 use rapport_app::{App, Error};
 use rapport_domain::cadence::{begun_everywhere, next_due};
 use rapport_domain::id::CompanyId;
@@ -27,14 +28,17 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let least = LEAST_PAUSE.min(every);
     loop {
         let begun = Instant::now();
-        let pause = match round(&app, &stop).await {
-            Ok(Some(next)) => until(next, app.now()).clamp(least, every),
+        app.services().jobs().begin(Job::Cadence, app.now());
+        let ended = round(&app, &stop).await;
+        let pause = match &ended {
+            Ok(Some(next)) => until(*next, app.now()).clamp(least, every),
             Ok(None) => every,
             Err(error) => {
                 tracing::warn!(%error, "it could not be looked who is due for contact; trying again");
                 every
             }
         };
+        app.services().jobs().end(Job::Cadence, app.now(), ended.as_ref().err(), pause);
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}

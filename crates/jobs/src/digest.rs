@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rapport_app::App;
 use rapport_app::digest::{Made, make_due};
+use rapport_app::job_report::Job;
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked, unless a test wants it otherwise.
@@ -14,9 +15,12 @@ pub const EVERY: Duration = Duration::from_secs(20);
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let mut made = Made::new();
     loop {
-        if let Err(error) = make_due(&app, &mut made).await {
+        app.services().jobs().begin(Job::Digest, app.now());
+        let ended = make_due(&app, &mut made).await;
+        if let Err(error) = &ended {
             tracing::warn!(%error, "digests could not be made; trying again");
         }
+        app.services().jobs().end(Job::Digest, app.now(), ended.as_ref().err(), every);
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(every) => {}

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rapport_app::delivery::{EndDeliveries, TakeOver};
+use rapport_app::job_report::Job;
 use rapport_app::{Access, App, Command, Context, Error, Needs};
 use rapport_domain::time::Time;
 use rapport_store::{Lane, Tx, delivery, manual_attempt, node, webhook};
@@ -88,9 +89,12 @@ pub async fn run(
                 }
             }
             _ = sweeps.tick() => {
-                if let Err(error) = sweep(&app, &beat, &mail).await {
+                app.services().jobs().begin(Job::Deliveries, app.now());
+                let ended = sweep(&app, &beat, &mail).await;
+                if let Err(error) = &ended {
                     tracing::warn!(%error, "looking for waiting deliveries failed");
                 }
+                app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), config.sweep);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use rapport_app::import::{Runner, Stepped};
+use rapport_app::job_report::Job;
 use rapport_app::{App, Error};
 use rapport_domain::id::ImportId;
 use rapport_store::import::active;
@@ -19,10 +20,14 @@ const TURN: usize = 20;
 pub async fn run(app: App, stop: CancellationToken) {
     let mut runners = HashMap::new();
     while !stop.is_cancelled() {
-        let is_busy = round(&app, &stop, &mut runners).await.unwrap_or_else(|error| {
+        app.services().jobs().begin(Job::Imports, app.now());
+        let ended = round(&app, &stop, &mut runners).await;
+        if let Err(error) = &ended {
             tracing::warn!(%error, "imports could not be taken further; trying again");
-            false
-        });
+        }
+        let is_busy = matches!(ended, Ok(true));
+        let pause = if is_busy { Duration::ZERO } else { IDLE };
+        app.services().jobs().end(Job::Imports, app.now(), ended.as_ref().err(), pause);
         if !is_busy {
             tokio::select! {
                 () = stop.cancelled() => {}

@@ -5,12 +5,15 @@
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `cadence` reminds of clients that became overdue.
+//! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts findable by their custom fields.
 //! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `import` takes imports further.
+//! - `stage_totals` counts the accounts of large companies.
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
+pub mod channel_totals;
 pub mod client;
 pub mod digest;
 pub mod fields;
@@ -25,6 +28,7 @@ mod places;
 pub mod redelivery;
 pub mod retention;
 pub mod sender;
+pub mod stage_totals;
 
 pub use client::{Client, Limits};
 pub use guard::{Guard, Resolver, SystemResolver};

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rapport_app::job_report::Job;
 use rapport_app::mail::{Outgoing, record, take_due};
 use rapport_app::password_reset::answer_requests;
 use rapport_app::{App, Error};
@@ -23,9 +24,12 @@ const AT_ONCE: usize = 4;
 pub async fn run(app: App, mailer: Option<Arc<Mailer>>, stop: CancellationToken, every: Duration) {
     let written = Arc::clone(app.services().mail_written());
     loop {
-        if let Err(error) = round(&app, mailer.as_ref(), &stop).await {
+        app.services().jobs().begin(Job::Mail, app.now());
+        let ended = round(&app, mailer.as_ref(), &stop).await;
+        if let Err(error) = &ended {
             tracing::warn!(%error, "mail could not be looked after; trying again");
         }
+        app.services().jobs().end(Job::Mail, app.now(), ended.as_ref().err(), every);
         tokio::select! {
             () = stop.cancelled() => return,
             () = written.notified() => {}

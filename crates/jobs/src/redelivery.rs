@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use rapport_app::job_report::Job;
 use rapport_app::redelivery::{Stepped, step};
 use rapport_app::{App, Error};
 use rapport_store::redelivery::running;
@@ -17,7 +18,9 @@ const TURN: usize = 5;
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken) {
     loop {
-        let pause = match round(&app, &stop).await {
+        app.services().jobs().begin(Job::Redeliveries, app.now());
+        let ended = round(&app, &stop).await;
+        let pause = match &ended {
             Ok(true) => BUSY,
             Ok(false) => IDLE,
             Err(error) => {
@@ -25,6 +28,7 @@ pub async fn run(app: App, stop: CancellationToken) {
                 IDLE
             }
         };
+        app.services().jobs().end(Job::Redeliveries, app.now(), ended.as_ref().err(), pause);
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use rapport_app::job_report::Job;
 use rapport_app::retention::{Round, step};
 use rapport_app::{App, Error};
 use rapport_domain::id::CompanyId;
@@ -19,9 +20,12 @@ const MOST_PAUSE: Duration = Duration::from_secs(1);
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let mut rounds: HashMap<CompanyId, Round> = HashMap::new();
     loop {
-        if let Err(error) = all_companies(&app, &stop, &mut rounds).await {
+        app.services().jobs().begin(Job::Retention, app.now());
+        let ended = all_companies(&app, &stop, &mut rounds).await;
+        if let Err(error) = &ended {
             tracing::warn!(%error, "old history could not be pruned; trying again later");
         }
+        app.services().jobs().end(Job::Retention, app.now(), ended.as_ref().err(), every);
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(every) => {}

@@ -21,6 +21,10 @@ pub fn start(app: &App, metrics: PrometheusHandle, tasks: &TaskTracker, stop: &C
     tasks.spawn(note_uses(app.clone(), stop.clone()));
     tasks.spawn(keep_metrics_small(metrics, stop.clone()));
     tasks.spawn(rapport_jobs::fields::run(app.clone(), stop.clone()));
+    let every = rapport_jobs::stage_totals::EVERY;
+    tasks.spawn(rapport_jobs::stage_totals::run(app.clone(), stop.clone(), every));
+    let every = rapport_jobs::channel_totals::EVERY;
+    tasks.spawn(rapport_jobs::channel_totals::run(app.clone(), stop.clone(), every));
 }
 
 /// Writes down now and then, and once more at the end, when credentials were last used.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use rapport_app::{App, Outside};
+use rapport_app::{App, MailRoute, Outside};
 use rapport_jobs::{Mailer, digest, mail};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +16,13 @@ use crate::outbound::Outbound;
 pub fn outside(config: &Config, base_url: &BaseUrl) -> Outside {
     let mail_configured = config.smtp_url.value.server().is_some();
     Outside { base_url: base_url.as_str().to_owned(), mail_configured }
+}
+
+/// By what server mail goes, where it does, as it may be shown.
+pub fn route(config: &Config) -> Option<MailRoute> {
+    config.smtp_url.value.server()?;
+    let (server, from) = (config.smtp_url.value.to_string(), config.mail_from.value.as_str().to_owned());
+    Some(MailRoute { server, from })
 }
 
 /// The mailer, where mail is configured.

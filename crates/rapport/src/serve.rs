@@ -96,6 +96,9 @@ impl Service<'_> {
         let watcher = tokio::spawn(signals.watch(stop_http.clone(), finished.clone()));
         let base_url = self.base_url(listening);
         self.app.services().set_outside(mailing::outside(self.config, &base_url));
+        if let Some(route) = mailing::route(self.config) {
+            self.app.services().set_mail_route(route);
+        }
         let tasks = TaskTracker::new();
         background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
         let sending = sending::start(&self.app, self.config, &self.outbound, &tasks, &stop_background);

@@ -20,6 +20,13 @@ statements! {
     company FEATURES = "SELECT feature, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
                         WHERE company = $1 AND account = $2 AND feature <> '' GROUP BY feature \
                         ORDER BY 2 DESC, 1 LIMIT $3";
+    company TOTAL = "SELECT CAST(COALESCE(sum(count), 0) AS BIGINT) FROM activity_count \
+                     WHERE company = $1 AND account = $2";
+    // Day 0 is what is too old to be told apart.
+    company ACTIVE_DAYS = "SELECT day, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
+                           WHERE company = $1 AND account = $2 AND day > 0 AND day < $3 GROUP BY day \
+                           ORDER BY day DESC LIMIT $4";
+    company ANYBODY = "SELECT account FROM account_seen WHERE company = $1 LIMIT 1";
     company LIST = "SELECT seq, occurred_at, received_at, kind, feature, metadata FROM activity \
                     WHERE company = $1 AND account = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND seq < $4)) \
                     ORDER BY occurred_at DESC, seq DESC LIMIT $5";
@@ -209,6 +216,38 @@ pub fn features(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Featu
     rows.into_iter()
         .map(|mut row| Ok(FeatureUse { feature: row.take()?, count: row.take()?, last_used_at: row.take()? }))
         .collect()
+}
+
+/// How many events there were, over the account's life.
+pub fn total(snapshot: &mut Snapshot, account: AccountId) -> Result<i64, Error> {
+    let row = snapshot.query_opt(&TOTAL, values![&account])?;
+    row.map_or(Ok(0), |mut row| row.take())
+}
+
+/// Whether any account of the company was ever seen.
+pub fn has_any(snapshot: &mut Snapshot) -> Result<bool, Error> {
+    Ok(snapshot.query_opt(&ANYBODY, &[])?.is_some())
+}
+
+/// A day on which an account was active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActiveDay {
+    pub day: Day,
+    pub events: i64,
+    pub last_at: Time,
+}
+
+/// The days on which an account was active, latest first, before a day.
+pub fn active_days(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    before: Day,
+    limit: i64,
+) -> Result<Page<ActiveDay>, Error> {
+    let rows = snapshot.query(&ACTIVE_DAYS, values![&account, before, limit + 1])?;
+    let read = |mut row: Row| Ok(ActiveDay { day: row.take()?, events: row.take()?, last_at: row.take()? });
+    let days = rows.into_iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+    Ok(Page::from_one_more(days, limit))
 }
 
 /// An event as it is shown.

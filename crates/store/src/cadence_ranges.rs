@@ -135,7 +135,13 @@ impl Derived {
 
     /// The accounts' ids in no order, at most `limit` of each range where given.
     pub fn ids<'a>(&'a self, sql: &mut Sql<'a>, which: &[Which], window: Window, limit: Option<i64>) {
-        for (n, (status, rows)) in self.ranges(which).enumerate() {
+        let ranges: Vec<_> = self.ranges(which).map(|(status, rows)| (status, rows, window)).collect();
+        self.ids_in(sql, &ranges, limit);
+    }
+
+    /// The same of ranges that have a window each.
+    pub fn ids_in<'a>(&'a self, sql: &mut Sql<'a>, ranges: &[(Status, Rows, Window)], limit: Option<i64>) {
+        for (n, (status, rows, window)) in ranges.iter().copied().enumerate() {
             sql.push(if n > 0 { " UNION ALL " } else { "" });
             sql.push("SELECT part.id AS id FROM (SELECT k.account AS id");
             self.range(sql, status, rows, window);

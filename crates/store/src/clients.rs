@@ -156,6 +156,17 @@ impl ListClients {
     }
 }
 
+/// Where the due date of one account comes from, in a line.
+pub fn why(
+    snapshot: &mut Snapshot,
+    account: &Account,
+    settings: &Settings,
+    now: Time,
+) -> Result<String, Error> {
+    let last = last_contacts(snapshot, std::slice::from_ref(account))?.remove(&account.id);
+    Ok(cadence::why(&account.clock(), settings, last.as_ref(), now))
+}
+
 /// The ranges of a tab that is ordered by due date; the snoozed are not.
 fn ranges(tab: Tab, now: Time) -> Option<(&'static [Which], Window)> {
     match tab {

@@ -13,6 +13,12 @@ use std::fmt::Write;
 use crate::statement::{DeleteMany, InsertMany, UpdateMany};
 use crate::value::Type;
 
+/// Which database it is, and how many bytes it takes.
+pub const SQLITE_FACTS: &str = "SELECT 'SQLite ' || sqlite_version(), p.page_count * s.page_size \
+                                FROM pragma_page_count() AS p, pragma_page_size() AS s";
+pub const POSTGRES_FACTS: &str =
+    "SELECT 'PostgreSQL ' || current_setting('server_version'), pg_database_size(current_database())";
+
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {
     let hinted = sql.replace("/*INDEXED BY ", "INDEXED BY ").replace("*/", "");

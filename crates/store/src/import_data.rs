@@ -2,12 +2,14 @@
 //! changed, the mappings remembered; and how all of it is let go.
 
 use rapport_domain::account::Account;
+use rapport_domain::history::Actor;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::difference::Differences;
 use rapport_domain::time::Time;
 
 use crate::account::{read as read_account, select_account};
 use crate::error::Error;
+use crate::page::Page;
 use crate::statement::{InsertMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
@@ -23,6 +25,11 @@ statements! {
                        WHERE company = $1 AND import = $2 AND account > $3 ORDER BY account LIMIT $4";
     company CHANGES_OF = "SELECT account, created, mark, differences FROM import_change \
                           WHERE company = $1 AND import = $2 AND account = ANY($3)";
+    company OF_ACCOUNT = "SELECT c.import, i.filename, c.created, c.differences, c.mark, i.undone_at, i.actor_kind, \
+                          i.actor_id, i.actor_name FROM import_change c /*INDEXED BY import_change_by_account*/ \
+                          JOIN import i ON i.company = c.company AND i.id = c.import \
+                          WHERE c.company = $1 AND c.account = $2 AND c.import < $3 AND i.deleted_at IS NULL \
+                          ORDER BY c.import DESC LIMIT $4";
     company DELETE_OF_ACCOUNT = "DELETE FROM import_change /*INDEXED BY import_change_by_account*/ \
                                  WHERE company = $1 AND account = $2";
     company BY_IMPORTED_ID = select_account!("WHERE a.company = $1 AND a.imported_id = ANY($2)");
@@ -178,6 +185,43 @@ pub fn changes_of(
 ) -> Result<Vec<Changed>, Error> {
     let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
     snapshot.query_keys(&CHANGES_OF, values![&import], &keys)?.into_iter().map(read_change).collect()
+}
+
+/// What an import did to one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    pub import: ImportId,
+    pub filename: String,
+    pub created: bool,
+    pub differences: Differences,
+    pub at: Time,
+    pub undone_at: Option<Time>,
+    pub actor: Actor,
+}
+
+/// The imports that created or changed an account, latest first, before one of them.
+pub fn of_account(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    before: ImportId,
+    limit: i64,
+) -> Result<Page<Touch>, Error> {
+    let rows = snapshot.query(&OF_ACCOUNT, values![&account, &before, limit + 1])?;
+    let touches = rows.into_iter().map(read_touch).collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::from_one_more(touches, limit))
+}
+
+fn read_touch(mut row: Row) -> Result<Touch, Error> {
+    let row = &mut row;
+    Ok(Touch {
+        import: row.take()?,
+        filename: row.take()?,
+        created: row.take()?,
+        differences: Differences::from_stored(&row.take::<String>()?),
+        at: row.take()?,
+        undone_at: row.take()?,
+        actor: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
+    })
 }
 
 pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {

@@ -12,11 +12,14 @@ pub mod account_field;
 pub mod account_list;
 pub mod account_site;
 pub mod activity;
+pub mod activity_day;
 pub mod audit;
 pub mod cadence;
+pub mod cadence_preview;
 mod cadence_ranges;
 pub mod campaign;
 pub mod channel;
+pub mod channel_total;
 pub mod clients;
 pub mod company;
 pub mod contact;
@@ -32,9 +35,11 @@ mod engine;
 pub mod erasure;
 mod error;
 pub mod event;
+pub mod facts;
 pub mod history;
 pub mod import;
 pub mod import_data;
+pub mod ingest_reject;
 pub mod invitation;
 pub mod mail;
 pub mod mail_reference;
@@ -46,10 +51,14 @@ pub mod node;
 pub mod page;
 pub mod password_reset;
 mod queue;
+pub mod recent;
 pub mod redelivery;
 pub mod retention;
+pub mod saved_view;
 pub mod session;
+pub mod stage_totals;
 mod statement;
+pub mod story;
 pub mod submission;
 pub mod timeline;
 mod tx;
@@ -72,10 +81,12 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_list::STATEMENTS,
         account_site::STATEMENTS,
         activity::STATEMENTS,
+        activity_day::STATEMENTS,
         audit::STATEMENTS,
         cadence::STATEMENTS,
         campaign::STATEMENTS,
         channel::STATEMENTS,
+        channel_total::STATEMENTS,
         clients::STATEMENTS,
         company::STATEMENTS,
         contact::STATEMENTS,
@@ -93,14 +104,18 @@ pub fn all_statements() -> Vec<&'static Statement> {
         mail::STATEMENTS,
         import::STATEMENTS,
         import_data::STATEMENTS,
+        ingest_reject::STATEMENTS,
         manual_attempt::STATEMENTS,
         member::STATEMENTS,
         message::STATEMENTS,
         node::STATEMENTS,
         password_reset::STATEMENTS,
+        recent::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
+        saved_view::STATEMENTS,
         session::STATEMENTS,
+        stage_totals::STATEMENTS,
         submission::STATEMENTS,
         timeline::STATEMENTS,
         webhook::STATEMENTS,

@@ -10,7 +10,7 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -19,6 +19,10 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0006_fields.sql"),
     include_str!("../migrations/0007_imports.sql"),
     include_str!("../migrations/0008_sessions.sql"),
+    include_str!("../migrations/0009_saved_views.sql"),
+    include_str!("../migrations/0010_channel_totals.sql"),
+    include_str!("../migrations/0011_stage_totals.sql"),
+    include_str!("../migrations/0012_ingest_rejects.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

@@ -10,6 +10,7 @@ use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, Messag
 use rapport_domain::time::Time;
 
 use crate::error::Error;
+use crate::page::Page;
 use crate::statement::statements;
 use crate::tx::Snapshot;
 use crate::value::Row;
@@ -73,7 +74,8 @@ impl Place {
         message: (Time::from_micros(i64::MAX), MessageId::from_bytes([0xff; 16])),
     };
 
-    fn after(mut self, item: &Item) -> Self {
+    #[must_use]
+    pub(crate) fn after(mut self, item: &Item) -> Self {
         match item {
             Item::Stage(entry) => self.stage = entry.id,
             Item::Contact(contact) => self.contact = (contact.occurred_at, contact.id),
@@ -92,13 +94,11 @@ pub fn of_account(
 ) -> Result<(Vec<Item>, Option<Place>), Error> {
     let stages = history::of_account(snapshot, account, Some(from.stage), limit)?;
     let contacts = contact::of_account(snapshot, account, Some(from.contact), limit)?;
-    let (at, id) = from.message;
-    let messages = snapshot.query(&MESSAGES, values![&account, at, &id, limit + 1])?;
-    let messages: Vec<Said> = messages.into_iter().map(read_said).collect::<Result<_, _>>()?;
+    let messages = messages(snapshot, account, from.message, limit)?;
     let mut lanes = [
         stages.items.into_iter().map(Item::Stage).collect::<Vec<_>>(),
         contacts.items.into_iter().map(Item::Contact).collect(),
-        messages.into_iter().map(Item::Message).collect(),
+        messages.items.into_iter().map(Item::Message).collect(),
     ];
     lanes.iter_mut().for_each(|lane| lane.reverse());
     let limit = usize::try_from(limit).unwrap_or(0);
@@ -109,8 +109,21 @@ pub fn of_account(
         place = place.after(&item);
         items.push(item);
     }
-    let more = stages.more || contacts.more || lanes.iter().any(|lane| !lane.is_empty());
+    let more = stages.more || contacts.more || messages.more || lanes.iter().any(|lane| !lane.is_empty());
     Ok((items, more.then_some(place)))
+}
+
+/// An account's messages, newest first, before a place.
+pub(crate) fn messages(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    before: (Time, MessageId),
+    limit: i64,
+) -> Result<Page<Said>, Error> {
+    let (at, id) = before;
+    let rows = snapshot.query(&MESSAGES, values![&account, at, &id, limit + 1])?;
+    let messages = rows.into_iter().map(read_said).collect::<Result<Vec<_>, _>>()?;
+    Ok(Page::from_one_more(messages, limit))
 }
 
 /// Takes the newest item off its lane; of two at one time, a message before the account it created.

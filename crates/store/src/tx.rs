@@ -33,6 +33,8 @@ pub(crate) trait Connection {
     ) -> Result<Vec<Row>, Error>;
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
+    /// One row: which database this is, and how many bytes it takes.
+    fn facts(&mut self) -> Result<Vec<Row>, Error>;
 }
 
 /// One company's data at one moment. Cannot write.
@@ -200,6 +202,10 @@ impl<'c> Across<'c> {
         values: &[Value],
     ) -> Result<Option<Row>, Error> {
         Ok(self.query(statement, values)?.into_iter().next())
+    }
+
+    pub(crate) fn facts(&mut self) -> Result<Vec<Row>, Error> {
+        self.connection.facts()
     }
 
     /// A statement with `= ANY($n)`, `$n` being its last parameter.

@@ -10,7 +10,7 @@ use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
     AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CredentialId,
     DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, PersonId,
-    RedeliveryId, SessionId, WebhookId,
+    RedeliveryId, RejectId, SessionId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -264,6 +264,7 @@ id_values!(
     MessageId,
     PersonId,
     RedeliveryId,
+    RejectId,
     WebhookId
 );
 

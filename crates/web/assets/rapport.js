@@ -7,6 +7,7 @@ const typing = (target) => target.closest?.("input, textarea, select, [contented
 // What only works with this script was hidden until now.
 function dress(within = document) {
   all("[data-copy], [data-palette]", within).forEach((button) => (button.hidden = false));
+  if (!/Mac|iP/.test(navigator.platform)) all("[data-palette] kbd", within).forEach((key) => (key.textContent = "Ctrl K"));
   // Exact times in the viewer's own zone.
   all("time[datetime]", within).forEach((time) => {
     const at = new Date(time.dateTime);
@@ -48,6 +49,25 @@ document.addEventListener("change", (event) => {
   if (event.target.closest?.("form[data-apply]") && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=date]")) event.target.form.requestSubmit();
 });
 
+// A form that counts as one types: its counts are taken from the page that its button would show.
+let typed;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest?.("form[data-preview]");
+  if (!form) return;
+  clearTimeout(typed);
+  typed = setTimeout(async () => {
+    const asked = new URLSearchParams(new FormData(form));
+    const answer = await fetch(`${form.dataset.preview}?${asked}`, { headers: { "X-Live": "1" } });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("counts");
+    if (fresh && asked.toString() === new URLSearchParams(new FormData(form)).toString()) document.getElementById("counts").replaceChildren(...fresh.childNodes);
+  }, 300);
+// One box ticks all rows; without this the server takes it for all of the page.
+document.addEventListener("change", (event) => {
+  const box = event.target;
+  if (box.matches?.("input[data-all]")) all(`input[name=account][form="${box.getAttribute("form")}"]`).forEach((row) => (row.checked = box.checked));
+  else if (box.matches?.("input[name=account]") && !box.checked) all("input[data-all]").forEach((whole) => (whole.checked = false));
+});
+
 // Small forms close on Escape and when something else is clicked.
 document.addEventListener("click", (event) => {
   all("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));
@@ -65,7 +85,7 @@ all("[data-slug-of]").forEach((field) => {
   let touched = field.value !== "";
   field.addEventListener("input", () => (touched = true));
   source?.addEventListener("input", () => {
-    if (!touched) field.value = source.value.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
+    if (!touched) field.value = source.value.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
   });
 });
 
@@ -171,7 +191,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Live updates: when something changed, the page is looked at again, and regions that differ are put in place.
-const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open]", region);
+const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open], input[form]:checked", region);
 async function look() {
   if (document.hidden || one("[data-dragged]")) return;
   const answer = await fetch(location.href, { headers: { "X-Live": "1" } });

@@ -23,12 +23,15 @@ use tracing::Instrument;
 use crate::api::{self, upload};
 use crate::auth::{Arrival, Credential, OPEN_PATHS, Scheme};
 use crate::json;
+use crate::pages::imports;
 use crate::problem::{Fault, Problem};
 use crate::rate_limit::{RateLimiter, Standing, Verdict};
 use crate::server::Config;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 64;
+/// Where programs and people send files.
+const UPLOAD_PATHS: [&str; 2] = [upload::PATH, imports::PATH];
 
 /// The other end of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +56,7 @@ impl Front {
 
     /// A file takes as long as it takes; everything else is quick.
     fn timeout(&self, request: &Request) -> Duration {
-        let is_upload = request.method() == Method::POST && request.uri().path() == upload::PATH;
+        let is_upload = request.method() == Method::POST && UPLOAD_PATHS.contains(&request.uri().path());
         if is_upload { self.upload_timeout } else { self.request_timeout }
     }
 

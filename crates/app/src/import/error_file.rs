@@ -34,6 +34,10 @@ impl ErrorFile {
         Ok(Self { app: app.clone(), access: access.clone(), import, after: 0, is_begun: false })
     }
 
+    pub fn id(&self) -> ImportId {
+        self.import.id
+    }
+
     /// What the file is called.
     pub fn name(&self) -> String {
         let stem = self.import.filename.trim_end_matches(".csv");

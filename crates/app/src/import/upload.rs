@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use rapport_domain::id::ImportId;
+use rapport_domain::id::{FormId, ImportId};
 use rapport_domain::import::charset::{Charset, Intake};
 use rapport_domain::import::head::Head;
-use rapport_domain::import::mapping::{Mapping, columns_mark};
 use rapport_domain::import::reading::Delimiter;
 use rapport_domain::import::{Import, MAX_OPEN};
 use rapport_store::import_data::CHUNK_BYTES;
 use rapport_store::{Lane, Tx, import, import_data};
 
-use super::{NEEDS, RemoveImport, conflict, lock, patiently};
+use super::{NEEDS, RemoveImport, conflict, lock, patiently, recall};
 use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::submission::{ALREADY_SENT, Once};
 
 /// What a caller says about a file.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +32,8 @@ pub struct Upload {
     access: Access,
     id: ImportId,
     delimiter: Option<Delimiter>,
+    /// The form that sends the file, which counts once.
+    form: Option<FormId>,
     intake: Intake,
     /// What is not written yet.
     pending: Vec<u8>,
@@ -50,6 +52,7 @@ impl Upload {
             access: access.clone(),
             id,
             delimiter,
+            form: None,
             intake: Intake::new(charset),
             pending: Vec::with_capacity(CHUNK_BYTES),
             head: Vec::new(),
@@ -60,6 +63,12 @@ impl Upload {
 
     pub fn id(&self) -> ImportId {
         self.id
+    }
+
+    /// Counts once, however often the form that sends it arrives: the first to be complete is the one.
+    #[must_use]
+    pub fn of_form(self, form: FormId) -> Self {
+        Self { form: Some(form), ..self }
     }
 
     /// Takes the next bytes of the file.
@@ -94,15 +103,23 @@ impl Upload {
             self.write(chunk).await?;
         }
         let is_whole = self.chunks <= 1;
-        match Head::of(&self.head, is_whole, charset, self.delimiter) {
+        let finished = match Head::of(&self.head, is_whole, charset, self.delimiter) {
             Ok(head) => {
                 let finish = FinishUpload { id: self.id, bytes: self.bytes, charset, head };
-                patiently(&self.app, &self.access, finish).await
+                self.settle(finish).await
             }
-            Err(invalid) => {
-                self.abandon().await;
-                Err(invalid.into())
-            }
+            Err(invalid) => Err(invalid.into()),
+        };
+        if let Err(Error::Invalid(_) | Error::Conflict { code: ALREADY_SENT, .. }) = finished {
+            self.abandon().await;
+        }
+        finished
+    }
+
+    async fn settle(&self, finish: FinishUpload) -> Result<Import, Error> {
+        match self.form {
+            Some(form) => patiently(&self.app, &self.access, Once { form, command: finish }).await,
+            None => patiently(&self.app, &self.access, finish).await,
         }
     }
 
@@ -176,15 +193,7 @@ impl Command for FinishUpload {
             return Err(conflict(NotNow { code: "uploaded", detail }));
         }
         import.arrive(self.bytes, self.charset, self.head.clone());
-        let columns = import.column_names();
-        if let Some(remembered) = import_data::remembered(tx, &columns_mark(columns.iter().copied()))? {
-            let sent = serde_json::from_str(&remembered).unwrap_or_default();
-            // Names are remembered in any case; a mapping that does not fit them exactly is guessed again.
-            if let Ok(mapping) = Mapping::parse(&sent, &columns) {
-                import.mapping = mapping;
-                import.remembered = true;
-            }
-        }
+        recall(tx, &mut import)?;
         import::update(tx, &import)?;
         Ok(import)
     }

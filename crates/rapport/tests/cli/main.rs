@@ -10,5 +10,6 @@ mod doctor;
 mod import;
 mod lifecycle;
 mod mail;
+mod misbehaving;
 mod program;
 mod receiving_webhooks;

@@ -199,8 +199,26 @@ impl Service {
         ended.unwrap()
     }
 
+    /// The most memory that the process ever held, in bytes.
+    pub fn most_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a high-water mark");
+        let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kibibytes << 10
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// The next line of its output with this in it, without blanks around it.
+    pub fn line_that_contains(&mut self, part: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the service does not say {part}");
+        }
+        line.trim().to_owned()
     }
 
     /// What it printed after the first line; ends when the service does.

@@ -228,6 +228,8 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
          CROSS JOIN (SELECT row_number() OVER (ORDER BY id) AS company FROM account LIMIT 10) AS other \
          WHERE status IN ('customer', 'in_trial', 'in_negotiation')",
     );
+    run("INSERT INTO status_history (company, account, id, from_status, to_status, source, actor_kind, at) \
+         SELECT company, id, id, 'prospect', status, 'operator', 'system', 0 FROM account");
     run("INSERT INTO contact (company, account, id, kind, actor_kind, occurred_at, created_at) \
          SELECT company, id, id, 'call', 'system', last_contact_at, 0 FROM account \
          WHERE last_contact_at IS NOT NULL");

@@ -4,7 +4,9 @@ use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
 
 use super::*;
-use crate::{cadence, contact, conversation, message, timeline};
+use crate::{
+    cadence, cadence_preview, contact, conversation, import_data, message, recent, stage_totals, timeline,
+};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -41,8 +43,15 @@ pub(crate) fn planned() -> Vec<Planned> {
             let sql = list.sql(&derived, after.map(|_| "1970-02-10"));
             all.extend(indexes.iter().map(|index| planned(format!("{tab:?} after {after:?}"), &sql, index)));
         }
-        let sql = count_sql(&derived, tab, now);
+        let sql = count_sql(&derived, tab, now, COUNT_CAP);
         all.extend(indexes.iter().map(|index| planned(format!("count of {tab:?}"), &sql, index)));
+    }
+    let shorter = Settings { cadence_days: 7, ..settings.clone() };
+    let (derived_shorter, ranges) =
+        (Derived::of(&shorter, now), cadence_preview::added(&settings, &shorter, now));
+    let preview = cadence_preview::sql(&derived_shorter, &ranges);
+    for index in ["cadence_by_time", "cadence_snoozed"] {
+        all.push(planned("the preview of another cadence".to_owned(), &preview, index));
     }
     let sweep = derived.ordered(Which::UNANNOUNCED, Window::until(now), None, 100);
     for index in ["cadence_unannounced", "cadence_snoozed"] {
@@ -59,6 +68,11 @@ pub(crate) fn planned() -> Vec<Planned> {
         ("an account's conversations", &conversation::OF_ACCOUNT, 5, "conversation_by_account"),
         ("a conversation's messages", &message::OF_CONVERSATION, 5, "message_by_conversation"),
         ("the timeline's messages", &timeline::MESSAGES, 5, "message_by_account"),
+        ("an account's imports", &import_data::OF_ACCOUNT, 4, "import_change_by_account"),
+        ("a stage's totals", &stage_totals::LIVE, 2, "account_by_status"),
+        ("new accounts", &recent::NEW_ACCOUNTS, 2, "account_"),
+        ("moves since a time", &recent::MOVE_COUNT, 2, "status_history_moves"),
+        ("moves", &recent::MOVES, 3, "status_history_moves"),
     ] {
         all.push(Planned { what: what.to_owned(), text: statement.sql.to_owned(), parameters, index });
     }

@@ -16,6 +16,7 @@ use postgres::{Client, NoTls};
 use rapport_domain::id::CompanyId;
 
 use super::{Config, act, run_batch};
+use crate::dialect;
 use crate::error::Error;
 use crate::migrate;
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
@@ -298,6 +299,10 @@ impl Connection for Conn {
 
     fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         self.rows(sql, &parameters(values))
+    }
+
+    fn facts(&mut self) -> Result<Vec<Row>, Error> {
+        self.rows(dialect::POSTGRES_FACTS, &[])
     }
 
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {

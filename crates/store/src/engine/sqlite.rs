@@ -307,6 +307,10 @@ impl Connection for Conn {
         self.rows(&dialect::to_sqlite(sql), values)
     }
 
+    fn facts(&mut self) -> Result<Vec<Row>, Error> {
+        self.rows(dialect::SQLITE_FACTS, &[])
+    }
+
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
         let sql = statement.sqlite();
         let mut prepared = self.statement(sql)?;

@@ -2,6 +2,7 @@
 
 mod account;
 mod activity;
+mod activity_day;
 mod clients;
 mod delivery_list;
 mod group_commit;
@@ -10,7 +11,9 @@ mod mail;
 mod opening;
 mod postgres;
 mod queue;
+mod recent;
 mod records;
+mod stage_totals;
 mod statements;
 mod support;
 mod tenancy;

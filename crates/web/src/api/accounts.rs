@@ -79,7 +79,7 @@ async fn export_accounts(
     let question = parameters.finish().map(|()| Some(filter));
     let begin = move |snapshot: &mut Snapshot, filter| export::begin(snapshot, filter, now);
     let begun = api.read(&caller, MEMBER, question, begin).await?;
-    Ok(export::respond(&api, &caller, "accounts", begun))
+    Ok(export::respond(api.app(), caller.access(), "accounts", begun))
 }
 
 /// Create an account

@@ -334,5 +334,5 @@ async fn export_campaign(
     let Answer { reply, company, now } = found.await?;
     let (name, begun) = reply.ok_or_else(|| Problem::not_found("campaign"))?;
     let begun = Answer { reply: begun, company, now };
-    Ok(export::respond(&api, &caller, &format!("campaign {name}"), begun))
+    Ok(export::respond(api.app(), caller.access(), &format!("campaign {name}"), begun))
 }

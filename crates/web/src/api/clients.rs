@@ -166,12 +166,12 @@ const fn list_of(tab: Tab) -> u8 {
     }
 }
 
-fn write_place(tab: Tab, place: Place) -> String {
+pub fn write_place(tab: Tab, place: Place) -> String {
     let key = place.key.to_be_bytes();
     write_cursor(list_of(tab), &[key.as_slice(), place.account.as_bytes()].concat())
 }
 
-fn read_place(tab: Tab, text: &str) -> Option<Place> {
+pub fn read_place(tab: Tab, text: &str) -> Option<Place> {
     let place: [u8; 24] = read_cursor(list_of(tab), text)?;
     let (key, account) = place.split_first_chunk::<8>()?;
     Some(Place { key: i64::from_be_bytes(*key), account: AccountId::from_bytes(account.try_into().ok()?) })

@@ -48,7 +48,11 @@ pub async fn import_errors(
         }
     };
     let opened = ErrorFile::open(api.app(), &caller.access(), id).await;
-    let mut file = api.settle(&caller, opened)?;
+    Ok(respond(api.settle(&caller, opened)?))
+}
+
+/// The file as an answer.
+pub fn respond(mut file: ErrorFile) -> Response {
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
     let name: String = file.name().chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
     let (parts, coming) = mpsc::channel(PARTS_AHEAD);
@@ -66,7 +70,7 @@ pub async fn import_errors(
                 }
                 // Without its end the file is seen to be broken.
                 Err(error) => {
-                    tracing::warn!(%error, import = %id, "an error file was cut off");
+                    tracing::warn!(%error, import = %file.id(), "an error file was cut off");
                     return;
                 }
             }
@@ -77,7 +81,8 @@ pub async fn import_errors(
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8"));
     let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
     headers.extend(disposition.ok().map(|value| (header::CONTENT_DISPOSITION, value)));
-    Ok(response)
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// A body that comes in parts; `None` is its proper end.

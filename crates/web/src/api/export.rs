@@ -26,8 +26,7 @@ use rapport_store::page::MAX_LIMIT;
 use rapport_store::{Query, Snapshot, account_field};
 use serde_json::{Map, Value};
 
-use crate::api::call::Caller;
-use crate::api::{Api, MEMBER};
+use crate::api::MEMBER;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 const COLUMNS: [&str; 14] = [
@@ -57,12 +56,22 @@ const MOST_TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(250);
 const MAX_FILE_NAME_CHARS: usize = 60;
 
-/// The beginning of an export: its first page, and the custom fields there are.
+/// The beginning of an export: its columns and its first page.
 pub struct Begun {
     filter: Filter,
-    fields: Vec<String>,
+    sort: Sort,
+    table: Table,
     page: AccountPage,
     now: Time,
+}
+
+/// A column that somebody chose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Column {
+    /// One of `COLUMNS`.
+    Member(&'static str),
+    /// A custom field.
+    Field(String),
 }
 
 /// Reads the beginning; without a filter there is nothing to export.
@@ -72,28 +81,41 @@ pub fn begin(
     now: Time,
 ) -> Result<Begun, rapport_store::Error> {
     let fields = account_field::names(snapshot, None, MAX_FIELD_COLUMNS)?.items;
+    let sort = Sort::Oldest;
     let page = match &filter {
-        Some(filter) => list(filter.clone(), None, now).run(snapshot)?,
+        Some(filter) => list(filter.clone(), sort, None, now).run(snapshot)?,
         None => AccountPage { items: Vec::new(), next: None },
     };
-    Ok(Begun { filter: filter.unwrap_or_default(), fields, page, now })
+    Ok(Begun { filter: filter.unwrap_or_default(), sort, table: Table::whole(fields), page, now })
+}
+
+/// The same with these columns only, the newest or the oldest accounts first.
+pub fn begin_with(
+    snapshot: &mut Snapshot,
+    filter: Filter,
+    columns: Vec<Column>,
+    newest_first: bool,
+    now: Time,
+) -> Result<Begun, rapport_store::Error> {
+    let sort = if newest_first { Sort::Newest } else { Sort::Oldest };
+    let page = list(filter.clone(), sort, None, now).run(snapshot)?;
+    Ok(Begun { filter, sort, table: Table { columns, has_others: false }, page, now })
 }
 
 /// By id, which never changes: an account comes once, whatever happens to it meanwhile.
-fn list(filter: Filter, cursor: Option<Cursor>, now: Time) -> ListAccounts {
-    ListAccounts { filter, sort: Sort::Oldest, cursor, limit: MAX_LIMIT, now }
+fn list(filter: Filter, sort: Sort, cursor: Option<Cursor>, now: Time) -> ListAccounts {
+    ListAccounts { filter, sort, cursor, limit: MAX_LIMIT, now }
 }
 
 /// The export as an answer, under a file name made of `name` and the day.
-pub fn respond(api: &Api, caller: &Caller, name: &str, begun: Answer<Begun>) -> Response {
-    let Answer { reply: Begun { filter, fields, page, now }, company, .. } = begun;
+pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> Response {
+    let Answer { reply: Begun { filter, sort, table, page, now }, company, .. } = begun;
     let day = now.day_in(&company.settings.time_zone);
     let file_name = format!("{}-{day}.csv", plain(name));
-    let table = Table { fields };
     let mut text = Vec::from(BYTE_ORDER_MARK);
     text.extend(table.header());
     text.extend(table.rows(&page.items));
-    let export = Export { app: api.app().clone(), access: caller.access(), filter, table, now };
+    let export = Export { app: app.clone(), access, filter, sort, table, now };
     let pages = Pages { export: Arc::new(export), step: Step::Ready(text.into(), page.next) };
     let mut response = Response::new(Body::new(pages));
     let headers = response.headers_mut();
@@ -117,6 +139,7 @@ struct Export {
     app: App,
     access: Access,
     filter: Filter,
+    sort: Sort,
     table: Table,
     now: Time,
 }
@@ -126,7 +149,7 @@ impl Export {
         let mut tries = 0;
         loop {
             tries += 1;
-            let question = list(self.filter.clone(), Some(cursor.clone()), self.now);
+            let question = list(self.filter.clone(), self.sort, Some(cursor.clone()), self.now);
             let found = self.app.read(&self.access, MEMBER, move |snapshot| question.run(snapshot)).await;
             match found {
                 Err(Error::Busy) if tries < MOST_TRIES => tokio::time::sleep(PAUSE).await,
@@ -184,17 +207,26 @@ impl hyper::body::Body for Pages {
     }
 }
 
-/// The columns after the fixed ones.
+/// The columns of an export.
 struct Table {
-    /// Names of custom fields, in order.
-    fields: Vec<String>,
+    columns: Vec<Column>,
+    /// Custom fields without a column go into one at the end, as JSON.
+    has_others: bool,
 }
 
 impl Table {
+    /// Every member, these custom fields, and what else there may be.
+    fn whole(fields: Vec<String>) -> Self {
+        let members = COLUMNS.into_iter().map(Column::Member);
+        Self { columns: members.chain(fields.into_iter().map(Column::Field)).collect(), has_others: true }
+    }
+
     fn header(&self) -> Vec<u8> {
-        let fixed = COLUMNS.into_iter().map(Cow::from);
-        let own = self.fields.iter().map(|field| Cow::from(format!("{FIELD_PREFIX}{field}")));
-        write(std::iter::once(fixed.chain(own).chain([Cow::from(OTHER_FIELDS)])))
+        let names = self.columns.iter().map(|column| match column {
+            Column::Member(name) => Cow::from(*name),
+            Column::Field(key) => Cow::from(format!("{FIELD_PREFIX}{key}")),
+        });
+        write(std::iter::once(names.chain(self.has_others.then_some(Cow::from(OTHER_FIELDS)))))
     }
 
     fn rows(&self, accounts: &[Account]) -> Vec<u8> {
@@ -202,31 +234,43 @@ impl Table {
     }
 
     fn cells<'a>(&self, account: &'a Account) -> Vec<Cow<'a, str>> {
-        let time = |time: Option<Time>| time.map(|time| time.to_string()).unwrap_or_default().into();
-        let optional = |text: Option<&'a str>| safe(text.unwrap_or_default());
-        let mut cells: Vec<Cow<str>> = vec![
-            account.id.to_string().into(),
-            optional(account.imported_id.as_deref()),
-            safe(&account.name),
-            account.status.as_str().into(),
-            account.value.map(|money| money.amount_text()).unwrap_or_default().into(),
-            account.value.map(|money| money.currency.code()).unwrap_or_default().into(),
-            optional(account.channel.as_ref().map(|channel| channel.name.as_str())),
-            optional(account.promo_code.as_ref().map(PromoCode::as_str)),
-            time(account.acquired_at),
-            time(account.last_contact_at),
-            time(account.first_seen_at),
-            time(account.last_seen_at),
-            time(Some(account.created_at)),
-            time(Some(account.updated_at)),
-        ];
         let mut fields = account.custom_fields.to_map();
-        cells.extend(self.fields.iter().map(|name| match fields.remove(name) {
-            Some(value) => field_cell(value).into(),
-            None => Cow::from(""),
-        }));
-        cells.push(others(fields).into());
+        let cell = |column: &Column| match column {
+            Column::Member(name) => member_cell(account, name),
+            Column::Field(key) => match fields.remove(key) {
+                Some(value) => field_cell(value).into(),
+                None => Cow::from(""),
+            },
+        };
+        let mut cells: Vec<Cow<str>> = self.columns.iter().map(cell).collect();
+        if self.has_others {
+            cells.push(others(fields).into());
+        }
         cells
+    }
+}
+
+fn member_cell<'a>(account: &'a Account, name: &str) -> Cow<'a, str> {
+    let time = |time: Option<Time>| time.map(|time| time.to_string()).unwrap_or_default().into();
+    let optional = |text: Option<&'a str>| safe(text.unwrap_or_default());
+    match name {
+        "id" => account.id.to_string().into(),
+        "imported_id" => optional(account.imported_id.as_deref()),
+        "name" => safe(&account.name),
+        "status" => account.status.as_str().into(),
+        "captured_value" => account.value.map(|money| money.amount_text()).unwrap_or_default().into(),
+        "captured_value_currency" => {
+            account.value.map(|money| money.currency.code()).unwrap_or_default().into()
+        }
+        "channel" => optional(account.channel.as_ref().map(|channel| channel.name.as_str())),
+        "promo_code" => optional(account.promo_code.as_ref().map(PromoCode::as_str)),
+        "acquired_at" => time(account.acquired_at),
+        "last_contact_at" => time(account.last_contact_at),
+        "first_seen_at" => time(account.first_seen_at),
+        "last_seen_at" => time(account.last_seen_at),
+        "created_at" => time(Some(account.created_at)),
+        "updated_at" => time(Some(account.updated_at)),
+        _ => unreachable!("columns are those of this file"),
     }
 }
 
@@ -313,7 +357,7 @@ mod tests {
         let now = Time::from_micros(0);
         let mut account = Account::new(id, "=A".to_owned(), Status::Lost, now);
         account.custom_fields = CustomFields::from_stored(r#"{"new":"@x","plan":"=pro"}"#.to_owned());
-        let table = Table { fields: vec!["plan".to_owned(), "seats".to_owned()] };
+        let table = Table::whole(vec!["plan".to_owned(), "seats".to_owned()]);
         let header = String::from_utf8(table.header()).unwrap();
         assert!(
             header.ends_with("updated_at,custom_fields.plan,custom_fields.seats,other_fields\r\n"),

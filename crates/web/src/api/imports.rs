@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::import::{Purpose, RemoveImport, Runner, Stepped, UndoImport, begin};
+use rapport_app::import::{Purpose, RemoveImport, UndoImport, begin, preview};
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::{Counts, Import, Request};
@@ -23,8 +23,6 @@ use crate::json;
 use crate::problem::Problem;
 
 const LIST: u8 = b'i';
-/// Files up to this size are tried in the request that asks for it; larger ones in the background.
-const TRIED_AT_ONCE_BYTES: i64 = 2 << 20;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
@@ -248,16 +246,11 @@ async fn preview_import(
 ) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
     let (id, request) = api.wanted(&caller, id, request).await?;
-    let mut runner = Runner::new(api.app(), caller.presented.company, id);
-    let begun = begin(api.app(), &caller.access(), id, request, (Purpose::Preview, Some(runner.id()))).await;
-    let import = api.settle(&caller, begun)?;
-    if import.bytes > TRIED_AT_ONCE_BYTES {
-        runner.release().await;
-        return Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(import)));
-    }
-    while api.settle(&caller, runner.step().await)? == Stepped::More {}
-    let import = runner.known().cloned().ok_or_else(|| Problem::not_found("import"))?;
-    Ok(json::respond(StatusCode::OK, &ImportView::from(import)))
+    let company = caller.presented.company;
+    let tried = preview(api.app(), (&caller.access(), company), id, request).await;
+    let import = api.settle(&caller, tried)?;
+    let status = if import.state.is_active() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok(json::respond(status, &ImportView::from(import)))
 }
 
 /// Start an import

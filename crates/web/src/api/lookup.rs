@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::lookup::{CreateFromLookup, FetchError};
 use rapport_app::reading::page;
+use rapport_app::{App, Error};
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::lookup::{Preview, Request, Site};
@@ -47,7 +48,7 @@ async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem
     // Nobody has us call elsewhere who may not call here.
     api.verify(&caller, MEMBER).await?;
     let Request { site, create } = request?;
-    let preview = preview(&api, &site).await?;
+    let preview = preview(api.app(), &site).await.map_err(|error| Problem::of(error, caller.scheme))?;
     match create {
         Some(create) => {
             let created = api.write(&caller, Ok(CreateFromLookup { preview, create })).await?;
@@ -57,14 +58,15 @@ async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem
     }
 }
 
-async fn preview(api: &Api, site: &Site) -> Result<Preview, Problem> {
-    let fetched = api.app().services().home_page(&site.page).await.map_err(problem)?;
+/// Reads the home page of a site. Whoever asks was verified before.
+pub async fn preview(app: &App, site: &Site) -> Result<Preview, Error> {
+    let fetched = app.services().home_page(&site.page).await.map_err(refused)?;
     let read = tokio::task::spawn_blocking(move || {
         let page = page::read(&fetched.body, fetched.content_type.as_deref(), &fetched.at);
         (fetched.at, page)
     });
     let (at, page) =
-        read.await.map_err(|error| Problem::internal(format!("a page could not be read: {error}")))?;
+        read.await.map_err(|error| Error::Internal(format!("a page could not be read: {error}")))?;
     Ok(Preview::new(site, at.as_str().to_owned(), page))
 }
 
@@ -81,12 +83,12 @@ async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, 
     Ok(json::respond(StatusCode::OK, &Reply { preview, account_id }))
 }
 
-fn problem(error: FetchError) -> Problem {
+fn refused(error: FetchError) -> Error {
     if let Some(fault) = error.fault() {
         return Invalid::one("/domain", fault.code, fault.detail).into();
     }
     tracing::warn!(%error, "a home page could not be fetched");
-    Problem::of(rapport_app::Error::Busy, crate::auth::Scheme::Token)
+    Error::Busy
 }
 
 #[derive(ToSchema)]

@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 struct MailView {
     #[schema(value_type = String, example = "mai_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: MailId,
-    /// `digest`, `invitation`, `password_reset` or `webhook_disabled`.
+    /// `digest`, `invitation`, `password_reset`, `webhook_disabled` or `test`.
     #[schema(example = "digest")]
     kind: &'static str,
     #[schema(example = "ana@acme.example")]

@@ -4,7 +4,7 @@
 //! the command's place: the credential is verified before the caller learns what was wrong.
 
 mod account;
-mod account_filter;
+pub mod account_filter;
 mod accounts;
 mod activity;
 mod addresses;
@@ -13,7 +13,7 @@ mod call;
 mod campaign_schema;
 mod campaigns;
 mod channels;
-mod clients;
+pub mod clients;
 mod contacts;
 mod conversation_schema;
 mod conversations;
@@ -21,8 +21,8 @@ mod deliveries;
 mod digests;
 mod docs;
 mod erasure;
-mod error_file;
-mod export;
+pub mod error_file;
+pub mod export;
 mod fields;
 mod hashing;
 mod history;
@@ -30,13 +30,14 @@ mod import_schema;
 mod imports;
 mod inbound;
 mod ingest;
+mod ingest_rejects;
 mod invitations;
-mod lookup;
+pub mod lookup;
 mod mails;
 mod members;
 pub mod openapi;
 mod paging;
-mod parameters;
+pub mod parameters;
 mod password_reset;
 mod pulse;
 mod redeliveries;
@@ -107,6 +108,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(erasure::routes())
         .merge(imports::routes())
         .merge(settings::routes())
+        .merge(ingest_rejects::routes())
         .merge(tokens::routes())
         .merge(members::routes())
         .merge(invitations::routes())

@@ -35,6 +35,11 @@ impl FromRequestParts<Api> for Parameters {
 }
 
 impl Parameters {
+    /// Those of a page's address.
+    pub fn of(pairs: Vec<(String, String)>) -> Self {
+        Self { pairs, ..Self::default() }
+    }
+
     pub fn fault(&mut self, name: &str, fault: Fault) {
         self.errors.push(FieldError { pointer: name.to_owned(), code: fault.code, detail: fault.detail });
     }

@@ -30,6 +30,15 @@ impl Form {
         Self(Arc::new(pairs.collect()))
     }
 
+    /// Fields that came in another way than `MEDIA_TYPE`.
+    pub fn of(fields: &[(String, String)]) -> Self {
+        Self(Arc::new(fields.to_vec()))
+    }
+
+    pub fn of_pairs(pairs: Vec<(String, String)>) -> Self {
+        Self(Arc::new(pairs))
+    }
+
     /// The fields of an address' query.
     pub fn of_query(query: Option<&str>) -> Self {
         Self::parse(query.unwrap_or("").as_bytes())

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use rapport_app::{Caller, Found, Services};
+use rapport_app::{Caller, Found, Outside, Services};
 use rapport_domain::company::Company;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{FormId, PersonId};
@@ -91,6 +91,11 @@ impl Frame {
 
     pub fn zone(&self) -> &TimeZone {
         &self.company.settings.time_zone
+    }
+
+    /// How the service is reached, and whether it can send mail.
+    pub fn outside(&self) -> &Outside {
+        self.services.outside()
     }
 
     /// A time as people read it, with the exact one on hover.

@@ -9,8 +9,10 @@
 //! - `words/`: times, numbers and money as people read them. `chart`: figures drawn as SVG.
 //! - `assets`: the stylesheet and the script. `live`: says when something changed.
 
+mod accounts;
 mod assets;
 mod chart;
+mod channels;
 mod cookie;
 mod draft;
 mod flash;
@@ -29,9 +31,15 @@ mod theme;
 mod visitor;
 mod words;
 
+mod account;
+mod campaigns;
+mod clients;
 mod dashboard;
 mod deliveries;
+pub mod imports;
+mod pipeline;
 mod redeliveries;
+mod settings;
 mod webhooks;
 
 use std::net::IpAddr;
@@ -66,12 +74,20 @@ const MAX_STREAMS: usize = 1_000;
 /// All pages.
 pub fn routes(pages: Pages) -> Router {
     Router::new()
+        .merge(account::routes())
+        .merge(clients::routes())
+        .merge(campaigns::routes())
+        .merge(accounts::routes())
+        .merge(channels::routes())
         .merge(dashboard::routes())
+        .merge(pipeline::routes())
         .merge(deliveries::routes())
         .merge(redeliveries::routes())
         .merge(webhooks::routes())
+        .merge(imports::routes())
         .merge(login::routes())
         .merge(profile::routes())
+        .merge(settings::routes())
         .merge(palette::routes())
         .merge(theme::routes())
         .merge(live::routes())
@@ -92,6 +108,7 @@ struct Shared {
     limiter: Arc<RateLimiter>,
     hashing: Arc<Hashing>,
     body_timeout: Duration,
+    max_import_bytes: u64,
     replays: Replays,
     setup: Setup,
     streams: Arc<Semaphore>,
@@ -104,6 +121,7 @@ impl Pages {
             limiter,
             hashing,
             body_timeout: config.body_timeout,
+            max_import_bytes: config.max_import_bytes,
             replays: Replays::default(),
             setup: Setup::new(config.setup.clone()),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),

@@ -20,7 +20,7 @@ const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 const OPEN: [&str; 3] = ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
 /// The management API of this part: paths and what each takes.
-const MANAGEMENT: [(&str, &str); 29] = [
+const MANAGEMENT: [(&str, &str); 30] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
     ("/api/accounts/{id}/activity/", "get"),
@@ -46,6 +46,7 @@ const MANAGEMENT: [(&str, &str); 29] = [
     ("/api/members/{id}/", "delete get patch"),
     ("/api/settings/", "get patch"),
     ("/api/settings/inbound-key/rotate/", "post"),
+    ("/api/settings/ingest-key/rejects/", "get"),
     ("/api/settings/ingest-key/rotate/", "post"),
     ("/api/tokens/", "get post"),
     ("/api/tokens/{id}/", "delete"),

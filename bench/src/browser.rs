@@ -1,0 +1,49 @@
+//! Somebody who is logged in to the pages: the session's cookie, and requests that carry it.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Context as _, ensure};
+
+use crate::service::Credentials;
+
+pub struct Browser {
+    cookie: String,
+}
+
+impl Browser {
+    /// As a person does: looks at the login, and sends its form.
+    pub fn log_in(address: SocketAddr, credentials: &Credentials) -> anyhow::Result<Self> {
+        let login = ask(address, "GET /login HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\n\r\n")?;
+        let form = login.split("name=\"form\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let form = form.context("a form on the login page")?;
+        let (email, password) = (&credentials.owner, &credentials.password);
+        let body = format!("form={form}&email={}&password={password}", email.replace('@', "%40"));
+        let answer = ask(
+            address,
+            &format!(
+                "POST /login HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n\
+                 content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            ),
+        )?;
+        ensure!(answer.starts_with("HTTP/1.1 303"), "the login was answered {answer}");
+        let cookies = answer.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
+        let cookie =
+            cookies.filter_map(|cookie| cookie.split(';').next()).find(|pair| pair.contains("rapport="));
+        Ok(Self { cookie: cookie.context("a session")?.to_owned() })
+    }
+
+    /// The request for a page.
+    pub fn get(&self, path: &str) -> Vec<u8> {
+        format!("GET {path} HTTP/1.1\r\nhost: bench.test\r\ncookie: {}\r\n\r\n", self.cookie).into_bytes()
+    }
+}
+
+fn ask(address: SocketAddr, request: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address).context("connecting to the service")?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).context("reading the service's answer")?;
+    Ok(answer)
+}

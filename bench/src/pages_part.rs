@@ -1,0 +1,266 @@
+//! The pages: what each takes over few and over many accounts, and how much HTML it is.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use rapport_domain::account::Account;
+use rapport_domain::event::{Event, Kind};
+use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId};
+use rapport_domain::money::{Amount, Currency, Money};
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+use rapport_store::delivery::{self, NewDelivery};
+use rapport_store::{Error, Tx, event};
+use serde_json::{Value, json};
+
+use crate::Plan;
+use crate::browser::Browser;
+use crate::core_part::Loaded;
+use crate::dataset::{Ids, Loader};
+use crate::drive;
+use crate::http::{Connection, Endpoint};
+use crate::measure::{Latencies, Usage, Watch, now};
+use crate::place::{Engine, Ground, Place};
+use crate::report::{Report, Row, Target, whole};
+use crate::service::{Credentials, Service};
+use crate::webhooks_part::payload;
+
+/// Every page, by what it shows. What stands in braces is the id of one of its kind.
+const PAGES: &[(&str, &str)] = &[
+    ("dashboard", "/"),
+    ("pipeline", "/pipeline"),
+    ("accounts", "/accounts"),
+    ("accounts by status", "/accounts?status=customer"),
+    ("accounts searched", "/accounts?q=Kestrel"),
+    ("accounts searched, two words", "/accounts?q=Kestrel+Energy"),
+    ("accounts sorted by name", "/accounts?sort=name"),
+    ("new account", "/accounts/new"),
+    ("account", "/accounts/{account}"),
+    ("clients, overdue", "/clients"),
+    ("clients, due soon", "/clients?tab=due_soon"),
+    ("clients, snoozed", "/clients?tab=snoozed"),
+    ("clients, all", "/clients?tab=tracked"),
+    ("campaigns", "/campaigns"),
+    ("new campaign", "/campaigns/new"),
+    ("campaign", "/campaigns/{campaign}"),
+    ("channels", "/channels"),
+    ("channel", "/channels/{channel}"),
+    ("imports", "/imports"),
+    ("import, columns", "/imports/{import}/columns"),
+    ("webhooks", "/webhooks"),
+    ("webhook", "/webhooks/{webhook}"),
+    ("deliveries", "/deliveries"),
+    ("deliveries of a webhook", "/deliveries?webhook={webhook}"),
+    ("settings", "/settings"),
+    ("settings, cadence", "/settings/cadence"),
+    ("settings, digest", "/settings/digest"),
+    ("settings, members", "/settings/members"),
+    ("settings, tokens", "/settings/tokens"),
+    ("settings, ingest", "/settings/ingest"),
+    ("settings, mail", "/settings/mail"),
+    ("settings, audit log", "/settings/audit"),
+    ("settings, system", "/settings/system"),
+    ("profile", "/profile"),
+    ("palette", "/palette?q=Kestrel"),
+];
+
+const MOST_SLOWDOWN: f64 = 2.0;
+const MOST_HTML_KB: f64 = 100.0;
+const DELIVERIES: usize = 1_000;
+const DELIVERIES_PER_TRANSACTION: usize = 500;
+const DAYS_AGO: i64 = 400;
+
+pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<()> {
+    let ground = Ground::prepare(engine);
+    let (smallest, largest) = (plan.accounts.iter().min().copied(), plan.accounts.iter().max().copied());
+    let mut sizes: Vec<usize> = smallest.into_iter().chain(largest).collect();
+    sizes.dedup();
+    if let ([only], true) = (&sizes[..], plan.quick) {
+        // Two sizes, so that everything is tried.
+        sizes = vec![*only / 4, *only];
+    }
+    let mut by_size: Vec<(usize, Vec<Seen>)> = Vec::new();
+    for accounts in sizes {
+        report.heading(&format!("{engine}, pages, {accounts} accounts"));
+        report.say("loading");
+        let start = now();
+        let loaded = Loaded::with(plan, &ground, accounts, &|number, account| vary(number, account, start))?;
+        by_size.push((accounts, look(plan, loaded, report)?));
+    }
+    check(engine, &by_size, report);
+    for seen in by_size.iter().flat_map(|(_, seen)| seen).filter(|seen| seen.status != 200) {
+        report.fail(format!("{engine}: {} answered {}", seen.path, seen.status));
+    }
+    Ok(())
+}
+
+/// What was seen of a page.
+struct Seen {
+    label: &'static str,
+    path: &'static str,
+    status: u16,
+    kilobytes: f64,
+    p50: f64,
+}
+
+/// Every stage, some values, some clients overdue and some not.
+fn vary(number: usize, account: &mut Account, now: Time) {
+    account.status = Status::ALL[number % Status::ALL.len()];
+    if number.is_multiple_of(3) {
+        let amount = i64::try_from(number % 5_000).unwrap_or(0);
+        account.value =
+            Amount::parse(&amount.to_string()).ok().map(|amount| Money { amount, currency: Currency::USD });
+    }
+    if account.status == Status::Customer {
+        account.tracked_since = Some(account.created_at.plus_days(-DAYS_AGO));
+        let days = i64::try_from(number % 200).unwrap_or(0);
+        account.last_contact_at = Some(now.plus_days(-days));
+    }
+}
+
+/// Logs in as the owner, and looks at every page.
+fn look(plan: &Plan, loaded: Loaded, report: &mut Report) -> anyhow::Result<Vec<Seen>> {
+    let Loaded { place, dataset, credentials } = loaded;
+    let service = Service::start(plan, &place)?;
+    let made = Made::of(service.address, &credentials, dataset.ids[dataset.ids.len() / 2])?;
+    service.stop()?;
+    fill(&place, &dataset, made.webhook)?;
+    let service = Service::start(plan, &place)?;
+    let browser = Browser::log_in(service.address, &credentials)?;
+    let mut all = Vec::new();
+    for (label, path) in PAGES {
+        let (status, bytes, latencies, usage) = ask(plan, &service, &browser.get(&made.fill_in(path)))?;
+        let kilobytes = whole(bytes as u64) / 1_000.0;
+        let row = Row::new(format!("{label}: {path}")).with("kilobytes", kilobytes);
+        let note = if status == 200 { String::new() } else { format!("answered {status}") };
+        report.add(row.latencies(&latencies).usage(&usage).note(note));
+        let p50 = latencies.percentile(50.0).unwrap_or(f64::INFINITY);
+        all.push(Seen { label, path, status, kilobytes, p50 });
+    }
+    service.stop()?;
+    Ok(all)
+}
+
+fn ask(plan: &Plan, service: &Service, request: &[u8]) -> anyhow::Result<(u16, usize, Latencies, Usage)> {
+    let watch = Watch::start(service.process());
+    let (status, bytes, latencies) = drive::runtime()?.block_on(repeat(plan, service.address, request))?;
+    Ok((status, bytes, latencies, watch.finish()))
+}
+
+/// Asks for one page again and again, over one connection, for a part of the window.
+async fn repeat(plan: &Plan, address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, usize, Latencies)> {
+    let mut connection = Connection::open(address).await.context("connecting to the service")?;
+    let mut latencies = Latencies::default();
+    // The first ones fill the caches.
+    for _ in 0..plan.pick(5, 1) {
+        connection.send(request).await?;
+    }
+    let (begun, time) = (Instant::now(), plan.window / plan.pick(5, 20));
+    loop {
+        let sent = Instant::now();
+        let answer = connection.send(request).await?;
+        latencies.record(sent.elapsed());
+        if begun.elapsed() >= time || answer.status != 200 {
+            return Ok((answer.status, answer.body.len(), latencies));
+        }
+    }
+}
+
+fn check(engine: Engine, by_size: &[(usize, Vec<Seen>)], report: &mut Report) {
+    if let [(small, few), (large, many)] = by_size {
+        for (few, many) in few.iter().zip(many).filter(|(few, _)| few.status == 200) {
+            let what = format!("{engine}: {}: p50 with {large} accounts to {small}", few.label);
+            report.check(what, many.p50 / few.p50, Target::AtMost(MOST_SLOWDOWN));
+        }
+    }
+    let Some((accounts, seen)) = by_size.last() else { return };
+    let largest = seen.iter().max_by(|a, b| a.kilobytes.total_cmp(&b.kilobytes));
+    if let Some(largest) = largest {
+        let what = format!("{engine}: KB of the largest page ({}) of {accounts} accounts", largest.label);
+        report.check(what, largest.kilobytes, Target::AtMost(MOST_HTML_KB));
+    }
+}
+
+/// One of each thing that has a page of its own.
+struct Made {
+    account: AccountId,
+    webhook: WebhookId,
+    import: String,
+    campaign: String,
+    channel: String,
+}
+
+impl Made {
+    fn of(address: SocketAddr, credentials: &Credentials, account: AccountId) -> anyhow::Result<Self> {
+        let authorization = format!("authorization: Bearer {}", credentials.api_token);
+        let make =
+            |path: &str, body: Value| post(address, &Endpoint::post(path, &authorization), &body.to_string());
+        // Switched off, so that its deliveries stay as they are: held.
+        let webhook = json!({ "url": "https://receiver.test/", "events": ["account.status_changed"] });
+        let webhook = id_of(&make("/api/webhooks/", webhook)?)?;
+        make(&format!("/api/webhooks/{webhook}/disable/"), json!({}))?;
+        let csv = Endpoint::post_as("/api/imports/", "text/csv", &authorization);
+        let campaign =
+            json!({ "name": "Spring", "goal": "acquisition", "filters": { "status": ["prospect"] } });
+        Ok(Self {
+            account,
+            webhook: webhook.parse().ok().context("a webhook's id")?,
+            import: id_of(&post(address, &csv, "id,name,plan\ncrm-1,Acme,pro\n")?)?,
+            campaign: id_of(&make("/api/campaigns/", campaign)?)?,
+            channel: id_of(&make("/api/channels/", json!({ "name": "Fair" }))?)?,
+        })
+    }
+
+    fn fill_in(&self, path: &str) -> String {
+        path.replace("{account}", &self.account.to_string())
+            .replace("{webhook}", &self.webhook.to_string())
+            .replace("{import}", &self.import)
+            .replace("{campaign}", &self.campaign)
+            .replace("{channel}", &self.channel)
+    }
+}
+
+fn id_of(made: &Value) -> anyhow::Result<String> {
+    made["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {made}"))
+}
+
+fn post(address: SocketAddr, endpoint: &Endpoint, body: &str) -> anyhow::Result<Value> {
+    let mut request = Vec::new();
+    endpoint.write(&mut request, body.as_bytes());
+    let (status, answer) = drive::call(address, &request)?;
+    ensure!(matches!(status, 200 | 201), "{status}: {}", String::from_utf8_lossy(&answer));
+    Ok(serde_json::from_slice(&answer)?)
+}
+
+/// Some deliveries of the webhook.
+fn fill(place: &Place, dataset: &crate::dataset::Dataset, webhook: WebhookId) -> anyhow::Result<()> {
+    let loader = Loader::open(place, dataset.project.as_str())?;
+    let (mut ids, payload) = (Ids::new(0xde11), payload(dataset));
+    let numbers: Vec<usize> = (0..DELIVERIES).collect();
+    let transactions = numbers.chunks(DELIVERIES_PER_TRANSACTION).map(|numbers| {
+        let now = now();
+        let (mut events, mut deliveries) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let (id, account): (EventId, _) = (ids.next(now), Some(dataset.ids[number % dataset.ids.len()]));
+            let kind = Kind::AccountStatusChanged;
+            events.push(Event { id, kind, account, payload: payload.clone(), created_at: now });
+            deliveries.push(NewDelivery {
+                id: ids.next::<DeliveryId>(now),
+                webhook,
+                event: id,
+                kind,
+                account,
+                owner: None,
+                created_at: now,
+            });
+        }
+        move |tx: &mut Tx| -> Result<(), Error> {
+            event::insert(tx, &events)?;
+            delivery::insert(tx, &deliveries)
+        }
+    });
+    loader.write_all(transactions)?;
+    loader.close();
+    place.settle()
+}

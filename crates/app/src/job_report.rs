@@ -1,0 +1,124 @@
+//! What the background work of this process last did, for the System page. In memory: it begins with the process and
+//! says nothing of other nodes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rapport_domain::time::Time;
+
+/// What of an error is kept, in characters.
+const MAX_ERROR_CHARS: usize = 500;
+
+/// A loop that runs by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Job {
+    Deliveries,
+    Redeliveries,
+    Cadence,
+    Digest,
+    Mail,
+    Imports,
+    Retention,
+}
+
+impl Job {
+    pub const ALL: [Self; 7] = [
+        Self::Deliveries,
+        Self::Redeliveries,
+        Self::Cadence,
+        Self::Digest,
+        Self::Mail,
+        Self::Imports,
+        Self::Retention,
+    ];
+
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Deliveries => "Webhook deliveries",
+            Self::Redeliveries => "Redeliveries of many",
+            Self::Cadence => "Contact reminders",
+            Self::Digest => "Weekly digest",
+            Self::Mail => "Mail",
+            Self::Imports => "Imports",
+            Self::Retention => "Clearing away",
+        }
+    }
+
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::Deliveries => "Looks for deliveries that wait and takes over from nodes that are gone",
+            Self::Redeliveries => "Takes redeliveries of many further",
+            Self::Cadence => "Finds clients who became overdue for contact",
+            Self::Digest => "Makes the digest when its weekday has come",
+            Self::Mail => "Sends what waits to be sent",
+            Self::Imports => "Takes imports further",
+            Self::Retention => "Removes history that is past its time",
+        }
+    }
+}
+
+/// How a job is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobReport {
+    /// When the run that is under way began.
+    pub running_since: Option<Time>,
+    pub last_run: Option<Time>,
+    /// When it runs next, unless something wakes it before.
+    pub next_run: Option<Time>,
+    /// When a run last failed, and why; it stays when later ones succeed.
+    pub last_error: Option<(Time, String)>,
+    /// The last run failed.
+    pub is_failing: bool,
+}
+
+/// The reports of all jobs.
+#[derive(Default)]
+pub struct JobReports(Mutex<HashMap<Job, JobReport>>);
+
+impl JobReports {
+    pub fn begin(&self, job: Job, now: Time) {
+        self.0.lock().entry(job).or_default().running_since = Some(now);
+    }
+
+    /// A run is over; the next one begins after `pause`.
+    pub fn end<E: std::fmt::Display>(&self, job: Job, now: Time, error: Option<&E>, pause: Duration) {
+        let mut reports = self.0.lock();
+        let report = reports.entry(job).or_default();
+        report.running_since = None;
+        report.last_run = Some(now);
+        report.next_run = Some(now.plus_millis(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)));
+        report.is_failing = error.is_some();
+        if let Some(error) = error {
+            report.last_error = Some((now, error.to_string().chars().take(MAX_ERROR_CHARS).collect()));
+        }
+    }
+
+    /// The report of each job, in the order of `Job::ALL`; empty for one that has not run.
+    pub fn all(&self) -> Vec<(Job, JobReport)> {
+        let reports = self.0.lock();
+        Job::ALL.into_iter().map(|job| (job, reports.get(&job).cloned().unwrap_or_default())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_the_last_run_the_next_one_and_the_last_error() {
+        let (reports, now) = (JobReports::default(), Time::from_micros(0));
+        let of = |job| reports.all().into_iter().find(|(found, _)| *found == job).unwrap().1;
+        assert_eq!(of(Job::Mail), JobReport::default());
+        reports.begin(Job::Mail, now);
+        assert_eq!(of(Job::Mail).running_since, Some(now));
+        reports.end(Job::Mail, now, Some(&"no disk"), Duration::from_secs(5));
+        let report = of(Job::Mail);
+        assert_eq!((report.last_run, report.next_run), (Some(now), Some(now.plus_seconds(5))));
+        assert_eq!((report.running_since, report.is_failing), (None, true));
+        reports.end(Job::Mail, now.plus_seconds(5), None::<&String>, Duration::from_secs(5));
+        let report = of(Job::Mail);
+        assert_eq!(report.last_error, Some((now, "no disk".to_owned())));
+        assert!(!report.is_failing);
+    }
+}

@@ -1,0 +1,37 @@
+//! A mail to oneself that says that mail works: it goes the way of every other mail, and its outcome is recorded.
+
+use rapport_domain::history::Actor;
+use rapport_domain::mail::Kind;
+use rapport_domain::member::{Email, Role};
+use rapport_store::{Tx, member};
+use serde_json::json;
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::mail::{self, Recipient};
+use crate::{audit, letter};
+
+/// A test that took longer says nothing any more.
+const WORTH_SENDING_SECONDS: i64 = 60 * 60;
+
+/// Sends a test to the person who asks; says where.
+pub struct SendTestMail;
+
+impl Command for SendTestMail {
+    type Reply = Email;
+    const NEEDS: Needs = Needs::Role(Role::Admin);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Email, Error> {
+        let Actor::Person { id, .. } = cx.actor() else { return Err(Error::NotFound("person")) };
+        let member = member::get(tx, *id)?.ok_or(Error::NotFound("member"))?;
+        let letter = letter::test(&cx.outside().base_url, &cx.company().name);
+        let not_after = cx.now.plus_seconds(WORTH_SENDING_SECONDS);
+        if !mail::write(tx, cx, Kind::Test, letter, vec![Recipient::from(&member)], not_after)? {
+            let detail = "the server has no mail configured: there is nothing to send a test by";
+            return Err(Error::conflict("mail_not_configured", detail));
+        }
+        audit::record(tx, cx, "mail.tested", None, &json!({ "recipient": member.email.as_str() }))?;
+        Ok(member.email)
+    }
+}

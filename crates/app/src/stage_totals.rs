@@ -1,0 +1,52 @@
+//! The totals of companies too large to be added up while a page is read.
+
+use rapport_domain::id::CompanyId;
+use rapport_domain::time::Time;
+use rapport_store::stage_totals::{self, Kept, Total};
+use rapport_store::{Lane, Tx};
+
+use crate::App;
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+
+/// Totals that did not change are written again after this long, so that "as of" stays true.
+const FRESH_SECONDS: i64 = 5 * 60;
+
+/// When the totals of a company were counted last, on whichever node; `None` where none are kept.
+pub async fn counted_at(app: &App, company: CompanyId) -> Result<Option<Time>, Error> {
+    let access = Access::System(company);
+    let found = app.read(&access, Needs::Server, stage_totals::kept).await?;
+    Ok(found.reply.map(|kept| kept.counted_at))
+}
+
+/// Counts a company's accounts by a read, and keeps the totals where pages need them and they are news; says whether
+/// it did.
+pub async fn recount(app: &App, company: CompanyId) -> Result<bool, Error> {
+    let access = Access::System(company);
+    let read = app.read(&access, Needs::Server, |snapshot| {
+        Ok((stage_totals::count_all(snapshot)?, stage_totals::kept(snapshot)?))
+    });
+    let (totals, kept) = read.await?.reply;
+    if !stage_totals::has_large_stage(&totals) || !is_news(&totals, kept.as_ref(), app.now()) {
+        return Ok(false);
+    }
+    app.write(&access, KeepTotals(totals)).await?;
+    Ok(true)
+}
+
+fn is_news(totals: &[Total], kept: Option<&Kept>, now: Time) -> bool {
+    kept.is_none_or(|kept| kept.totals != totals || now >= kept.counted_at.plus_seconds(FRESH_SECONDS))
+}
+
+struct KeepTotals(Vec<Total>);
+
+impl Command for KeepTotals {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        Ok(stage_totals::keep(tx, &self.0, cx.now)?)
+    }
+}

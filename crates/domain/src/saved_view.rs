@@ -1,0 +1,71 @@
+//! Saved views: filters, order and columns of the list of accounts under a name that the company shares.
+
+use serde_json::{Map, Value};
+
+use crate::invalid::{Invalid, Members, as_bool, as_text};
+use crate::text::Length;
+use crate::time::Time;
+
+/// They stand as links above the list.
+pub const MAX_VIEWS: usize = 50;
+pub const MAX_NAME: Length = Length::up_to(60);
+/// The query of an address, as a page writes it; empty is the whole list.
+pub const MAX_QUERY: Length = Length::up_to(4_000).or_empty();
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedView {
+    pub name: String,
+    pub query: String,
+    pub created_at: Time,
+}
+
+/// A view to save.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Save {
+    pub name: String,
+    pub query: String,
+    /// In place of the view of this name, where there is one.
+    pub replace: bool,
+}
+
+impl Save {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let name = members.required("name", |value| as_text(value, MAX_NAME));
+        let query = members.optional("query", |value| as_text(value, MAX_QUERY));
+        let replace = members.optional("replace", as_bool).unwrap_or(false);
+        members.refuse_unknown();
+        members.finish()?;
+        let Some(name) = name else { unreachable!("required") };
+        Ok(Self { name, query: query.unwrap_or_default(), replace })
+    }
+}
+
+/// The name that a view is to have.
+pub fn parse_name(body: &Map<String, Value>) -> Result<String, Invalid> {
+    let mut members = Members::of(body);
+    let name = members.required("name", |value| as_text(value, MAX_NAME));
+    members.refuse_unknown();
+    members.finish().map(|()| name.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_view_has_a_name_of_some_length_and_perhaps_a_query() {
+        let parse = |body: Value| Save::parse(body.as_object().unwrap());
+        let saved = parse(json!({"name": "Lost in May", "query": "status=lost", "replace": true})).unwrap();
+        assert_eq!((saved.query.as_str(), saved.replace), ("status=lost", true));
+        assert_eq!(parse(json!({"name": "All"})).unwrap().query, "");
+        for (body, code) in [
+            (json!({"name": "x".repeat(61)}), "too_long"),
+            (json!({"query": "a=b"}), "required"),
+            (json!({"name": "x", "query": "q=".repeat(2_001)}), "too_long"),
+        ] {
+            assert_eq!(parse(body).unwrap_err().0[0].code, code);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Keeps the totals per stage that pages of large companies show.
+//!
+//! A company is counted after something of it was committed here, and now and then for what other nodes committed;
+//! never more often than every few seconds, and never so often that counting takes a noticeable part of the time.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rapport_app::App;
+use rapport_app::stage_totals::{counted_at, recount};
+use rapport_domain::id::CompanyId;
+use rapport_store::company;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How often it is looked what there is to count, unless a test wants it otherwise.
+pub const EVERY: Duration = Duration::from_secs(3);
+/// A count may take one part in so many of the time.
+const SHARE: u32 = 50;
+/// Companies are looked up, and counted for what other nodes did, this often.
+const ANYWAY: Duration = Duration::from_mins(1);
+const ANYWAY_SECONDS: i64 = 60;
+
+/// What is known of one company between two counts.
+struct Watch {
+    commits: watch::Receiver<()>,
+    not_before: Instant,
+    looked_at: Option<Instant>,
+}
+
+/// Runs until `stop`.
+pub async fn run(app: App, stop: CancellationToken, every: Duration) {
+    let mut watches: HashMap<CompanyId, Watch> = HashMap::new();
+    let mut listed_at: Option<Instant> = None;
+    loop {
+        if listed_at.is_none_or(|at| at.elapsed() >= ANYWAY) {
+            match app.read_across(company::list).await {
+                Ok(companies) => {
+                    listed_at = Some(Instant::now());
+                    for company in companies {
+                        watches.entry(company.id).or_insert_with(|| Watch::new(&app, company.id));
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "companies could not be listed; trying again later"),
+            }
+        }
+        for (company, watch) in &mut watches {
+            if stop.is_cancelled() {
+                return;
+            }
+            watch.look(&app, *company, every).await;
+        }
+        if stop.run_until_cancelled(tokio::time::sleep(every)).await.is_none() {
+            return;
+        }
+    }
+}
+
+impl Watch {
+    fn new(app: &App, company: CompanyId) -> Self {
+        Self {
+            commits: app.services().commits().listen(company),
+            not_before: Instant::now(),
+            looked_at: None,
+        }
+    }
+
+    /// Counts where there is a reason to and enough time has passed.
+    async fn look(&mut self, app: &App, company: CompanyId, every: Duration) {
+        let changed = self.commits.has_changed().unwrap_or(false);
+        let anyway = self.looked_at.is_none_or(|at| at.elapsed() >= ANYWAY);
+        let begun = Instant::now();
+        if begun < self.not_before || !(changed || anyway) {
+            return;
+        }
+        self.looked_at = Some(begun);
+        // Noted before it is read: what is committed meanwhile is counted next time.
+        self.commits.mark_unchanged();
+        if let Err(error) = count(app, company, changed).await {
+            self.commits.mark_changed();
+            tracing::warn!(%error, company = company.0, "stages could not be counted; trying again later");
+        }
+        self.not_before = Instant::now() + (begun.elapsed() * SHARE).max(every);
+    }
+}
+
+async fn count(app: &App, company: CompanyId, changed: bool) -> Result<(), rapport_app::Error> {
+    if !changed {
+        // Another node may have done it just now.
+        let fresh = |at: rapport_domain::time::Time| app.now() < at.plus_seconds(ANYWAY_SECONDS);
+        if counted_at(app, company).await?.is_some_and(fresh) {
+            return Ok(());
+        }
+    }
+    recount(app, company).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rapport_domain::pipeline::Status;
+    use rapport_store::stage_totals::{LIVE_ACCOUNTS, Stage, stages};
+    use rapport_testkit::{Engine, TestApp};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A company with more prospects than are counted live; each worth 2 EUR.
+    fn large_company(engine: Engine) -> TestApp {
+        let app = TestApp::on(engine);
+        let sql = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2001) \
+                   INSERT INTO account (company, id, name, name_folded, status, custom_fields, value_amount, \
+                   value_currency, campaign_hold, created_at, updated_at) \
+                   SELECT (SELECT min(id) FROM company), {id}, 'A', 'a', 'prospect', '{}', 20000, 'EUR', 0, 0, 0 \
+                   FROM number";
+        match app.database() {
+            rapport_store::Database::Sqlite(path) => {
+                let connection = rusqlite::Connection::open(path).expect("opened");
+                let sql = sql.replace("{id}", "CAST(printf('%016d', n) AS BLOB)");
+                connection.execute_batch(&sql).expect("filled");
+            }
+            rapport_store::Database::Postgres(_) => {
+                let sql = sql.replace("{id}", "convert_to(lpad(n::text, 16, '0'), 'UTF8')");
+                std::thread::scope(|scope| {
+                    scope.spawn(|| app.postgres().batch_execute(&sql).expect("filled")).join().expect("run");
+                });
+            }
+        }
+        app
+    }
+
+    async fn prospects(app: &TestApp) -> Stage {
+        let access = rapport_app::Access::System(app.id());
+        let read = app.app().read(&access, rapport_app::Needs::Server, stages).await.expect("read");
+        read.reply.into_iter().find(|stage| stage.status == Status::Prospect).expect("a stage")
+    }
+
+    #[tokio::test]
+    async fn totals_follow_what_is_committed() {
+        for engine in Engine::BOTH {
+            let app = large_company(engine);
+            let before = prospects(&app).await;
+            assert!(before.accounts.capped && before.accounts.count == LIVE_ACCOUNTS, "on {engine}");
+            let stop = CancellationToken::new();
+            let running = tokio::spawn(run(app.app().clone(), stop.clone(), Duration::from_millis(5)));
+            for number in [2_001, 2_002] {
+                let counted = async {
+                    while prospects(&app).await.accounts.count != number {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                };
+                tokio::time::timeout(Duration::from_secs(30), counted).await.expect("counted in time");
+                let stage = prospects(&app).await;
+                assert_eq!(stage.values[0].amount_text(), "4002.00", "on {engine}");
+                assert!(stage.as_of.is_some() && !stage.accounts.capped, "on {engine}");
+                app.upsert(json!({"imported_id": format!("crm-{number}")}));
+            }
+            stop.cancel();
+            let ended = tokio::time::timeout(Duration::from_secs(10), running).await;
+            ended.expect("it stops").expect("no panic");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_where_pages_count_for_themselves_or_nothing_changed() {
+        for engine in Engine::BOTH {
+            let small = TestApp::on(engine);
+            small.upsert(json!({"imported_id": "crm-1"}));
+            assert!(!recount(small.app(), small.id()).await.expect("counted"), "on {engine}");
+            let large = large_company(engine);
+            assert!(recount(large.app(), large.id()).await.expect("counted"), "on {engine}");
+            assert!(!recount(large.app(), large.id()).await.expect("counted"), "on {engine}");
+            large.clock().advance_seconds(301);
+            assert!(
+                recount(large.app(), large.id()).await.expect("counted"),
+                "as of stays true, on {engine}"
+            );
+        }
+    }
+}

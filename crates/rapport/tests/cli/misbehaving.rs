@@ -1,0 +1,61 @@
+//! Receivers that misbehave cost the service no memory: an endless body, four gibibytes in a small gzip body, a byte
+//! now and then, half a header, a reset. The program is measured as the system sees it.
+
+use std::time::Duration;
+
+use rapport_testkit::{Behaviour, Receiver};
+use serde_json::{Value, json};
+
+use crate::program::{Place, Service, wait_until};
+
+const MEBIBYTE: u64 = 1 << 20;
+/// One body read to its end would be far more.
+const MOST_GROWTH: u64 = 64 * MEBIBYTE;
+const ACCOUNTS: usize = 60;
+/// Deliveries to each of those who answer at all, before memory is looked at.
+const ENOUGH: usize = 25;
+
+#[test]
+fn memory_stays_flat_whatever_receivers_answer() {
+    Place::each(|place| {
+        let made =
+            place.json(&["company", "create", "acme", "--name", "A", "--owner", "a@acme.test", "--json"]);
+        let token = made["api_token"].as_str().unwrap().to_owned();
+        let receiver = Receiver::start();
+        let authority = receiver.ca_file().to_str().unwrap().to_owned();
+        let service = place.serve_with(&["--extra-ca", &authority, "--allow-destination", "127.0.0.0/8"]);
+        let behaviours = [
+            ("/endless", Behaviour::EndlessBody),
+            ("/bomb", Behaviour::GzipBomb),
+            ("/slow", Behaviour::SlowBody { byte_every: Duration::from_secs(1) }),
+            ("/half", Behaviour::HalfHeader),
+            ("/reset", Behaviour::Reset),
+        ];
+        for (path, behaviour) in behaviours {
+            receiver.answer_path(path, behaviour);
+            let webhook = json!({ "url": receiver.url(path), "events": ["account.created"] });
+            post(&service, &token, "/api/webhooks/", &webhook);
+        }
+        let before = service.most_memory();
+        for number in 0..ACCOUNTS {
+            let account =
+                json!({ "project": "acme", "imported_id": format!("crm-{number}"), "name": "Nordlys" });
+            post(&service, &token, "/api/accounts/upsert-by-imported-id/", &account);
+        }
+        let arrived = |path: &str| receiver.requests().iter().filter(|request| request.path == path).count();
+        wait_until("the receivers to be tried", || {
+            ["/endless", "/bomb"].into_iter().all(|path| arrived(path) >= ENOUGH)
+                && ["/slow", "/half", "/reset"].into_iter().all(|path| arrived(path) >= 1)
+        });
+        let grown = service.most_memory() - before;
+        assert!(grown < MOST_GROWTH, "grew by {} MiB", grown / MEBIBYTE);
+        println!("grew by {} MiB over {} requests", grown / MEBIBYTE, receiver.requests().len());
+    });
+}
+
+fn post(service: &Service, token: &str, path: &str, body: &Value) {
+    let authorization = format!("Bearer {token}");
+    let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+    let (status, answer) = service.request("POST", path, &headers, &body.to_string());
+    assert_eq!(status, 201, "{answer}");
+}

@@ -1,0 +1,16 @@
+//! The pages in a real Chromium, on the real program: each test does what a person would.
+
+#[path = "../cli/program.rs"]
+#[expect(dead_code, reason = "the tests of the command line use the rest")]
+mod program;
+
+mod clients;
+mod every_page;
+mod first_run;
+mod hostile_text;
+mod office;
+mod people;
+mod pipeline;
+mod pulse;
+mod roles;
+mod webhooks;

@@ -1,0 +1,119 @@
+//! A company with its service running, its programs and its people.
+
+use rapport_testkit::Browser;
+use rapport_testkit::browser::Setup;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{self, Place, Service};
+
+/// The company Acme on a service of its own.
+pub struct Office {
+    pub service: Service,
+    pub owner: Login,
+    token: String,
+    ingest_key: String,
+    /// Its files, which go with it.
+    _files: Files,
+}
+
+#[expect(dead_code, reason = "they are kept until they are dropped")]
+enum Files {
+    Place(Place),
+    Temporary(TempDir),
+}
+
+pub struct Login {
+    pub email: String,
+    pub password: String,
+}
+
+impl Office {
+    pub fn open() -> Self {
+        Self::open_with(&[])
+    }
+
+    /// With further options for the service.
+    pub fn open_with(options: &[&str]) -> Self {
+        let place = Place::sqlite();
+        let arguments = [
+            "company",
+            "create",
+            "acme",
+            "--name",
+            "Acme",
+            "--owner",
+            "ana@acme.test",
+            "--owner-name",
+            "Ana Ruiz",
+        ];
+        let made = place.json(&[&arguments[..], &["--json"]].concat());
+        let word = |value: &Value| value.as_str().expect("a text").to_owned();
+        let owner =
+            Login { email: word(&made["owner"]["email"]), password: word(&made["owner"]["password"]) };
+        let service = place.serve_with(options);
+        let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
+        Self { service, owner, token, ingest_key, _files: Files::Place(place) }
+    }
+
+    /// The made-up company of `rapport demo`.
+    pub fn demo() -> Self {
+        let temporary = TempDir::new().expect("a directory");
+        let (service, said) = program::demo(temporary.path());
+        let printed = |label: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(label));
+            line.unwrap_or_else(|| panic!("{label} is missing in:\n{said}")).trim().to_owned()
+        };
+        let owner = Login { email: printed("login"), password: printed("password") };
+        let (token, ingest_key) = (printed("API token"), printed("ingest key"));
+        Self { service, owner, token, ingest_key, _files: Files::Temporary(temporary) }
+    }
+
+    pub fn base(&self) -> String {
+        format!("http://{}", self.service.address)
+    }
+
+    /// A browser in which the owner is logged in.
+    pub async fn browser(&self) -> Browser {
+        self.browser_as(Setup::default()).await
+    }
+
+    pub async fn browser_as(&self, setup: Setup) -> Browser {
+        let browser = Browser::open_as(&self.base(), setup).await;
+        log_in(&browser, &self.owner).await;
+        browser
+    }
+
+    /// What a program sends to the API, and its answer.
+    pub fn api(&self, method: &str, path: &str, body: &Value) -> Value {
+        let authorization = format!("Bearer {}", self.token);
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("X-Service-Ingest-Key", &self.ingest_key),
+            ("Content-Type", "application/json"),
+        ];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (status, answer) = self.service.request(method, path, &headers, &body);
+        assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
+        if answer.is_empty() { Value::Null } else { serde_json::from_str(&answer).expect("JSON") }
+    }
+
+    /// Upserts an account and answers it.
+    pub fn account(&self, mut body: Value) -> Value {
+        body["project"] = json!("acme");
+        self.api("POST", "/api/accounts/upsert-by-imported-id/", &body)["account"].clone()
+    }
+
+    pub fn ingest(&self, events: Value) {
+        let answer = self.api("POST", "/api/pulse/ingest/", &json!({ "events": events }));
+        assert_eq!(answer["accepted"], json!(events.as_array().map_or(0, Vec::len)), "{answer}");
+    }
+}
+
+pub async fn log_in(browser: &Browser, login: &Login) {
+    browser.go("/login").await;
+    browser.fill("email", &login.email).await;
+    browser.fill("password", &login.password).await;
+    browser.click("Log in").await;
+    browser.see("Dashboard").await;
+}

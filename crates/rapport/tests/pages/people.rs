@@ -1,0 +1,63 @@
+//! Logging in and out, one's own page, and what strangers see.
+
+use rapport_testkit::Browser;
+use rapport_testkit::browser::Setup;
+
+use crate::office::{Login, Office, log_in};
+
+#[tokio::test]
+async fn a_person_logs_in_changes_their_password_and_logs_out() {
+    let office = Office::open();
+    let browser = Browser::open(&office.base()).await;
+    browser.go("/profile").await;
+    browser.fill("email", &office.owner.email).await;
+    browser.fill("password", "wrong").await;
+    browser.click("Log in").await;
+    browser.see("That is not a login here").await;
+    browser.fill("password", &office.owner.password).await;
+    browser.click("Log in").await;
+    // Back to where they wanted to go.
+    browser.see("Where you are logged in").await;
+
+    browser.fill("current", "not it either").await;
+    browser.click_css("form[action='/profile/password'] input[name=password]").await;
+    browser.fill("password", "another long one").await;
+    browser.click("Change the password").await;
+    browser.see("Is not your password.").await;
+    browser.fill("current", &office.owner.password).await;
+    browser.fill("password", "another long one").await;
+    browser.click("Change the password").await;
+    browser.see("Your password is changed").await;
+    browser.click("Log out").await;
+    browser.see("You are logged out.").await;
+
+    log_in(&browser, &Login { email: office.owner.email.clone(), password: "another long one".to_owned() })
+        .await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn the_theme_is_a_choice() {
+    let office = Office::open();
+    let browser = office.browser().await;
+    let background = "return getComputedStyle(document.body).backgroundColor";
+    let light = browser.run(background, Vec::new()).await;
+    browser.go("/profile").await;
+    browser.click("Dark").await;
+    browser.click_css("form[action='/theme'] button").await;
+    browser.wait("the dark theme", async |browser| browser.run(background, Vec::new()).await != light).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn without_scripts_one_logs_in_too() {
+    let office = Office::open();
+    let browser = Browser::open_as(&office.base(), Setup { scripts: false, ..Setup::default() }).await;
+    log_in(&browser, &office.owner).await;
+    browser.go("/profile").await;
+    browser.fill("name", "Ana Ruiz-Berg").await;
+    browser.click_css("form[action='/profile/name'] button").await;
+    browser.see("Your name is changed.").await;
+    browser.see("Ana Ruiz-Berg").await;
+    browser.close().await;
+}

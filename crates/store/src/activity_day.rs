@@ -1,0 +1,50 @@
+//! Activity of all accounts of a company per day.
+
+use std::collections::BTreeMap;
+
+use rapport_domain::activity::PULSE_DAYS;
+use rapport_domain::time::Day;
+
+use crate::error::Error;
+use crate::statement::{InsertMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Type, Value};
+use crate::values;
+
+/// So many rows share a day's count: two writers wait for each other once in so many times.
+const SHARDS: u8 = 8;
+
+statements! {
+    company DAYS = "SELECT day, CAST(sum(count) AS BIGINT) FROM activity_day \
+                    WHERE company = $1 AND day > $2 AND day <= $3 GROUP BY day ORDER BY day";
+    company PRUNE = "DELETE FROM activity_day WHERE company = $1 AND day < $2";
+}
+
+static ADD: InsertMany = InsertMany::new(
+    "activity_day",
+    &[("day", Type::Int), ("shard", Type::Int), ("count", Type::Int)],
+    "ON CONFLICT (company, day, shard) DO UPDATE SET count = activity_day.count + excluded.count",
+);
+
+/// Adds to the counts of some days; any number says which shard.
+pub fn add(tx: &mut Tx, days: &BTreeMap<Day, i64>, spread: u8) -> Result<(), Error> {
+    let shard = i64::from(spread % SHARDS);
+    let rows: Vec<Value> = days
+        .iter()
+        .flat_map(|(day, count)| [Value::from(*day), Value::from(shard), Value::from(*count)])
+        .collect();
+    tx.insert(&ADD, &rows)?;
+    Ok(())
+}
+
+/// Events per day over the days shown that end with `today`, days without any left out.
+pub fn days(snapshot: &mut Snapshot, today: Day) -> Result<Vec<(Day, i64)>, Error> {
+    let rows = snapshot.query(&DAYS, values![today.minus_days(PULSE_DAYS), today])?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
+/// Lets go of the days before `first`.
+pub fn prune(tx: &mut Tx, first: Day) -> Result<(), Error> {
+    tx.execute(&PRUNE, values![first])?;
+    Ok(())
+}

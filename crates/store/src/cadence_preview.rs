@@ -1,0 +1,77 @@
+//! What other cadence settings would change: who would become overdue, and who would not be any more. Ranges of the
+//! cadence's indexes, counted up to a bound.
+
+use rapport_domain::company::Settings;
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+
+use crate::account_list::{self, CappedCount, Sql};
+use crate::cadence_ranges::{Derived, Rows, Which, Window};
+use crate::clients::COUNT_CAP;
+use crate::error::Error;
+use crate::tx::Snapshot;
+
+/// The difference between two settings, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Overdue with the new ones only.
+    pub becoming: CappedCount,
+    /// Overdue with the old ones only.
+    pub ceasing: CappedCount,
+}
+
+pub fn difference(
+    snapshot: &mut Snapshot,
+    old: &Settings,
+    new: &Settings,
+    now: Time,
+) -> Result<Difference, Error> {
+    Ok(Difference {
+        becoming: count_added(snapshot, old, new, now)?,
+        ceasing: count_added(snapshot, new, old, now)?,
+    })
+}
+
+/// How many are overdue with `new` and not with `old`, up to `COUNT_CAP`.
+fn count_added(
+    snapshot: &mut Snapshot,
+    old: &Settings,
+    new: &Settings,
+    now: Time,
+) -> Result<CappedCount, Error> {
+    let derived = Derived::of(new, now);
+    let ranges = added(old, new, now);
+    if ranges.is_empty() {
+        return Ok(CappedCount { count: 0, capped: false });
+    }
+    let sql = sql(&derived, &ranges);
+    let count = account_list::count(&sql, snapshot)?;
+    Ok(CappedCount { count: count.min(COUNT_CAP), capped: count > COUNT_CAP })
+}
+
+pub(crate) fn sql<'a>(derived: &'a Derived, ranges: &[(Status, Rows, Window)]) -> Sql<'a> {
+    let mut sql = Sql::default();
+    derived.ids_in(&mut sql, ranges, Some(COUNT_CAP + 1));
+    sql.limit(COUNT_CAP + 1);
+    sql
+}
+
+/// The ranges of those who are overdue with `new` and not with `old`; due dates are those of `new`.
+///
+/// A stage that was not tracked comes whole. Of one that was, those on the company's cadence come whose date moved from
+/// after now to before; a cadence of their own does not move.
+pub(crate) fn added(old: &Settings, new: &Settings, now: Time) -> Vec<(Status, Rows, Window)> {
+    let earlier_by = old.cadence_days - new.cadence_days;
+    let moved = Window { after: Some(now.plus_days(-earlier_by)), until: Some(now) };
+    let mut ranges = Vec::new();
+    for status in new.tracked_stages.statuses() {
+        for which in Which::REMINDABLE.iter().copied() {
+            if !old.tracked_stages.contains(status) {
+                ranges.extend([false, true].map(|own| (status, Rows { own, which }, Window::until(now))));
+            } else if earlier_by > 0 {
+                ranges.push((status, Rows { own: false, which }, moved));
+            }
+        }
+    }
+    ranges
+}

@@ -1,0 +1,18 @@
+//! What the System page says of the database.
+
+use crate::error::Error;
+use crate::tx::Across;
+
+/// Which database this is, and how big.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Its name and version.
+    pub engine: String,
+    pub bytes: i64,
+}
+
+pub fn read(across: &mut Across) -> Result<Facts, Error> {
+    let row = across.facts()?.into_iter().next();
+    let mut row = row.ok_or_else(|| Error::fault("a database says nothing of itself"))?;
+    Ok(Facts { engine: row.take()?, bytes: row.take()? })
+}

@@ -1,0 +1,200 @@
+//! How many accounts each stage of the pipeline has, and what they are worth.
+//!
+//! A stage of up to `LIVE_ACCOUNTS` is counted when it is looked at, from its index alone. A larger one shows what was
+//! counted in the background last. Values in different currencies are never added up.
+
+use rapport_domain::money::{Amount, Currency, Money};
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+
+use crate::account_list::CappedCount;
+use crate::error::Error;
+use crate::statement::{InsertMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Type, Value};
+use crate::values;
+
+/// A stage with more accounts is not counted while a page is read.
+pub const LIVE_ACCOUNTS: i64 = 2_000;
+/// Amounts are added up in two parts, either of which stays far from what an integer can hold.
+const PART: i128 = 1_000_000_000;
+
+statements! {
+    // One more than `LIVE_ACCOUNTS`.
+    company LIVE = "SELECT value_currency, count(*), CAST(coalesce(sum(value_amount / 1000000000), 0) AS BIGINT), \
+                    CAST(coalesce(sum(value_amount % 1000000000), 0) AS BIGINT) FROM (\
+                    SELECT value_currency, value_amount FROM account /*INDEXED BY account_by_status*/ \
+                    WHERE company = $1 AND status = $2 ORDER BY id LIMIT 2001) AS few GROUP BY value_currency";
+    company ALL = "SELECT status, value_currency, count(*), \
+                   CAST(coalesce(sum(value_amount / 1000000000), 0) AS BIGINT), \
+                   CAST(coalesce(sum(value_amount % 1000000000), 0) AS BIGINT) \
+                   FROM account /*INDEXED BY account_by_status*/ WHERE company = $1 GROUP BY status, value_currency";
+    company KEPT = "SELECT status, currency, accounts, amount, counted_at FROM stage_total WHERE company = $1 \
+                    ORDER BY status, currency";
+    company FORGET = "DELETE FROM stage_total WHERE company = $1 AND counted_at <> $2";
+}
+
+static KEEP: InsertMany = InsertMany::new(
+    "stage_total",
+    &[
+        ("status", Type::Text),
+        ("currency", Type::Text),
+        ("accounts", Type::Int),
+        ("amount", Type::Int),
+        ("counted_at", Type::Int),
+    ],
+    "ON CONFLICT (company, status, currency) DO UPDATE SET accounts = excluded.accounts, \
+     amount = excluded.amount, counted_at = excluded.counted_at",
+);
+
+/// A stage as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    pub status: Status,
+    pub accounts: CappedCount,
+    /// What they are worth, one sum a currency; none of nothing.
+    pub values: Vec<Money>,
+    /// When it was counted, where that was not just now.
+    pub as_of: Option<Time>,
+}
+
+/// The accounts of one stage with values in one currency, or with none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Total {
+    pub status: Status,
+    pub accounts: i64,
+    pub value: Option<Money>,
+}
+
+/// What was counted in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub totals: Vec<Total>,
+    pub counted_at: Time,
+}
+
+/// Every stage, in the order of the pipeline.
+pub fn stages(snapshot: &mut Snapshot) -> Result<Vec<Stage>, Error> {
+    let mut kept = None;
+    let mut stages = Vec::with_capacity(Status::ALL.len());
+    for status in Status::ALL {
+        let live = live(snapshot, status)?;
+        if accounts_of(&live) <= LIVE_ACCOUNTS {
+            stages.push(shown(status, &live, None));
+            continue;
+        }
+        if kept.is_none() {
+            kept = Some(self::kept(snapshot)?);
+        }
+        stages.push(large(status, kept.as_ref().and_then(Option::as_ref)));
+    }
+    Ok(stages)
+}
+
+/// A stage that is too large to be counted now; where it never was, there are more than that.
+fn large(status: Status, kept: Option<&Kept>) -> Stage {
+    let of_stage = |kept: &Kept| -> Vec<Total> {
+        kept.totals.iter().filter(|total| total.status == status).copied().collect()
+    };
+    match kept.map(|kept| (of_stage(kept), kept.counted_at)) {
+        Some((totals, at)) if !totals.is_empty() => shown(status, &totals, Some(at)),
+        _ => Stage {
+            status,
+            accounts: CappedCount { count: LIVE_ACCOUNTS, capped: true },
+            values: Vec::new(),
+            as_of: None,
+        },
+    }
+}
+
+fn shown(status: Status, totals: &[Total], as_of: Option<Time>) -> Stage {
+    let mut values: Vec<Money> = totals.iter().filter_map(|total| total.value).collect();
+    values.retain(|value| value.amount.ten_thousandths() > 0);
+    values.sort_unstable_by_key(|value| value.currency.code());
+    Stage { status, accounts: CappedCount { count: accounts_of(totals), capped: false }, values, as_of }
+}
+
+fn accounts_of(totals: &[Total]) -> i64 {
+    totals.iter().map(|total| total.accounts).sum()
+}
+
+fn live(snapshot: &mut Snapshot, status: Status) -> Result<Vec<Total>, Error> {
+    let rows = snapshot.query(&LIVE, values![status])?;
+    rows.into_iter().map(|mut row| read_sums(status, &mut row)).collect()
+}
+
+/// Counts every account of the company. Takes as long as they are many: for the background.
+pub fn count_all(snapshot: &mut Snapshot) -> Result<Vec<Total>, Error> {
+    let rows = snapshot.query(&ALL, &[])?;
+    let mut totals = rows
+        .into_iter()
+        .map(|mut row| {
+            let status = row.take()?;
+            read_sums(status, &mut row)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    totals.sort_unstable_by_key(key);
+    Ok(totals)
+}
+
+/// Whether some stage is too large to be counted while a page is read.
+pub fn has_large_stage(totals: &[Total]) -> bool {
+    Status::ALL.into_iter().any(|status| {
+        let of_stage = totals.iter().filter(|total| total.status == status);
+        of_stage.map(|total| total.accounts).sum::<i64>() > LIVE_ACCOUNTS
+    })
+}
+
+/// What was kept last; `None` where nothing was.
+pub fn kept(snapshot: &mut Snapshot) -> Result<Option<Kept>, Error> {
+    let mut totals = Vec::new();
+    let mut counted_at: Option<Time> = None;
+    for mut row in snapshot.query(&KEPT, &[])? {
+        let row = &mut row;
+        let (status, currency): (Status, String) = (row.take()?, row.take()?);
+        let (accounts, amount): (i64, i64) = (row.take()?, row.take()?);
+        let amount = Amount::from_ten_thousandths(amount);
+        let value = read_currency(Some(currency).filter(|code| !code.is_empty()))?
+            .map(|currency| Money { amount, currency });
+        totals.push(Total { status, accounts, value });
+        let at: Time = row.take()?;
+        counted_at = Some(counted_at.map_or(at, |earliest| earliest.min(at)));
+    }
+    totals.sort_unstable_by_key(key);
+    Ok(counted_at.map(|counted_at| Kept { totals, counted_at }))
+}
+
+/// Keeps what was counted in place of what was kept before.
+pub fn keep(tx: &mut Tx, totals: &[Total], now: Time) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(totals.len() * KEEP.width());
+    for total in totals {
+        rows.extend::<[Value; 5]>([
+            total.status.into(),
+            total.value.map_or("", |value| value.currency.code()).into(),
+            total.accounts.into(),
+            total.value.map_or(0, |value| value.amount.ten_thousandths()).into(),
+            now.into(),
+        ]);
+    }
+    tx.insert(&KEEP, &rows)?;
+    tx.execute(&FORGET, values![now])?;
+    Ok(())
+}
+
+fn key(total: &Total) -> (Status, Option<&'static str>) {
+    (total.status, total.value.map(|value| value.currency.code()))
+}
+
+fn read_sums(status: Status, row: &mut Row) -> Result<Total, Error> {
+    let currency = read_currency(row.take()?)?;
+    let (accounts, high, low): (i64, i64, i64) = (row.take()?, row.take()?, row.take()?);
+    // More than an amount can be is kept as the greatest there is.
+    let sum = i128::from(high) * PART + i128::from(low);
+    let amount = Amount::from_ten_thousandths(i64::try_from(sum).unwrap_or(i64::MAX));
+    Ok(Total { status, accounts, value: currency.map(|currency| Money { amount, currency }) })
+}
+
+fn read_currency(code: Option<String>) -> Result<Option<Currency>, Error> {
+    let unknown = |_| Error::fault("an unknown currency in a column");
+    code.map(|code| Currency::parse(&code).map_err(unknown)).transpose()
+}

@@ -1,0 +1,175 @@
+//! An account's life as its page tells it: what `timeline` has, and beside it the days on which the account used the
+//! product and the imports that changed it. All of it, or one kind.
+//!
+//! As in `timeline`, each kind is read by its own index from where the last page left off, and what was read is merged.
+
+use rapport_domain::activity::PULSE_DAYS;
+use rapport_domain::id::{AccountId, ImportId};
+use rapport_domain::time::{Day, Time};
+
+use crate::activity::{self, ActiveDay};
+use crate::error::Error;
+use crate::import_data::{self, Touch};
+use crate::page::Page;
+use crate::tx::Snapshot;
+use crate::{contact, history, timeline};
+
+/// What is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Show {
+    #[default]
+    All,
+    Moves,
+    Messages,
+    Contacts,
+    Imports,
+}
+
+impl Show {
+    fn has(self, kind: Self) -> bool {
+        self == kind || self == Self::All
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    Told(timeline::Item),
+    /// Use of the product; told with everything else only.
+    Active(Active),
+    Import(Touch),
+}
+
+/// Days on which the account used the product, with nothing else between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Active {
+    pub since: Day,
+    pub days: i64,
+    pub events: i64,
+    pub last_at: Time,
+}
+
+impl Active {
+    fn on(ActiveDay { day, events, last_at }: ActiveDay) -> Self {
+        Self { since: day, days: 1, events, last_at }
+    }
+
+    fn and(self, earlier: Self) -> Self {
+        Self {
+            since: earlier.since,
+            days: self.days + earlier.days,
+            events: self.events + earlier.events,
+            ..self
+        }
+    }
+}
+
+impl Item {
+    pub fn at(&self) -> Time {
+        match self {
+            Self::Told(item) => item.at(),
+            Self::Active(active) => active.last_at,
+            Self::Import(touch) => touch.at,
+        }
+    }
+}
+
+/// Where a page ended: the last of each kind that was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub told: timeline::Place,
+    pub day: Day,
+    pub import: ImportId,
+}
+
+impl Place {
+    /// Before anything was shown.
+    pub const START: Self = Self {
+        told: timeline::Place::START,
+        day: Day::from_number(i64::MAX),
+        import: ImportId::from_bytes([0xff; 16]),
+    };
+
+    fn after(mut self, item: &Item) -> Self {
+        match item {
+            Item::Told(item) => self.told = self.told.after(item),
+            Item::Active(active) => self.day = active.since,
+            Item::Import(touch) => self.import = touch.import,
+        }
+        self
+    }
+}
+
+/// A page of an account's story, newest first, and where the next one begins.
+pub fn of_account(
+    snapshot: &mut Snapshot,
+    account: AccountId,
+    show: Show,
+    from: Place,
+    limit: i64,
+) -> Result<(Vec<Item>, Option<Place>), Error> {
+    let mut lanes = Lanes::default();
+    if show.has(Show::Moves) {
+        let moves = history::of_account(snapshot, account, Some(from.told.stage), limit)?;
+        lanes.add(moves, |entry| Item::Told(timeline::Item::Stage(entry)));
+    }
+    if show.has(Show::Contacts) {
+        let contacts = contact::of_account(snapshot, account, Some(from.told.contact), limit)?;
+        lanes.add(contacts, |contact| Item::Told(timeline::Item::Contact(contact)));
+    }
+    if show.has(Show::Imports) {
+        lanes.add(import_data::of_account(snapshot, account, from.import, limit)?, Item::Import);
+    }
+    if show == Show::All {
+        let days = activity::active_days(snapshot, account, from.day, PULSE_DAYS)?;
+        lanes.add(days, |day| Item::Active(Active::on(day)));
+    }
+    if show.has(Show::Messages) {
+        let messages = timeline::messages(snapshot, account, from.told.message, limit)?;
+        lanes.add(messages, |said| Item::Told(timeline::Item::Message(said)));
+    }
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let (mut items, mut place) = (Vec::with_capacity(limit), from);
+    while let Some(item) = lanes.newest() {
+        let is_full = items.len() >= limit;
+        match (items.last_mut(), item) {
+            (Some(Item::Active(later)), Item::Active(earlier)) => {
+                place.day = earlier.since;
+                *later = later.and(earlier);
+            }
+            // It is for the next page.
+            _ if is_full => {
+                lanes.more = true;
+                break;
+            }
+            (_, item) => {
+                place = place.after(&item);
+                items.push(item);
+            }
+        }
+    }
+    Ok((items, lanes.have_more().then_some(place)))
+}
+
+/// What was read of each kind, newest last.
+#[derive(Default)]
+struct Lanes {
+    waiting: Vec<Vec<Item>>,
+    more: bool,
+}
+
+impl Lanes {
+    fn add<T>(&mut self, page: Page<T>, item: impl Fn(T) -> Item) {
+        self.more |= page.more;
+        self.waiting.push(page.items.into_iter().rev().map(item).collect());
+    }
+
+    /// Takes the newest item off its lane; of two at one time, what followed from the other is in a later lane.
+    fn newest(&mut self) -> Option<Item> {
+        let waiting = self.waiting.iter_mut().filter(|lane| !lane.is_empty());
+        waiting.max_by_key(|lane| lane.last().map(Item::at))?.pop()
+    }
+
+    fn have_more(&self) -> bool {
+        self.more || self.waiting.iter().any(|lane| !lane.is_empty())
+    }
+}

@@ -1,0 +1,216 @@
+//! What was said: a conversation with all its messages, and messages logged by hand.
+
+use askama::Template;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use rapport_app::conversation::{LogMessage, StartWithMessage};
+use rapport_app::{Answer, Error};
+use rapport_domain::account::Account;
+use rapport_domain::conversation::{Conversation, Direction, Log, Message, Start};
+use rapport_domain::id::{AccountId, ConversationId, MessageId};
+use rapport_domain::invalid::Invalid;
+use rapport_domain::time::Time;
+use rapport_store::message::Place;
+use rapport_store::{account, conversation, message};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::page::AccountPage;
+use super::words::{take_local_time, who};
+use super::{account_id, back, before, path_of, run, words};
+use crate::api::parameters::{read_cursor, write_cursor};
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+const LIMIT: i64 = 10;
+const MESSAGES: u8 = b'M';
+
+#[derive(Template)]
+#[template(path = "account/conversation.html")]
+struct ConversationPage {
+    frame: Frame,
+    account: Account,
+    conversation: Conversation,
+    messages: Vec<Spoken>,
+    older: Option<String>,
+    form: Draft,
+}
+framed!("accounts": ConversationPage);
+
+/// A message as it is shown.
+struct Spoken {
+    message: Message,
+    from: String,
+    attachments: Vec<Attachment>,
+}
+
+#[derive(Deserialize)]
+struct Attachment {
+    name: Option<String>,
+    #[serde(rename = "type")]
+    media_type: String,
+}
+
+impl Spoken {
+    fn new(message: Message) -> Self {
+        let sender = message.sender.as_ref();
+        let from = match (message.direction, sender) {
+            (Direction::Inbound, Some(sender)) => match &sender.name {
+                Some(name) => format!("{name} <{}>", sender.address),
+                None => sender.address.clone(),
+            },
+            (Direction::Inbound, None) => format!("Received, logged by {}", who(&message.author)),
+            (Direction::Outbound, _) => who(&message.author),
+        };
+        let attachments = message.attachments.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        Self { from, attachments: attachments.unwrap_or_default(), message }
+    }
+}
+
+impl ConversationPage {
+    async fn load(
+        pages: &Pages,
+        visitor: &Visitor,
+        (id, conversation): (AccountId, ConversationId),
+        from: Option<Place>,
+    ) -> Result<Self, Refusal> {
+        let found = pages.show(visitor, MEMBER, move |snapshot| {
+            let (Some(account), Some(conversation)) =
+                (account::get(snapshot, id)?, conversation::get(snapshot, conversation)?)
+            else {
+                return Ok(None);
+            };
+            if conversation.account != id {
+                return Ok(None);
+            }
+            let messages = message::of_conversation(snapshot, conversation.id, from, LIMIT)?;
+            Ok(Some((account, conversation, messages)))
+        });
+        let Shown { frame, reply } = found.await?;
+        let (account, conversation, page) = reply.ok_or_else(|| Refusal::not_found("conversation"))?;
+        let older = page.items.last().filter(|_| page.more).map(write_place);
+        let messages = page.items.into_iter().map(Spoken::new).collect();
+        let form = Draft::new([("direction", "outbound".to_owned())]);
+        Ok(Self { frame, account, conversation, messages, older, form })
+    }
+
+    fn path(&self) -> String {
+        conversation_path(self.account.id, self.conversation.id)
+    }
+
+    fn when_hint(&self) -> String {
+        words::when_hint(self.frame.zone())
+    }
+}
+
+fn conversation_path(account: AccountId, conversation: ConversationId) -> String {
+    format!("{}/conversations/{conversation}", path_of(account))
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let from = read_place(Form::of_query(query.as_deref()).text("before"));
+    Ok(ConversationPage::load(&pages, &visitor, ids(&path)?, from).await?.respond())
+}
+
+/// Logs a message in the conversation that is shown.
+pub async fn log(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(path): Path<(String, String)>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let (account, conversation) = ids(&path)?;
+    let page = ConversationPage::load(&pages, &visitor, (account, conversation), None).await?;
+    let log = Log::parse(&typed(&form, page.frame.zone()), page.frame.now);
+    match run(&pages, &visitor, &form, log.map(|log| LogMessage { conversation, log })).await {
+        Ok(_) => Ok(pages.done(&conversation_path(account, conversation), logged())),
+        Err(error) => {
+            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            Ok(ConversationPage { form: draft, ..page }.refuse())
+        }
+    }
+}
+
+/// Logs a message on an account, in one of its conversations or in a new one.
+pub async fn log_on_account(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let id = account_id(&id)?;
+    let Answer { company, now, .. } = before(&pages, &visitor, id).await?;
+    let log = Log::parse(&typed(&form, &company.settings.time_zone), now);
+    match write(&pages, &visitor, &form, id, log).await {
+        Ok(_) => Ok(pages.done(&back(&form, id), logged())),
+        Err(error) => {
+            let put = |page: &mut AccountPage, draft| page.forms.message = draft;
+            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
+        }
+    }
+}
+
+async fn write(
+    pages: &Pages,
+    visitor: &Visitor,
+    form: &Form,
+    account: AccountId,
+    log: Result<Log, Invalid>,
+) -> Result<Message, Error> {
+    let Some(conversation) = form.given("conversation") else {
+        let start = Start::parse(&form.members(&[("subject", As::Text), ("channel", As::Text)]));
+        // The message names the faults of both.
+        let command = log.and_then(|log| start.map(|request| StartWithMessage { account, request, log }));
+        return run(pages, visitor, form, command).await;
+    };
+    let unknown =
+        || Invalid::one("/conversation", "unknown_conversation", "is no conversation of this account");
+    let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
+    let access = visitor.access();
+    let found = pages.app().read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));
+    found.await?.reply.filter(|found| found.account == account).ok_or_else(unknown)?;
+    run(pages, visitor, form, log.map(|log| LogMessage { conversation, log })).await
+}
+
+/// The members of a message, with its time as the company counts.
+fn typed(form: &Form, zone: &jiff::tz::TimeZone) -> Map<String, Value> {
+    let mut members = form.members(&[
+        ("direction", As::Text),
+        ("channel", As::Text),
+        ("subject", As::Text),
+        ("body", As::Text),
+        ("occurred_at", As::Text),
+    ]);
+    take_local_time(&mut members, "occurred_at", zone);
+    members
+}
+
+fn logged() -> Flash {
+    Flash::good("The message is logged.")
+}
+
+fn ids((account, conversation): &(String, String)) -> Result<(AccountId, ConversationId), Refusal> {
+    let conversation = conversation.parse().map_err(|_| Refusal::not_found("conversation"))?;
+    Ok((account_id(account)?, conversation))
+}
+
+fn write_place(last: &Message) -> String {
+    let at = last.occurred_at.as_micros().to_be_bytes();
+    write_cursor(MESSAGES, &[at.as_slice(), last.id.as_bytes()].concat())
+}
+
+fn read_place(text: &str) -> Option<Place> {
+    let place: [u8; 24] = read_cursor(MESSAGES, text)?;
+    let (at, id) = place.split_first_chunk::<8>()?;
+    Some((Time::from_micros(i64::from_be_bytes(*at)), MessageId::from_bytes(id.try_into().ok()?)))
+}

@@ -1,0 +1,111 @@
+//! Custom fields as people type and read them: plain text is a string, and whatever reads as JSON is that.
+
+use rapport_domain::invalid::Fault;
+use serde_json::Value;
+
+use crate::json;
+
+/// A custom field, and how its value is shown.
+pub struct FieldRow {
+    pub key: String,
+    pub text: String,
+    /// An object or a list: shown as JSON.
+    pub is_nested: bool,
+}
+
+impl FieldRow {
+    pub fn new((key, value): (String, Value)) -> Self {
+        let is_nested = value.is_object() || value.is_array();
+        let text = match value {
+            Value::String(text) => text,
+            nested if is_nested => serde_json::to_string_pretty(&nested).unwrap_or_default(),
+            other => other.to_string(),
+        };
+        Self { key, text, is_nested }
+    }
+}
+
+/// What a form shows of a value: what is typed again unchanged gives the same value.
+pub fn write(value: &Value) -> String {
+    match value {
+        Value::String(text) if read(text).is_ok_and(|typed| typed == *value) => text.clone(),
+        nested if nested.is_object() || nested.is_array() => {
+            serde_json::to_string_pretty(nested).unwrap_or_default()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What was typed: JSON where it is some, else the text itself. What only begins like JSON is most likely a slip.
+pub fn read(text: &str) -> Result<Value, Fault> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err(Fault::new("required", "is required; \"\" stands for an empty text"));
+    }
+    match value(trimmed) {
+        Some(value) => Ok(value),
+        None if trimmed.starts_with(['{', '[', '"']) => Err(Fault::new(
+            "malformed",
+            "begins like JSON but is none; put a text in quotes to keep it as it is",
+        )),
+        None => Ok(Value::from(trimmed)),
+    }
+}
+
+/// Read as strictly as a request's body is, where members are looked at one by one.
+fn value(text: &str) -> Option<Value> {
+    let mut members = json::parse(format!("{{\"value\":{text}}}").as_bytes()).ok()?;
+    let value = members.remove("value")?;
+    members.is_empty().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_typed_is_json_where_it_is_some() {
+        let table = [
+            (" enterprise ", json!("enterprise")),
+            ("240", json!(240)),
+            ("\"240\"", json!("240")),
+            ("true", json!(true)),
+            ("null", json!(null)),
+            ("{\"a\": [1, {}]}", json!({"a": [1, {}]})),
+            ("=1+1", json!("=1+1")),
+            ("1, \"b\": 2", json!("1, \"b\": 2")),
+            ("1}", json!("1}")),
+            ("two\nlines", json!("two\nlines")),
+            ("\"\"", json!("")),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(read(typed), Ok(expected), "{typed}");
+        }
+        for (typed, code) in
+            [(" ", "required"), ("{a", "malformed"), ("[1,", "malformed"), ("\"x", "malformed")]
+        {
+            assert_eq!(read(typed).unwrap_err().code, code, "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_reads_back() {
+        let values = [
+            json!("plain"),
+            json!("240"),
+            json!("true"),
+            json!(""),
+            json!(" padded "),
+            json!("{not json"),
+            json!("\"quoted\""),
+            json!(1.50),
+            json!(false),
+            json!([1, "a", {"b": null}]),
+            json!({"<b>": "\u{202e}x"}),
+        ];
+        for value in values {
+            assert_eq!(read(&write(&value)), Ok(value.clone()), "{value}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! An account's page as it is shown: what it reads, and the forms that stand on it.
+
+use askama::Template;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use jiff::civil::Date;
+use rapport_app::{Error, account_address};
+use rapport_domain::account::Account;
+use rapport_domain::cadence::{Due, is_snoozed};
+use rapport_domain::channel::PromoCode;
+use rapport_domain::company::Settings;
+use rapport_domain::conversation::Conversation;
+use rapport_domain::id::AccountId;
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+use rapport_store::account_address::Known;
+use rapport_store::{Snapshot, account, clients, company, conversation};
+
+use super::field_text::{self, FieldRow};
+use super::pulse::Pulse;
+use super::timeline::{SHOWS, Timeline, Wanted};
+use super::{account_id, words};
+use crate::pages::draft::Draft;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::words::{money, number, when};
+use crate::pages::{MEMBER, Pages};
+
+/// Conversations that the card names and the form offers.
+const CONVERSATIONS: i64 = 10;
+/// Addresses that are listed before one asks for more.
+const ADDRESSES_AT_ONCE: usize = 5;
+/// For how many days one often wants to leave a client alone.
+pub const SNOOZES: [(i64, &str); 3] = [(7, "1 week"), (14, "2 weeks"), (30, "30 days")];
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let view = View::read(&Form::of_query(query.as_deref()));
+    Ok(AccountPage::load(&pages, &visitor, account_id(&id)?, view).await?.respond())
+}
+
+/// Which state of the page is asked for.
+#[derive(Debug, Clone, Default)]
+struct View {
+    timeline: Wanted,
+    edit: Edit,
+}
+
+impl View {
+    fn read(query: &Form) -> Self {
+        let edit = match query.text("edit") {
+            "details" => Edit::Details,
+            "field" => Edit::Field(query.text("key").to_owned()),
+            _ => Edit::Nothing,
+        };
+        Self { timeline: Wanted::read(query.text("show"), query.text("before")), edit }
+    }
+}
+
+/// What is being edited in place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Edit {
+    #[default]
+    Nothing,
+    Details,
+    /// A custom field; a new one where the key is empty.
+    Field(String),
+}
+
+/// The forms of the page, as they are shown.
+#[derive(Default)]
+pub struct Forms {
+    pub details: Draft,
+    pub field: Draft,
+    pub address: Draft,
+    pub contact: Draft,
+    pub snooze: Draft,
+    pub cadence: Draft,
+    pub status: Draft,
+    pub message: Draft,
+}
+
+#[derive(Template)]
+#[template(path = "account/page.html")]
+pub struct AccountPage {
+    frame: Frame,
+    account: Account,
+    due: Due,
+    why: String,
+    fields: Vec<FieldRow>,
+    addresses: Vec<Known>,
+    conversations: Vec<Conversation>,
+    pulse: Pulse,
+    timeline: Timeline,
+    pub edit: Edit,
+    pub forms: Forms,
+}
+framed!("accounts": AccountPage);
+
+/// What the page reads of an account, in one snapshot.
+struct Read {
+    account: Account,
+    why: String,
+    addresses: Vec<Known>,
+    conversations: Vec<Conversation>,
+    pulse: Pulse,
+    timeline: Timeline,
+}
+
+impl Read {
+    fn of(
+        snapshot: &mut Snapshot,
+        id: AccountId,
+        wanted: Wanted,
+        now: Time,
+    ) -> Result<Option<Self>, rapport_store::Error> {
+        let (Some(company), Some(account)) = (company::get(snapshot)?, account::get(snapshot, id)?) else {
+            return Ok(None);
+        };
+        let settings = &company.settings;
+        Ok(Some(Self {
+            why: clients::why(snapshot, &account, settings, now)?,
+            addresses: account_address::all(snapshot, id)?,
+            conversations: conversation::of_account(snapshot, id, None, CONVERSATIONS)?.items,
+            pulse: Pulse::read(snapshot, id, now.day_in(&settings.time_zone))?,
+            timeline: Timeline::read(snapshot, id, wanted)?,
+            account,
+        }))
+    }
+}
+
+impl AccountPage {
+    async fn load(pages: &Pages, visitor: &Visitor, id: AccountId, view: View) -> Result<Self, Refusal> {
+        let now = pages.app().now();
+        let wanted = view.timeline;
+        let found = pages.show(visitor, MEMBER, move |snapshot| Read::of(snapshot, id, wanted, now));
+        let Shown { frame, reply } = found.await?;
+        let read = reply.ok_or_else(|| Refusal::not_found("account"))?;
+        let Read { account, why, addresses, conversations, pulse, timeline } = read;
+        Ok(Self {
+            due: account.due(&frame.company.settings, frame.now),
+            why,
+            fields: account.custom_fields.to_map().into_iter().map(FieldRow::new).collect(),
+            addresses,
+            conversations,
+            pulse,
+            timeline,
+            forms: Forms::of(&account, &frame.company.settings, &view.edit),
+            edit: view.edit,
+            account,
+            frame,
+        })
+    }
+
+    /// The page again with a form that was refused: what was typed stays. What is no fault of the form is an error
+    /// page.
+    pub async fn again(
+        pages: &Pages,
+        visitor: &Visitor,
+        id: AccountId,
+        (form, error): (&Form, Error),
+        put: impl FnOnce(&mut Self, Draft),
+    ) -> Result<Response, Refusal> {
+        let draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+        let mut page = Self::load(pages, visitor, id, View::default()).await?;
+        put(&mut page, draft);
+        Ok(page.refuse())
+    }
+
+    /// A path below the account's own.
+    fn path(&self, rest: &str) -> String {
+        format!("/accounts/{}{rest}", self.account.id)
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.frame.company.settings
+    }
+
+    fn is_snoozed(&self) -> bool {
+        is_snoozed(self.account.snoozed_until, &self.settings().time_zone, self.frame.now)
+    }
+
+    fn when_hint(&self) -> String {
+        words::when_hint(self.frame.zone())
+    }
+
+    /// Often enough, in words.
+    fn cadence(&self) -> String {
+        match self.account.clock().interval(self.settings()) {
+            1 => "every day".to_owned(),
+            days => format!("every {} days", number::grouped(days)),
+        }
+    }
+
+    fn tracked_stages(&self) -> String {
+        words::stages(self.settings())
+    }
+
+    /// The days after which one often wants to be reminded.
+    fn snoozes(&self) -> Vec<(&'static str, Date)> {
+        snoozes(&self.frame)
+    }
+
+    fn due_date(&self) -> Option<Date> {
+        self.due.due_at.map(|at| at.day_in(&self.settings().time_zone).date())
+    }
+
+    fn was(&self, name: &str) -> String {
+        super::was(name)
+    }
+
+    fn edit_path(&self, key: &str) -> String {
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("edit", "field")
+            .append_pair("key", key)
+            .finish();
+        self.path(&format!("?{query}#fields"))
+    }
+
+    fn show_query(&self, word: &str) -> String {
+        format!("?show={word}#timeline")
+    }
+
+    fn older_query(&self, before: &str) -> String {
+        format!("?show={}&before={before}#timeline", self.timeline.wanted.word)
+    }
+
+    /// What an empty timeline says, and what to do about it.
+    fn nothing_told(&self) -> &'static str {
+        if !self.timeline.wanted.is_beginning() {
+            return "Nothing older.";
+        }
+        match self.timeline.wanted.word {
+            "messages" => "No messages yet. Log one above, or have mails logged by themselves.",
+            "contacts" => {
+                "No contact logged yet. Log a call, a meeting or a mail with the button at the top."
+            }
+            "events" => "No product events yet. They arrive through ingest.",
+            "imports" => "No import has touched this account within the last 90 days.",
+            _ => "Nothing happened yet.",
+        }
+    }
+
+    fn conversation_path(&self, conversation: &Conversation) -> String {
+        self.path(&format!("/conversations/{}", conversation.id))
+    }
+
+    fn conversation_name(&self, conversation: &Conversation) -> String {
+        let channel = &conversation.channel;
+        conversation.subject.clone().unwrap_or_else(|| format!("Without a subject ({channel})"))
+    }
+
+    fn last_used(&self, at: &Time) -> String {
+        format!("last used {}", when::date(at.day_in(self.frame.zone()).date()))
+    }
+
+    fn is_edited(&self, key: &str) -> bool {
+        self.edit == Edit::Field(key.to_owned())
+    }
+
+    fn shown_addresses(&self) -> (&[Known], &[Known]) {
+        self.addresses.split_at(self.addresses.len().min(ADDRESSES_AT_ONCE))
+    }
+}
+
+/// The dates of the snoozes that are offered.
+pub fn snoozes(frame: &Frame) -> Vec<(&'static str, Date)> {
+    let today = frame.now.day_in(frame.zone());
+    SNOOZES.iter().map(|(days, label)| (*label, today.minus_days(-days).date())).collect()
+}
+
+impl Forms {
+    fn of(account: &Account, settings: &Settings, edit: &Edit) -> Self {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let amount = account.value.map(|money| money.amount_text());
+        let currency = account.value.map_or(settings.default_currency, |money| money.currency);
+        let values = [
+            ("name", account.name.clone()),
+            ("imported_id", text(account.imported_id.as_deref())),
+            ("captured_value", amount.unwrap_or_default()),
+            ("captured_value_currency", currency.code().to_owned()),
+            ("promo_code", text(account.promo_code.as_ref().map(PromoCode::as_str))),
+        ];
+        // What stood there when the form was shown: only what differs from it is sent on.
+        let was = values.clone().map(|(name, value)| (super::was(name), value));
+        let was = was.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let field = match edit {
+            Edit::Field(key) => {
+                let value = account.custom_fields.to_map().get(key).map(field_text::write);
+                Draft::new([("key", key.clone()), ("value", value.unwrap_or_default())])
+            }
+            Edit::Nothing | Edit::Details => Draft::default(),
+        };
+        let snoozed_until = account.snoozed_until.map(|date| date.to_string());
+        let cadence_days = account.cadence_override.map(|days| days.to_string());
+        Self {
+            details: Draft::new(values.clone().into_iter().chain(was)),
+            field,
+            snooze: Draft::new([("snoozed_until", snoozed_until.unwrap_or_default())]),
+            cadence: Draft::new([("cadence_days", cadence_days.unwrap_or_default())]),
+            status: Draft::new([("status", account.status.as_str().to_owned())]),
+            message: Draft::new([("direction", "outbound".to_owned())]),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The timeline of an account's page: what happened, each in a line or two, and where the older ones are.
+
+use rapport_domain::contact::Contact;
+use rapport_domain::conversation::{Direction, EMAIL};
+use rapport_domain::history::HistoryEntry;
+use rapport_domain::id::{AccountId, ContactId, HistoryId, ImportId, MessageId};
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::{Day, Time};
+use rapport_store::activity::{self, KeptActivity};
+use rapport_store::import_data::Touch;
+use rapport_store::story::{self, Active, Item, Place};
+use rapport_store::timeline::{self, Said};
+use rapport_store::{Error, Snapshot};
+
+use super::words::{by, contact_label, cut, happened, who};
+use crate::api::parameters::{read_cursor, write_cursor};
+use crate::pages::words::{number, when};
+
+const LIMIT: i64 = 25;
+/// How much of a text is shown before one asks for more.
+const SHOWN_CHARS: usize = 280;
+const STORY: u8 = b'Y';
+const EVENTS: u8 = b'E';
+
+/// What of it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    Story(story::Show),
+    /// Every product event by itself.
+    Events,
+}
+
+/// What one can choose: the word in the address, and what people read.
+pub const SHOWS: [(&str, &str, Show); 6] = [
+    ("all", "All", Show::Story(story::Show::All)),
+    ("moves", "Moves", Show::Story(story::Show::Moves)),
+    ("messages", "Messages", Show::Story(story::Show::Messages)),
+    ("contacts", "Contacts", Show::Story(story::Show::Contacts)),
+    ("events", "Events", Show::Events),
+    ("imports", "Imports", Show::Story(story::Show::Imports)),
+];
+
+/// Which part of the timeline is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    pub word: &'static str,
+    from: From,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Story(story::Show, Place),
+    Events(Option<(Time, i64)>),
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self::read("", "")
+    }
+}
+
+impl Wanted {
+    /// A word or a place that is none leads to the beginning.
+    pub fn read(show: &str, before: &str) -> Self {
+        let (word, _, show) = SHOWS.into_iter().find(|(word, ..)| *word == show).unwrap_or(SHOWS[0]);
+        let from = match show {
+            Show::Story(show) => From::Story(show, read_place(before).unwrap_or(Place::START)),
+            Show::Events => From::Events(read_event(before)),
+        };
+        Self { word, from }
+    }
+
+    pub fn is_beginning(&self) -> bool {
+        matches!(self.from, From::Story(_, Place::START) | From::Events(None))
+    }
+}
+
+pub struct Timeline {
+    pub wanted: Wanted,
+    pub entries: Vec<Entry>,
+    /// Where the older ones are.
+    pub older: Option<String>,
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub struct Entry {
+    pub icon: &'static str,
+    pub title: String,
+    /// What follows the title.
+    pub rest: String,
+    pub pill: Option<Status>,
+    /// By whom, and by which way.
+    pub by: String,
+    pub subject: Option<String>,
+    /// A text from outside: its beginning, and the rest of it.
+    pub text: Option<(String, String)>,
+    pub link: Option<(&'static str, String)>,
+    /// Structured data, as JSON.
+    pub data: Option<String>,
+    pub at: Time,
+}
+
+impl Entry {
+    fn new(icon: &'static str, title: impl Into<String>, at: Time) -> Self {
+        Self {
+            icon,
+            title: title.into(),
+            rest: String::new(),
+            pill: None,
+            by: String::new(),
+            subject: None,
+            text: None,
+            link: None,
+            data: None,
+            at,
+        }
+    }
+
+    fn says(self, text: Option<&str>) -> Self {
+        let text = text.map(|text| {
+            let (head, tail) = cut(text, SHOWN_CHARS);
+            (head.to_owned(), tail.to_owned())
+        });
+        Self { text, ..self }
+    }
+}
+
+impl Timeline {
+    pub fn read(snapshot: &mut Snapshot, account: AccountId, wanted: Wanted) -> Result<Self, Error> {
+        let (entries, older) = match wanted.from {
+            From::Story(show, place) => {
+                let (items, next) = story::of_account(snapshot, account, show, place, LIMIT)?;
+                (items.iter().map(|item| entry(account, item)).collect(), next.map(write_place))
+            }
+            From::Events(before) => {
+                let page = activity::list(snapshot, account, before, LIMIT)?;
+                let last = page.items.last().filter(|_| page.more).map(write_event);
+                (page.items.iter().map(event).collect(), last)
+            }
+        };
+        Ok(Self { wanted, entries, older })
+    }
+}
+
+fn entry(account: AccountId, item: &Item) -> Entry {
+    match item {
+        Item::Told(timeline::Item::Stage(stage)) => moved(stage),
+        Item::Told(timeline::Item::Contact(contact)) => contacted(contact),
+        Item::Told(timeline::Item::Message(said)) => message(account, said),
+        Item::Active(span) => active(account, span),
+        Item::Import(touch) => imported(touch),
+    }
+}
+
+fn moved(HistoryEntry { from, to, source, actor, note, at, .. }: &HistoryEntry) -> Entry {
+    let entry = match from {
+        None => Entry { pill: Some(*to), ..Entry::new("+", "Account created", *at) },
+        Some(from) => {
+            let verb = if *from == Status::Lost && *to < Status::Lost { "reopened from" } else { "from" };
+            let rest = format!("{verb} {}", from.label());
+            Entry { rest, pill: Some(*to), ..Entry::new("↗", format!("Moved to {}", to.label()), *at) }
+        }
+    };
+    Entry { by: by(*source, actor), ..entry }.says(note.as_deref())
+}
+
+fn contacted(Contact { kind, note, actor, occurred_at, .. }: &Contact) -> Entry {
+    let entry = Entry::new("☎", contact_label(*kind), *occurred_at);
+    Entry { rest: format!("by {}", who(actor)), ..entry }.says(note.as_deref())
+}
+
+fn message(account: AccountId, said: &Said) -> Entry {
+    let sender = said.sender.as_ref().map(|sender| sender.name.as_deref().unwrap_or(&sender.address));
+    let title = match (said.direction, sender) {
+        (Direction::Inbound, Some(sender)) => format!("Message from {sender}"),
+        (Direction::Inbound, None) => "Message received".to_owned(),
+        (Direction::Outbound, _) => "Message sent".to_owned(),
+    };
+    let mut rest = match (said.direction, sender) {
+        (Direction::Inbound, Some(_)) => String::new(),
+        (Direction::Inbound, None) => format!("logged by {}", who(&said.author)),
+        (Direction::Outbound, _) => format!("by {}", who(&said.author)),
+    };
+    if said.channel != EMAIL {
+        rest = format!("{rest} ({})", said.channel);
+    }
+    if said.automatic {
+        rest.push_str(" (automatic)");
+    }
+    let link = format!("/accounts/{account}/conversations/{}", said.conversation);
+    let entry = Entry::new("✉", title, said.at);
+    let (rest, subject) = (rest.trim_start().to_owned(), said.subject.clone());
+    Entry { rest, subject, link: Some(("Open the conversation", link)), ..entry }.says(Some(&said.excerpt))
+}
+
+fn active(account: AccountId, span: &Active) -> Entry {
+    let events = number::counted(span.events, "event", "events");
+    let rest = match span.days {
+        1 => events,
+        days => format!("{events} on {} days since {}", number::grouped(days), when::date(span.since.date())),
+    };
+    let link = Some(("See the events", format!("/accounts/{account}?show=events#timeline")));
+    Entry { rest, link, ..Entry::new("◎", "Used the product", span.last_at) }
+}
+
+fn imported(touch: &Touch) -> Entry {
+    let title = if touch.created { "Created by an import" } else { "Changed by an import" };
+    let undone = if touch.undone_at.is_some() { ", undone since" } else { "" };
+    let fields: Vec<String> = touch.differences.shown().into_iter().map(|shown| shown.field).collect();
+    let text = (!touch.created && !fields.is_empty()).then(|| format!("Changed: {}", fields.join(", ")));
+    let entry = Entry::new("⇩", title, touch.at);
+    let rest = format!("of {}{undone}", touch.filename);
+    Entry { rest, by: format!("By {}", who(&touch.actor)), ..entry }.says(text.as_deref())
+}
+
+fn event(kept: &KeptActivity) -> Entry {
+    let title = happened(&kept.kind, kept.feature.as_deref());
+    Entry { data: kept.metadata.clone(), ..Entry::new("◎", title, kept.occurred_at) }
+}
+
+fn write_event(last: &KeptActivity) -> String {
+    write_cursor(EVENTS, [last.occurred_at.as_micros().to_be_bytes(), last.seq.to_be_bytes()].as_flattened())
+}
+
+fn read_event(text: &str) -> Option<(Time, i64)> {
+    let place: [u8; 16] = read_cursor(EVENTS, text)?;
+    Some((Time::from_micros(number(&place, 0)?), number(&place, 8)?))
+}
+
+fn write_place(Place { told, day, import }: Place) -> String {
+    let times = [told.contact.0.as_micros(), told.message.0.as_micros(), day.number()].map(i64::to_be_bytes);
+    let ids =
+        [told.stage.as_bytes(), told.contact.1.as_bytes(), told.message.1.as_bytes(), import.as_bytes()];
+    write_cursor(STORY, &[times.as_flattened(), ids.map(|id| *id).as_flattened()].concat())
+}
+
+fn read_place(text: &str) -> Option<Place> {
+    let place: [u8; 88] = read_cursor(STORY, text)?;
+    let time = |at: usize| number(&place, at).map(Time::from_micros);
+    let id = |at: usize| -> Option<[u8; 16]> { place.get(at..at + 16)?.try_into().ok() };
+    Some(Place {
+        told: timeline::Place {
+            stage: HistoryId::from_bytes(id(24)?),
+            contact: (time(0)?, ContactId::from_bytes(id(40)?)),
+            message: (time(8)?, MessageId::from_bytes(id(56)?)),
+        },
+        day: Day::from_number(number(&place, 16)?),
+        import: ImportId::from_bytes(id(72)?),
+    })
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<i64> {
+    Some(i64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_back() {
+        let told = timeline::Place {
+            stage: HistoryId::from_bytes([1; 16]),
+            contact: (Time::from_micros(-5), ContactId::from_bytes([2; 16])),
+            message: (Time::from_micros(7), MessageId::from_bytes([3; 16])),
+        };
+        let place = Place { told, day: Day::from_number(9), import: ImportId::from_bytes([4; 16]) };
+        for place in [place, Place::START] {
+            assert_eq!(read_place(&write_place(place)), Some(place));
+        }
+        assert_eq!(read_place("zzz"), None);
+    }
+
+    #[test]
+    fn what_is_no_part_of_the_timeline_leads_to_its_beginning() {
+        let all = Wanted::read("", "");
+        assert!(all.is_beginning() && all.word == "all");
+        assert_eq!(Wanted::read("everything", "x"), all);
+        assert!(Wanted::read("events", "x").is_beginning());
+    }
+}

@@ -1,0 +1,106 @@
+//! Accounts of one page moved together, and moved back.
+
+use axum::extract::State;
+use axum::response::Response;
+use rapport_app::bulk::{MoveAccounts, Moved};
+use rapport_domain::account::StatusChange;
+use rapport_domain::bulk::BulkMove;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::pipeline::Status;
+
+use crate::pages::Pages;
+use crate::pages::accounts::PATH;
+use crate::pages::accounts::asked::Asked;
+use crate::pages::accounts::list::AccountsPage;
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::Page as _;
+use crate::pages::login::own_path;
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::words::number::counted;
+
+const UNDO: &str = "/accounts/bulk/undo";
+/// A flash has little room: from a longer address the undo leads to the plain list.
+const MAX_NEXT: usize = 300;
+
+pub async fn apply(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let next = next(&form);
+    let done = match wanted(&form) {
+        Ok((bulk, status)) => {
+            pages.submit(&visitor, &form, MoveAccounts(bulk)).await.map(|moved| (moved, status))
+        }
+        Err(invalid) => Err(invalid.into()),
+    };
+    match done {
+        Ok((moved, status)) => Ok(pages.done(&next, flash(&moved, status, &next))),
+        Err(error) => {
+            let moving = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            let mut page = AccountsPage::load(&pages, &visitor, Asked::of_address(&next)).await?;
+            page.moving = moving;
+            Ok(page.refuse())
+        }
+    }
+}
+
+/// The accounts that are ticked, or all that the page had.
+fn wanted(form: &Form) -> Result<(BulkMove, Status), Invalid> {
+    let change = StatusChange::parse(&form.members(&[("status", As::Text), ("note", As::Text)]))?;
+    let status = change.status;
+    let bulk = if form.is_ticked("all") {
+        BulkMove::to_one(form.text("shown").split(' '), change)
+    } else {
+        BulkMove::to_one(form.all("account"), change)
+    };
+    Ok((bulk?, status))
+}
+
+fn flash(done: &Moved, status: Status, next: &str) -> Flash {
+    let Moved { moved, stayed, missed } = done;
+    let number = |count: usize| counted(i64::try_from(count).unwrap_or(i64::MAX), "account", "accounts");
+    let mut text = format!("{} moved to {}.", number(moved.len()), status.label());
+    if *stayed > 0 {
+        text.push_str(&format!(" {stayed} already there."));
+    }
+    if *missed > 0 {
+        text.push_str(&format!(" {} could not be moved: gone meanwhile.", number(*missed)));
+    }
+    if moved.is_empty() {
+        return Flash::bad(text);
+    }
+    let mut fields = vec![("status".to_owned(), status.as_str().to_owned())];
+    if next.len() <= MAX_NEXT {
+        fields.push(("next".to_owned(), next.to_owned()));
+    }
+    for from in Status::ALL {
+        let ids = moved.iter().filter(|(_, was)| *was == from).map(|(id, _)| id.to_string());
+        let ids: Vec<String> = ids.collect();
+        if !ids.is_empty() {
+            fields.push((from.as_str().to_owned(), ids.join(" ")));
+        }
+    }
+    Flash::good(text).undo(UNDO, fields)
+}
+
+pub async fn undo(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let now = Status::parse(form.text("status"))
+        .map_err(|fault| Invalid::one("/status", fault.code, fault.detail))?;
+    let groups = Status::ALL.map(|status| (status, form.text(status.as_str())));
+    let bulk = BulkMove::back(groups, now)?;
+    let done = pages.submit(&visitor, &form, MoveAccounts(bulk)).await;
+    let Moved { moved, missed, .. } = done.map_err(|error| visitor.refused(error))?;
+    let number = |count: usize| counted(i64::try_from(count).unwrap_or(i64::MAX), "account", "accounts");
+    let mut text = format!("{} moved back.", number(moved.len()));
+    if missed > 0 {
+        text.push_str(&format!(" {} changed meanwhile and left as they are.", number(missed)));
+    }
+    Ok(pages.done(&next(&form), Flash::good(text)))
+}
+
+/// The page that the form was on.
+fn next(form: &Form) -> String {
+    let next = own_path(form.text("next"));
+    let is_list = next == PATH || next.starts_with("/accounts?");
+    if is_list { next } else { PATH.to_owned() }
+}

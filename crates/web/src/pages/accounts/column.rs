@@ -1,0 +1,125 @@
+//! The columns of the list, beside the name that every row has.
+
+use rapport_domain::custom_fields::MAX_KEY;
+use rapport_store::account_list::Sort;
+
+use crate::api::export;
+
+const FIELD: &str = "field.";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Column {
+    Status,
+    Value,
+    Channel,
+    PromoCode,
+    LastSeen,
+    FirstSeen,
+    LastContact,
+    Acquired,
+    Created,
+    Updated,
+    /// A custom field, by its key.
+    Field(String),
+}
+
+impl Column {
+    pub const FIXED: [Self; 10] = [
+        Self::Status,
+        Self::Value,
+        Self::Channel,
+        Self::PromoCode,
+        Self::LastSeen,
+        Self::FirstSeen,
+        Self::LastContact,
+        Self::Acquired,
+        Self::Created,
+        Self::Updated,
+    ];
+    /// Unless others are asked for.
+    pub const DEFAULT: [Self; 6] =
+        [Self::Status, Self::Value, Self::Channel, Self::LastSeen, Self::LastContact, Self::Created];
+
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(key) = text.strip_prefix(FIELD) {
+            return MAX_KEY.check(key).is_ok().then(|| Self::Field(key.to_owned()));
+        }
+        Self::FIXED.into_iter().find(|column| column.word() == text)
+    }
+
+    /// As the address spells it.
+    pub fn word(&self) -> String {
+        let word = match self {
+            Self::Status => "status",
+            Self::Value => "value",
+            Self::Channel => "channel",
+            Self::PromoCode => "promo_code",
+            Self::LastSeen => "last_seen",
+            Self::FirstSeen => "first_seen",
+            Self::LastContact => "last_contact",
+            Self::Acquired => "acquired",
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Field(key) => return format!("{FIELD}{key}"),
+        };
+        word.to_owned()
+    }
+
+    pub fn label(&self) -> &str {
+        match self {
+            Self::Status => "Status",
+            Self::Value => "Value",
+            Self::Channel => "Channel",
+            Self::PromoCode => "Promo code",
+            Self::LastSeen => "Last seen",
+            Self::FirstSeen => "First seen",
+            Self::LastContact => "Last contact",
+            Self::Acquired => "Acquired",
+            Self::Created => "Created",
+            Self::Updated => "Updated",
+            Self::Field(key) => key,
+        }
+    }
+
+    /// The order that a click on the head asks for first, and the one a second click does.
+    pub fn sorts(&self) -> Option<(Sort, Sort)> {
+        match self {
+            Self::Created => Some((Sort::Newest, Sort::Oldest)),
+            Self::LastSeen => Some((Sort::LastSeen, Sort::LastSeen)),
+            _ => None,
+        }
+    }
+
+    /// What the export of it is called.
+    pub fn exported(&self) -> Vec<export::Column> {
+        let members: &[&'static str] = match self {
+            Self::Status => &["status"],
+            Self::Value => &["captured_value", "captured_value_currency"],
+            Self::Channel => &["channel"],
+            Self::PromoCode => &["promo_code"],
+            Self::LastSeen => &["last_seen_at"],
+            Self::FirstSeen => &["first_seen_at"],
+            Self::LastContact => &["last_contact_at"],
+            Self::Acquired => &["acquired_at"],
+            Self::Created => &["created_at"],
+            Self::Updated => &["updated_at"],
+            Self::Field(key) => return vec![export::Column::Field(key.clone())],
+        };
+        members.iter().copied().map(export::Column::Member).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_have_their_words() {
+        for column in Column::FIXED.into_iter().chain([Column::Field("a,b".to_owned())]) {
+            assert_eq!(Column::parse(&column.word()), Some(column));
+        }
+        for unknown in ["", "field.", "name", "Status"] {
+            assert_eq!(Column::parse(unknown), None, "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! An account made by hand.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use rapport_app::Error;
+use rapport_app::account::CreateAccount;
+use rapport_domain::account;
+use rapport_domain::channel::ChannelCode;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::pipeline::Status;
+use rapport_store::{account_field, channel};
+use serde_json::{Map, Value};
+
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+/// Custom fields that the form has room for; the account's own page takes more.
+const FIELD_ROWS: usize = 4;
+/// Promo codes and keys that the form suggests.
+const MOST_SUGGESTED: usize = 100;
+
+#[derive(Template)]
+#[template(path = "accounts/new.html")]
+struct NewPage {
+    frame: Frame,
+    draft: Draft,
+    codes: Vec<String>,
+    keys: Vec<String>,
+}
+framed!("accounts": NewPage);
+
+impl NewPage {
+    async fn load(pages: &Pages, visitor: &Visitor, draft: Draft) -> Result<Self, Refusal> {
+        let found = pages.show(visitor, MEMBER, |snapshot| {
+            let keys = account_field::names(snapshot, None, i64::try_from(MOST_SUGGESTED).unwrap_or(1))?;
+            Ok((channel::all_codes(snapshot)?, keys.items))
+        });
+        let Shown { frame, reply: (codes, keys) } = found.await?;
+        let live = codes.into_iter().filter(|code| code.archived_at.is_none());
+        let word = |code: ChannelCode| code.code.as_str().to_owned();
+        Ok(Self { frame, draft, codes: live.map(word).take(MOST_SUGGESTED).collect(), keys })
+    }
+}
+
+pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let draft = Draft::new([("status", Status::Prospect.as_str().to_owned())]);
+    Ok(NewPage::load(&pages, &visitor, draft).await?.respond())
+}
+
+pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let created = match parse(&form) {
+        Ok(create) => pages.submit(&visitor, &form, CreateAccount(create)).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match created {
+        Ok(created) => {
+            let account = created.reply;
+            let flash = Flash::good(format!("“{}” is created.", account.name));
+            Ok(pages.done(&format!("/accounts/{}", account.id), flash))
+        }
+        Err(error) => {
+            let draft =
+                Draft::refused(&form, beside_its_field(error)).map_err(|error| visitor.refused(error))?;
+            Ok(NewPage::load(&pages, &visitor, draft).await?.refuse())
+        }
+    }
+}
+
+fn parse(form: &Form) -> Result<account::Create, Invalid> {
+    let mut members = form.members(&[
+        ("name", As::Text),
+        ("imported_id", As::Text),
+        ("status", As::Text),
+        ("captured_value", As::Text),
+        ("captured_value_currency", As::Text),
+        ("promo_code", As::Text),
+    ]);
+    members.insert("custom_fields".to_owned(), Value::Object(typed_fields(form)?));
+    account::Create::parse(&members)
+}
+
+/// Custom fields are pairs of fields in the form; they are texts.
+fn typed_fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
+    let wrong = |code, detail: &str| Invalid::one("/custom_fields", code, detail);
+    let mut fields = Map::new();
+    for n in 1..=FIELD_ROWS {
+        let (key, value) = (form.given(&format!("key{n}")), form.given(&format!("value{n}")));
+        match (key, value) {
+            (Some(key), Some(value)) => {
+                if fields.insert(key.to_owned(), Value::from(value)).is_some() {
+                    return Err(wrong("repeated", "a field may be named once"));
+                }
+            }
+            (None, Some(_)) => return Err(wrong("required", "a value needs the name of its field")),
+            (Some(_) | None, None) => {}
+        }
+    }
+    Ok(fields)
+}
+
+/// A taken imported_id is a fault of that field.
+fn beside_its_field(error: Error) -> Error {
+    match error {
+        Error::Conflict { code: "imported_id_taken", detail } => {
+            Invalid::one("/imported_id", "imported_id_taken", detail).into()
+        }
+        error => error,
+    }
+}

@@ -1,0 +1,210 @@
+//! The list itself.
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_domain::account::Account;
+use rapport_domain::channel::Channel;
+use rapport_domain::pipeline::Status;
+use rapport_domain::saved_view::SavedView;
+use rapport_domain::time::Time;
+use rapport_store::account_list::{AccountPage, CappedCount, ListAccounts, Sort, count_capped};
+use rapport_store::page::DEFAULT_LIMIT;
+use rapport_store::{Query as _, Snapshot, account_field, channel, saved_view};
+use serde_json::{Map, Value};
+
+use crate::pages::accounts::asked::Asked;
+use crate::pages::accounts::chip::{Chip, chips};
+use crate::pages::accounts::column::Column;
+use crate::pages::accounts::zone;
+use crate::pages::draft::Draft;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+use crate::problem::Problem;
+
+/// More accounts are not counted.
+const MOST_COUNTED: i64 = 10_000;
+/// Custom fields and channels that the menus offer; an address may name others.
+const MOST_FIELDS: i64 = 40;
+const MOST_CHANNELS: usize = 40;
+/// How much of a custom field a row shows.
+const MOST_FIELD_CHARS: usize = 120;
+
+#[derive(Template)]
+#[template(path = "accounts/list.html")]
+pub struct AccountsPage {
+    frame: Frame,
+    asked: Asked,
+    columns: Vec<Column>,
+    sort: Sort,
+    rows: Vec<Row>,
+    next: Option<String>,
+    count: CappedCount,
+    channels: Vec<Channel>,
+    fields: Vec<String>,
+    views: Vec<SavedView>,
+    chips: Vec<Chip>,
+    pub saving: Draft,
+    pub renaming: Draft,
+    pub moving: Draft,
+}
+framed!("accounts": AccountsPage);
+
+/// An account, and its custom fields where some are shown.
+struct Row {
+    account: Account,
+    fields: Map<String, Value>,
+    is_overdue: bool,
+}
+
+impl Row {
+    /// A custom field as text; long ones are cut.
+    fn field(&self, key: &str) -> String {
+        let text = match self.fields.get(key) {
+            None | Some(Value::Null) => return String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        match text.char_indices().nth(MOST_FIELD_CHARS) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    }
+}
+
+/// What a page reads.
+struct Found {
+    page: AccountPage,
+    count: CappedCount,
+    channels: Vec<Channel>,
+    fields: Vec<String>,
+    views: Vec<SavedView>,
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let (asked, is_spelled) = Asked::read(&Form::of_query(query.as_deref()));
+    if !is_spelled {
+        return Ok(Redirect::to(&asked.address()).into_response());
+    }
+    Ok(AccountsPage::load(&pages, &visitor, asked).await?.respond())
+}
+
+impl AccountsPage {
+    pub async fn load(pages: &Pages, visitor: &Visitor, asked: Asked) -> Result<Self, Refusal> {
+        let now = pages.app().now();
+        let question = asked.clone();
+        let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, &question, now)).await?;
+        let Shown { frame, reply } = found;
+        let Found { page, count, channels, fields, views } = reply.map_err(Refusal::Page)?;
+        let columns = asked.columns();
+        let shows_fields = columns.iter().any(|column| matches!(column, Column::Field(_)));
+        let row = |account: Account| Row {
+            fields: if shows_fields { account.custom_fields.to_map() } else { Map::new() },
+            is_overdue: account.due(&frame.company.settings, frame.now).overdue,
+            account,
+        };
+        Ok(Self {
+            rows: page.items.into_iter().map(row).collect(),
+            next: page.next.map(|cursor| asked.page_href(&cursor.to_string())),
+            chips: chips(&asked, &channels),
+            sort: asked.sort(),
+            columns,
+            count,
+            channels,
+            fields,
+            views,
+            saving: Draft::default(),
+            renaming: Draft::default(),
+            moving: Draft::default(),
+            asked,
+            frame,
+        })
+    }
+
+    fn view(&self) -> Option<&SavedView> {
+        let query = self.asked.query();
+        self.views.iter().find(|view| view.query == query)
+    }
+
+    /// The channels that the form offers: some, and those that are chosen.
+    fn offered_channels(&self) -> impl Iterator<Item = (&Channel, bool)> {
+        let chosen = |channel: &Channel| self.asked.has("channel", &channel.id.to_string());
+        let channels =
+            self.channels.iter().enumerate().map(move |(n, channel)| (n, channel, chosen(channel)));
+        channels
+            .filter(|(n, _, is_chosen)| *n < MOST_CHANNELS || *is_chosen)
+            .map(|(_, channel, is_chosen)| (channel, is_chosen))
+    }
+
+    /// Every column that may be chosen, and whether it is.
+    fn offered_columns(&self) -> Vec<(Column, bool)> {
+        let fields = self.fields.iter().cloned().map(Column::Field);
+        let mut offered: Vec<Column> = Column::FIXED.into_iter().chain(fields).collect();
+        let others: Vec<Column> =
+            self.columns.iter().filter(|column| !offered.contains(column)).cloned().collect();
+        offered.extend(others);
+        offered
+            .into_iter()
+            .map(|column| (self.columns.contains(&column), column))
+            .map(|(is, of)| (of, is))
+            .collect()
+    }
+
+    /// Where a click on a head leads, and what the present order is in its words; nothing where it sorts nothing.
+    fn head(&self, sorts: Option<(Sort, Sort)>) -> Option<Head> {
+        let (first, second) = sorts?;
+        let is_first = self.sort == first;
+        let (wanted, is_current) = (if is_first { second } else { first }, is_first || self.sort == second);
+        let order = match self.sort {
+            _ if !is_current => "",
+            Sort::Name | Sort::Oldest => "ascending",
+            Sort::NameDescending | Sort::Newest | Sort::LastSeen => "descending",
+        };
+        Some(Head { href: self.asked.sorted_href(wanted), order })
+    }
+
+    fn name_head(&self) -> Option<Head> {
+        self.head(Some((Sort::Name, Sort::NameDescending)))
+    }
+
+    /// The ids on this page, for "all of them".
+    fn ids(&self) -> String {
+        let ids: Vec<String> = self.rows.iter().map(|row| row.account.id.to_string()).collect();
+        ids.join(" ")
+    }
+
+    fn is_picked(&self, account: &Account) -> bool {
+        self.moving.has("account", &account.id.to_string())
+    }
+}
+
+struct Head {
+    href: String,
+    order: &'static str,
+}
+
+fn read(
+    snapshot: &mut Snapshot,
+    asked: &Asked,
+    now: Time,
+) -> Result<Result<Found, Problem>, rapport_store::Error> {
+    let zone = zone(snapshot)?;
+    let (filter, cursor) = match (asked.filter(&zone), asked.place()) {
+        (Ok(filter), Ok(cursor)) => (filter, cursor),
+        (Err(problem), _) | (_, Err(problem)) => return Ok(Err(problem)),
+    };
+    let count = count_capped(snapshot, &filter, now, MOST_COUNTED)?;
+    let page =
+        ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now }.run(snapshot)?;
+    let mut channels = channel::list(snapshot)?;
+    channels.sort_by_key(|channel| channel.name.to_lowercase());
+    let fields = account_field::names(snapshot, None, MOST_FIELDS)?.items;
+    Ok(Ok(Found { page, count, channels, fields, views: saved_view::list(snapshot)? }))
+}

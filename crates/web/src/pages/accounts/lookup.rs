@@ -1,0 +1,109 @@
+//! An account made of what the home page of a domain says: shown first, then created.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use rapport_app::Error;
+use rapport_app::lookup::CreateFromLookup;
+use rapport_domain::id::AccountId;
+use rapport_domain::lookup::{Preview, Request};
+use rapport_domain::pipeline::Status;
+use rapport_store::account_site;
+use serde_json::{Map, Value};
+
+use crate::api::lookup as reader;
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+#[derive(Template)]
+#[template(path = "accounts/lookup.html")]
+struct LookupPage {
+    frame: Frame,
+    draft: Draft,
+    found: Option<Preview>,
+    /// The account that was made from this domain already.
+    known: Option<AccountId>,
+}
+framed!("accounts": LookupPage);
+
+impl LookupPage {
+    /// Custom fields that an account made of it gets.
+    fn fields(&self) -> Vec<(String, String)> {
+        let fields = self.found.as_ref().map(Preview::fields).unwrap_or_default();
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        fields.into_iter().map(|(key, value)| (key, text(value))).collect()
+    }
+}
+
+pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    Ok(LookupPage { frame, draft: Draft::default(), found: None, known: None }.respond())
+}
+
+/// Fetches the page and shows what it says. Sent as a form, so that no link elsewhere has us fetch anything.
+pub async fn preview(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    // Nobody has us call elsewhere who may not call here.
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let found = match Request::parse(&form.members(&[("domain", As::Text)])) {
+        Ok(request) => reader::preview(pages.app(), &request.site).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match found {
+        Ok(preview) => {
+            let known = known(&pages, &visitor, &preview).await?;
+            let draft = Draft::new([
+                ("domain", preview.domain.clone()),
+                ("name", preview.name.clone()),
+                ("status", Status::Prospect.as_str().to_owned()),
+            ]);
+            Ok(LookupPage { frame, draft, found: Some(preview), known }.respond())
+        }
+        Err(error) => refuse(frame, &visitor, &form, error, None),
+    }
+}
+
+pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let mut members: Map<String, Value> =
+        form.members(&[("domain", As::Text), ("name", As::Text), ("status", As::Text)]);
+    members.insert("create".to_owned(), Value::from(true));
+    let (site, create) = match Request::parse(&members) {
+        Ok(Request { site, create }) => (site, create.unwrap_or_default()),
+        Err(invalid) => return refuse(frame, &visitor, &form, invalid.into(), None),
+    };
+    let preview = match reader::preview(pages.app(), &site).await {
+        Ok(preview) => preview,
+        Err(error) => return refuse(frame, &visitor, &form, error, None),
+    };
+    let command = CreateFromLookup { preview: preview.clone(), create };
+    match pages.submit(&visitor, &form, command).await {
+        Ok(created) => {
+            let account = created.reply;
+            let flash = Flash::good(format!("“{}” is created from {}.", account.name, site.name));
+            Ok(pages.done(&format!("/accounts/{}", account.id), flash))
+        }
+        Err(error) => refuse(frame, &visitor, &form, error, Some(preview)),
+    }
+}
+
+fn refuse(
+    frame: Frame,
+    visitor: &Visitor,
+    form: &Form,
+    error: Error,
+    found: Option<Preview>,
+) -> Result<Response, Refusal> {
+    let draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+    Ok(LookupPage { frame, draft, found, known: None }.refuse())
+}
+
+async fn known(pages: &Pages, visitor: &Visitor, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
+    let (access, domain) = (visitor.access(), preview.domain.clone());
+    let found = pages.app().read(&access, MEMBER, move |snapshot| account_site::find(snapshot, &domain));
+    Ok(found.await.map_err(|error| visitor.refused(error))?.reply)
+}

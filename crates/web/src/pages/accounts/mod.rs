@@ -1,0 +1,40 @@
+//! Accounts as a table: found, filtered, saved as views, moved together, exported; and new ones by hand or by domain.
+
+mod asked;
+mod bulk;
+mod chip;
+mod column;
+mod create;
+mod export;
+mod list;
+mod lookup;
+mod views;
+
+use axum::Router;
+use axum::routing::{get, post};
+use jiff::tz::TimeZone;
+use rapport_store::{Error, Snapshot, company};
+
+use crate::pages::Pages;
+
+const PATH: &str = "/accounts";
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route(PATH, get(list::show))
+        .route("/accounts/export", get(export::export))
+        .route("/accounts/bulk", post(bulk::apply))
+        .route("/accounts/bulk/undo", post(bulk::undo))
+        .route("/accounts/views", post(views::save))
+        .route("/accounts/views/rename", post(views::rename))
+        .route("/accounts/views/delete", post(views::delete))
+        .route("/accounts/new", get(create::show).post(create::create))
+        .route("/accounts/lookup", get(lookup::show).post(lookup::preview))
+        .route("/accounts/lookup/create", post(lookup::create))
+}
+
+/// What the days of filters are days in.
+fn zone(snapshot: &mut Snapshot) -> Result<TimeZone, Error> {
+    let company = company::get(snapshot)?;
+    Ok(company.map_or(TimeZone::UTC, |company| company.settings.time_zone))
+}

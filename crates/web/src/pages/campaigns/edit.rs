@@ -1,0 +1,219 @@
+//! The form of a campaign, new or changed, with the count of what is typed: asked for by its button, which saves
+//! nothing, and by the script as one types.
+
+use askama::Template;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use jiff::tz::TimeZone;
+use rapport_app::Error;
+use rapport_app::campaign::{CreateCampaign, PatchCampaign};
+use rapport_domain::audience::Filter;
+use rapport_domain::campaign::{Aim, Campaign, Goal, Rule};
+use rapport_domain::channel::Channel;
+use rapport_domain::id::CampaignId;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+use rapport_store::campaign::Counts;
+use rapport_store::{Snapshot, account_field, campaign, channel, company};
+
+use super::fields::{self, FieldRow};
+use super::{PATH, id_of};
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+/// Names of custom fields that are offered.
+const NAMES: i64 = 200;
+/// Empty rows for custom fields that the form ends with.
+const SPARE_ROWS: usize = 2;
+
+#[derive(Template)]
+#[template(path = "campaigns/edit.html")]
+struct EditPage {
+    frame: Frame,
+    existing: Option<Campaign>,
+    draft: Draft,
+    rows: Vec<FieldRow>,
+    channels: Vec<Channel>,
+    /// Chosen channels that are there no more: dropping one would let everybody in.
+    gone: Vec<String>,
+    names: Vec<String>,
+    counted: Option<Counted>,
+}
+framed!("campaigns": EditPage);
+
+pub struct Counted {
+    pub aim: Aim,
+    pub counts: Counts,
+}
+
+impl Counted {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    pub fn excluded_by(&self, rule: &Rule) -> Vec<Filter> {
+        self.aim.excluded_by(*rule)
+    }
+}
+
+/// What the form is shown with, and what is wrong with what was typed.
+struct Read {
+    existing: Option<Campaign>,
+    form: Form,
+    parsed: Result<Counted, Invalid>,
+    channels: Vec<Channel>,
+    names: Vec<String>,
+}
+
+impl EditPage {
+    /// The form with what was typed; with what the campaign is, or a beginning, where nothing was.
+    async fn load(
+        pages: &Pages,
+        visitor: &Visitor,
+        id: Option<CampaignId>,
+        form: Form,
+    ) -> Result<(Self, Option<Invalid>), Refusal> {
+        let now = pages.app().now();
+        let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, id, form, now));
+        let Shown { frame, reply } = found.await?;
+        let Read { existing, form, parsed, channels, names } =
+            reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+        let (counted, invalid) = match parsed {
+            Ok(counted) => (Some(counted), None),
+            Err(invalid) => (None, Some(invalid)),
+        };
+        let mut rows = fields::rows(&form);
+        rows.extend(vec![FieldRow::default(); SPARE_ROWS]);
+        let is_there = |id: &str| channels.iter().any(|channel| channel.id.to_string() == id);
+        let gone = form.all("channel").filter(|id| !is_there(id)).map(str::to_owned).collect();
+        let draft = Draft::new(form.fields().map(|(name, value)| (name, value.to_owned())));
+        Ok((Self { frame, existing, draft, rows, channels, gone, names, counted }, invalid))
+    }
+
+    fn path(&self) -> String {
+        self.existing
+            .as_ref()
+            .map_or_else(|| format!("{PATH}/new"), |existing| format!("{PATH}/{}/edit", existing.id))
+    }
+
+    /// A day is chosen from a calendar; a time that the API gave stays a text.
+    fn input_type(&self, name: &str) -> &'static str {
+        let text = self.draft.value(name);
+        if text.is_empty() || text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10 {
+            "date"
+        } else {
+            "text"
+        }
+    }
+
+    fn refused(mut self, form: &Form, error: Error, visitor: &Visitor) -> Result<Response, Refusal> {
+        self.draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+        Ok(self.refuse())
+    }
+}
+
+fn read(
+    snapshot: &mut Snapshot,
+    id: Option<CampaignId>,
+    form: Form,
+    now: Time,
+) -> Result<Option<Read>, rapport_store::Error> {
+    let company = company::get(snapshot)?;
+    let zone = company.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+    let existing = match id {
+        Some(id) => match campaign::get(snapshot, id)? {
+            Some(found) => Some(found),
+            None => return Ok(None),
+        },
+        None => None,
+    };
+    let form = match &existing {
+        _ if !fields::is_blank(&form) => form,
+        Some(existing) => fields::of_campaign(existing, &zone),
+        None => fields::blank(),
+    };
+    let parsed = match fields::aim(&form, &zone) {
+        Ok(aim) => Ok(Counted { counts: campaign::count(snapshot, &aim, now)?, aim }),
+        Err(invalid) => Err(invalid),
+    };
+    let (channels, names) = (channel::list(snapshot)?, account_field::names(snapshot, None, NAMES)?.items);
+    Ok(Some(Read { existing, form, parsed, channels, names }))
+}
+
+pub async fn show_new(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    show(&pages, &visitor, None, query.as_deref()).await
+}
+
+pub async fn show_existing(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    id: Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    show(&pages, &visitor, Some(id_of(&id)?), query.as_deref()).await
+}
+
+async fn show(
+    pages: &Pages,
+    visitor: &Visitor,
+    id: Option<CampaignId>,
+    query: Option<&str>,
+) -> Result<Response, Refusal> {
+    let form = Form::of_query(query);
+    let (page, invalid) = EditPage::load(pages, visitor, id, form.clone()).await?;
+    match invalid {
+        None => Ok(page.respond()),
+        Some(invalid) => page.refused(&form, invalid.into(), visitor),
+    }
+}
+
+pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let (page, _) = EditPage::load(&pages, &visitor, None, form.clone()).await?;
+    let done = match fields::draft(&form, page.frame.zone()) {
+        Ok(draft) => pages.submit(&visitor, &form, CreateCampaign(draft)).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match done {
+        Ok(created) => {
+            let flash = Flash::good(format!("{} is saved.", created.name));
+            Ok(pages.done(&format!("{PATH}/{}", created.id), flash))
+        }
+        Err(error) => page.refused(&form, named(error), &visitor),
+    }
+}
+
+pub async fn change(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    id: Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let id = id_of(&id)?;
+    let (page, _) = EditPage::load(&pages, &visitor, Some(id), form.clone()).await?;
+    let done = match fields::patch(&form, page.frame.zone()) {
+        Ok(patch) => pages.submit(&visitor, &form, PatchCampaign { id, patch }).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match done {
+        Ok(changed) => {
+            let flash = Flash::good(format!("{} is saved.", changed.name));
+            Ok(pages.done(&format!("{PATH}/{id}"), flash))
+        }
+        Err(error) => page.refused(&form, named(error), &visitor),
+    }
+}
+
+/// A name that is taken is a fault of the name.
+fn named(error: Error) -> Error {
+    match error {
+        Error::Conflict { code: "name_taken", detail } => Invalid::one("/name", "name_taken", detail).into(),
+        error => error,
+    }
+}

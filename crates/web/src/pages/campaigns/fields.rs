@@ -1,0 +1,254 @@
+//! A campaign as the fields of its form, and back: into the members that the API takes, for the same parsers.
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use rapport_domain::audience::{FieldTest, Filter};
+use rapport_domain::campaign::{Aim, Campaign, Draft, Goal, Patch};
+use rapport_domain::invalid::{FieldError, Invalid};
+use rapport_domain::time::Time;
+use serde_json::{Map, Value, json};
+
+use crate::pages::form::{As, FORM, Form};
+
+const TIMES: [&str; 4] = ["seen_after", "seen_before", "contacted_after", "contacted_before"];
+const FLAGS: [&str; 5] = ["tracked", "overdue", "seen", "contacted", "campaign_hold"];
+/// The names of a row about a custom field: the field, the test, the value.
+const ROW: [&str; 3] = ["field", "test", "value"];
+
+/// A row of the form about one custom field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldRow {
+    pub key: String,
+    pub test: String,
+    pub value: String,
+}
+
+impl FieldRow {
+    fn is_empty(&self) -> bool {
+        self.key.trim().is_empty() && self.value.is_empty()
+    }
+}
+
+pub fn draft(form: &Form, zone: &TimeZone) -> Result<Draft, Invalid> {
+    body(form, zone, true).and_then(|body| Draft::parse(&body)).map_err(flat)
+}
+
+pub fn aim(form: &Form, zone: &TimeZone) -> Result<Aim, Invalid> {
+    body(form, zone, false).and_then(|body| Aim::parse(&body)).map_err(flat)
+}
+
+/// The change that makes a campaign what the form says.
+pub fn patch(form: &Form, zone: &TimeZone) -> Result<Patch, Invalid> {
+    let Draft { name, aim } = draft(form, zone)?;
+    Ok(Patch {
+        name: Some(name),
+        goal: Some(aim.goal),
+        include_trials: Some(aim.include_trials),
+        filters: Some(aim.filters),
+    })
+}
+
+fn body(form: &Form, zone: &TimeZone, with_name: bool) -> Result<Map<String, Value>, Invalid> {
+    let own: &[(&'static str, As)] =
+        &[("name", As::Text), ("goal", As::Text), ("include_trials", As::Ticked)];
+    let mut body = form.members(if with_name { own } else { &own[1..] });
+    let mut filters = form.members(&[
+        ("q", As::Text),
+        ("status", As::Ticks),
+        ("channel", As::Ticks),
+        ("imported_id", As::Text),
+    ]);
+    for name in FLAGS {
+        let flag =
+            form.given(name).map(|text| text.parse::<bool>().map_or_else(|_| json!(text), Value::from));
+        filters.extend(flag.map(|flag| (name.to_owned(), flag)));
+    }
+    for name in TIMES {
+        let time = form.given(name).map(|text| json!(in_zone(text, zone)));
+        filters.extend(time.map(|time| (name.to_owned(), time)));
+    }
+    filters.insert("fields".to_owned(), Value::Object(fields(form)?));
+    body.insert("filters".to_owned(), Value::Object(filters));
+    Ok(body)
+}
+
+/// A day is its beginning where the company is; anything else is left to the parser.
+fn in_zone(text: &str, zone: &TimeZone) -> String {
+    text.parse::<Date>()
+        .ok()
+        .filter(|_| text.len() == "2026-05-12".len())
+        .map_or_else(|| text.to_owned(), |date| Time::start_of_day(date, zone).to_string())
+}
+
+/// The rows about custom fields; rows that say "is" of one field give its values.
+fn fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
+    let mut fields: Map<String, Value> = Map::new();
+    for FieldRow { key, test, value } in rows(form).into_iter().filter(|row| !row.is_empty()) {
+        let key = key.trim().to_owned();
+        if key.is_empty() {
+            return Err(Invalid::one("/fields", "required", "say which field has this value"));
+        }
+        let test = match test.as_str() {
+            "exists" => json!({"exists": true}),
+            "begins_with" => json!({ "begins_with": value }),
+            _ => json!([value]),
+        };
+        match (fields.get_mut(&key), test) {
+            (None, test) => {
+                fields.insert(key, test);
+            }
+            (Some(Value::Array(values)), Value::Array(mut more)) => values.append(&mut more),
+            _ => {
+                let detail = format!("name {key} in one row, or only in rows that say “is”");
+                return Err(Invalid::one("/fields", "repeated", detail));
+            }
+        }
+    }
+    Ok(fields)
+}
+
+pub fn rows(form: &Form) -> Vec<FieldRow> {
+    let [keys, tests, values] = ROW.map(|name| form.all(name).map(str::to_owned).collect::<Vec<_>>());
+    let at = |texts: &[String], place: usize| texts.get(place).cloned().unwrap_or_default();
+    (0..keys.len())
+        .map(|place| FieldRow { key: at(&keys, place), test: at(&tests, place), value: at(&values, place) })
+        .filter(|row| !row.is_empty())
+        .collect()
+}
+
+/// The parsers name members of `filters`; the form has them beside the others.
+fn flat(invalid: Invalid) -> Invalid {
+    let flat = |error: FieldError| {
+        let pointer = error.pointer.strip_prefix("/filters").filter(|rest| rest.starts_with('/'));
+        // Which of the fields: its name is part of what is said.
+        let detail = match pointer.and_then(|pointer| pointer.strip_prefix("/fields/")) {
+            Some(field) => format!("{} {}", field.replace("~1", "/").replace("~0", "~"), error.detail),
+            None => error.detail,
+        };
+        FieldError { pointer: pointer.map_or(error.pointer.clone(), str::to_owned), detail, ..error }
+    };
+    Invalid(invalid.0.into_iter().map(flat).collect())
+}
+
+/// What the form of a new campaign begins with.
+pub fn blank() -> Form {
+    of_pairs([("goal".to_owned(), Goal::Acquisition.as_str().to_owned())])
+}
+
+/// The form of a campaign that is there.
+pub fn of_campaign(campaign: &Campaign, zone: &TimeZone) -> Form {
+    let Campaign { name, aim, .. } = campaign;
+    let mut pairs =
+        vec![("name".to_owned(), name.clone()), ("goal".to_owned(), aim.goal.as_str().to_owned())];
+    pairs.extend(aim.include_trials.then(|| ("include_trials".to_owned(), "on".to_owned())));
+    pairs.extend(of_filter(&aim.filters, zone));
+    of_pairs(pairs)
+}
+
+fn of_filter(filter: &Filter, zone: &TimeZone) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut pair =
+        |name: &str, value: Option<String>| pairs.extend(value.map(|value| (name.to_owned(), value)));
+    pair("q", filter.q.clone());
+    pair("imported_id", filter.imported_id.clone());
+    for status in &filter.statuses {
+        pair("status", Some(status.to_string()));
+    }
+    for channel in &filter.channels {
+        pair("channel", Some(channel.to_string()));
+    }
+    let flags = [filter.tracked, filter.overdue, filter.seen, filter.contacted, filter.campaign_hold];
+    for (name, flag) in FLAGS.into_iter().zip(flags) {
+        pair(name, flag.map(|flag| flag.to_string()));
+    }
+    let times = [filter.seen_after, filter.seen_before, filter.contacted_after, filter.contacted_before];
+    for (name, time) in TIMES.into_iter().zip(times) {
+        pair(name, time.map(|time| day_or_time(time, zone)));
+    }
+    for field in &filter.fields {
+        let rows: Vec<(&str, &str)> = match &field.test {
+            FieldTest::Is(values) => values.iter().map(|value| ("is", value.as_str())).collect(),
+            FieldTest::Exists => vec![("exists", "")],
+            FieldTest::BeginsWith(text) => vec![("begins_with", text)],
+        };
+        for (test, value) in rows {
+            for (name, text) in ROW.into_iter().zip([field.key.as_str(), test, value]) {
+                pair(name, Some(text.to_owned()));
+            }
+        }
+    }
+    pairs
+}
+
+/// The day that begins then where the company is, else the time.
+fn day_or_time(time: Time, zone: &TimeZone) -> String {
+    let date = Zoned::new(time.to_timestamp(), zone.clone()).date();
+    if Time::start_of_day(date, zone) == time { date.to_string() } else { time.to_string() }
+}
+
+fn of_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Form {
+    let text = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    Form::parse(text.as_bytes())
+}
+
+/// Whether somebody typed something: the hidden field alone does not count.
+pub fn is_blank(form: &Form) -> bool {
+    form.fields().all(|(name, _)| name == FORM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rapport_domain::id::CampaignId;
+
+    fn berlin() -> TimeZone {
+        TimeZone::get("Europe/Berlin").unwrap()
+    }
+
+    #[test]
+    fn a_campaign_survives_its_form() {
+        let channel = rapport_domain::id::ChannelId::from_bytes([3; 16]).to_string();
+        let filters = json!({
+            "q": "nord", "status": ["prospect", "lost"], "channel": [channel], "imported_id": "crm-1",
+            "tracked": true, "overdue": false, "seen": true, "seen_before": "2026-05-11T22:00:00Z",
+            "seen_after": "2026-01-01T08:30:00Z", "contacted": true, "campaign_hold": false,
+            "fields": {"city": {"begins_with": "Ber"}, "plan": "pro", "tags": ["a", "7"], "vat/id": {"exists": true}},
+        });
+        let filters = Filter::parse(filters.as_object().unwrap(), "").unwrap();
+        let aim = Aim { goal: Goal::Expansion, include_trials: true, filters };
+        let at = Time::from_micros(0);
+        let id = CampaignId::from_bytes([1; 16]);
+        let campaign = Campaign { id, name: "Spring".to_owned(), aim, created_at: at, updated_at: at };
+        let form = of_campaign(&campaign, &berlin());
+        assert_eq!(form.text("seen_before"), "2026-05-12", "a day in the company's zone");
+        assert_eq!(form.text("seen_after"), "2026-01-01T08:30:00Z");
+        let (_, changed) = campaign.patched(&patch(&form, &berlin()).unwrap(), at);
+        assert!(changed.is_empty(), "{changed:?}");
+    }
+
+    #[test]
+    fn rows_of_one_field_are_its_values() {
+        let form = |text: &str| Form::parse(text.as_bytes());
+        let found =
+            fields(&form("field=plan&test=is&value=a&field=&test=is&value=&field=plan&test=is&value=b"));
+        assert_eq!(Value::Object(found.unwrap()), json!({"plan": ["a", "b"]}));
+        for text in [
+            "field=plan&test=is&value=a&field=plan&test=exists&value=",
+            "field=plan&test=exists&value=&field=plan&test=exists&value=",
+            "field=&test=is&value=a",
+        ] {
+            assert_eq!(fields(&form(text)).unwrap_err().0[0].pointer, "/fields", "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_stand_at_the_fields_of_the_form() {
+        let form =
+            Form::parse(b"goal=fame&status=nope&seen=maybe&seen_after=then&field=a&test=begins_with&value=");
+        let faults = draft(&form, &berlin()).unwrap_err();
+        let pointers: Vec<&str> = faults.0.iter().map(|error| error.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/name", "/goal", "/status", "/seen", "/seen_after", "/fields/a"]);
+        assert!(faults.0[5].detail.starts_with("a must"), "{}", faults.0[5].detail);
+    }
+}

@@ -1,0 +1,50 @@
+//! The list of campaigns, newest first. Without counts: each would be a count of accounts.
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rapport_domain::campaign::Campaign;
+use rapport_domain::channel::Channel;
+use rapport_store::page::{DEFAULT_LIMIT, Page};
+use rapport_store::{campaign, channel};
+
+use super::words;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+#[derive(Template)]
+#[template(path = "campaigns/list.html")]
+struct ListPage {
+    frame: Frame,
+    campaigns: Page<Campaign>,
+    channels: Vec<Channel>,
+    /// Not the first page.
+    is_later: bool,
+}
+framed!("campaigns": ListPage);
+
+impl ListPage {
+    /// What the campaign's filters ask for, in one line.
+    fn summary(&self, campaign: &Campaign) -> String {
+        let filters = words::filters(&campaign.aim.filters, &self.channels, self.frame.zone());
+        let parts: Vec<String> =
+            filters.into_iter().map(|(what, text)| format!("{}: {text}", what.to_lowercase())).collect();
+        if parts.is_empty() { "All accounts".to_owned() } else { parts.join("; ") }
+    }
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
+    let found = pages.show(&visitor, MEMBER, move |snapshot| {
+        Ok((campaign::list(snapshot, before, DEFAULT_LIMIT)?, channel::list(snapshot)?))
+    });
+    let Shown { frame, reply: (campaigns, channels) } = found.await?;
+    Ok(ListPage { frame, campaigns, channels, is_later: before.is_some() }.respond())
+}

@@ -1,0 +1,107 @@
+//! A campaign: its goal and filters, who is in, who is not and why, its export, its end.
+
+use askama::Template;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use rapport_app::Answer;
+use rapport_app::campaign::DeleteCampaign;
+use rapport_domain::campaign::Campaign;
+use rapport_domain::channel::Channel;
+use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
+use rapport_store::campaign::{self, Counts};
+use rapport_store::page::DEFAULT_LIMIT;
+use rapport_store::{Query as _, channel};
+
+use super::edit::Counted;
+use super::{PATH, id_of, words};
+use crate::api::export as csv;
+use crate::pages::flash::Flash;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+const SORT: Sort = Sort::Newest;
+
+#[derive(Template)]
+#[template(path = "campaigns/show.html")]
+struct ShowPage {
+    frame: Frame,
+    campaign: Campaign,
+    counted: Counted,
+    members: AccountPage,
+    channels: Vec<Channel>,
+    /// Not the first page.
+    is_later: bool,
+}
+framed!("campaigns": ShowPage);
+
+impl ShowPage {
+    fn filters(&self) -> Vec<(&'static str, String)> {
+        words::filters(&self.campaign.aim.filters, &self.channels, self.frame.zone())
+    }
+}
+
+struct Read {
+    campaign: Campaign,
+    counts: Counts,
+    members: AccountPage,
+    channels: Vec<Channel>,
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    id: Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let id = id_of(&id)?;
+    // What is no cursor any more leads to the beginning.
+    let cursor = Cursor::parse(Form::of_query(query.as_deref()).text("cursor"), SORT).ok();
+    let (is_later, now) = (cursor.is_some(), pages.app().now());
+    let found = pages.show(&visitor, MEMBER, move |snapshot| {
+        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
+        let members = match found.aim.members() {
+            Some(filter) => {
+                ListAccounts { filter, sort: SORT, cursor, limit: DEFAULT_LIMIT, now }.run(snapshot)?
+            }
+            None => AccountPage { items: Vec::new(), next: None },
+        };
+        let counts = campaign::count(snapshot, &found.aim, now)?;
+        Ok(Some(Read { campaign: found, counts, members, channels: channel::list(snapshot)? }))
+    });
+    let Shown { frame, reply } = found.await?;
+    let Read { campaign, counts, members, channels } = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+    let counted = Counted { aim: campaign.aim.clone(), counts };
+    Ok(ShowPage { frame, campaign, counted, members, channels, is_later }.respond())
+}
+
+/// The members as CSV.
+pub async fn export(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    id: Path<String>,
+) -> Result<Response, Refusal> {
+    let id = id_of(&id)?;
+    let now = pages.app().now();
+    let access = visitor.access();
+    let found = pages.app().read(&access, MEMBER, move |snapshot| {
+        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
+        Ok(Some((found.name, csv::begin(snapshot, found.aim.members(), now)?)))
+    });
+    let Answer { reply, company, now } = found.await.map_err(|error| visitor.refused(error))?;
+    let (name, begun) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+    Ok(csv::respond(pages.app(), access, &format!("campaign {name}"), Answer { reply: begun, company, now }))
+}
+
+pub async fn delete(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    id: Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let done = pages.submit(&visitor, &form, DeleteCampaign(id_of(&id)?)).await;
+    done.map_err(|error| visitor.refused(error))?;
+    Ok(pages.done(PATH, Flash::good("The campaign is deleted. Its accounts stay as they are.")))
+}

@@ -1,0 +1,118 @@
+//! The Clients page: who is overdue, most overdue first, who will be soon, who is snoozed, and all of them.
+//!
+//! What its forms do is done by the account's own routes, which lead back here.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use axum::routing::get;
+use jiff::civil::Date;
+use rapport_domain::cadence::{DUE_SOON_DAYS, is_snoozed};
+use rapport_domain::time::Time;
+use rapport_store::clients::{self, CappedCount, Client, ListClients, Tab};
+use rapport_store::page::DEFAULT_LIMIT;
+use rapport_store::{Error, Query as _, Snapshot};
+
+use crate::api::clients::{read_place, write_place};
+use crate::pages::account::snoozes;
+use crate::pages::account::words;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::words::{money, number};
+use crate::pages::{MEMBER, Pages};
+
+const PATH: &str = "/clients";
+
+pub fn routes() -> Router<Pages> {
+    Router::new().route(PATH, get(show))
+}
+
+#[derive(Template)]
+#[template(path = "clients/list.html")]
+struct ClientsPage {
+    frame: Frame,
+    tab: Tab,
+    counts: [(Tab, CappedCount); 4],
+    clients: Vec<Client>,
+    /// The address of the page itself, for forms to come back to.
+    here_path: String,
+    next: Option<String>,
+    is_first: bool,
+}
+framed!("clients": ClientsPage);
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let query = Form::of_query(query.as_deref());
+    // A tab or a place that is none leads to the beginning.
+    let tab = Tab::parse(query.text("tab")).unwrap_or(Tab::Overdue);
+    let after = read_place(tab, query.text("cursor"));
+    let list = ListClients { tab, after, limit: DEFAULT_LIMIT, now: pages.app().now() };
+    let found =
+        pages.show(&visitor, MEMBER, move |snapshot| Ok((counts(snapshot, list.now)?, list.run(snapshot)?)));
+    let Shown { frame, reply: (counts, page) } = found.await?;
+    let next = page.next.map(|place| format!("{}&cursor={}", path_of(&tab), write_place(tab, place)));
+    let cursor = after.map(|place| format!("&cursor={}", write_place(tab, place)));
+    let here_path = format!("{}{}", path_of(&tab), cursor.unwrap_or_default());
+    let is_first = after.is_none();
+    Ok(ClientsPage { frame, tab, counts, clients: page.items, here_path, next, is_first }.respond())
+}
+
+fn path_of(tab: &Tab) -> String {
+    format!("{PATH}?tab={}", tab.as_str())
+}
+
+fn counts(snapshot: &mut Snapshot, now: Time) -> Result<[(Tab, CappedCount); 4], Error> {
+    let mut count = |tab: Tab| Ok((tab, clients::count(snapshot, tab, now)?));
+    let [overdue, soon, snoozed, tracked] = Tab::ALL;
+    Ok([count(overdue)?, count(soon)?, count(snoozed)?, count(tracked)?])
+}
+
+const fn label(tab: &Tab) -> &'static str {
+    match tab {
+        Tab::Overdue => "Overdue",
+        Tab::DueSoon => "Due soon",
+        Tab::Snoozed => "Snoozed",
+        Tab::Tracked => "All tracked",
+    }
+}
+
+impl ClientsPage {
+    fn is_here(&self, tab: &Tab) -> bool {
+        self.tab == *tab
+    }
+
+    /// Nobody is tracked at all.
+    fn is_without_clients(&self) -> bool {
+        self.counts.iter().all(|(_, count)| count.count == 0)
+    }
+
+    fn tracked_stages(&self) -> String {
+        words::stages(&self.frame.company.settings)
+    }
+
+    fn due_date(&self, client: &Client) -> Option<Date> {
+        client.due.due_at.map(|at| at.day_in(self.frame.zone()).date())
+    }
+
+    /// The day a snooze ends, while it lasts.
+    fn snoozed_until(&self, client: &Client) -> Option<Date> {
+        let until = client.account.snoozed_until;
+        until.filter(|_| is_snoozed(until, self.frame.zone(), self.frame.now))
+    }
+
+    /// In a week, as dates are typed.
+    fn a_week_on(&self) -> String {
+        snoozes(&self.frame).first().map(|(_, date)| date.to_string()).unwrap_or_default()
+    }
+
+    fn zone_name(&self) -> &str {
+        self.frame.zone().iana_name().unwrap_or("UTC")
+    }
+}

@@ -1,0 +1,84 @@
+//! What the dashboard shows, read in one snapshot: bounded index reads, each.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
+use rapport_domain::time::{Day, Time};
+use rapport_domain::webhook::Webhook;
+use rapport_store::account_list::CappedCount;
+use rapport_store::clients::{self, Client, ListClients, Tab};
+use rapport_store::recent::{self, Delivered};
+use rapport_store::stage_totals::{self, Stage};
+use rapport_store::{Error, Query as _, Snapshot, activity_day, company, webhook};
+
+use super::{RECENT_DAYS, WORST};
+
+/// More overdue clients are not counted.
+const MANY: i64 = 1_000;
+
+pub struct Figures {
+    pub stages: Vec<Stage>,
+    pub overdue: CappedCount,
+    pub worst: Vec<Client>,
+    pub new_accounts: CappedCount,
+    pub moves: CappedCount,
+    pub days: Vec<(Day, i64)>,
+    pub webhooks: Vec<Webhook>,
+    pub delivered: Delivered,
+    pub failed_mails: i64,
+}
+
+impl Figures {
+    pub fn read(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
+        let company = company::get(snapshot)?;
+        let zone = company.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+        let (week, lately) = (week_start(now, &zone), now.plus_days(-RECENT_DAYS));
+        let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
+        Ok(Self {
+            stages: stage_totals::stages(snapshot)?,
+            overdue: clients::count_up_to(snapshot, Tab::Overdue, now, MANY)?,
+            worst: worst.run(snapshot)?.items,
+            new_accounts: recent::new_accounts(snapshot, week)?,
+            moves: recent::count_moves(snapshot, week)?,
+            days: activity_day::days(snapshot, now.day_in(&zone))?,
+            webhooks: webhook::list(snapshot)?,
+            delivered: recent::deliveries(snapshot, lately)?,
+            failed_mails: recent::failed_mails(snapshot, lately)?,
+        })
+    }
+
+    pub fn has_no_accounts(&self) -> bool {
+        self.stages.iter().all(|stage| stage.accounts.count == 0)
+    }
+
+    /// When the stages were counted that are too large to be counted now.
+    pub fn as_of(&self) -> Option<Time> {
+        self.stages.iter().filter_map(|stage| stage.as_of).min()
+    }
+}
+
+/// The first instant of the week in the zone; weeks begin on Monday.
+fn week_start(now: Time, zone: &TimeZone) -> Time {
+    let today: Date = now.day_in(zone).date();
+    let since = today.weekday().since(Weekday::Monday);
+    let monday = today.saturating_sub(i64::from(since).days());
+    Time::start_of_day(monday, zone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weeks_begin_on_monday_in_the_zone_of_the_company() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let table = [
+            ("2026-11-15T12:00:00Z", "2026-11-08T23:00:00Z"),
+            ("2026-11-15T23:30:00Z", "2026-11-15T23:00:00Z"),
+            ("2026-11-16T00:30:00Z", "2026-11-15T23:00:00Z"),
+        ];
+        for (now, start) in table {
+            assert_eq!(week_start(Time::parse(now).unwrap(), &zone), Time::parse(start).unwrap(), "{now}");
+        }
+    }
+}

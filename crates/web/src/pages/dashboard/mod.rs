@@ -1,0 +1,111 @@
+//! The dashboard: what needs somebody today, and how the company stands.
+
+mod figures;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use rapport_domain::activity::PULSE_DAYS;
+use rapport_domain::webhook::{MAX_STREAK, Webhook};
+use rapport_store::clients::Client;
+use rapport_store::recent::Delivered;
+
+use self::figures::Figures;
+use crate::pages::chart::sparkline::Sparkline;
+use crate::pages::chart::stages::StageBar;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::words::number::{counted, grouped};
+use crate::pages::{MEMBER, Pages};
+
+/// The worst are shown, the others counted.
+const WORST: i64 = 5;
+/// Deliveries and mails count as recent for so long.
+const RECENT_DAYS: i64 = 7;
+
+pub fn routes() -> Router<Pages> {
+    Router::new().route("/", get(show))
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/page.html")]
+struct DashboardPage {
+    frame: Frame,
+    figures: Figures,
+    bars: Vec<StageBar>,
+    activity: Sparkline,
+    mail_configured: bool,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/first_run.html")]
+struct FirstRunPage {
+    frame: Frame,
+    base_url: String,
+}
+framed!("dashboard": DashboardPage, FirstRunPage);
+
+impl DashboardPage {
+    fn failing(&self) -> Vec<&Webhook> {
+        let webhooks = self.figures.webhooks.iter();
+        webhooks.filter(|webhook| webhook.switch.is_enabled() && webhook.failure_streak > 0).collect()
+    }
+
+    fn failed_deliveries(&self) -> String {
+        grouped(self.figures.delivered.failed)
+    }
+
+    fn failed_mails(&self) -> String {
+        counted(self.figures.failed_mails, "mail", "mails")
+    }
+
+    fn switched_off(&self) -> Vec<&Webhook> {
+        self.figures.webhooks.iter().filter(|webhook| webhook.switch.is_auto_disabled()).collect()
+    }
+}
+
+async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let now = pages.app().now();
+    let Shown { frame, reply: figures } =
+        pages.show(&visitor, MEMBER, move |snapshot| Figures::read(snapshot, now)).await?;
+    if figures.has_no_accounts() {
+        let base_url = pages.app().services().outside().base_url.clone();
+        return Ok(FirstRunPage { frame, base_url }.respond());
+    }
+    let bars = StageBar::all(&figures.stages);
+    let activity = Sparkline::new(&figures.days, now.day_in(frame.zone()), PULSE_DAYS);
+    let mail_configured = pages.app().services().outside().mail_configured;
+    Ok(DashboardPage { frame, figures, bars, activity, mail_configured }.respond())
+}
+
+fn days_overdue(client: &Client) -> String {
+    counted(client.due.days_overdue, "day", "days")
+}
+
+/// What a webhook is called: how it was described, else where it goes.
+fn name_of(webhook: &Webhook) -> &str {
+    if webhook.description.is_empty() { &webhook.url } else { &webhook.description }
+}
+
+/// The share that succeeded of what came to an end, in whole percent; rounded down, so that 100 means all.
+fn success_share(delivered: &Delivered) -> Option<i64> {
+    let ended = delivered.succeeded + delivered.failed;
+    (ended > 0).then(|| delivered.succeeded * 100 / ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_all_is_a_hundred_percent() {
+        let share = |succeeded, failed| success_share(&Delivered { succeeded, failed, open: 3 });
+        assert_eq!(
+            (share(0, 0), share(499, 1), share(500, 0), share(0, 2)),
+            (None, Some(99), Some(100), Some(0))
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! What the file looks like, and what each of its columns is. A dry run follows.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_app::{Error, import as imports};
+use rapport_domain::id::ImportId;
+use rapport_domain::import::mapping::Target;
+use rapport_domain::import::{Import, Mode, Request, State as Stage};
+use rapport_domain::invalid::Invalid;
+use rapport_store::{import, import_data};
+use serde_json::{Map, Value, json};
+
+use super::words::{self, CUSTOM, Step};
+use super::{find, not_now, path_of, wanted};
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const SHOWN_ROWS: usize = 5;
+/// A wider file shows so many columns of its first rows; all of them can be mapped.
+const SHOWN_COLUMNS: usize = 12;
+const MAX_CELL_CHARS: usize = 80;
+
+#[derive(Template)]
+#[template(path = "imports/columns.html")]
+pub struct ColumnsPage {
+    frame: Frame,
+    step: Step,
+    import: Import,
+    /// The first rows of the file, as far as they are shown.
+    rows: Vec<Vec<String>>,
+    columns: Vec<Column>,
+    /// The names of the fields that show their own faults.
+    shown: String,
+    /// What each column is chosen to be.
+    draft: Draft,
+    /// How the file is read.
+    layout: Draft,
+    encodings: Vec<(&'static str, &'static str)>,
+    delimiters: Vec<(&'static str, &'static str)>,
+}
+framed!("imports": ColumnsPage);
+
+/// A column with the names of its two fields in the form.
+struct Column {
+    name: String,
+    samples: Vec<String>,
+    target: String,
+    key: String,
+}
+
+impl ColumnsPage {
+    const MODES: [(Mode, &'static str); 3] = [
+        (Mode::Both, "Create new accounts and update those that are there"),
+        (Mode::Create, "Only create new accounts"),
+        (Mode::Update, "Only update accounts that are there"),
+    ];
+
+    async fn load(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Self, Refusal> {
+        let read = pages.show(visitor, ADMIN, move |snapshot| {
+            let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
+            Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
+        });
+        let Shown { frame, reply } = read.await?;
+        let (import, first) = reply.ok_or_else(|| Refusal::not_found("import"))?;
+        let rows = import.first_rows(&first, SHOWN_ROWS).into_iter();
+        let shown = |cells: Vec<String>| {
+            let cells = cells.into_iter().take(SHOWN_COLUMNS);
+            cells.map(|cell| cell.chars().take(MAX_CELL_CHARS).collect()).collect()
+        };
+        Ok(Self::of(frame, rows.map(|row| shown(row.cells)).collect(), import))
+    }
+
+    fn of(frame: Frame, rows: Vec<Vec<String>>, import: Import) -> Self {
+        let columns = import.columns.iter().enumerate().map(|(number, column)| Column {
+            name: column.name.clone(),
+            samples: column.samples.clone(),
+            target: target_field(number),
+            key: key_field(number),
+        });
+        let columns: Vec<Column> = columns.collect();
+        let encoding = import.charset.name();
+        let delimiter = words::delimiter_value(import.delimiter);
+        let kept = words::ENCODINGS
+            .into_iter()
+            .filter(|(name, _)| rapport_domain::import::charset::Charset::from_stored(name).is_kept());
+        let mut encodings: Vec<_> = if import.charset.is_kept() { kept.collect() } else { Vec::new() };
+        if !encodings.iter().any(|(name, _)| *name == encoding) {
+            encodings.push((encoding, encoding));
+        }
+        Self {
+            shown: columns.iter().map(|column| column.target.as_str()).collect::<Vec<_>>().join(" "),
+            columns,
+            step: Step::Columns,
+            draft: chosen(&import),
+            layout: Draft::new([("encoding", encoding.to_owned()), ("delimiter", delimiter)]),
+            encodings,
+            delimiters: words::DELIMITERS.to_vec(),
+            frame,
+            rows,
+            import,
+        }
+    }
+
+    fn column_count(&self) -> i64 {
+        i64::try_from(self.columns.len()).unwrap_or(i64::MAX)
+    }
+
+    fn hidden_columns(&self) -> i64 {
+        i64::try_from(self.columns.len().saturating_sub(SHOWN_COLUMNS)).unwrap_or(0)
+    }
+}
+
+fn target_field(number: usize) -> String {
+    format!("column-{number}")
+}
+
+fn key_field(number: usize) -> String {
+    format!("key-{number}")
+}
+
+/// The mapping as the form has it.
+fn chosen(import: &Import) -> Draft {
+    let fields = import.mapping.0.iter().enumerate().flat_map(|(number, target)| {
+        let (word, key) = match target {
+            Target::Field(key) => (CUSTOM.to_owned(), key.clone()),
+            other => (other.as_text(), String::new()),
+        };
+        [(target_field(number), word), (key_field(number), key)]
+    });
+    let fields: Vec<(String, String)> =
+        fields.chain([("mode".to_owned(), import.mode.as_str().to_owned())]).collect();
+    Draft::new(fields.iter().map(|(name, value)| (name.as_str(), value.clone())))
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let page = ColumnsPage::load(&pages, &visitor, wanted(&id)?).await?;
+    // What has begun is not chosen any more.
+    if page.import.state != Stage::Uploaded {
+        return Ok(Redirect::to(&path_of(page.import.id)).into_response());
+    }
+    Ok(page.respond())
+}
+
+/// The dry run.
+pub async fn try_out(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let Shown { reply: import, .. } = find(&pages, &visitor, wanted(&id)?).await?;
+    let id = import.id;
+    let tried = match request(&form, &import) {
+        Ok(request) => {
+            let (access, company) = (visitor.access(), visitor.session.company);
+            imports::preview(pages.app(), (&access, company), id, request).await
+        }
+        Err(invalid) => Err(invalid.into()),
+    };
+    match tried {
+        Ok(_) => Ok(Redirect::to(&path_of(id)).into_response()),
+        Err(Error::Invalid(invalid)) => {
+            let error = beside_the_columns(invalid, &import).into();
+            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            Ok(ColumnsPage { draft, ..ColumnsPage::load(&pages, &visitor, id).await? }.refuse())
+        }
+        Err(error) => Ok(not_now(&pages, &visitor, id, error)),
+    }
+}
+
+/// The columns by another encoding or delimiter.
+pub async fn read_again(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let id = wanted(&id)?;
+    let request = Request::parse(&form.members(&[("encoding", As::Text), ("delimiter", As::Text)]));
+    let read = match request {
+        Ok(request) => imports::read_again(pages.app(), &visitor.access(), id, request).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match read {
+        Ok(_) => {
+            let text = "The file is read again. Check what each column is.";
+            Ok(pages.done(&format!("{}/columns", path_of(id)), Flash::good(text)))
+        }
+        Err(error @ Error::Invalid(_)) => {
+            let layout = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            Ok(ColumnsPage { layout, ..ColumnsPage::load(&pages, &visitor, id).await? }.refuse())
+        }
+        Err(error) => Ok(not_now(&pages, &visitor, id, error)),
+    }
+}
+
+/// What was chosen, as the API takes it.
+fn request(form: &Form, import: &Import) -> Result<Request, Invalid> {
+    let mapping = import.columns.iter().enumerate().filter_map(|(number, column)| {
+        let word = match form.text(&target_field(number)) {
+            CUSTOM => Target::Field(form.text(&key_field(number)).trim().to_owned()).as_text(),
+            word => word.to_owned(),
+        };
+        (!word.is_empty()).then(|| (column.name.clone(), Value::from(word)))
+    });
+    let mapping: Map<String, Value> = mapping.collect();
+    let mut members = form.members(&[("mode", As::Text)]);
+    members.insert("mapping".to_owned(), json!(mapping));
+    Request::parse(&members)
+}
+
+/// Faults point to columns by their names; the form has them by their numbers.
+fn beside_the_columns(mut invalid: Invalid, import: &Import) -> Invalid {
+    for fault in &mut invalid.0 {
+        let Some(rest) = fault.pointer.strip_prefix("/mapping") else { continue };
+        let name = rest.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
+        match import.columns.iter().position(|column| column.name == name) {
+            Some(number) => fault.pointer = format!("/{}", target_field(number)),
+            None => {
+                fault.pointer.clear();
+                fault.detail = format!("the mapping {}", fault.detail);
+            }
+        }
+    }
+    invalid
+}

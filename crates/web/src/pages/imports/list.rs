@@ -1,0 +1,65 @@
+//! All imports, and the upload of another one.
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rapport_domain::id::ImportId;
+use rapport_domain::import::Import;
+use rapport_store::import;
+
+use super::words;
+use crate::pages::draft::Draft;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const PAGE: i64 = 50;
+
+#[derive(Template)]
+#[template(path = "imports/list.html")]
+pub struct ListPage {
+    frame: Frame,
+    imports: Vec<Import>,
+    /// Where the next page begins.
+    next: Option<ImportId>,
+    is_first: bool,
+    draft: Draft,
+    max_bytes: u64,
+    encodings: Vec<(&'static str, &'static str)>,
+    delimiters: Vec<(&'static str, &'static str)>,
+}
+framed!("imports": ListPage);
+
+impl ListPage {
+    pub async fn load(
+        pages: &Pages,
+        visitor: &Visitor,
+        before: Option<ImportId>,
+        draft: Draft,
+    ) -> Result<Self, Refusal> {
+        let read = pages.show(visitor, ADMIN, move |snapshot| import::list(snapshot, before, PAGE));
+        let Shown { frame, reply } = read.await?;
+        let found_out = [("", "Found out")];
+        Ok(Self {
+            next: reply.items.last().filter(|_| reply.more).map(|last| last.id),
+            imports: reply.items,
+            is_first: before.is_none(),
+            draft,
+            max_bytes: pages.0.max_import_bytes,
+            encodings: found_out.into_iter().chain(words::ENCODINGS).collect(),
+            delimiters: found_out.into_iter().chain(words::DELIMITERS).collect(),
+            frame,
+        })
+    }
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
+    Ok(ListPage::load(&pages, &visitor, before, Draft::default()).await?.respond())
+}

@@ -1,0 +1,90 @@
+//! The step that an import is in: what a dry run found, how far it has come, what it did.
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_domain::import::{Counts, Import, State as Stage};
+use rapport_domain::time::Time;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::words::{self, Step};
+use super::{find, path_of, wanted};
+use crate::pages::Pages;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "imports/show.html")]
+struct ImportPage {
+    frame: Frame,
+    step: Step,
+    import: Import,
+    tried: Option<Tried>,
+    /// Until when it can be undone, if it still can.
+    undo_until: Option<Time>,
+}
+framed!("imports": ImportPage);
+
+/// What a dry run found.
+#[derive(Deserialize)]
+struct Tried {
+    rows: i64,
+    counts: Counts,
+    exact: bool,
+    differences: Vec<Difference>,
+    errors: Vec<RowError>,
+}
+
+#[derive(Deserialize)]
+struct Difference {
+    line: i64,
+    account: Meant,
+    field: String,
+    before: Value,
+    after: Value,
+}
+
+#[derive(Deserialize)]
+struct Meant {
+    id: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct RowError {
+    line: i64,
+    reason: String,
+}
+
+impl ImportPage {
+    /// How far what runs has come, of a hundred.
+    fn percent(&self) -> i64 {
+        let (done, all) = match self.import.state {
+            Stage::Undoing => (self.import.undo.done, self.import.accounts),
+            _ => (self.import.at.offset, self.import.bytes),
+        };
+        if all == 0 { 100 } else { (done.saturating_mul(100) / all).clamp(0, 100) }
+    }
+
+    /// Whether anything would be done.
+    fn has_work(&self) -> bool {
+        self.tried.as_ref().is_some_and(|tried| tried.counts.created + tried.counts.updated > 0)
+    }
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let Shown { frame, reply: import } = find(&pages, &visitor, wanted(&id)?).await?;
+    let step = Step::of(&import);
+    if step == Step::Columns {
+        return Ok(Redirect::to(&format!("{}/columns", path_of(import.id))).into_response());
+    }
+    let tried = import.preview.clone().and_then(|found| serde_json::from_value(found).ok());
+    let undo_until = import.undo_until().filter(|until| *until >= frame.now);
+    Ok(ImportPage { frame, step, tried, undo_until, import }.respond())
+}

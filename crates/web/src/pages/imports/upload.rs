@@ -1,0 +1,207 @@
+//! The upload by a form: streamed from the connection into storage, as the API's is. The file is the form's last field,
+//! so that what is said about it is known when it begins.
+
+use axum::body::Bytes;
+use axum::extract::multipart::{Field, Multipart};
+use axum::extract::{FromRequest as _, Request, State};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use hyper::body::Body as _;
+use rapport_app::Error;
+use rapport_app::import::{Upload, UploadOptions};
+use rapport_app::submission::ALREADY_SENT;
+use rapport_domain::import::charset::Charset;
+use rapport_domain::import::reading::Delimiter;
+use rapport_domain::import::{Import, MAX_FILENAME};
+use rapport_domain::invalid::{Fault, FieldError, Invalid};
+
+use super::leash::Leash;
+use super::list::ListPage;
+use super::{PATH, path_of, words};
+use crate::json;
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::Form;
+use crate::pages::frame::Page as _;
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const FILE: &str = "file";
+/// What comes beside the file.
+const MAX_FIELD_BYTES: usize = 1_000;
+const MAX_FIELDS: usize = 10;
+/// What the form's own lines take of a body, beside the file.
+const ENVELOPE_BYTES: u64 = 16 << 10;
+
+pub async fn upload(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let announced = body.size_hint().lower();
+    let leash = Leash::new(body);
+    let request = Request::from_parts(parts, leash.body());
+    let mut fields = Vec::new();
+    let received = receive(&pages, &visitor, (request, announced), &leash, &mut fields).await;
+    if received.is_err()
+        && let Some(rest) = leash.rest()
+    {
+        // A browser that is not read to the end does not show the answer.
+        json::drain(rest).await;
+    }
+    match received {
+        Ok(import) => Ok(Redirect::to(&path_of(import.id)).into_response()),
+        Err(Error::Conflict { code: ALREADY_SENT, .. }) => {
+            Ok(pages.done(PATH, Flash::good("This file is uploaded already.")))
+        }
+        Err(error) => {
+            let draft = Draft::refused(&Form::of(&fields), of_the_file(error));
+            let draft = draft.map_err(|error| visitor.refused(error))?;
+            Ok(ListPage::load(&pages, &visitor, None, draft).await?.refuse())
+        }
+    }
+}
+
+/// Takes the form in as it comes. What goes wrong on the way leaves nothing behind.
+async fn receive(
+    pages: &Pages,
+    visitor: &Visitor,
+    (request, announced): (Request, u64),
+    leash: &Leash,
+    fields: &mut Vec<(String, String)>,
+) -> Result<Import, Error> {
+    pages.app().read(&visitor.access(), ADMIN, |_| Ok(())).await?;
+    if announced > pages.0.max_import_bytes + ENVELOPE_BYTES {
+        return Err(too_large(pages));
+    }
+    let multipart = Multipart::from_request(request, &()).await;
+    let mut multipart = multipart.map_err(|_| at_fault("malformed", "choose a file, then upload it"))?;
+    while fields.len() < MAX_FIELDS {
+        let next = tokio::time::timeout(pages.0.body_timeout, multipart.next_field()).await;
+        let Some(field) = next.map_err(|_| broken())?.map_err(|_| broken())? else { break };
+        leash.give();
+        if field.name() == Some(FILE) {
+            return take_file(pages, visitor, field, leash, &Form::of(fields)).await;
+        }
+        let name = field.name().unwrap_or_default().to_owned();
+        fields.push((name, small(pages, field).await?));
+    }
+    Err(at_fault("required", "choose a file first"))
+}
+
+/// The text of a field that is not the file.
+async fn small(pages: &Pages, mut field: Field<'_>) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    while let Some(part) = next(pages, &mut field).await? {
+        bytes.extend_from_slice(&part);
+        if bytes.len() > MAX_FIELD_BYTES {
+            return Err(broken());
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+async fn take_file(
+    pages: &Pages,
+    visitor: &Visitor,
+    mut field: Field<'_>,
+    leash: &Leash,
+    form: &Form,
+) -> Result<Import, Error> {
+    let filename = plain_name(field.file_name().unwrap_or_default());
+    // A browser sends a nameless file where none was chosen.
+    if filename.is_empty() {
+        return Err(at_fault("required", "choose a file first"));
+    }
+    let options = options(filename, form)?;
+    let id = form.id()?;
+    let mut upload = Upload::begin(pages.app(), &visitor.access(), options).await?.of_form(id);
+    let mut received = 0;
+    loop {
+        let error = match next(pages, &mut field).await {
+            Ok(None) => return upload.finish().await,
+            Ok(Some(part)) => {
+                leash.give();
+                received += part.len() as u64;
+                if received > pages.0.max_import_bytes {
+                    too_large(pages)
+                } else if let Err(error) = upload.take(&part).await {
+                    error
+                } else {
+                    continue;
+                }
+            }
+            Err(error) => error,
+        };
+        upload.abandon().await;
+        return Err(error);
+    }
+}
+
+async fn next(pages: &Pages, field: &mut Field<'_>) -> Result<Option<Bytes>, Error> {
+    match tokio::time::timeout(pages.0.body_timeout, field.chunk()).await {
+        Ok(Ok(part)) => Ok(part),
+        Ok(Err(_)) | Err(_) => Err(broken()),
+    }
+}
+
+fn options(filename: String, form: &Form) -> Result<UploadOptions, Invalid> {
+    let mut errors = Vec::new();
+    let mut fault = |name: &str, Fault { code, detail }: Fault| {
+        errors.push(FieldError { pointer: format!("/{name}"), code, detail });
+    };
+    let charset = form.given("encoding").map(Charset::parse).transpose();
+    let charset = charset.map_err(|error| fault("encoding", error)).unwrap_or_default();
+    let delimiter = form.given("delimiter").map(Delimiter::parse).transpose();
+    let delimiter = delimiter.map_err(|error| fault("delimiter", error)).unwrap_or_default();
+    if errors.is_empty() { Ok(UploadOptions { filename, charset, delimiter }) } else { Err(Invalid(errors)) }
+}
+
+/// The name alone: older browsers say the whole path.
+fn plain_name(sent: &str) -> String {
+    let name = sent.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain = name.chars().filter(|letter| !letter.is_control());
+    plain.take(MAX_FILENAME.max).collect::<String>().trim().to_owned()
+}
+
+fn at_fault(code: &'static str, detail: impl Into<String>) -> Error {
+    Invalid::one("/file", code, detail).into()
+}
+
+fn broken() -> Error {
+    at_fault("broken_body", "the upload ended before it was complete; try again")
+}
+
+fn too_large(pages: &Pages) -> Error {
+    at_fault("body_too_large", format!("the file must be at most {}", words::bytes(pages.0.max_import_bytes)))
+}
+
+/// What is wrong with a file stands beside its field.
+fn of_the_file(error: Error) -> Error {
+    let Error::Invalid(mut invalid) = error else { return error };
+    for fault in invalid.0.iter_mut().filter(|fault| fault.pointer.is_empty()) {
+        "/file".clone_into(&mut fault.pointer);
+    }
+    invalid.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_called_by_its_name_alone() {
+        let table = [
+            ("accounts.csv", "accounts.csv"),
+            ("C:\\Users\\ana\\leads.csv", "leads.csv"),
+            ("../../etc/passwd", "passwd"),
+            ("a\r\nb\0.csv", "ab.csv"),
+            ("", ""),
+        ];
+        for (sent, expected) in table {
+            assert_eq!(plain_name(sent), expected, "{sent:?}");
+        }
+        assert_eq!(plain_name(&"é".repeat(400)).chars().count(), MAX_FILENAME.max);
+    }
+}

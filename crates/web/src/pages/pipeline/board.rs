@@ -1,0 +1,139 @@
+//! The board: a column for each stage, with its count and value; each column pages on its own.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rapport_domain::account::Account;
+use rapport_domain::cadence::Due;
+use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
+use rapport_store::account_list::{AccountFilter, AccountPage, Cursor, ListAccounts, Sort};
+use rapport_store::stage_totals::{self, Stage};
+use rapport_store::{Error, Query as _, Snapshot};
+
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::words::number::counted;
+use crate::pages::{MEMBER, Pages};
+
+const SORT: Sort = Sort::Newest;
+/// Cards of a column at a time; a column that is folded away has fewer.
+const CARDS: i64 = 14;
+const FOLDED_CARDS: i64 = 8;
+
+#[derive(Template)]
+#[template(path = "pipeline/board.html")]
+struct BoardPage {
+    frame: Frame,
+    columns: Vec<Column>,
+    /// Lost and Do not contact: there, but out of the way.
+    folded: Vec<Column>,
+    as_of: Option<Time>,
+    /// Keeps the columns where they are after a move.
+    query: String,
+}
+framed!("pipeline": BoardPage);
+
+struct Column {
+    stage: Stage,
+    cards: Vec<Card>,
+    /// The board with this column's next cards.
+    more: Option<String>,
+    /// The board with this column from its beginning, where it is not there.
+    first: Option<String>,
+}
+
+struct Card {
+    account: Account,
+    due: Due,
+}
+
+impl Card {
+    fn days_overdue(&self) -> String {
+        counted(self.due.days_overdue, "day", "days")
+    }
+}
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let places = Places::read(&Form::of_query(query.as_deref()));
+    let now = pages.app().now();
+    let read = {
+        let places = places.clone();
+        move |snapshot: &mut Snapshot| {
+            let stages = stage_totals::stages(snapshot)?;
+            stages.into_iter().map(|stage| places.page(snapshot, stage, now)).collect::<Result<Vec<_>, _>>()
+        }
+    };
+    let Shown { frame, reply } = pages.show(&visitor, MEMBER, read).await?;
+    let as_of = reply.iter().filter_map(|(stage, _)| stage.as_of).min();
+    let columns = reply.into_iter().map(|(stage, page)| places.column(stage, page, &frame));
+    let (folded, columns): (Vec<_>, Vec<_>) = columns.partition(|column| is_folded(column.stage.status));
+    Ok(BoardPage { columns, folded, as_of, query: places.query(), frame }.respond())
+}
+
+const fn is_folded(status: Status) -> bool {
+    matches!(status, Status::Lost | Status::DoNotContact)
+}
+
+/// Where the columns stand: the cursor of each that is not at its beginning.
+#[derive(Debug, Clone, Default)]
+pub struct Places(BTreeMap<&'static str, Cursor>);
+
+impl Places {
+    pub fn read(query: &Form) -> Self {
+        let place = |status: Status| {
+            // What is no cursor any more leads to the beginning.
+            let cursor = Cursor::parse(query.text(&format!("after_{status}")), SORT).ok()?;
+            Some((status.as_str(), cursor))
+        };
+        Self(Status::ALL.into_iter().filter_map(place).collect())
+    }
+
+    /// As the query of an address, with its question mark; empty where all columns are at their beginning.
+    pub fn query(&self) -> String {
+        let pairs = self.0.iter().map(|(status, cursor)| format!("after_{status}={cursor}"));
+        let query = pairs.collect::<Vec<_>>().join("&");
+        if query.is_empty() { query } else { format!("?{query}") }
+    }
+
+    /// The board with one column elsewhere.
+    fn with(&self, status: Status, cursor: Option<Cursor>) -> String {
+        let mut places = self.clone();
+        match cursor {
+            Some(cursor) => places.0.insert(status.as_str(), cursor),
+            None => places.0.remove(status.as_str()),
+        };
+        format!("/pipeline{}#stage-{status}", places.query())
+    }
+
+    fn page(&self, snapshot: &mut Snapshot, stage: Stage, now: Time) -> Result<(Stage, AccountPage), Error> {
+        let status = stage.status;
+        let list = ListAccounts {
+            filter: AccountFilter { statuses: vec![status], ..AccountFilter::default() },
+            sort: SORT,
+            cursor: self.0.get(status.as_str()).cloned(),
+            limit: if is_folded(status) { FOLDED_CARDS } else { CARDS },
+            now,
+        };
+        Ok((stage, list.run(snapshot)?))
+    }
+
+    fn column(&self, stage: Stage, page: AccountPage, frame: &Frame) -> Column {
+        let status = stage.status;
+        let due = |account: &Account| account.due(&frame.company.settings, frame.now);
+        Column {
+            more: page.next.map(|cursor| self.with(status, Some(cursor))),
+            first: self.0.contains_key(status.as_str()).then(|| self.with(status, None)),
+            cards: page.items.into_iter().map(|account| Card { due: due(&account), account }).collect(),
+            stage,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The moves of all accounts, newest first.
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use rapport_domain::history::{Actor, HistoryEntry};
+use rapport_domain::pipeline::{Source, Status};
+use rapport_store::page::{DEFAULT_LIMIT, Page};
+use rapport_store::recent::{self, NamedMove};
+
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{MEMBER, Pages};
+
+#[derive(Template)]
+#[template(path = "pipeline/moves.html")]
+struct MovesPage {
+    frame: Frame,
+    moves: Page<NamedMove>,
+    /// Not the first page.
+    is_later: bool,
+}
+framed!("pipeline": MovesPage);
+
+pub async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
+    let read = pages.show(&visitor, MEMBER, move |snapshot| recent::moves(snapshot, before, DEFAULT_LIMIT));
+    let Shown { frame, reply: moves } = read.await?;
+    Ok(MovesPage { frame, moves, is_later: before.is_some() }.respond())
+}
+
+/// Where it was before; a move always was somewhere.
+fn from(entry: &HistoryEntry) -> Status {
+    entry.from.unwrap_or(entry.to)
+}
+
+/// Who or what moved it.
+fn by(entry: &HistoryEntry) -> String {
+    match (&entry.actor, entry.source) {
+        (Actor::Person { name, .. }, _) => name.clone(),
+        (_, Source::Automation) => "Product activity".to_owned(),
+        (_, Source::Import) => "Import".to_owned(),
+        (Actor::Token { name, .. }, _) => format!("API token {name}"),
+        (Actor::CommandLine, _) => "Command line".to_owned(),
+        (_, Source::Inbound) => "Inbound mail".to_owned(),
+        (_, Source::Operator | Source::Upsert | Source::Lookup) => "API".to_owned(),
+    }
+}

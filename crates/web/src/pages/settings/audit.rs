@@ -1,0 +1,50 @@
+//! The audit log: who changed what, when and from where.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use axum::routing::get;
+use rapport_domain::id::AuditId;
+use rapport_store::page::{DEFAULT_LIMIT, Page};
+use rapport_store::{audit, member};
+
+use super::audit_words::Line;
+use super::tabbed;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/settings/audit";
+
+pub fn routes() -> Router<Pages> {
+    Router::new().route(PATH, get(show))
+}
+
+#[derive(Template)]
+#[template(path = "settings/audit.html")]
+struct AuditPage {
+    frame: Frame,
+    lines: Vec<Line>,
+    older: Option<AuditId>,
+    is_first: bool,
+}
+framed!("settings": AuditPage);
+tabbed!("audit": AuditPage);
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let before: Option<AuditId> = Form::of_query(query.as_deref()).text("before").parse().ok();
+    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+        Ok((audit::list(snapshot, before, DEFAULT_LIMIT)?, member::list(snapshot)?))
+    });
+    let Shown { frame, reply: (Page { items, more }, members) } = found.await?;
+    let older = items.last().filter(|_| more).map(|last| last.id);
+    let lines = items.into_iter().map(|entry| Line::of(entry, &members)).collect();
+    Ok(AuditPage { frame, lines, older, is_first: before.is_none() }.respond())
+}

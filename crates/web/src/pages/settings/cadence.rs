@@ -1,0 +1,122 @@
+//! The cadence: how often clients are to be contacted, and which stages' accounts are clients. What other settings
+//! would change is shown before they are saved.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use axum::routing::get;
+use rapport_app::settings::PatchSettings;
+use rapport_domain::company::{CADENCE_DAYS, Settings, TrackedStages};
+use rapport_domain::invalid::Invalid;
+use rapport_domain::pipeline::Status;
+use rapport_store::cadence_preview::{Difference, difference};
+use rapport_store::clients::{self, CappedCount, Tab};
+use rapport_store::company;
+use serde_json::{Map, Value};
+
+use super::tabbed;
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/settings/cadence";
+
+pub fn routes() -> Router<Pages> {
+    Router::new().route(PATH, get(show).post(save))
+}
+
+#[derive(Template)]
+#[template(path = "settings/cadence.html")]
+struct CadencePage {
+    frame: Frame,
+    draft: Draft,
+    stages: [Status; 3],
+    longest: i64,
+    /// Who is overdue now.
+    overdue: CappedCount,
+    /// What the settings that were typed would change.
+    preview: Option<Difference>,
+}
+framed!("settings": CadencePage);
+tabbed!("cadence": CadencePage);
+
+impl CadencePage {
+    /// The page, with what these members would change where they are given.
+    async fn load(
+        pages: &Pages,
+        visitor: &Visitor,
+        members: Option<Map<String, Value>>,
+    ) -> Result<(Self, Option<Invalid>), Refusal> {
+        let now = pages.app().now();
+        let found = pages.show(visitor, ADMIN, move |snapshot| {
+            let overdue = clients::count(snapshot, Tab::Overdue, now)?;
+            let current = company::get(snapshot)?.map_or_else(Settings::default, |company| company.settings);
+            let preview = match members.map(|members| current.patched(&members)) {
+                Some(Ok(wanted)) => Some(Ok(difference(snapshot, &current, &wanted, now)?)),
+                Some(Err(invalid)) => Some(Err(invalid)),
+                None => None,
+            };
+            Ok((overdue, preview))
+        });
+        let Shown { frame, reply: (overdue, preview) } = found.await?;
+        let settings = &frame.company.settings;
+        let stages = settings.tracked_stages.statuses().into_iter();
+        let stages = stages.map(|stage| ("tracked_stages", stage.as_str().to_owned()));
+        let days = ("cadence_days", settings.cadence_days.to_string());
+        let draft = Draft::new(std::iter::once(days).chain(stages));
+        let (preview, invalid) = match preview {
+            Some(Ok(difference)) => (Some(difference), None),
+            Some(Err(invalid)) => (None, Some(invalid)),
+            None => (None, None),
+        };
+        let (stages, longest) = (TrackedStages::ALLOWED, *CADENCE_DAYS.end());
+        Ok((Self { frame, draft, stages, longest, overdue, preview }, invalid))
+    }
+}
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let form = Form::of_query(query.as_deref());
+    if !form.is_ticked("cadence_days") {
+        return Ok(CadencePage::load(&pages, &visitor, None).await?.0.respond());
+    }
+    let (page, invalid) = CadencePage::load(&pages, &visitor, Some(members(&form))).await?;
+    match invalid {
+        Some(invalid) => {
+            let draft = Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?;
+            Ok(CadencePage { draft, ..page }.refuse())
+        }
+        None => {
+            let draft = Draft::new(form.fields().map(|(name, value)| (name, value.to_owned())));
+            Ok(CadencePage { draft, ..page }.respond())
+        }
+    }
+}
+
+async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    match pages.submit(&visitor, &form, PatchSettings(members(&form))).await {
+        Ok(_) => {
+            Ok(pages.done(PATH, Flash::good("The cadence is saved.").link("See the clients", "/clients")))
+        }
+        Err(error) => {
+            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            let (page, _) = CadencePage::load(&pages, &visitor, None).await?;
+            Ok(CadencePage { draft, ..page }.refuse())
+        }
+    }
+}
+
+fn members(form: &Form) -> Map<String, Value> {
+    let mut members = form.members(&[("cadence_days", As::Number), ("tracked_stages", As::Ticks)]);
+    // Left empty it is no number, rather than not there.
+    members.entry("cadence_days").or_insert_with(|| Value::from(""));
+    members
+}

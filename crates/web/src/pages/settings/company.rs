@@ -1,0 +1,85 @@
+//! The company: its name, its time zone, its currency.
+
+use std::sync::LazyLock;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{Redirect, Response};
+use axum::routing::get;
+use rapport_app::settings::PatchSettings;
+use rapport_domain::company::time_zone_name;
+
+use super::{tabbed, typed};
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/settings";
+const FIELDS: [&str; 2] = ["time_zone", "default_currency"];
+/// Offered while typing; every other ISO 4217 code is taken too.
+const CURRENCIES: [&str; 24] = [
+    "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "ILS", "INR", "JPY", "KRW",
+    "MXN", "NOK", "NZD", "PLN", "RON", "SEK", "SGD", "USD", "ZAR",
+];
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route(PATH, get(show).post(save))
+        // Webhooks are settings too, on a page of their own.
+        .route("/settings/webhooks", get(|| async { Redirect::to("/webhooks") }))
+}
+
+#[derive(Template)]
+#[template(path = "settings/company.html")]
+struct CompanyPage {
+    frame: Frame,
+    draft: Draft,
+    zones: &'static [String],
+    currencies: &'static [&'static str],
+}
+framed!("settings": CompanyPage);
+tabbed!("company": CompanyPage);
+
+impl CompanyPage {
+    async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
+        let Shown { frame, reply: () } = pages.show(visitor, ADMIN, |_| Ok(())).await?;
+        let settings = &frame.company.settings;
+        let draft = Draft::new([
+            ("time_zone", time_zone_name(&settings.time_zone).to_owned()),
+            ("default_currency", settings.default_currency.code().to_owned()),
+        ]);
+        Ok(Self { frame, draft, zones: &ZONES, currencies: &CURRENCIES })
+    }
+}
+
+/// The zones by their usual names.
+static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let is_usual = |name: &str| {
+        let area = name.split_once('/').map(|(area, _)| area);
+        name == "UTC"
+            || area.is_some_and(|area| !matches!(area, "posix" | "right" | "Etc" | "SystemV" | "US"))
+    };
+    let names = jiff::tz::db().available().map(|name| name.as_str().to_owned());
+    let mut names: Vec<String> = names.filter(|name| is_usual(name)).collect();
+    names.sort_unstable();
+    names
+});
+
+async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    Ok(CompanyPage::load(&pages, &visitor).await?.respond())
+}
+
+async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    match pages.submit(&visitor, &form, PatchSettings(typed(&form, &FIELDS))).await {
+        Ok(_) => Ok(pages.done(PATH, Flash::good("The company's settings are saved."))),
+        Err(error) => {
+            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            Ok(CompanyPage { draft, ..CompanyPage::load(&pages, &visitor).await? }.refuse())
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The weekly digest: when it goes, what it would say now, and those that were made.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use axum::response::Response;
+use axum::routing::{get, post};
+use rapport_app::digest::{Audience, Rendered, preview, send_once};
+use rapport_app::settings::PatchSettings;
+use rapport_domain::digest::Week;
+use rapport_store::digest::{self, Digest};
+use rapport_store::mail::{self, Content, Counts};
+use rapport_store::page::DEFAULT_LIMIT;
+
+use super::{back_to, tabbed};
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed, html};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::words::number::counted;
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/settings/digest";
+/// A mail brings its own looks, and nothing else may come with it.
+const MAIL_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; \
+                           base-uri 'none'; form-action 'none'";
+const WEEKDAYS: [(&str, &str); 7] = [
+    ("monday", "Monday"),
+    ("tuesday", "Tuesday"),
+    ("wednesday", "Wednesday"),
+    ("thursday", "Thursday"),
+    ("friday", "Friday"),
+    ("saturday", "Saturday"),
+    ("sunday", "Sunday"),
+];
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route(PATH, get(show).post(save))
+        .route("/settings/digest/send", post(send).merge(back_to(PATH)))
+        .route("/settings/digest/preview", get(preview_as_mail))
+        .route("/settings/digest/{week}", get(one))
+        .route("/settings/digest/{week}/mail", get(one_as_mail))
+}
+
+#[derive(Template)]
+#[template(path = "settings/digest.html")]
+struct DigestPage {
+    frame: Frame,
+    draft: Draft,
+    sending: Draft,
+    weekdays: &'static [(&'static str, &'static str)],
+    preview: Rendered,
+    past: Vec<(Digest, Counts)>,
+    next: Option<Week>,
+}
+framed!("settings": DigestPage, OnePage);
+tabbed!("digest": DigestPage, OnePage);
+
+impl DigestPage {
+    async fn load(pages: &Pages, visitor: &Visitor, before: Option<Week>) -> Result<Self, Refusal> {
+        let found = pages.show(visitor, ADMIN, move |snapshot| {
+            let page = digest::list(snapshot, before, DEFAULT_LIMIT)?;
+            let mut past = Vec::with_capacity(page.items.len());
+            for made in page.items {
+                let counts = mail::counts(snapshot, made.content)?;
+                past.push((made, counts));
+            }
+            Ok((past, page.more))
+        });
+        let Shown { frame, reply: (past, more) } = found.await?;
+        let preview =
+            preview(pages.app(), &visitor.access()).await.map_err(|error| visitor.refused(error))?;
+        let settings = &frame.company.settings;
+        let enabled = settings.digest_enabled.then(|| ("digest_enabled", "on".to_owned()));
+        let weekday = ("digest_weekday", settings.digest_weekday.as_str().to_owned());
+        let draft = Draft::new(enabled.into_iter().chain([weekday]));
+        let next = past.last().filter(|_| more).map(|(last, _)| last.week);
+        Ok(Self { frame, draft, sending: Draft::default(), weekdays: &WEEKDAYS, preview, past, next })
+    }
+}
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let before = Week::parse(Form::of_query(query.as_deref()).text("before"));
+    Ok(DigestPage::load(&pages, &visitor, before).await?.respond())
+}
+
+async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let members = form.members(&[("digest_enabled", As::Ticked), ("digest_weekday", As::Text)]);
+    match pages.submit(&visitor, &form, PatchSettings(members)).await {
+        Ok(company) if company.settings.digest_enabled => {
+            Ok(pages.done(PATH, Flash::good("The digest's weekday is saved.")))
+        }
+        Ok(_) => Ok(pages.done(PATH, Flash::good("The weekly digest is off."))),
+        Err(error) => {
+            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            Ok(DigestPage { draft, ..DigestPage::load(&pages, &visitor, None).await? }.refuse())
+        }
+    }
+}
+
+/// Sends it now, to whoever asks or to everyone.
+async fn send(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let everyone = form.text("to") == "everyone";
+    let audience = if everyone { Audience::Everyone } else { Audience::Member(frame.person) };
+    let (access, address) = (visitor.access(), Some(visitor.address));
+    let id = form.id().map_err(|error| visitor.refused(error))?;
+    match send_once(pages.app(), &access, address, audience, id).await {
+        Ok(mails) => {
+            let mails = counted(i64::try_from(mails).unwrap_or(0), "mail is", "mails are");
+            let flash = Flash::good(format!("The digest is made: {mails} on the way."));
+            Ok(pages.done(PATH, flash.link("See the mails", "/settings/mail")))
+        }
+        Err(error) => {
+            let sending = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
+            Ok(DigestPage { sending, ..DigestPage::load(&pages, &visitor, None).await? }.refuse())
+        }
+    }
+}
+
+async fn preview_as_mail(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let made = preview(pages.app(), &visitor.access()).await.map_err(|error| visitor.refused(error))?;
+    Ok(as_mail(made.html))
+}
+
+/// A digest as a mail program shows it.
+fn as_mail(text: String) -> Response {
+    let mut response = html(StatusCode::OK, Ok(text));
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(MAIL_POLICY));
+    response
+}
+
+#[derive(Template)]
+#[template(path = "settings/digest_one.html")]
+struct OnePage {
+    frame: Frame,
+    made: Digest,
+    counts: Counts,
+    content: Content,
+}
+
+impl OnePage {
+    async fn load(pages: &Pages, visitor: &Visitor, week: &str) -> Result<Self, Refusal> {
+        let week = Week::parse(week).ok_or_else(|| Refusal::not_found("digest"))?;
+        let found = pages.show(visitor, ADMIN, move |snapshot| {
+            let Some(made) = digest::get(snapshot, week)? else { return Ok(None) };
+            let (counts, content) =
+                (mail::counts(snapshot, made.content)?, mail::content(snapshot, made.content)?);
+            Ok(content.map(|content| (made, counts, content)))
+        });
+        let Shown { frame, reply } = found.await?;
+        let (made, counts, content) = reply.ok_or_else(|| Refusal::not_found("digest"))?;
+        Ok(Self { frame, made, counts, content })
+    }
+}
+
+async fn one(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(week): Path<String>,
+) -> Result<Response, Refusal> {
+    Ok(OnePage::load(&pages, &visitor, &week).await?.respond())
+}
+
+async fn one_as_mail(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(week): Path<String>,
+) -> Result<Response, Refusal> {
+    Ok(as_mail(OnePage::load(&pages, &visitor, &week).await?.content.html))
+}

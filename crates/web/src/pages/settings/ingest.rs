@@ -1,0 +1,111 @@
+//! The keys that other systems send activity and mail with, how to send, and what was rejected lately.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use rapport_app::credential::{Key, RotateKey};
+use rapport_domain::activity::{MAX_EVENTS, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH};
+use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::id::RejectId;
+use rapport_store::ingest_reject::{self, Reject};
+use rapport_store::page::{DEFAULT_LIMIT, Page};
+use rapport_store::{Error, Snapshot, credential};
+
+use super::{back_to, tabbed};
+use crate::pages::form::Form;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/settings/ingest";
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route(PATH, get(show))
+        .route("/settings/ingest/key", post(rotate_ingest_key).merge(back_to(PATH)))
+        .route("/settings/ingest/inbound-key", post(rotate_inbound_key).merge(back_to(PATH)))
+}
+
+#[derive(Template)]
+#[template(path = "settings/ingest.html")]
+struct IngestPage {
+    frame: Frame,
+    ingest_key: Option<Credential>,
+    inbound_key: Option<Credential>,
+    rejects: Page<Reject>,
+    /// Just made: shown this once.
+    made: Option<(Key, String)>,
+}
+framed!("ingest": IngestPage);
+tabbed!("ingest": IngestPage);
+
+impl IngestPage {
+    const MAX_EVENTS: usize = MAX_EVENTS;
+    const MAX_OF_BATCH: usize = MAX_REJECTS_OF_BATCH;
+    const MAX_KEPT: usize = MAX_REJECTS_KEPT;
+
+    async fn load(pages: &Pages, visitor: &Visitor, before: Option<RejectId>) -> Result<Self, Refusal> {
+        let found = pages.show(visitor, ADMIN, move |snapshot| {
+            let keys = (first(snapshot, Kind::IngestKey)?, first(snapshot, Kind::InboundKey)?);
+            Ok((keys, ingest_reject::list(snapshot, before, DEFAULT_LIMIT)?))
+        });
+        let Shown { frame, reply: ((ingest_key, inbound_key), rejects) } = found.await?;
+        Ok(Self { frame, ingest_key, inbound_key, rejects, made: None })
+    }
+
+    /// A key just made, for the one time it is shown.
+    fn made_of(&self, key: Key) -> Option<&str> {
+        self.made.as_ref().filter(|(made, _)| *made == key).map(|(_, text)| text.as_str())
+    }
+
+    fn new_ingest_key(&self) -> Option<&str> {
+        self.made_of(Key::Ingest)
+    }
+
+    fn new_inbound_key(&self) -> Option<&str> {
+        self.made_of(Key::Inbound)
+    }
+
+    fn older(&self) -> Option<RejectId> {
+        self.rejects.items.last().filter(|_| self.rejects.more).map(|reject| reject.id)
+    }
+}
+
+fn first(snapshot: &mut Snapshot, kind: Kind) -> Result<Option<Credential>, Error> {
+    Ok(credential::list(snapshot, kind)?.into_iter().next())
+}
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
+    Ok(IngestPage::load(&pages, &visitor, before).await?.respond())
+}
+
+async fn rotate_ingest_key(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    form: Form,
+) -> Result<Response, Refusal> {
+    rotate(&pages, &visitor, &form, Key::Ingest).await
+}
+
+async fn rotate_inbound_key(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    form: Form,
+) -> Result<Response, Refusal> {
+    rotate(&pages, &visitor, &form, Key::Inbound).await
+}
+
+async fn rotate(pages: &Pages, visitor: &Visitor, form: &Form, key: Key) -> Result<Response, Refusal> {
+    let made = pages.submit(visitor, form, RotateKey(key)).await;
+    let made = made.map_err(|error| visitor.refused(error))?;
+    let page = IngestPage::load(pages, visitor, None).await?;
+    Ok(IngestPage { made: Some((key, made.text)), ..page }.respond())
+}

@@ -1,0 +1,89 @@
+//! Inviting somebody, and what can be done to an open invitation. Where the server has no mail the link is shown once.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::post;
+use rapport_app::invitation::{Invite, Invited, ResendInvitation, RevokeInvitation};
+use rapport_domain::id::InvitationId;
+use rapport_domain::invalid::{Invalid, Members, as_str};
+use rapport_domain::invitation::INVITATION_DAYS;
+use rapport_domain::member::{Email, Role};
+
+use super::back_to;
+use super::members::{PATH, act, refuse_act, refuse_invite, show_link};
+use crate::pages::Pages;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route("/settings/invitations/{id}/resend", post(resend).merge(back_to(PATH)))
+        .route("/settings/invitations/{id}/revoke", post(revoke).merge(back_to(PATH)))
+}
+
+/// The form on the members page.
+pub async fn invite(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+    let invited = match read(&form) {
+        Ok(command) => pages.submit(&visitor, &form, command).await,
+        Err(invalid) => Err(invalid.into()),
+    };
+    match invited {
+        Ok(invited) => sent(&pages, &visitor, invited).await,
+        Err(error) => refuse_invite(&pages, &visitor, &form, error).await,
+    }
+}
+
+fn read(form: &Form) -> Result<Invite, Invalid> {
+    let members = form.members(&[("email", As::Text), ("role", As::Text)]);
+    let mut members = Members::of(&members);
+    let email = members.required("email", |value| Email::parse(as_str(value)?));
+    let role = members.required("role", |value| Role::parse(as_str(value)?));
+    members.finish()?;
+    let (Some(email), Some(role)) = (email, role) else { unreachable!("required") };
+    Ok(Invite { email, role })
+}
+
+/// Says that the mail is on its way, or shows the link.
+async fn sent(pages: &Pages, visitor: &Visitor, invited: Invited) -> Result<Response, Refusal> {
+    let Invited { invitation, link } = invited;
+    let email = invitation.email.as_str();
+    match link {
+        None => Ok(pages.done(PATH, Flash::good(format!("An invitation to {email} is on its way.")))),
+        Some(url) => {
+            let what = format!("The invitation for {email}. It works once, for {INVITATION_DAYS} days");
+            show_link(pages, visitor, what, url).await
+        }
+    }
+}
+
+async fn resend(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    match pages.submit(&visitor, &form, ResendInvitation(read_id(&id)?)).await {
+        Ok(invited) => sent(&pages, &visitor, invited).await,
+        Err(error) => refuse_act(&pages, &visitor, &form, error).await,
+    }
+}
+
+async fn revoke(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let id = read_id(&id)?;
+    act(&pages, &visitor, &form, RevokeInvitation(id), |()| {
+        Flash::good("The invitation is revoked: its link leads nowhere any more.")
+    })
+    .await
+}
+
+fn read_id(id: &str) -> Result<InvitationId, Refusal> {
+    id.parse().map_err(|_| Refusal::not_found("invitation"))
+}

@@ -1,0 +1,222 @@
+//! Who works in the company: members with their roles, and open invitations.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use rapport_app::member::{ChangeMember, RemoveMember};
+use rapport_app::password_reset::SendReset;
+use rapport_app::{Command, Error};
+use rapport_domain::id::PersonId;
+use rapport_domain::invalid::{Invalid, Members, as_str};
+use rapport_domain::invitation::Invitation;
+use rapport_domain::member::{Member, Role};
+use rapport_store::{invitation, member};
+
+use super::{back_to, roles_up_to, stretch, tabbed};
+use crate::pages::draft::Draft;
+use crate::pages::flash::Flash;
+use crate::pages::form::{As, Form};
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+pub(super) const PATH: &str = "/settings/members";
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route(PATH, get(show).post(super::invitations::invite))
+        .route("/settings/members/{id}/role", post(change_role).merge(back_to(PATH)))
+        .route("/settings/members/{id}/deactivate", post(deactivate).merge(back_to(PATH)))
+        .route("/settings/members/{id}/reactivate", post(reactivate).merge(back_to(PATH)))
+        .route("/settings/members/{id}/password-reset", post(reset_password).merge(back_to(PATH)))
+        .route("/settings/members/{id}/remove", post(remove).merge(back_to(PATH)))
+}
+
+#[derive(Template)]
+#[template(path = "settings/members.html")]
+struct MembersPage {
+    frame: Frame,
+    members: Vec<Member>,
+    next: Option<PersonId>,
+    invitations: Vec<Invitation>,
+    roles: Vec<(&'static str, &'static str)>,
+    /// The form that invites.
+    draft: Draft,
+    /// What was wrong with what was done to a member or an invitation.
+    acted: Draft,
+    link: Option<Link>,
+}
+framed!("settings": MembersPage);
+tabbed!("members": MembersPage);
+
+/// A link to hand over by hand, shown once.
+struct Link {
+    what: String,
+    url: String,
+}
+
+impl MembersPage {
+    async fn load(pages: &Pages, visitor: &Visitor, after: Option<PersonId>) -> Result<Self, Refusal> {
+        let found =
+            pages.show(visitor, ADMIN, |snapshot| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
+        let Shown { frame, reply: (mut members, invitations) } = found.await?;
+        members.sort_by_cached_key(|member| (!member.is_active(), member.name.to_lowercase()));
+        let (members, next) = stretch(members, |member| member.person, after.as_ref());
+        let roles = roles_up_to(frame.role);
+        let (draft, acted) = (Draft::default(), Draft::default());
+        Ok(Self { frame, members, next, invitations, roles, draft, acted, link: None })
+    }
+
+    /// Whether whoever looks may change this member: nobody changes a higher role.
+    fn may_change(&self, member: &Member) -> bool {
+        member.role <= self.frame.role
+    }
+
+    fn is_own(&self, member: &Member) -> bool {
+        member.person == self.frame.person
+    }
+}
+
+async fn show(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refusal> {
+    let after = Form::of_query(query.as_deref()).text("after").parse().ok();
+    Ok(MembersPage::load(&pages, &visitor, after).await?.respond())
+}
+
+/// Runs what a form does to a member or an invitation; what is refused stands at the top of the page.
+pub(super) async fn act<C: Command>(
+    pages: &Pages,
+    visitor: &Visitor,
+    form: &Form,
+    command: C,
+    done: impl FnOnce(C::Reply) -> Flash,
+) -> Result<Response, Refusal> {
+    match pages.submit(visitor, form, command).await {
+        Ok(reply) => Ok(pages.done(PATH, done(reply))),
+        Err(error) => refuse_act(pages, visitor, form, error).await,
+    }
+}
+
+pub(super) async fn refuse_act(
+    pages: &Pages,
+    visitor: &Visitor,
+    form: &Form,
+    error: Error,
+) -> Result<Response, Refusal> {
+    let acted = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+    Ok(MembersPage { acted, ..MembersPage::load(pages, visitor, None).await? }.refuse())
+}
+
+/// The form that invites again, with what is wrong.
+pub(super) async fn refuse_invite(
+    pages: &Pages,
+    visitor: &Visitor,
+    form: &Form,
+    error: Error,
+) -> Result<Response, Refusal> {
+    let draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
+    Ok(MembersPage { draft, ..MembersPage::load(pages, visitor, None).await? }.refuse())
+}
+
+/// The page with a link on it, this once.
+pub(super) async fn show_link(
+    pages: &Pages,
+    visitor: &Visitor,
+    what: String,
+    url: String,
+) -> Result<Response, Refusal> {
+    let page = MembersPage::load(pages, visitor, None).await?;
+    Ok(MembersPage { link: Some(Link { what, url }), ..page }.respond())
+}
+
+fn person(id: &str) -> Result<PersonId, Refusal> {
+    id.parse().map_err(|_| Refusal::not_found("member"))
+}
+
+async fn change_role(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let person = person(&id)?;
+    let role = match read_role(&form) {
+        Ok(role) => role,
+        Err(invalid) => return refuse_act(&pages, &visitor, &form, invalid.into()).await,
+    };
+    let change = ChangeMember { person, role: Some(role), active: None };
+    act(&pages, &visitor, &form, change, |changed| {
+        Flash::good(format!("{} has the role {} now.", changed.name, changed.role.as_str()))
+    })
+    .await
+}
+
+fn read_role(form: &Form) -> Result<Role, Invalid> {
+    let members = form.members(&[("role", As::Text)]);
+    let mut members = Members::of(&members);
+    let role = members.required("role", |value| Role::parse(as_str(value)?));
+    members.finish()?;
+    Ok(role.unwrap_or(Role::Member))
+}
+
+async fn deactivate(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let person = person(&id)?;
+    let change = ChangeMember { person, role: None, active: Some(false) };
+    act(&pages, &visitor, &form, change, |changed| {
+        Flash::good(format!("{} cannot log in any more.", changed.name))
+            .undo(format!("/settings/members/{person}/reactivate"), Vec::new())
+    })
+    .await
+}
+
+async fn reactivate(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let change = ChangeMember { person: person(&id)?, role: None, active: Some(true) };
+    act(&pages, &visitor, &form, change, |changed| Flash::good(format!("{} can log in again.", changed.name)))
+        .await
+}
+
+async fn remove(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let person = person(&id)?;
+    act(&pages, &visitor, &form, RemoveMember(person), |()| {
+        Flash::good("The member is removed. What they did stays in the history.")
+    })
+    .await
+}
+
+async fn reset_password(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    let person = person(&id)?;
+    match pages.submit(&visitor, &form, SendReset(person)).await {
+        Ok(None) => Ok(pages.done(PATH, Flash::good("A mail with a link for a new password is on its way."))),
+        Ok(Some(url)) => {
+            let what = "The link for a new password. It works once, for an hour".to_owned();
+            show_link(&pages, &visitor, what, url).await
+        }
+        Err(error) => refuse_act(&pages, &visitor, &form, error).await,
+    }
+}

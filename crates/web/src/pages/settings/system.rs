@@ -1,0 +1,75 @@
+//! How the service does: version, database, what it does by itself, how it is reached.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use rapport_app::job_report::{Job, JobReport};
+use rapport_store::facts::{self, Facts};
+
+use super::tabbed;
+use crate::pages::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::refusal::Refusal;
+use crate::pages::visitor::Visitor;
+use crate::pages::{ADMIN, Pages};
+
+const PATH: &str = "/settings/system";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub fn routes() -> Router<Pages> {
+    Router::new().route(PATH, get(show))
+}
+
+#[derive(Template)]
+#[template(path = "settings/system.html")]
+struct SystemPage {
+    frame: Frame,
+    version: &'static str,
+    facts: Facts,
+    /// Writes that wait for the database.
+    waiting: usize,
+    jobs: Vec<(Job, JobReport)>,
+}
+framed!("settings": SystemPage);
+tabbed!("system": SystemPage);
+
+async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let facts = pages.app().read_across(facts::read).await.map_err(|error| visitor.refused(error))?;
+    let waiting = pages.app().store().figures().waiting;
+    let jobs = pages.app().services().jobs().all();
+    Ok(SystemPage { frame, version: VERSION, facts, waiting, jobs }.respond())
+}
+
+/// `48.2 MB`.
+fn size(bytes: i64) -> String {
+    let mut units = ["kB", "MB", "GB", "TB"].into_iter();
+    let (mut tenths, mut unit) = (bytes.saturating_mul(10) / 1_000, units.next().unwrap_or_default());
+    for larger in units {
+        if tenths < 10_000 {
+            break;
+        }
+        (tenths, unit) = (tenths / 1_000, larger);
+    }
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_short() {
+        let table = [
+            (0, "0.0 kB"),
+            (4_096, "4.0 kB"),
+            (999_999, "999.9 kB"),
+            (48_234_567, "48.2 MB"),
+            (7_500_000_000, "7.5 GB"),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

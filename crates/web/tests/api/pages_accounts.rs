@@ -1,0 +1,478 @@
+//! The pages of accounts: the list with its filters, views, moves and export; new accounts by hand and by domain.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rapport_app::lookup::{FetchError, Fetched, HomePages};
+use rapport_domain::destination::Destination;
+use rapport_domain::id::AccountId;
+use rapport_domain::member::Role;
+use rapport_domain::pipeline::{Source, Status};
+use serde_json::json;
+
+use crate::export::read_csv;
+use crate::harness::{Server, Tenant, on_both_engines};
+use crate::person::{Person, Seen};
+
+on_both_engines!(
+    an_empty_company_is_told_what_to_do_next,
+    the_list_shows_accounts_and_says_what_filters_it,
+    filters_that_match_nothing_can_be_cleared,
+    addresses_have_one_spelling,
+    faults_in_an_address_are_named,
+    dates_are_days_of_the_company,
+    columns_are_chosen_in_the_address,
+    orders_and_pages_keep_the_filters,
+    a_full_page_stays_small,
+    text_from_outside_is_text,
+    views_are_saved_renamed_and_deleted,
+    views_are_the_companys_own,
+    accounts_are_moved_together_and_back,
+    an_undo_leaves_what_changed_meanwhile,
+    a_move_without_accounts_or_status_is_refused,
+    all_of_a_page_are_moved_without_a_script,
+    the_export_has_what_is_shown,
+    an_account_is_made_by_hand,
+    a_refused_account_keeps_what_was_typed,
+    a_domain_is_looked_up_shown_and_made_an_account,
+    a_domain_that_cannot_be_looked_up_says_why,
+);
+
+/// The ids of the accounts on a page, in order.
+fn listed(page: &Seen) -> Vec<String> {
+    let rows = page.0.text().split("<tr data-href=\"/accounts/").skip(1);
+    rows.map(|row| row.split('"').next().unwrap().to_owned()).collect()
+}
+
+fn id(acme: &Tenant, imported_id: &str) -> String {
+    acme.company.account(imported_id).id.to_string()
+}
+
+async fn made(acme: &Tenant, count: usize, status: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let imported_id = format!("{status}-{n:03}");
+        acme.account(json!({"imported_id": imported_id, "name": format!("Name {n:03}"), "status": status}))
+            .await;
+        ids.push(id(acme, &imported_id));
+    }
+    ids
+}
+
+async fn an_empty_company_is_told_what_to_do_next(acme: Tenant) {
+    let page = Person::of(&acme, Role::Admin).see("/accounts").await.expect(200);
+    let page = page.says("No accounts yet").says("href=\"/accounts/new\"").says("href=\"/imports\"");
+    page.says("href=\"/api/docs\"").says_not("<table");
+    let content = Person::of(&acme, Role::Member).see("/accounts").await.expect(200);
+    content.says("No accounts yet").says_not("Import a CSV file");
+}
+
+async fn the_list_shows_accounts_and_says_what_filters_it(acme: Tenant) {
+    acme.company.channel("Spring fair", &["SPRING"]);
+    let keller = json!({
+        "imported_id": "crm-1", "name": "Keller & Sohn", "status": "customer", "promo_code": "spring",
+        "captured_value": "48000", "captured_value_currency": "EUR", "custom_fields": {"plan": "Pro"},
+    });
+    acme.account(keller).await;
+    acme.account(json!({"imported_id": "crm-2", "name": "Nordlys", "status": "lost"})).await;
+    acme.accept(json!({"imported_id": "crm-2", "kind": "app_opened"})).await;
+    let ana = Person::of(&acme, Role::Member);
+    let page = ana.see("/accounts").await.expect(200);
+    assert_eq!(listed(&page), [id(&acme, "crm-2"), id(&acme, "crm-1")], "newest first");
+    let page = page.says("2 accounts").says("Keller &#38; Sohn").says("crm-1").says("€48,000.00");
+    let page =
+        page.says("<span class=\"pill customer\">Customer</span>").says("Spring fair").says("never seen");
+    page.says("aria-label=\"Select Nordlys\"").says_not("class=\"chip\"");
+    let channel = acme.company.account("crm-1").channel.unwrap().id;
+    for (query, words) in [
+        ("q=keller", "“keller”"),
+        ("status=customer", "Customer</bdi>"),
+        ("status=customer&status=prospect", "Prospect</bdi>"),
+        (&format!("channel={channel}"), "Channel: Spring fair"),
+        ("seen=false", "Never seen"),
+        ("field.plan=pro", "plan is “pro”"),
+        ("has_field=plan", "Has plan"),
+    ] {
+        let page = ana.see(&format!("/accounts?{query}")).await.expect(200);
+        assert_eq!(listed(&page), [id(&acme, "crm-1")], "{query}");
+        page.says("1 account<").says(words).says("Remove the filter");
+    }
+    let overdue = ana.see("/accounts?overdue=true").await.expect(200);
+    overdue.says("Nothing matches");
+}
+
+async fn filters_that_match_nothing_can_be_cleared(acme: Tenant) {
+    made(&acme, 1, "prospect").await;
+    let page = Person::of(&acme, Role::Member).see("/accounts?q=nobody&sort=name").await.expect(200);
+    page.says("Nothing matches")
+        .says("href=\"/accounts?sort=name\">Clear filters")
+        .says_not("No accounts yet");
+}
+
+async fn addresses_have_one_spelling(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    for (sent, spelled) in [
+        ("/accounts?q=&status=", "/accounts"),
+        ("/accounts?q=+a+&field_key=plan&field_value=pro", "/accounts?q=a&field.plan=pro"),
+        ("/accounts?status=lost,customer&utm=1", "/accounts?status=lost&status=customer"),
+    ] {
+        assert_eq!(ana.see(sent).await.leads_to("/accounts"), spelled);
+        ana.see(spelled).await.expect(200);
+    }
+}
+
+async fn faults_in_an_address_are_named(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/accounts?status=nope").await.expect(422).says("must be one of");
+    ana.see("/accounts?seen_after=soon").await.expect(422).says("ISO 8601");
+    ana.see("/accounts?cursor=zzz").await.expect(422).says("cursor");
+}
+
+async fn dates_are_days_of_the_company(acme: Server) {
+    acme.app.set(json!({"time_zone": "Asia/Tokyo"}));
+    made(&acme, 1, "customer").await;
+    // Midnight in Tokyo is three in the afternoon, the day before, in London.
+    let event =
+        json!({"imported_id": "customer-000", "kind": "app_opened", "occurred_at": "2026-01-04T15:30:00Z"});
+    acme.accept(event).await;
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/accounts?seen_after=2026-01-05").await.says("customer-000").says("Last seen since 5 Jan 2026");
+    ana.see("/accounts?seen_before=2026-01-05").await.says("Nothing matches");
+}
+
+async fn columns_are_chosen_in_the_address(acme: Tenant) {
+    let fields = json!({"plan": "Pro", "seats": 12, "long": "x".repeat(500)});
+    acme.account(json!({"imported_id": "crm-1", "custom_fields": fields})).await;
+    let ana = Person::of(&acme, Role::Member);
+    let page =
+        ana.see("/accounts?columns=acquired&columns=field.plan&columns=field.seats&columns=field.long").await;
+    let page = page.expect(200).says("<bdi>Pro</bdi>").says("<bdi>12</bdi>").says("Acquired</bdi></th>");
+    page.says(&format!("{}…", "x".repeat(120)))
+        .says_not(&"x".repeat(121))
+        .says_not("class=\"pill prospect\"");
+    // The ones in use are offered.
+    ana.see("/accounts")
+        .await
+        .says("value=\"field.plan\"")
+        .says("class=\"pill prospect\"")
+        .says_not("<bdi>Pro</bdi>");
+}
+
+async fn orders_and_pages_keep_the_filters(acme: Tenant) {
+    let ids = made(&acme, 60, "lost").await;
+    made(&acme, 1, "prospect").await;
+    let ana = Person::of(&acme, Role::Member);
+    let first = ana.see("/accounts?status=lost&sort=name").await.expect(200);
+    assert_eq!(listed(&first), ids[..50], "by name");
+    let first =
+        first.says("60 accounts").says("aria-sort=\"ascending\"").says("sort=-name").says_not("First page");
+    let next = first.0.text().split("href=\"").find(|part| part.contains("cursor=")).unwrap();
+    let next = next.split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+    assert!(next.starts_with("/accounts?status=lost&sort=name&cursor="), "{next}");
+    let second = ana.see(&next).await.expect(200);
+    assert_eq!(listed(&second), ids[50..]);
+    second.says("60 accounts").says("First page").says_not("Next page");
+}
+
+async fn a_full_page_stays_small(acme: Tenant) {
+    acme.company.channel("A channel with a rather long name for a channel", &["SPRING"]);
+    for n in 0..50 {
+        let name = format!("An account with a rather long name & number {n}");
+        let fields = json!({"plan": "professional", "city": "Kopenhagen", "seats": n});
+        acme.account(json!({
+            "imported_id": format!("0035g00000abcdefAA{n}"), "name": name, "promo_code": "spring",
+            "captured_value": "123456.78", "custom_fields": fields, "status": "in_negotiation",
+        }))
+        .await;
+        acme.accept(json!({"imported_id": format!("0035g00000abcdefAA{n}"), "kind": "app_opened"})).await;
+    }
+    let page = Person::of(&acme, Role::Admin).see("/accounts").await.expect(200);
+    assert_eq!(listed(&page).len(), 50);
+    let bytes = page.0.text().len();
+    assert!(bytes < 100_000, "{bytes} bytes");
+}
+
+async fn text_from_outside_is_text(acme: Tenant) {
+    let evil = "<script>alert(1)</script>\"'\u{202e}=1+1 😀";
+    acme.company.channel("<b>channel</b>", &["SPRING"]);
+    let body = json!({"imported_id": "<i>1</i>", "name": evil, "promo_code": "spring", "custom_fields": {"<u>k": "<u>v"}});
+    acme.account(body).await;
+    let ana = Person::of(&acme, Role::Member);
+    let query = "columns=channel&columns=field.%3Cu%3Ek";
+    ana.send("/accounts/views", &[("name", "<em>view"), ("query", query)]).await.leads_to("/accounts");
+    let page = ana.see(&format!("/accounts?{query}")).await.expect(200);
+    let page = page.says("&#60;script&#62;alert(1)").says("😀");
+    for markup in ["<script>alert", "<b>channel", "<i>1", "<u>", "<em>"] {
+        assert!(!page.0.text().contains(markup), "{markup}");
+    }
+}
+
+async fn views_are_saved_renamed_and_deleted(acme: Tenant) {
+    made(&acme, 1, "lost").await;
+    let (ana, ben) = (Person::of(&acme, Role::Member), Person::of(&acme, Role::Member));
+    ana.see("/accounts").await.says_not("Save view");
+    ana.see("/accounts?status=lost").await.says("Save view");
+    let saved = ana.send("/accounts/views", &[("name", "Lost & found"), ("query", "status=lost&q=")]).await;
+    assert_eq!(saved.leads_to("/accounts"), "/accounts?status=lost");
+    assert!(saved.flash().contains("Lost & found"));
+    let page = ben.see("/accounts?status=lost").await;
+    page.says("href=\"/accounts?status=lost\" aria-current=\"page\"><bdi>Lost &#38; found").says("Edit view");
+    // A name is one view's, unless it is to be replaced.
+    let taken = [("name", "lost & FOUND"), ("query", "status=customer")];
+    let refused = ben.send("/accounts/views", &taken).await.expect(422);
+    refused.says("has a view of this name already").says("lost &#38; FOUND");
+    ben.see("/accounts").await.says("/accounts?status=lost\"").says_not("/accounts?status=customer\"");
+    let replaced = [&taken[..], &[("replace", "yes")]].concat();
+    ben.send("/accounts/views", &replaced).await.leads_to("/accounts?status=customer");
+    ben.see("/accounts").await.says("/accounts?status=customer\"").says_not("/accounts?status=lost\"");
+    ben.send("/accounts/views", &[("name", " "), ("query", "q=a")]).await.expect(422).says("Is required.");
+    // Renamed; another's name is refused.
+    ben.send("/accounts/views", &[("name", "Second"), ("query", "q=a")]).await.leads_to("/accounts?q=a");
+    let rename = |to| [("view", "Second"), ("name", to), ("query", "q=a")];
+    let refused = ben.send("/accounts/views/rename", &rename("Lost & found")).await.expect(422);
+    refused.says("has a view of this name already");
+    ben.send("/accounts/views/rename", &rename("Third")).await.leads_to("/accounts?q=a");
+    ben.see("/accounts").await.says("<bdi>Third</bdi>").says_not("<bdi>Second</bdi>");
+    // Deleted, with the way back.
+    let deleted = ben.send("/accounts/views/delete", &[("view", "Third")]).await;
+    deleted.leads_to("/accounts");
+    assert!(deleted.flash().contains("\"action\":\"/accounts/views\""), "{}", deleted.flash());
+    ben.see("/accounts").await.says_not("Third");
+    ben.send("/accounts/views", &[("name", "Third"), ("query", "q=a")]).await.leads_to("/accounts?q=a");
+    ben.send("/accounts/views/delete", &[("view", "Nothing")]).await.expect(404);
+}
+
+async fn views_are_the_companys_own(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    ana.send("/accounts/views", &[("name", "Ours"), ("query", "q=a")]).await.leads_to("/accounts?q=a");
+    let globex = acme.neighbour();
+    let eve = Person::of(&globex, Role::Owner);
+    eve.see("/accounts").await.expect(200).says_not("Ours");
+    eve.send("/accounts/views/delete", &[("view", "Ours")]).await.expect(404);
+    ana.see("/accounts").await.says("<bdi>Ours</bdi>");
+}
+
+async fn accounts_are_moved_together_and_back(acme: Tenant) {
+    let prospects = made(&acme, 2, "prospect").await;
+    let customers = made(&acme, 1, "customer").await;
+    let lost = made(&acme, 1, "lost").await;
+    let ana = Person::of(&acme, Role::Member);
+    let all = [&prospects[..], &customers, &lost].concat();
+    let mut fields: Vec<(&str, &str)> = all.iter().map(|id| ("account", id.as_str())).collect();
+    fields.extend([("account", "acc_00000000000000000000000000"), ("status", "lost"), ("note", "Closed")]);
+    fields.push(("next", "/accounts?sort=name"));
+    let moved = ana.send("/accounts/bulk", &fields).await;
+    assert_eq!(moved.leads_to("/accounts"), "/accounts?sort=name");
+    let flash: serde_json::Value = serde_json::from_str(&moved.flash()).unwrap();
+    let text = "3 accounts moved to Lost. 1 already there. 1 account could not be moved: gone meanwhile.";
+    assert_eq!(flash["text"], text);
+    let account = acme.company.account("prospect-000");
+    assert_eq!(account.status, Status::Lost);
+    let entry = acme.company.history(account.id).pop().unwrap();
+    assert_eq!((entry.source, entry.note.as_deref()), (Source::Operator, Some("Closed")));
+    assert_eq!(acme.company.events(account.id).len(), 2, "created and moved");
+    // The undo of the flash.
+    assert_eq!(flash["undo"]["action"], "/accounts/bulk/undo");
+    let back: Vec<(String, String)> = serde_json::from_value(flash["undo"]["fields"].clone()).unwrap();
+    let back: Vec<(&str, &str)> = back.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let undone = ana.send("/accounts/bulk/undo", &back).await;
+    assert_eq!(undone.leads_to("/accounts"), "/accounts?sort=name");
+    assert!(undone.flash().contains("3 accounts moved back."), "{}", undone.flash());
+    let status = |imported_id| acme.company.account(imported_id).status;
+    assert_eq!((status("prospect-000"), status("customer-000")), (Status::Prospect, Status::Customer));
+    assert_eq!(status("lost-000"), Status::Lost);
+}
+
+async fn an_undo_leaves_what_changed_meanwhile(acme: Tenant) {
+    let ids = made(&acme, 2, "prospect").await;
+    let ana = Person::of(&acme, Role::Member);
+    let fields = [("account", ids[0].as_str()), ("account", &ids[1]), ("status", "contacted")];
+    ana.send("/accounts/bulk", &fields).await.leads_to("/accounts");
+    acme.resend(json!({"imported_id": "prospect-001", "status": "customer"})).await;
+    let both = ids.join(" ");
+    let undone = ana.send("/accounts/bulk/undo", &[("status", "contacted"), ("prospect", &both)]).await;
+    assert!(
+        undone.flash().contains("1 account moved back. 1 account changed meanwhile"),
+        "{}",
+        undone.flash()
+    );
+    let status = |imported_id| acme.company.account(imported_id).status;
+    assert_eq!((status("prospect-000"), status("prospect-001")), (Status::Prospect, Status::Customer));
+}
+
+async fn a_move_without_accounts_or_status_is_refused(acme: Tenant) {
+    let ids = made(&acme, 2, "prospect").await;
+    let ana = Person::of(&acme, Role::Member);
+    let before = acme.contents();
+    let next = ("next", "/accounts?status=prospect");
+    let none = ana.send("/accounts/bulk", &[next, ("status", "lost"), ("note", "Why <b>")]).await.expect(422);
+    none.says("Tick at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
+    let untold = ana.send("/accounts/bulk", &[next, ("account", &ids[0])]).await.expect(422);
+    let ticked = format!("value=\"{}\" aria-label=\"Select Name 000\" checked", ids[0]);
+    untold.says("Choose a status.").says(&ticked);
+    let many: Vec<String> = (0..51).map(|n| AccountId::from_bytes([n; 16]).to_string()).collect();
+    let mut many: Vec<(&str, &str)> = many.iter().map(|id| ("account", id.as_str())).collect();
+    many.push(("status", "lost"));
+    ana.send("/accounts/bulk", &many).await.expect(422).says("at most 50 accounts");
+    assert_eq!(acme.contents(), before);
+    // It leads to the list and nowhere else.
+    let fields = [("account", ids[0].as_str()), ("status", "lost"), ("next", "//evil.test/")];
+    assert_eq!(ana.send("/accounts/bulk", &fields).await.leads_to("/accounts"), "/accounts");
+}
+
+async fn all_of_a_page_are_moved_without_a_script(acme: Tenant) {
+    let ids = made(&acme, 3, "prospect").await;
+    let shown = ids[..2].join(" ");
+    let ana = Person::of(&acme, Role::Member);
+    let page = ana.see("/accounts").await;
+    let reversed: Vec<String> = ids.iter().rev().cloned().collect();
+    page.says(&format!("name=\"shown\" value=\"{}\"", reversed.join(" ")));
+    let fields = [("all", "yes"), ("shown", shown.as_str()), ("status", "lost")];
+    ana.send("/accounts/bulk", &fields).await.leads_to("/accounts");
+    let statuses: Vec<Status> =
+        (0..3).map(|n| acme.company.account(&format!("prospect-{n:03}")).status).collect();
+    assert_eq!(statuses, [Status::Lost, Status::Lost, Status::Prospect]);
+}
+
+async fn the_export_has_what_is_shown(acme: Tenant) {
+    acme.company.channel("Fair", &["FAIR"]);
+    for n in 0..3 {
+        let fields = json!({"plan": "=cmd()", "seats": n});
+        let body = json!({
+            "imported_id": format!("crm-{n}"), "name": "-1+2", "promo_code": "fair", "captured_value": "5.50",
+            "custom_fields": fields, "status": if n == 0 { "lost" } else { "customer" },
+        });
+        acme.account(body).await;
+    }
+    let ana = Person::of(&acme, Role::Member);
+    let page = ana.see("/accounts?status=customer&columns=value&columns=field.plan").await.expect(200);
+    let href = "/accounts/export?status=customer&columns=value&columns=field.plan";
+    page.says(&href.replace('&', "&#38;"));
+    let file = ana.see(href).await.expect(200).0;
+    let header = file.text().trim_start_matches('\u{feff}').lines().next().unwrap().to_owned();
+    assert_eq!(header, "name,imported_id,captured_value,captured_value_currency,custom_fields.plan");
+    let rows = read_csv(&file);
+    let shown: Vec<(&str, &str, &str)> = rows
+        .iter()
+        .map(|row| (row["imported_id"].as_str(), row["name"].as_str(), row["custom_fields.plan"].as_str()))
+        .collect();
+    assert_eq!(
+        shown,
+        [("crm-2", "'-1+2", "'=cmd()"), ("crm-1", "'-1+2", "'=cmd()")],
+        "as shown, newest first"
+    );
+    assert!(file.header("content-disposition").unwrap().starts_with("attachment; filename=\"accounts-"));
+    ana.see("/accounts/export?status=nope").await.expect(422);
+    let stranger = acme.get("/accounts/export").without_credential().send().await;
+    assert_eq!(stranger.status, 303);
+}
+
+async fn an_account_is_made_by_hand(acme: Tenant) {
+    acme.company.channel("Fair", &["Fair-26"]);
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/accounts/new").await.expect(200).says("<h1>New account</h1>").says("Fair-26");
+    let fields = [
+        ("name", "Keller & Sohn"),
+        ("imported_id", "crm-1"),
+        ("status", "in_trial"),
+        ("captured_value", "1200.50"),
+        ("captured_value_currency", "eur"),
+        ("promo_code", "FAIR-26"),
+        ("key1", "plan"),
+        ("value1", "Pro"),
+        ("key2", ""),
+        ("value2", ""),
+        ("key3", "empty"),
+        ("value3", ""),
+    ];
+    let made = ana.send("/accounts/new", &fields).await;
+    let account = acme.company.account("crm-1");
+    assert_eq!(made.leads_to("/accounts/"), format!("/accounts/{}", account.id));
+    assert!(made.flash().contains("“Keller & Sohn” is created."), "{}", made.flash());
+    assert_eq!((account.status, account.custom_fields.as_json()), (Status::InTrial, r#"{"plan":"Pro"}"#));
+    let value = account.value.unwrap();
+    assert_eq!((value.amount_text().as_str(), value.currency.code()), ("1200.50", "EUR"));
+    assert_eq!(account.promo_code.unwrap().as_str(), "Fair-26");
+    assert_eq!(acme.company.history(account.id)[0].source, Source::Operator);
+    assert_eq!(acme.company.events(account.id).len(), 1);
+}
+
+async fn a_refused_account_keeps_what_was_typed(acme: Tenant) {
+    made(&acme, 1, "prospect").await;
+    let ana = Person::of(&acme, Role::Member);
+    let before = acme.contents();
+    let fields = [
+        ("name", "<Keller>"),
+        ("imported_id", "prospect-000"),
+        ("status", "lost"),
+        ("captured_value", "12,50"),
+        ("captured_value_currency", "XXY"),
+        ("key1", "plan"),
+        ("value1", "Pro"),
+    ];
+    let refused = ana.send("/accounts/new", &fields).await.expect(422);
+    let refused = refused.says("value=\"&#60;Keller&#62;\"").says("value=\"12,50\"").says("value=\"Pro\"");
+    refused.says("Must be a decimal amount").says("ISO 4217").says("<option value=\"lost\" selected>");
+    let taken = ana.send("/accounts/new", &[("name", "A"), ("imported_id", "prospect-000")]).await;
+    taken.expect(422).says("id=\"imported_id-note\">Another account has this imported_id.");
+    let unknown = ana.send("/accounts/new", &[("name", "A"), ("promo_code", "NOPE")]).await;
+    unknown.expect(422).says("Is no live promo code");
+    let unnamed = ana.send("/accounts/new", &[("name", "A"), ("key1", ""), ("value1", "x")]).await;
+    unnamed.expect(422).says("A value needs the name of its field.");
+    assert_eq!(acme.contents(), before);
+}
+
+struct OnePage(HashMap<&'static str, &'static str>);
+
+impl HomePages for OnePage {
+    fn fetch<'a>(
+        &'a self,
+        page: &'a Destination,
+    ) -> Pin<Box<dyn Future<Output = Result<Fetched, FetchError>> + Send + 'a>> {
+        let html = self.0.get(page.authority()).map(|html| html.as_bytes().to_vec());
+        let at = page.clone();
+        Box::pin(async move {
+            let body = html.ok_or(FetchError::NoAddress)?;
+            Ok(Fetched { at, content_type: Some("text/html".to_owned()), body })
+        })
+    }
+}
+
+fn with_a_page(acme: &Server) {
+    let html = "<title>Pumps | Nordlys</title><meta name=description content=\"Pumps &amp; <b>filters\">";
+    let pages = OnePage(HashMap::from([("nordlys.test", html)]));
+    acme.app.app().services().set_home_pages(Arc::new(pages));
+}
+
+async fn a_domain_is_looked_up_shown_and_made_an_account(acme: Server) {
+    with_a_page(&acme);
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/accounts/lookup").await.expect(200).says("<h1>Look up a domain</h1>");
+    let before = acme.contents();
+    let shown = ana.send("/accounts/lookup", &[("domain", "https://Nordlys.test/about")]).await.expect(200);
+    let shown = shown.says("What nordlys.test says").says("Pumps &#38; &#60;b&#62;filters");
+    shown.says("name=\"name\" type=\"text\" value=\"Nordlys\"");
+    assert_eq!(acme.contents(), before, "nothing is stored yet");
+    let fields = [("domain", "nordlys.test"), ("name", "Nordlys AS"), ("status", "contacted")];
+    let made = ana.send("/accounts/lookup/create", &fields).await;
+    let path = made.leads_to("/accounts/acc_");
+    let account = acme.get(&format!("/api{path}/")).send().await.expect(200);
+    assert_eq!((&account["name"], &account["status"]), (&json!("Nordlys AS"), &json!("contacted")));
+    assert_eq!(account["custom_fields"]["website"], "https://nordlys.test/");
+    // A second one is not made.
+    let again = ana.send("/accounts/lookup", &[("domain", "nordlys.test")]).await.expect(200);
+    again.says("An account was made from this domain already.").says(&format!("href=\"{path}\""));
+    let twice = ana.send("/accounts/lookup/create", &fields).await.expect(422);
+    twice.says("was made from this domain already").says("value=\"Nordlys AS\"");
+}
+
+async fn a_domain_that_cannot_be_looked_up_says_why(acme: Server) {
+    with_a_page(&acme);
+    let ana = Person::of(&acme, Role::Member);
+    let unknown = ana.send("/accounts/lookup", &[("domain", "nowhere.test")]).await.expect(422);
+    unknown.says("The domain has no address.").says("value=\"nowhere.test\"");
+    ana.send("/accounts/lookup", &[("domain", "nonsense")]).await.expect(422).says("Must be a domain");
+    ana.send("/accounts/lookup", &[("domain", "")]).await.expect(422).says("Is required.");
+}

@@ -1,0 +1,306 @@
+//! The import wizard as a browser walks through it.
+
+use rapport_app::import::{Runner, Stepped};
+use rapport_domain::id::FormId;
+use rapport_domain::member::Role;
+use rapport_testkit::Engine;
+use serde_json::json;
+
+use crate::harness::{Server, Tenant, on_both_engines};
+use crate::person::{Person, Seen};
+
+const FILE: &str = "Record ID;Company;Plan\ncrm-1;Acme Inc;pro\ncrm-2;Globex;free\ncrm-3\n";
+
+on_both_engines!(
+    a_file_is_uploaded_mapped_tried_imported_and_undone,
+    the_mapping_is_remembered,
+    a_wrong_mapping_keeps_what_was_chosen,
+    a_file_that_is_none_is_refused_beside_its_field,
+    what_is_said_about_a_file_counts,
+    a_file_may_be_larger_than_any_other_form,
+    a_file_is_read_again_by_another_delimiter,
+    an_import_that_runs_is_cancelled_and_removed,
+    a_form_that_arrives_twice_uploads_once,
+    names_and_cells_are_text,
+    members_see_neither_the_pages_nor_the_links,
+    older_imports_are_on_further_pages,
+);
+
+/// A form with a file, as browsers write it.
+fn form_of(form: FormId, fields: &[(&str, &str)], filename: &str, file: &[u8]) -> Vec<u8> {
+    let form = form.to_string();
+    let mut body = Vec::new();
+    for (name, value) in [("form", form.as_str())].iter().chain(fields) {
+        let part = format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        body.extend_from_slice(part.as_bytes());
+    }
+    let head = format!(
+        "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{filename}\"\r\nContent-Type: text/csv\r\n\r\n"
+    );
+    body.extend_from_slice(head.as_bytes());
+    body.extend_from_slice(file);
+    body.extend_from_slice(b"\r\n--edge--\r\n");
+    body
+}
+
+async fn send(tenant: &Tenant, person: &Person<'_>, body: Vec<u8>) -> Seen {
+    let call = tenant.post("/imports").without_credential().header("cookie", &person.cookie).bytes(body);
+    let call = call.header("content-type", "multipart/form-data; boundary=edge");
+    Seen(call.header("sec-fetch-site", "same-origin").send().await)
+}
+
+async fn upload(
+    tenant: &Tenant,
+    person: &Person<'_>,
+    fields: &[(&str, &str)],
+    (filename, file): (&str, &[u8]),
+) -> Seen {
+    send(tenant, person, form_of(person.form(), fields, filename, file)).await
+}
+
+/// Uploads a file that must be taken; answers the path of its import.
+async fn uploaded(tenant: &Tenant, person: &Person<'_>, file: &str) -> String {
+    upload(tenant, person, &[], ("accounts.csv", file.as_bytes())).await.leads_to("/imports/imp_")
+}
+
+/// What a node does by itself.
+async fn work_off(tenant: &Tenant, path: &str) {
+    let id = path.trim_start_matches("/imports/").parse().expect("an id");
+    let mut runner = Runner::new(tenant.company.app(), tenant.company.id(), id);
+    while runner.step().await.expect("a step") == Stepped::More {}
+}
+
+async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
+    acme.account(json!({"imported_id": "crm-1", "name": "Acme"})).await;
+    let ana = Person::of(&acme, Role::Admin);
+    ana.see("/imports").await.expect(200).says("No imports yet").says("multipart/form-data");
+    let path = uploaded(&acme, &ana, FILE).await;
+    let columns = ana.see(&path).await.leads_to(&format!("{path}/columns"));
+    let page = ana.see(&columns).await.expect(200).says("UTF-8 · semicolon · 3 columns").says("accounts.csv");
+    let page = page.says(r#"<option value="imported_id" selected>"#).says(r#"name="key-2" value="plan""#);
+    page.says("<bdi>Globex</bdi>").says("<bdi>pro</bdi> · <bdi>free</bdi>").says_not("Remembered");
+
+    let chosen = [
+        ("column-0", "imported_id"),
+        ("column-1", "name"),
+        ("column-2", "custom"),
+        ("key-2", "tier"),
+        ("mode", "both"),
+    ];
+    ana.send(&columns, &chosen).await.leads_to(&path);
+    let tried = ana.see(&path).await.expect(200).says("What the import would do").says("3 rows");
+    let tried = tried.says("<bdi>tier</bdi>").says("<bdi>Acme Inc</bdi>").says("to be created");
+    tried.says("First rows that cannot be taken").says(">4</td>").says("Start the import");
+    assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"), "a dry run changes nothing");
+
+    let form = ana.form();
+    ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
+    ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
+    ana.see(&path)
+        .await
+        .expect(200)
+        .says("Importing")
+        .says("<progress max=\"100\"")
+        .says("Cancel the import");
+    // What has begun is not chosen any more.
+    ana.see(&columns).await.leads_to(&path);
+    let late = ana.send(&columns, &chosen).await;
+    late.leads_to(&path);
+    assert!(late.flash().contains("The import is running"), "{}", late.flash());
+    work_off(&acme, &path).await;
+    let done = ana.see(&path).await.expect(200).says("The import is finished").says("A admin");
+    done.says(&format!("{path}/errors")).says("Undo the import");
+    assert_eq!(acme.shown("crm-1").await["custom_fields"], json!({"tier": "pro"}));
+    let errors = ana.see(&format!("{path}/errors")).await.expect(200).says("import_error").says("crm-3");
+    let disposition = errors.0.header("content-disposition");
+    assert_eq!(disposition, Some("attachment; filename=\"accounts.errors.csv\""));
+
+    ana.send(&format!("{path}/undo"), &[]).await.leads_to(&path);
+    ana.see(&path).await.expect(200).says("Undoing").says("0 of 2 accounts");
+    work_off(&acme, &path).await;
+    ana.see(&path).await.expect(200).says("The import is undone").says("created accounts removed");
+    assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"));
+    ana.send(&format!("{path}/undo"), &[]).await.leads_to(&path);
+    ana.see("/imports").await.says("accounts.csv").says("Undone").says_not("No imports yet");
+}
+
+async fn the_mapping_is_remembered(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let path = uploaded(&acme, &ana, "id,Company,Plan\n1,Acme,pro\n").await;
+    let chosen =
+        [("column-0", "imported_id"), ("column-1", "ignore"), ("column-2", "name"), ("mode", "create")];
+    ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
+    ana.send(&format!("{path}/start"), &[]).await.leads_to(&path);
+    work_off(&acme, &path).await;
+    assert_eq!(acme.shown("1").await["name"], json!("pro"));
+    let again = uploaded(&acme, &ana, "id,Company,Plan\n2,Globex,free\n").await;
+    let page = ana.see(&format!("{again}/columns")).await.expect(200).says("Remembered.");
+    let text = page.0.text();
+    let company = text.split("id=\"column-1\"").nth(1).and_then(|rest| rest.split("</select>").next());
+    assert!(company.is_some_and(|options| options.contains("value=\"ignore\" selected")), "{text}");
+}
+
+async fn a_wrong_mapping_keeps_what_was_chosen(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let path = uploaded(&acme, &ana, "id,a/b,Plan\n1,Acme,pro\n").await;
+    let columns = format!("{path}/columns");
+    let chosen = [
+        ("column-0", "imported_id"),
+        ("column-1", "custom"),
+        ("key-1", ""),
+        ("column-2", "status"),
+        ("mode", "update"),
+    ];
+    let page = ana.send(&columns, &chosen).await.expect(422).says("Must not be empty.");
+    let page = page.says(r#"<option value="status" selected>"#).says(r#"id="column-1-note""#);
+    page.says(r#"value="update" checked"#).says_not(r#"id="column-0-note""#);
+    let twice = [("column-0", "name"), ("column-1", "name"), ("mode", "both")];
+    ana.send(&columns, &twice).await.expect(422).says("Another column is mapped to this field.");
+    let neither = [("column-0", "ignore"), ("column-2", "status"), ("mode", "both")];
+    let page = ana.send(&columns, &neither).await.expect(422);
+    page.says("The mapping must name the column of imported_id or of name.");
+    ana.send(&columns, &[("column-0", "imported_id"), ("mode", "all")]).await.expect(422).says("mode:");
+    // Nothing of it was kept.
+    ana.see(&columns).await.expect(200).says(r#"name="key-2" value="plan""#);
+}
+
+async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let fields = [("encoding", "windows-1252"), ("delimiter", "tab")];
+    let page = upload(&acme, &ana, &fields, ("a.csv", b"")).await.expect(422).says("has no header row");
+    page.says(r#"<option value="windows-1252" selected>"#).says(r#"<option value="tab" selected>"#);
+    upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file first.");
+    let wrong = [("encoding", "klingon"), ("delimiter", "ab")];
+    let page = upload(&acme, &ana, &wrong, ("a.csv", b"id\n")).await.expect(422);
+    page.says("Must be an encoding").says("Must be one character");
+    let mut cut = form_of(ana.form(), &[], "a.csv", b"id\n1\n");
+    cut.truncate(cut.len() - 12);
+    send(&acme, &ana, cut).await.expect(422).says("The upload ended before it was complete; try again.");
+    send(&acme, &ana, b"no form at all".to_vec()).await.expect(422);
+    ana.send("/imports", &[("file", "id")]).await.expect(422).says("Choose a file");
+    ana.see("/imports").await.says("No imports yet");
+    for path in ["imp_00000000000000000000000000", "nonsense"] {
+        ana.see(&format!("/imports/{path}")).await.expect(404);
+        ana.see(&format!("/imports/{path}/columns")).await.expect(404);
+        ana.see(&format!("/imports/{path}/errors")).await.expect(404);
+        ana.send(&format!("/imports/{path}/start"), &[]).await.expect(404);
+        ana.send(&format!("/imports/{path}/remove"), &[]).await.expect(404);
+    }
+}
+
+async fn what_is_said_about_a_file_counts(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let fields = [("encoding", "windows-1251"), ("delimiter", "|")];
+    let path = upload(&acme, &ana, &fields, ("x\\y.csv", b"id|name\n1|\xc0\n")).await.leads_to("/imports/");
+    let page = ana.see(&format!("{path}/columns")).await.expect(200).says("windows-1251 · vertical bar");
+    page.says("<bdi>А</bdi>").says("<bdi>y.csv</bdi>");
+}
+
+async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
+    let server = Server::with(engine, |config| config.max_import_bytes = 6 << 20).await;
+    let ana = Person::of(&server, Role::Admin);
+    let row = |number: usize| format!("crm-{number},Account number {number}{}\n", "x".repeat(60));
+    let rows = (0..60_000).map(row).collect::<Vec<_>>().concat();
+    assert!(rows.len() > 4 << 20);
+    let path = uploaded(&server, &ana, &format!("id,name\n{rows}")).await;
+    // Too large to be tried while somebody waits.
+    let chosen = [("column-0", "imported_id"), ("column-1", "name"), ("mode", "both")];
+    ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
+    ana.see(&path).await.expect(200).says("looked at. Nothing is changed.").says("<progress");
+    work_off(&server, &path).await;
+    ana.see(&path).await.expect(200).says("60,000 rows");
+    let page = upload(&server, &ana, &[], ("large.csv", &vec![b'x'; (6 << 20) + 1])).await.expect(422);
+    page.says("The file must be at most 6 MB.").says_not("large.csv");
+    server.stop().await;
+}
+
+async fn a_file_is_read_again_by_another_delimiter(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let path = uploaded(&acme, &ana, "id,x;name\n1,2;Acme\n").await;
+    let layout = format!("{path}/layout");
+    let page = ana.send(&layout, &[("encoding", "klingon"), ("delimiter", ",")]).await.expect(422);
+    page.says("Must be an encoding").says("Read again");
+    let read = ana.send(&layout, &[("encoding", "UTF-8"), ("delimiter", ";")]).await;
+    let columns = read.leads_to(&format!("{path}/columns"));
+    ana.see(&columns).await.expect(200).says("2 columns").says("<bdi>id,x</bdi>").says("semicolon");
+}
+
+async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let path = uploaded(&acme, &ana, "id\n1\n").await;
+    ana.send(&format!("{path}/cancel"), &[]).await.leads_to(&path);
+    ana.send(&format!("{path}/start"), &[]).await.leads_to(&path);
+    let cancelled = ana.send(&format!("{path}/cancel"), &[]).await;
+    cancelled.leads_to(&path);
+    assert!(cancelled.flash().contains("cancelled"), "{}", cancelled.flash());
+    ana.see(&path).await.expect(200).says("The import was cancelled");
+    // Sent again, it takes nothing away.
+    let late = ana.send(&format!("{path}/cancel"), &[]).await;
+    assert!(late.flash().contains("does not run any more"), "{}", late.flash());
+    ana.see(&path).await.expect(200);
+    ana.send(&format!("{path}/remove"), &[]).await.leads_to("/imports");
+    ana.see(&path).await.expect(404);
+    ana.see("/imports").await.says("No imports yet");
+}
+
+async fn a_form_that_arrives_twice_uploads_once(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let body = form_of(ana.form(), &[], "once.csv", b"id\n1\n");
+    send(&acme, &ana, body.clone()).await.leads_to("/imports/imp_");
+    let second = send(&acme, &ana, body).await;
+    assert_eq!(second.leads_to("/imports"), "/imports");
+    assert!(second.flash().contains("uploaded already"), "{}", second.flash());
+    let list = ana.see("/imports").await.expect(200);
+    assert_eq!(list.0.text().matches("<bdi>once.csv</bdi>").count(), 1);
+    let mut elsewhere = acme.post("/imports").without_credential().header("cookie", &ana.cookie);
+    elsewhere = elsewhere.bytes(form_of(ana.form(), &[], "evil.csv", b"id\n1\n"));
+    elsewhere = elsewhere.header("content-type", "multipart/form-data; boundary=edge");
+    Seen(elsewhere.header("sec-fetch-site", "cross-site").send().await).expect(403);
+    ana.see("/imports").await.says_not("evil.csv");
+}
+
+async fn names_and_cells_are_text(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let file = "id,<b>Name</b>\n1,<script>x</script>\n";
+    let path = upload(&acme, &ana, &[], ("<i>\u{202e}x.csv", file.as_bytes())).await.leads_to("/imports/");
+    let page = ana.see(&format!("{path}/columns")).await.expect(200);
+    let page =
+        page.says("&#60;b&#62;Name").says("&#60;script&#62;x").says_not("<script>x").says_not("<b>Name");
+    page.says("<bdi>&#60;i&#62;\u{202e}x.csv</bdi>").says_not("<i>");
+    ana.see("/imports").await.says("<bdi>&#60;i&#62;\u{202e}x.csv</bdi>").says_not("<i>");
+}
+
+async fn members_see_neither_the_pages_nor_the_links(acme: Tenant) {
+    let (ana, bob) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
+    let path = uploaded(&acme, &ana, "id\n1\n").await;
+    bob.see("/").await.expect(200).says_not("href=\"/imports\"");
+    ana.see("/").await.expect(200).says("href=\"/imports\"");
+    for page in ["/imports", &path, &format!("{path}/columns"), &format!("{path}/errors")] {
+        bob.see(page).await.expect(403);
+    }
+    for action in ["columns", "layout", "start", "cancel", "undo", "remove"] {
+        let fields = [("column-0", "imported_id"), ("mode", "both"), ("delimiter", ";")];
+        bob.send(&format!("{path}/{action}"), &fields).await.expect(403);
+    }
+    upload(&acme, &bob, &[], ("bob.csv", b"id\n1\n")).await.expect(403);
+    ana.see("/imports").await.says("accounts.csv").says("Uploaded").says_not("bob.csv");
+    // Of another company there is nothing.
+    let other = acme.neighbour();
+    Person::of(&other, Role::Owner).see(&path).await.expect(404);
+}
+
+async fn older_imports_are_on_further_pages(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    for number in 0..51 {
+        let name = format!("file-{number:02}.csv");
+        let path = upload(&acme, &ana, &[], (&name, b"id\n1\n")).await.leads_to("/imports/");
+        ana.send(&format!("{path}/start"), &[]).await.leads_to(&path);
+        work_off(&acme, &path).await;
+    }
+    let first = ana.see("/imports").await.expect(200).says("file-50.csv").says("file-01.csv");
+    let first = first.says_not("file-00.csv");
+    assert!(first.0.text().len() < 100_000, "{} bytes", first.0.text().len());
+    let next = first.0.text().split("href=\"/imports?before=").nth(1).and_then(|rest| rest.split('"').next());
+    let next = format!("/imports?before={}", next.expect("a link to older ones"));
+    ana.see(&next).await.expect(200).says("file-00.csv").says_not("file-01.csv").says("Newest");
+}

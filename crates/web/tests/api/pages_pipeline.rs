@@ -1,0 +1,154 @@
+//! The board: accounts by stage, moved by a form, columns that page on their own.
+
+use rapport_domain::member::Role;
+use serde_json::{Value, json};
+
+use crate::harness::{Tenant, on_both_engines};
+use crate::person::{Person, Seen};
+
+on_both_engines!(
+    columns_have_their_accounts_counts_and_values,
+    a_move_is_the_operators_and_can_be_undone,
+    a_move_sent_twice_counts_once,
+    what_cannot_be_moved_is_refused,
+    columns_page_on_their_own,
+    a_full_board_is_small_enough,
+);
+
+async fn columns_have_their_accounts_counts_and_values(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    ana.see("/pipeline").await.expect(200).says("No accounts.");
+    let value = json!({"imported_id": "a", "name": "Nordlys", "status": "in_trial", "captured_value": "48000",
+                       "captured_value_currency": "EUR"});
+    acme.account(value).await;
+    acme.account(json!({"imported_id": "b", "name": "Gone", "status": "do_not_contact"})).await;
+    let page = ana.see("/pipeline").await.expect(200);
+    let text = page.0.text().to_owned();
+    let column = |status: &str| {
+        let start = text.find(&format!("id=\"stage-{status}\"")).expect("a column");
+        let rest = &text[start..];
+        rest[..rest.find("</section>").or_else(|| rest.find("</details>\n")).unwrap_or(rest.len())].to_owned()
+    };
+    let trial = column("in_trial");
+    assert!(
+        trial.contains("Nordlys") && trial.contains("€48,000.00") && trial.contains("never seen"),
+        "{trial}"
+    );
+    assert!(trial.contains("aria-label=\"1 accounts, In trial\">1</a>"), "{trial}");
+    assert!(!column("prospect").contains("Nordlys"));
+    page.says("<details class=\"column folded\" id=\"stage-do_not_contact\"").says("Gone");
+}
+
+fn id(account: &Value) -> String {
+    account["id"].as_str().expect("an id").to_owned()
+}
+
+/// The action and the fields of the undo that a flash offers.
+fn undo(seen: &Seen) -> (String, String) {
+    let flash: Value = serde_json::from_str(&seen.flash()).expect("a flash");
+    let undo = &flash["undo"];
+    assert_eq!(undo["fields"][0][0], json!("status"), "{flash}");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    (text(&undo["action"]), text(&undo["fields"][0][1]))
+}
+
+async fn a_move_is_the_operators_and_can_be_undone(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    let account = acme.account(json!({"imported_id": "a", "name": "Nordlys"})).await;
+    let path = format!("/pipeline/{}/move", id(&account));
+    let page = ana.see("/pipeline").await;
+    page.says(&format!("action=\"{path}\" data-move")).says("<option value=\"lost\">Lost");
+    let moved = ana.send(&path, &[("status", "lost")]).await;
+    moved.leads_to("/pipeline");
+    assert!(moved.flash().contains("Moved Nordlys to Lost."), "{}", moved.flash());
+    let history = acme.history(&account).await;
+    assert_eq!((&history[1]["from"], &history[1]["to"]), (&json!("prospect"), &json!("lost")));
+    assert_eq!(
+        (&history[1]["source"], &history[1]["actor"]["name"]),
+        (&json!("operator"), &json!("A member"))
+    );
+    assert_eq!(acme.events(&account).last().expect("an event")["type"], json!("account.status_changed"));
+    let (action, status) = undo(&moved);
+    assert_eq!((action.as_str(), status.as_str()), (path.as_str(), "prospect"));
+    ana.send(&action, &[("status", &status)]).await.leads_to("/pipeline");
+    assert_eq!(acme.shown("a").await["status"], json!("prospect"));
+    // Where it is already nothing happens, and nothing can be undone.
+    let same = ana.send(&path, &[("status", "prospect")]).await;
+    assert!(same.flash().contains("is in Prospect already") && same.flash().contains("\"undo\":null"));
+    assert_eq!(acme.history(&account).await.len(), 3);
+}
+
+async fn a_move_sent_twice_counts_once(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    let account = acme.account(json!({"imported_id": "a"})).await;
+    let path = format!("/pipeline/{}/move", id(&account));
+    let form = ana.form();
+    ana.send_form(&path, form, &[("status", "lost")]).await.leads_to("/pipeline");
+    ana.send_form(&path, form, &[("status", "customer")]).await.leads_to("/pipeline");
+    assert_eq!(acme.shown("a").await["status"], json!("lost"));
+}
+
+async fn what_cannot_be_moved_is_refused(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    let account = acme.account(json!({"imported_id": "a"})).await;
+    let path = format!("/pipeline/{}/move", id(&account));
+    ana.send(&path, &[("status", "won")]).await.expect(422).says("Status must be one of");
+    ana.send(&path, &[]).await.expect(422);
+    assert_eq!(acme.history(&account).await.len(), 1);
+    let foreign = acme.neighbour().account(json!({"imported_id": "a"})).await;
+    ana.send(&format!("/pipeline/{}/move", id(&foreign)), &[("status", "lost")]).await.expect(404);
+    ana.send("/pipeline/nonsense/move", &[("status", "lost")]).await.expect(404);
+}
+
+async fn columns_page_on_their_own(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    for n in 1..=15 {
+        acme.account(json!({"imported_id": format!("p{n}"), "name": format!("Prospect {n:02}")})).await;
+    }
+    acme.account(json!({"imported_id": "c", "name": "The customer", "status": "customer"})).await;
+    let page = ana
+        .see("/pipeline")
+        .await
+        .expect(200)
+        .says("Prospect 15")
+        .says("Prospect 02")
+        .says_not("Prospect 01");
+    let text = page.0.text();
+    let more =
+        text.split("href=\"").find(|rest| rest.starts_with("/pipeline?after_prospect=")).expect("more");
+    let more = more.split('"').next().expect("an address");
+    let query = more.split(['?', '#']).nth(1).expect("a query");
+    let second = ana.see(&format!("/pipeline?{query}")).await.expect(200);
+    let second = second
+        .says("Prospect 01")
+        .says_not("Prospect 15")
+        .says("The customer")
+        .says(">First</a>")
+        .says_not(">More<");
+    // A move from there comes back to there.
+    let account = acme.shown("p1").await;
+    let action = format!("/pipeline/{}/move?{query}", id(&account));
+    let second = second.says(&format!("action=\"{action}\""));
+    drop(second);
+    let moved = ana.send(&action, &[("status", "contacted")]).await;
+    assert_eq!(moved.leads_to("/pipeline"), format!("/pipeline?{query}"));
+    ana.see("/pipeline?after_prospect=nonsense").await.expect(200).says("Prospect 15");
+}
+
+async fn a_full_board_is_small_enough(acme: Tenant) {
+    for status in
+        ["prospect", "contacted", "in_negotiation", "in_trial", "customer", "lost", "do_not_contact"]
+    {
+        for n in 1..=17 {
+            let name = format!("A company with a name of usual length {n}");
+            let body = json!({"imported_id": format!("{status}-{n}"), "name": name, "status": status,
+                              "captured_value": "48000", "captured_value_currency": "EUR"});
+            acme.account(body).await;
+            acme.accept(json!({"imported_id": format!("{status}-{n}"), "kind": "app_opened"})).await;
+        }
+    }
+    let page = Person::of(&acme, Role::Admin).see("/pipeline").await.expect(200);
+    let bytes = page.0.text().len();
+    assert!(bytes < 100_000, "{bytes} bytes");
+    assert_eq!(page.0.text().matches("<article").count(), 5 * 14 + 2 * 8);
+}

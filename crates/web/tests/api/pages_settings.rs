@@ -1,0 +1,323 @@
+//! The settings pages: what they say, what their forms do, and for whom they are.
+
+use rapport_app::Outside;
+use rapport_app::digest::{Made, make_due};
+use rapport_domain::member::Role;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, Tenant, column, on_both_engines};
+use crate::person::Person;
+
+on_both_engines!(
+    settings_are_for_admins,
+    the_company_is_shown_and_its_settings_are_saved,
+    what_is_refused_stays_in_its_field,
+    a_preview_of_the_cadence_counts_and_saves_nothing,
+    a_preview_tells_exactly_who_becomes_overdue,
+    a_cadence_that_cannot_be_is_refused,
+    the_digest_has_a_weekday_and_a_preview,
+    the_digest_is_sent_once_when_asked,
+    digests_are_kept_to_read,
+    mail_that_is_not_configured_is_said_on_every_page,
+    a_test_mail_is_on_its_way_and_listed,
+    the_audit_log_says_what_changed_from_what_to_what,
+    the_audit_log_goes_on_to_older_entries,
+    the_system_page_knows_its_database_and_its_jobs,
+);
+
+const TABS: [&str; 9] = [
+    "/settings",
+    "/settings/cadence",
+    "/settings/digest",
+    "/settings/members",
+    "/settings/tokens",
+    "/settings/ingest",
+    "/settings/mail",
+    "/settings/audit",
+    "/settings/system",
+];
+
+/// With mail, over plain http: the session's cookie keeps its name.
+fn with_mail(server: &Server) {
+    let outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
+    server.app.app().services().set_outside(outside);
+}
+
+async fn settings(acme: &Tenant) -> Value {
+    acme.get("/api/settings/").send().await.expect(200)
+}
+
+async fn settings_are_for_admins(acme: Tenant) {
+    let (member, admin) = (Person::of(&acme, Role::Member), Person::of(&acme, Role::Admin));
+    member.see("/").await.says_not("href=\"/settings");
+    admin.see("/").await.says("href=\"/settings\"").says("href=\"/settings/ingest\"");
+    for path in TABS.into_iter().chain(["/settings/digest/preview"]) {
+        member.see(path).await.expect(403).says("Not for your role");
+        let page = admin.see(path).await.expect(200).0.text().to_owned();
+        assert!(page.len() < 100_000, "{path} has {} bytes", page.len());
+    }
+    let before = settings(&acme).await;
+    let forms: [(&str, &[(&str, &str)]); 6] = [
+        ("/settings", &[("time_zone", "Asia/Tokyo"), ("default_currency", "JPY")]),
+        ("/settings/cadence", &[("cadence_days", "1"), ("tracked_stages", "customer")]),
+        ("/settings/digest", &[("digest_weekday", "friday")]),
+        ("/settings/digest/send", &[]),
+        ("/settings/ingest/key", &[]),
+        ("/settings/tokens", &[("name", "x"), ("role", "member")]),
+    ];
+    for (path, fields) in forms {
+        member.send(path, fields).await.expect(403);
+    }
+    assert_eq!(settings(&acme).await, before);
+}
+
+async fn the_company_is_shown_and_its_settings_are_saved(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let page = ana.see("/settings").await.expect(200).says(acme.slug()).says("value=\"UTC\"");
+    page.says("<option value=\"Europe/Berlin\">").says("aria-current=\"page\">Company");
+    let fields = [("time_zone", " Europe/Berlin "), ("default_currency", "eur")];
+    let saved = ana.send("/settings", &fields).await;
+    saved.leads_to("/settings");
+    assert!(saved.flash().contains("saved"), "{}", saved.flash());
+    let found = settings(&acme).await;
+    assert_eq!((&found["time_zone"], &found["default_currency"]), (&json!("Europe/Berlin"), &json!("EUR")));
+    ana.see("/settings").await.says("value=\"Europe/Berlin\"").says("value=\"EUR\"");
+}
+
+async fn what_is_refused_stays_in_its_field(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let before = settings(&acme).await;
+    let fields = [("time_zone", "Nowhere/\"At all"), ("default_currency", "")];
+    let page = ana.send("/settings", &fields).await.expect(422);
+    let page = page.says("value=\"Nowhere/&#34;At all\"").says("Must be an IANA time zone");
+    page.says("aria-invalid=\"true\" aria-describedby=\"default_currency-note\"");
+    assert_eq!(settings(&acme).await, before);
+}
+
+async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {
+    let ana = Person::of(&server, Role::Admin);
+    for number in 0..3 {
+        server.account(json!({"imported_id": format!("c{number}"), "status": "customer"})).await;
+    }
+    server.account(json!({"imported_id": "n", "status": "in_negotiation"})).await;
+    // Not so long that the session ends.
+    server.app.clock().advance_days(10);
+    let path = |days: i64, more: &str| {
+        format!("/settings/cadence?cadence_days={days}&tracked_stages=customer{more}")
+    };
+    let page = ana.see(&path(10, "")).await.expect(200);
+    page.says("3 accounts become overdue.").says("value=\"10\"").says("Nothing is saved yet");
+    ana.see(&path(10, "&tracked_stages=in_negotiation")).await.says("4 accounts become overdue.");
+    ana.see(&path(11, "")).await.says("No account becomes overdue.");
+    assert_eq!(settings(&server).await["cadence_days"], json!(42));
+    let fields =
+        [("cadence_days", "10"), ("tracked_stages", "customer"), ("tracked_stages", "in_negotiation")];
+    ana.send("/settings/cadence", &fields).await.leads_to("/settings/cadence");
+    let found = settings(&server).await;
+    assert_eq!(found["cadence_days"], json!(10));
+    assert_eq!(found["tracked_stages"], json!(["customer", "in_negotiation"]));
+    ana.see("/settings/cadence").await.says(">4</a> overdue").says_not("Nothing is saved yet");
+    let back = ana.see(&path(42, "")).await;
+    back.says("No account becomes overdue.").says("4 accounts are overdue no longer.");
+}
+
+async fn overdue(server: &Server) -> Vec<Value> {
+    server
+        .all_pages("/api/clients/?tab=overdue", 50)
+        .await
+        .into_iter()
+        .map(|one| one["account"]["id"].clone())
+        .collect()
+}
+
+/// Whatever the settings were and will be, the preview says what then happens.
+async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
+    let days_between = 2;
+    for number in 0..12 {
+        let status = ["customer", "in_trial", "in_negotiation", "prospect"][number % 4];
+        let account = server.account(json!({"imported_id": format!("a{number}"), "status": status})).await;
+        let path = format!("/api/accounts/{}/", account["id"].as_str().unwrap());
+        let own = match number {
+            4 | 5 | 6 => json!({"cadence_days": 9}),
+            8 => json!({"snoozed_until": "2026-12-31"}),
+            9 => json!({"snoozed_until": "2026-01-10"}),
+            _ => json!({}),
+        };
+        server.patch(&path).json(&own).send().await.expect(200);
+        server.app.clock().advance_days(days_between);
+    }
+    let ana = Person::of(&server, Role::Admin);
+    let steps: [(i64, &[&str]); 8] = [
+        (10, &["customer"]),
+        (20, &["customer", "in_trial"]),
+        (5, &["customer", "in_trial", "in_negotiation"]),
+        (5, &["in_negotiation"]),
+        (12, &["customer", "in_trial"]),
+        (1, &["customer"]),
+        (30, &["in_trial", "in_negotiation"]),
+        (3, &["customer", "in_trial", "in_negotiation"]),
+    ];
+    for (days, stages) in steps {
+        let before = overdue(&server).await;
+        let stages_asked: Vec<String> =
+            stages.iter().map(|stage| format!("&tracked_stages={stage}")).collect();
+        let page = ana.see(&format!("/settings/cadence?cadence_days={days}{}", stages_asked.concat())).await;
+        let page = page.expect(200);
+        let change = json!({"cadence_days": days, "tracked_stages": stages});
+        server.patch("/api/settings/").json(&change).send().await.expect(200);
+        let after = overdue(&server).await;
+        let becoming = after.iter().filter(|id| !before.contains(id)).count();
+        let ceasing = before.iter().filter(|id| !after.contains(id)).count();
+        let page = match becoming {
+            0 => page.says("No account becomes overdue."),
+            1 => page.says("1 account becomes overdue."),
+            many => page.says(&format!("{many} accounts become overdue.")),
+        };
+        match ceasing {
+            0 => page.says_not("overdue no longer"),
+            1 => page.says("1 account is overdue no longer."),
+            many => page.says(&format!("{many} accounts are overdue no longer.")),
+        };
+    }
+}
+
+async fn a_cadence_that_cannot_be_is_refused(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let before = settings(&acme).await;
+    for days in ["0", "", "soon", "3651", "1.5"] {
+        let page = ana.send("/settings/cadence", &[("cadence_days", days)]).await.expect(422);
+        let page = page.says(&format!("value=\"{days}\"")).says("Must be a whole number");
+        page.says("Must name at least one stage.");
+        let path = format!("/settings/cadence?cadence_days={days}&tracked_stages=customer");
+        let page = ana.see(&path).await.expect(422).says("Must be a whole number");
+        page.says("value=\"customer\" checked").says_not("value=\"in_trial\" checked");
+    }
+    assert_eq!(settings(&acme).await, before);
+}
+
+async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let page = ana.see("/settings/digest").await.expect(200).says("nobody is overdue for contact");
+    page.says("value=\"on\" checked").says("<option value=\"monday\" selected>").says("No digest yet");
+    ana.send("/settings/digest", &[("digest_weekday", "friday"), ("digest_enabled", "on")])
+        .await
+        .leads_to("/settings/digest");
+    let found = settings(&acme).await;
+    assert_eq!((&found["digest_weekday"], &found["digest_enabled"]), (&json!("friday"), &json!(true)));
+    // A box that is not ticked is not sent.
+    ana.send("/settings/digest", &[("digest_weekday", "friday")]).await.leads_to("/settings/digest");
+    assert_eq!(settings(&acme).await["digest_enabled"], json!(false));
+    ana.send("/settings/digest", &[("digest_weekday", "someday")]).await.expect(422).says("Must be one of");
+    let mail = ana.see("/settings/digest/preview").await.expect(200).says("Nobody is overdue").0;
+    let policy = mail.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; style-src 'unsafe-inline';"), "{policy}");
+    assert!(!policy.contains("script-src"), "{policy}");
+}
+
+async fn the_digest_is_sent_once_when_asked(server: Server) {
+    with_mail(&server);
+    let (ana, _other) = (Person::of(&server, Role::Admin), Person::of(&server, Role::Member));
+    ana.see("/settings/digest").await.says("Send now").says_not("no mail configured");
+    let form = ana.form();
+    ana.send_form("/settings/digest/send", form, &[("to", "me")]).await.leads_to("/settings/digest");
+    ana.send_form("/settings/digest/send", form, &[("to", "me")]).await.leads_to("/settings/digest");
+    assert_eq!(server.all_pages("/api/mails/", 50).await.len(), 1);
+    let members = server.all_pages("/api/members/", 50).await.len();
+    let sent = ana.send("/settings/digest/send", &[("to", "everyone")]).await;
+    assert!(sent.flash().contains(&format!("{members} mails are on the way")), "{}", sent.flash());
+    let mails = server.all_pages("/api/mails/", 50).await;
+    assert_eq!(mails.len(), 1 + members);
+    assert!(column(&mails, "kind").iter().all(|kind| kind == "digest"));
+}
+
+async fn digests_are_kept_to_read(server: Server) {
+    server.app.clock().advance_days(7);
+    make_due(server.app.app(), &mut Made::new()).await.expect("a digest");
+    let ana = Person::of(&server, Role::Admin);
+    // Without mail there is nothing to send it by.
+    ana.send("/settings/digest/send", &[("to", "me")]).await.expect(422).says("no mail configured");
+    ana.see("/settings/digest").await.says("href=\"/settings/digest/2026-W03\"").says_not("Send now");
+    let page = ana.see("/settings/digest/2026-W03").await.expect(200);
+    page.says("Nobody is overdue for contact.").says("None: no mail was configured");
+    ana.see("/settings/digest/2026-W03/mail").await.expect(200).says("<!DOCTYPE html>");
+    for path in ["/settings/digest/2026-W04", "/settings/digest/x", "/settings/digest/x/mail"] {
+        ana.see(path).await.expect(404);
+    }
+}
+
+async fn mail_that_is_not_configured_is_said_on_every_page(server: Server) {
+    let ana = Person::of(&server, Role::Admin);
+    for path in TABS {
+        ana.see(path).await.expect(200).says("The server has no mail configured.");
+    }
+    ana.see("/settings/mail").await.says("--smtp-url").says_not("Send me a test");
+    ana.send("/settings/mail/test", &[]).await.expect(422).says("no mail configured");
+}
+
+async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
+    with_mail(&server);
+    let route = rapport_app::MailRoute {
+        server: "smtp://ana:****@mail.acme.test:587".to_owned(),
+        from: "Rapport <rapport@acme.test>".to_owned(),
+    };
+    server.app.app().services().set_mail_route(route);
+    let ana = Person::of(&server, Role::Admin);
+    let page = ana.see("/settings/mail").await.expect(200).says_not("no mail configured");
+    page.says("smtp://ana:****@mail.acme.test:587")
+        .says("Rapport &#60;rapport@acme.test&#62;")
+        .says("No mail yet");
+    let sent = ana.send("/settings/mail/test", &[]).await;
+    sent.leads_to("/settings/mail");
+    let mails = server.all_pages("/api/mails/", 50).await;
+    assert_eq!((mails.len(), &mails[0]["kind"], &mails[0]["state"]), (1, &json!("test"), &json!("waiting")));
+    let recipient = mails[0]["recipient"].as_str().unwrap();
+    assert!(sent.flash().contains(recipient), "{}", sent.flash());
+    ana.see("/settings/mail").await.says(recipient).says("A test from Rapport").says("Waiting");
+    let audit = server.all_pages("/api/audit/", 50).await;
+    assert!(column(&audit, "action").contains(&"mail.tested".to_owned()), "{audit:?}");
+}
+
+async fn the_audit_log_says_what_changed_from_what_to_what(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    ana.send("/settings", &[("time_zone", "Europe/Berlin"), ("default_currency", "USD")])
+        .await
+        .leads_to("/settings");
+    ana.send("/profile/name", &[("name", "<i>Ana</i> & Bo")]).await.leads_to("/profile");
+    let page = ana.see("/settings/audit").await.expect(200).says("Changed the settings");
+    let page = page.says("time zone: <del><bdi>UTC</bdi></del>").says("<ins><bdi>Europe/Berlin</bdi></ins>");
+    page.says("A admin").says("127.0.0.1").says("&#60;i&#62;Ana&#60;/i&#62; &#38; Bo").says_not("<i>Ana");
+}
+
+async fn the_audit_log_goes_on_to_older_entries(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    for number in 0..60 {
+        acme.post("/api/channels/")
+            .json(&json!({"name": format!("Channel {number}")}))
+            .send()
+            .await
+            .expect(201);
+    }
+    let first = ana.see("/settings/audit").await.expect(200).says("Channel 59").says_not("Channel 5<");
+    let page = first.0.text().to_owned();
+    let next = page.split("href=\"/settings/audit?before=").nth(1).and_then(|rest| rest.split('"').next());
+    let path = format!("/settings/audit?before={}", next.expect("an older page"));
+    ana.see(&path).await.expect(200).says("Channel 5<").says_not("Channel 59").says("Newest");
+}
+
+async fn the_system_page_knows_its_database_and_its_jobs(server: Server) {
+    use rapport_app::job_report::Job;
+    let services = server.app.app().services().clone();
+    let jobs = services.jobs();
+    let ana = Person::of(&server, Role::Admin);
+    let page = ana.see("/settings/system").await.expect(200).says(env!("CARGO_PKG_VERSION"));
+    let page = page.says("B</dd>").says("not secure").says("not yet").says("nothing waits");
+    let engine = if page.0.text().contains("SQLite 3.") { "SQLite" } else { "PostgreSQL 1" };
+    let page = page.says(engine);
+    for job in Job::ALL {
+        assert!(page.0.text().contains(job.label()), "{job:?}");
+    }
+    let now = services.now();
+    jobs.end(Job::Digest, now, Some(&"<the disk> is full"), std::time::Duration::from_secs(7_300));
+    let page = ana.see("/settings/system").await;
+    page.says("&#60;the disk&#62; is full").says("in 2 h").says("failed");
+}
