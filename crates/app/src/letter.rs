@@ -321,6 +321,7 @@ mod tests {
         assert_eq!(letter.subject, "Acme: a webhook was switched off");
         assert!(letter.plain.contains("CRM <sync>") && letter.plain.contains("20"), "{}", letter.plain);
         assert!(!letter.html.contains("<sync>"), "{}", letter.html);
+        assert!(letter.plain.contains(&format!("{BASE}/webhooks")), "{}", letter.plain);
         assert_eq!(letter.secret, None);
     }
 }

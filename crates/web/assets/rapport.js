@@ -214,6 +214,8 @@ if (one("[data-live]")) {
     stream?.close();
     if (document.hidden) return;
     stream = new EventSource("/live");
+    // What changed between the page and the stream was told to nobody.
+    stream.addEventListener("open", look);
     stream.addEventListener("changed", look);
   };
   listen();

@@ -7,6 +7,7 @@ use rapport_domain::id::{AccountId, CompanyId, DeliveryId, IdSequence, WebhookId
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Selection, Switch, Webhook};
 use rapport_store::delivery::NewDelivery;
+use rapport_store::delivery_health::{Tally, tally};
 use rapport_store::delivery_list::{Bounds, Scan, scan};
 use rapport_store::{Database, all_statements, delivery, delivery_list, event, webhook};
 use serde_json::json;
@@ -243,6 +244,37 @@ fn one_delivery_is_shown_as_in_the_list() {
         }
         let nobody = DeliveryId::from_bytes([1; 16]);
         assert_eq!(world.read(company, move |snapshot| delivery_list::get(snapshot, nobody)), None);
+    });
+}
+
+#[test]
+fn a_tally_counts_the_newest_of_a_time() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        insert_webhooks(world, company);
+        let all = fill(world, company, 11);
+        let (webhook, since, until) = (standings()[0].0, time(500), time(2_000));
+        let is_meant =
+            |one: &&Delivery| one.webhook == webhook && one.created_at >= since && one.created_at < until;
+        let mut meant: Vec<&Delivery> = all.iter().filter(is_meant).collect();
+        meant.sort_by_key(|delivery| std::cmp::Reverse(delivery.id));
+        assert!(meant.len() > 20);
+        for cap in [1, 20, meant.len(), 1_000] {
+            let counted = &meant[..cap.min(meant.len())];
+            let number = |state: fn(State) -> bool| {
+                i64::try_from(counted.iter().filter(|one| state(one.state)).count()).expect("few")
+            };
+            let expected = Tally {
+                succeeded: number(|state| state == State::Succeeded),
+                failed: number(|state| state == State::Failed),
+                open: number(|state| matches!(state, State::Open { .. })),
+                capped: meant.len() > cap,
+                newest: counted.first().map(|one| one.created_at),
+            };
+            let cap = i64::try_from(cap).expect("few");
+            let found = world.read(company, move |snapshot| tally(snapshot, webhook, since, until, cap));
+            assert_eq!(found, expected, "{cap}");
+        }
     });
 }
 
