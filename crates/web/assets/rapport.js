@@ -15,6 +15,9 @@ function dress(within = document) {
   });
 }
 
+// On a narrow screen a row of tabs begins with the one that is open in sight.
+all(".tabs [aria-current]").forEach((tab) => tab.scrollIntoView({ block: "nearest", inline: "nearest" }));
+
 // Copying
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copy]");

@@ -50,7 +50,7 @@ impl Page<'_> {
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} API</title>\n\
-             <link rel=\"stylesheet\" href=\"{STYLE_PATH}\">\n</head>\n<body>\n<header>\n<h1>{title} API \
+             <link rel=\"stylesheet\" href=\"{STYLE_PATH}\">\n</head>\n<body>\n<header>\n<p class=\"back\"><a href=\"/\">Back to {title}</a></p>\n<h1>{title} API \
              <small>{}</small></h1>\n{}<p>The document itself: <a href=\"{}\">openapi.json</a></p>\n</header>\n<main>",
             escape(text(&info["version"])),
             prose(text(&info["description"])),
@@ -125,7 +125,7 @@ impl Page<'_> {
                 escape(text(&parameter["name"])),
                 escape(text(&parameter["in"])),
                 kind(&parameter["schema"]),
-                escape(text(&parameter["description"])),
+                line(text(&parameter["description"])),
             );
         }
         out.push_str("</table>\n");
@@ -149,7 +149,7 @@ impl Page<'_> {
                 out,
                 "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
                 escape(status),
-                escape(text(&response["description"])),
+                line(text(&response["description"])),
                 body.unwrap_or_default(),
             );
         }
@@ -185,7 +185,7 @@ impl Page<'_> {
                 "<tr><td><code>{}</code>{mark}</td><td>{}</td><td>{}{}</td></tr>",
                 escape(name),
                 kind(property),
-                escape(text(&property["description"])),
+                line(text(&property["description"])),
                 bounds(property),
             );
         }
@@ -295,13 +295,19 @@ fn prose(text: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
         out.push_str("<p>");
-        for (place, part) in paragraph.split('`').enumerate() {
-            let part = escape(part);
-            let _ = if place % 2 == 1 { write!(out, "<code>{part}</code>") } else { write!(out, "{part}") };
-        }
+        out.push_str(&line(paragraph));
         out.push_str("</p>\n");
     }
     out
+}
+
+/// A text with `code` marked.
+fn line(text: &str) -> String {
+    let part = |(place, part): (usize, &str)| {
+        let part = escape(part);
+        if place % 2 == 1 { format!("<code>{part}</code>") } else { part }
+    };
+    text.split('`').enumerate().map(part).collect()
 }
 
 fn escape(text: &str) -> String {

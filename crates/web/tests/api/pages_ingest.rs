@@ -77,7 +77,7 @@ async fn rejects_are_shown_with_their_reason(acme: Tenant) {
         .expect(200);
     assert_eq!(reply["rejected"].as_array().map(Vec::len), Some(4));
     assert_eq!(
-        reply["rejected"][0].as_object().map(|one| one.len()),
+        reply["rejected"][0].as_object().map(serde_json::Map::len),
         Some(4),
         "the sender's answer is as before"
     );

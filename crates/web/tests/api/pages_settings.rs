@@ -138,7 +138,7 @@ async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
         let account = server.account(json!({"imported_id": format!("a{number}"), "status": status})).await;
         let path = format!("/api/accounts/{}/", account["id"].as_str().unwrap());
         let own = match number {
-            4 | 5 | 6 => json!({"cadence_days": 9}),
+            4..=6 => json!({"cadence_days": 9}),
             8 => json!({"snoozed_until": "2026-12-31"}),
             9 => json!({"snoozed_until": "2026-01-10"}),
             _ => json!({}),

@@ -89,16 +89,12 @@ async fn show(
         return Ok(CadencePage::load(&pages, &visitor, None).await?.0.respond());
     }
     let (page, invalid) = CadencePage::load(&pages, &visitor, Some(members(&form))).await?;
-    match invalid {
-        Some(invalid) => {
-            let draft = Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?;
-            Ok(CadencePage { draft, ..page }.refuse())
-        }
-        None => {
-            let draft = Draft::new(form.fields().map(|(name, value)| (name, value.to_owned())));
-            Ok(CadencePage { draft, ..page }.respond())
-        }
+    if let Some(invalid) = invalid {
+        let draft = Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?;
+        return Ok(CadencePage { draft, ..page }.refuse());
     }
+    let draft = Draft::new(form.fields().map(|(name, value)| (name, value.to_owned())));
+    Ok(CadencePage { draft, ..page }.respond())
 }
 
 async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {

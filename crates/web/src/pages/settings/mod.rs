@@ -43,7 +43,6 @@ pub fn routes() -> Router<Pages> {
 macro_rules! tabbed {
     ($tab:literal: $($page:ty),+ $(,)?) => {$(
         impl $page {
-            #[expect(clippy::unused_self, reason = "templates ask it of the page")]
             const fn tab(&self) -> &'static str {
                 $tab
             }
