@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::office::Office;
 
 fn overdue(office: &Office, number: usize, name: &str) -> String {
-    let account = office
-        .account(json!({ "imported_id": format!("crm-{number}"), "name": name, "status": "customer" }));
+    let account =
+        office.account(json!({ "imported_id": format!("crm-{number}"), "name": name, "status": "customer" }));
     let id = account["id"].as_str().expect("an id").to_owned();
     let long_ago = json!({ "kind": "call", "occurred_at": "2026-01-15T10:00:00Z" });
     office.api("POST", &format!("/api/accounts/{id}/contacts/"), &long_ago);

@@ -45,7 +45,11 @@ fn pages(office: &Office) -> Vec<String> {
     let first = |path: &str| -> String {
         let found = office.api("GET", path, &Value::Null);
         let item = &found["items"][0];
-        item["id"].as_str().or(item["account"]["id"].as_str()).unwrap_or_else(|| panic!("{path}: {found}")).to_owned()
+        item["id"]
+            .as_str()
+            .or(item["account"]["id"].as_str())
+            .unwrap_or_else(|| panic!("{path}: {found}"))
+            .to_owned()
     };
     let mut pages: Vec<String> = FIXED.iter().map(ToString::to_string).collect();
     pages.push(format!("/accounts/{}", first("/api/clients/?tab=overdue&limit=1")));

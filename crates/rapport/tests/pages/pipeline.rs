@@ -16,7 +16,8 @@ async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
     let office = Office::open_with(&["--extra-ca", &authority, "--allow-destination", "127.0.0.0/8"]);
     let hook = json!({ "url": receiver.url("/hook"), "events": ["account.status_changed"] });
     office.api("POST", "/api/webhooks/", &hook);
-    let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "contacted" }));
+    let account =
+        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "contacted" }));
     let id = account["id"].as_str().expect("an id");
     let browser = office.browser().await;
     browser.go("/pipeline").await;
@@ -50,7 +51,8 @@ async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
 #[tokio::test]
 async fn the_keyboard_moves_a_card_too() {
     let office = Office::open();
-    let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "prospect" }));
+    let account =
+        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "prospect" }));
     let id = account["id"].as_str().expect("an id");
     let browser = office.browser().await;
     browser.press("g").await;

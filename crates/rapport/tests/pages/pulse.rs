@@ -7,7 +7,8 @@ use crate::office::Office;
 #[tokio::test]
 async fn the_pulse_card_changes_without_a_reload() {
     let office = Office::open();
-    let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
+    let account =
+        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
     let id = account["id"].as_str().expect("an id");
     let browser = office.browser().await;
     browser.go(&format!("/accounts/{id}")).await;
@@ -18,6 +19,10 @@ async fn the_pulse_card_changes_without_a_reload() {
     office.ingest(json!([used, used, used]));
     browser.see("app.export").await;
     browser.see("just now").await;
-    assert_eq!(browser.run("return window.untouched", Vec::new()).await, json!(true), "it was not loaded again");
+    assert_eq!(
+        browser.run("return window.untouched", Vec::new()).await,
+        json!(true),
+        "it was not loaded again"
+    );
     browser.close().await;
 }

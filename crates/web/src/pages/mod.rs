@@ -11,8 +11,8 @@
 
 mod accounts;
 mod assets;
-mod chart;
 mod channels;
+mod chart;
 mod cookie;
 mod draft;
 mod flash;
