@@ -1,5 +1,6 @@
 //! An account's page: what it says, and what its forms do.
 
+use rapport_app::import::{Runner, Stepped};
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
 
@@ -23,6 +24,7 @@ on_both_engines!(
     the_timeline_tells_each_kind,
     the_timeline_has_older_pages,
     days_of_use_in_a_row_are_told_as_one,
+    imports_are_told_with_what_they_changed,
     the_pulse_card_shows_what_was_seen,
     never_seen_is_not_nothing_connected,
     forms_lead_back_to_our_own_pages_only,
@@ -300,11 +302,11 @@ async fn an_account_may_have_a_cadence_of_its_own(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "status": "customer"})).await;
     let ana = Person::of(&acme, Role::Member);
     let (path, cadence) = (page(&account), format!("{}/cadence", page(&account)));
-    ana.see(&path).await.says("every 42 days <span class=\"faint\">company</span>");
+    ana.see(&path).await.says("42 days <span class=\"faint\">company</span>");
     ana.send(&cadence, &[("cadence_days", "14")]).await.leads_to(&path);
     ana.see(&path)
         .await
-        .says("every 14 days <span class=\"faint\">own</span>")
+        .says("14 days <span class=\"faint\">own</span>")
         .says("Back to the company's 42 days");
     ana.send(&cadence, &[("cadence_days", "0")])
         .await
@@ -312,7 +314,7 @@ async fn an_account_may_have_a_cadence_of_its_own(acme: Tenant) {
         .says("Must be a whole number from 1 to 3650.");
     assert_eq!(shown(&acme, &account).await["cadence_days"], json!(14));
     ana.send(&cadence, &[("company", "yes")]).await.leads_to(&path);
-    ana.see(&path).await.says("every 42 days <span class=\"faint\">company</span>");
+    ana.see(&path).await.says("42 days <span class=\"faint\">company</span>");
 }
 
 async fn a_move_is_in_the_history_and_can_be_undone(acme: Tenant) {
@@ -489,6 +491,25 @@ async fn days_of_use_in_a_row_are_told_as_one(acme: Server) {
     ana.send(&format!("{path}/contacts"), &fields).await.leads_to(&path);
     let seen = ana.see(&path).await.says("3 events on 3 days since").says("2 events on 2 days since");
     assert_eq!(seen.0.text().matches("Used the product").count(), 2);
+}
+
+async fn imports_are_told_with_what_they_changed(acme: Tenant) {
+    let account = acme.account(json!({"imported_id": "crm-1", "name": "Acme"})).await;
+    let file = "Record ID;Company;Plan\ncrm-1;Acme Inc;pro\n".as_bytes().to_vec();
+    let upload = acme.post("/api/imports/?filename=march.csv").bytes(file).header("content-type", "text/csv");
+    let import = upload.send().await.expect(201);
+    let id = import["id"].as_str().unwrap();
+    acme.post(&format!("/api/imports/{id}/start/")).json(&json!({})).send().await.expect(202);
+    let mut runner = Runner::new(acme.company.app(), acme.company.id(), id.parse().unwrap());
+    while runner.step().await.expect("a step") == Stepped::More {}
+    let ana = Person::of(&acme, Role::Member);
+    for show in ["all", "imports"] {
+        ana.see(&format!("{}?show={show}", page(&account)))
+            .await
+            .says("Changed by an import")
+            .says("of march.csv")
+            .says("Changed: custom_fields.plan, name");
+    }
 }
 
 async fn the_pulse_card_shows_what_was_seen(acme: Server) {

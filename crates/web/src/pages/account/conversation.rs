@@ -38,6 +38,7 @@ struct ConversationPage {
     conversation: Conversation,
     messages: Vec<Spoken>,
     older: Option<String>,
+    is_newest: bool,
     form: Draft,
 }
 framed!("accounts": ConversationPage);
@@ -96,7 +97,7 @@ impl ConversationPage {
         let older = page.items.last().filter(|_| page.more).map(write_place);
         let messages = page.items.into_iter().map(Spoken::new).collect();
         let form = Draft::new([("direction", "outbound".to_owned())]);
-        Ok(Self { frame, account, conversation, messages, older, form })
+        Ok(Self { frame, account, conversation, messages, older, is_newest: from.is_none(), form })
     }
 
     fn path(&self) -> String {

@@ -190,12 +190,8 @@ impl AccountPage {
         words::when_hint(self.frame.zone())
     }
 
-    /// Often enough, in words.
     fn cadence(&self) -> String {
-        match self.account.clock().interval(self.settings()) {
-            1 => "every day".to_owned(),
-            days => format!("every {} days", number::grouped(days)),
-        }
+        number::counted(self.account.clock().interval(self.settings()), "day", "days")
     }
 
     fn tracked_stages(&self) -> String {

@@ -191,7 +191,14 @@ fn message(account: AccountId, said: &Said) -> Entry {
     let link = format!("/accounts/{account}/conversations/{}", said.conversation);
     let entry = Entry::new("✉", title, said.at);
     let (rest, subject) = (rest.trim_start().to_owned(), said.subject.clone());
-    Entry { rest, subject, link: Some(("Open the conversation", link)), ..entry }.says(Some(&said.excerpt))
+    Entry { rest, subject, link: Some(("Open the conversation", link)), ..entry }
+        .says(Some(&dense(&said.excerpt)))
+}
+
+/// Without the empty lines that letters have.
+fn dense(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn active(account: AccountId, span: &Active) -> Entry {

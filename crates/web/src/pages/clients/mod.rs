@@ -93,6 +93,24 @@ impl ClientsPage {
         self.counts.iter().all(|(_, count)| count.count == 0)
     }
 
+    /// The column that says when.
+    fn when_label(&self) -> &'static str {
+        match self.tab {
+            Tab::Overdue => "Overdue",
+            Tab::Snoozed => "Snoozed",
+            Tab::DueSoon | Tab::Tracked => "Due",
+        }
+    }
+
+    /// The accounts that are listed, as the export asks for them; two of the lists are no filter of accounts.
+    fn export_query(&self) -> Option<&'static str> {
+        match self.tab {
+            Tab::Overdue => Some("overdue=true"),
+            Tab::Tracked => Some("tracked=true"),
+            Tab::DueSoon | Tab::Snoozed => None,
+        }
+    }
+
     fn tracked_stages(&self) -> String {
         words::stages(&self.frame.company.settings)
     }
