@@ -224,12 +224,11 @@ fn beside_the_columns(mut invalid: Invalid, import: &Import) -> Invalid {
     for fault in &mut invalid.0 {
         let Some(rest) = fault.pointer.strip_prefix("/mapping") else { continue };
         let name = rest.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
-        match import.columns.iter().position(|column| column.name == name) {
-            Some(number) => fault.pointer = format!("/{}", target_field(number)),
-            None => {
-                fault.pointer.clear();
-                fault.detail = format!("the mapping {}", fault.detail);
-            }
+        if let Some(number) = import.columns.iter().position(|column| column.name == name) {
+            fault.pointer = format!("/{}", target_field(number));
+        } else {
+            fault.pointer.clear();
+            fault.detail = format!("the mapping {}", fault.detail);
         }
     }
     invalid

@@ -86,5 +86,5 @@ pub async fn show(
     }
     let tried = import.preview.clone().and_then(|found| serde_json::from_value(found).ok());
     let undo_until = import.undo_until().filter(|until| *until >= frame.now);
-    Ok(ImportPage { frame, step, tried, undo_until, import }.respond())
+    Ok(ImportPage { frame, step, import, tried, undo_until }.respond())
 }
