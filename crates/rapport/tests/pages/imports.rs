@@ -35,7 +35,11 @@ async fn a_file_is_imported_and_undone() {
     browser.click("Start a dry run").await;
     browser.see("What the import would do").await;
     browser.see("First rows that cannot be taken").await;
-    assert_eq!(office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"], json!([]), "nothing is changed");
+    assert_eq!(
+        office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"],
+        json!([]),
+        "nothing is changed"
+    );
 
     browser.click("Start the import").await;
     browser.see("The import is finished").await;
@@ -49,7 +53,10 @@ async fn a_file_is_imported_and_undone() {
     browser.click("Undo the import").await;
     browser.see("The import is undone").await;
     let kept = office.api("GET", "/api/accounts/?imported_id=crm-1", &json!(null));
-    assert_eq!((&kept["items"][0]["name"], &kept["items"][0]["status"]), (&json!("Nordlys"), &json!("contacted")));
+    assert_eq!(
+        (&kept["items"][0]["name"], &kept["items"][0]["status"]),
+        (&json!("Nordlys"), &json!("contacted"))
+    );
     assert_eq!(office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"], json!([]));
     browser.close().await;
 }

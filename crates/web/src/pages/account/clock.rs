@@ -116,12 +116,11 @@ pub async fn change_cadence(
     let days = if form.is_ticked("company") { Value::Null } else { members["cadence_days"].clone() };
     match run(&pages, &visitor, &form, edit(id, "cadence_days", days)).await {
         Ok(Answer { reply, company, .. }) => {
-            let text = match reply.cadence_override {
-                Some(days) => format!("Contact is due every {} now.", counted(days, "day", "days")),
-                None => {
-                    let days = counted(company.settings.cadence_days, "day", "days");
-                    format!("Contact is due every {days} now, as for the whole company.")
-                }
+            let text = if let Some(days) = reply.cadence_override {
+                format!("Contact is due every {} now.", counted(days, "day", "days"))
+            } else {
+                let days = counted(company.settings.cadence_days, "day", "days");
+                format!("Contact is due every {days} now, as for the whole company.")
             };
             let fields =
                 vec![("cadence_days".to_owned(), had.map_or_else(String::new, |days| days.to_string()))];

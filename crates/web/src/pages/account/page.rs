@@ -19,7 +19,7 @@ use rapport_store::{Snapshot, account, clients, company, conversation};
 use super::field_text::{self, FieldRow};
 use super::pulse::Pulse;
 use super::timeline::{SHOWS, Timeline, Wanted};
-use super::{account_id, words};
+use super::{account_id, was, words};
 use crate::pages::draft::Draft;
 use crate::pages::form::Form;
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
@@ -207,20 +207,12 @@ impl AccountPage {
         self.due.due_at.map(|at| at.day_in(&self.settings().time_zone).date())
     }
 
-    fn was(&self, name: &str) -> String {
-        super::was(name)
-    }
-
     fn edit_path(&self, key: &str) -> String {
         let query = url::form_urlencoded::Serializer::new(String::new())
             .append_pair("edit", "field")
             .append_pair("key", key)
             .finish();
         self.path(&format!("?{query}#fields"))
-    }
-
-    fn show_query(&self, word: &str) -> String {
-        format!("?show={word}#timeline")
     }
 
     fn older_query(&self, before: &str) -> String {
@@ -247,11 +239,7 @@ impl AccountPage {
         self.path(&format!("/conversations/{}", conversation.id))
     }
 
-    fn conversation_name(&self, conversation: &Conversation) -> String {
-        let channel = &conversation.channel;
-        conversation.subject.clone().unwrap_or_else(|| format!("Without a subject ({channel})"))
-    }
-
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
     fn last_used(&self, at: &Time) -> String {
         format!("last used {}", when::date(at.day_in(self.frame.zone()).date()))
     }
@@ -263,6 +251,15 @@ impl AccountPage {
     fn shown_addresses(&self) -> (&[Known], &[Known]) {
         self.addresses.split_at(self.addresses.len().min(ADDRESSES_AT_ONCE))
     }
+}
+
+fn show_query(word: &str) -> String {
+    format!("?show={word}#timeline")
+}
+
+fn conversation_name(conversation: &Conversation) -> String {
+    let channel = &conversation.channel;
+    conversation.subject.clone().unwrap_or_else(|| format!("Without a subject ({channel})"))
 }
 
 /// The dates of the snoozes that are offered.
@@ -284,8 +281,8 @@ impl Forms {
             ("promo_code", text(account.promo_code.as_ref().map(PromoCode::as_str))),
         ];
         // What stood there when the form was shown: only what differs from it is sent on.
-        let was = values.clone().map(|(name, value)| (super::was(name), value));
-        let was = was.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let kept = values.clone().map(|(name, value)| (was(name), value));
+        let kept = kept.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let field = match edit {
             Edit::Field(key) => {
                 let value = account.custom_fields.to_map().get(key).map(field_text::write);
@@ -296,7 +293,7 @@ impl Forms {
         let snoozed_until = account.snoozed_until.map(|date| date.to_string());
         let cadence_days = account.cadence_override.map(|days| days.to_string());
         Self {
-            details: Draft::new(values.clone().into_iter().chain(was)),
+            details: Draft::new(values.clone().into_iter().chain(kept)),
             field,
             snooze: Draft::new([("snoozed_until", snoozed_until.unwrap_or_default())]),
             cadence: Draft::new([("cadence_days", cadence_days.unwrap_or_default())]),

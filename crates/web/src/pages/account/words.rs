@@ -16,19 +16,20 @@ use crate::pages::words::{number, when};
 /// How much of a name a line of its own repeats.
 const NAME_CHARS: usize = 60;
 
-// Templates hand references to what they call.
-
 /// `3 Feb 2026`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
 pub fn day(date: &Date) -> String {
     when::date(*date)
 }
 
 /// `1,932`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
 pub fn grouped(number: &i64) -> String {
     number::grouped(*number)
 }
 
 /// `1 account`, `2 accounts`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
 pub fn counted(number: &i64, one: &str, many: &str) -> String {
     number::counted(*number, one, many)
 }

@@ -35,10 +35,6 @@ impl DaysChart {
         Self { days, label }
     }
 
-    pub fn label(&self) -> &str {
-        &self.label
-    }
-
     pub fn first(&self) -> Option<Date> {
         self.days.first().map(|(day, _)| *day)
     }
@@ -110,10 +106,12 @@ fn average(days: &[(Date, i64)]) -> f64 {
 }
 
 fn about(number: f64) -> String {
-    match number {
-        none if none == 0.0 => "none".to_owned(),
-        few if few < 1.0 => "less than one".to_owned(),
-        number => format!("about {number:.0}"),
+    if number <= 0.0 {
+        "none".to_owned()
+    } else if number < 1.0 {
+        "less than one".to_owned()
+    } else {
+        format!("about {number:.0}")
     }
 }
 
@@ -157,7 +155,7 @@ mod tests {
             ),
         ];
         for (days, expected) in table {
-            assert_eq!(DaysChart::new("Activity", days).label(), expected);
+            assert_eq!(DaysChart::new("Activity", days).label, expected);
         }
     }
 

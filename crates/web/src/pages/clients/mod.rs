@@ -64,6 +64,7 @@ async fn show(
     Ok(ClientsPage { frame, tab, counts, clients: page.items, here_path, next, is_first }.respond())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
 fn path_of(tab: &Tab) -> String {
     format!("{PATH}?tab={}", tab.as_str())
 }
@@ -74,6 +75,7 @@ fn counts(snapshot: &mut Snapshot, now: Time) -> Result<[(Tab, CappedCount); 4],
     Ok([count(overdue)?, count(soon)?, count(snoozed)?, count(tracked)?])
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
 const fn label(tab: &Tab) -> &'static str {
     match tab {
         Tab::Overdue => "Overdue",
@@ -84,6 +86,7 @@ const fn label(tab: &Tab) -> &'static str {
 }
 
 impl ClientsPage {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
     fn is_here(&self, tab: &Tab) -> bool {
         self.tab == *tab
     }
