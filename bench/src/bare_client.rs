@@ -13,7 +13,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rapport_domain::delivery::{Outcome, Reason};
 use rapport_domain::destination::AddressPolicy;
-use rapport_jobs::client::{Client, Limits, Post, signature, tls_config};
+use rapport_app::signature::sign;
+use rapport_jobs::client::{Client, Limits, Post, tls_config};
 use rapport_jobs::guard::{Guard, SystemResolver};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -48,7 +49,7 @@ pub fn measure(receiver: &Receiver, body: &str, time: Duration) -> anyhow::Resul
                 let request = Request::post(format!("/ok/{number}"))
                     .header("host", address.to_string())
                     .header("content-type", "application/json")
-                    .header("x-service-signature", signature(SECRET, &body))
+                    .header("x-service-signature", sign(SECRET, body.as_ref()).to_string())
                     .header("x-service-event", EVENT)
                     .header("x-service-delivery", DELIVERY)
                     .header("x-service-attempt", 1)

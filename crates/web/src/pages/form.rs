@@ -35,10 +35,6 @@ impl Form {
         Self(Arc::new(fields.to_vec()))
     }
 
-    pub fn of_pairs(pairs: Vec<(String, String)>) -> Self {
-        Self(Arc::new(pairs))
-    }
-
     /// The fields of an address' query.
     pub fn of_query(query: Option<&str>) -> Self {
         Self::parse(query.unwrap_or("").as_bytes())

@@ -121,7 +121,7 @@ impl Asked {
     }
 
     fn of_pairs(pairs: Vec<(String, String)>) -> Self {
-        Self { pairs: spelled(&Form::of_pairs(pairs)), cursor: None }
+        Self { pairs: spelled(&Form::of(&pairs)), cursor: None }
     }
 
     pub fn filters(&self) -> impl Iterator<Item = (&str, &str)> {

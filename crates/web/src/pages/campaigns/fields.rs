@@ -133,7 +133,7 @@ fn flat(invalid: Invalid) -> Invalid {
 
 /// What the form of a new campaign begins with.
 pub fn blank() -> Form {
-    of_pairs([("goal".to_owned(), Goal::Acquisition.as_str().to_owned())])
+    Form::of(&[("goal".to_owned(), Goal::Acquisition.as_str().to_owned())])
 }
 
 /// The form of a campaign that is there.
@@ -143,7 +143,7 @@ pub fn of_campaign(campaign: &Campaign, zone: &TimeZone) -> Form {
         vec![("name".to_owned(), name.clone()), ("goal".to_owned(), aim.goal.as_str().to_owned())];
     pairs.extend(aim.include_trials.then(|| ("include_trials".to_owned(), "on".to_owned())));
     pairs.extend(of_filter(&aim.filters, zone));
-    of_pairs(pairs)
+    Form::of(&pairs)
 }
 
 fn of_filter(filter: &Filter, zone: &TimeZone) -> Vec<(String, String)> {
@@ -185,11 +185,6 @@ fn of_filter(filter: &Filter, zone: &TimeZone) -> Vec<(String, String)> {
 fn day_or_time(time: Time, zone: &TimeZone) -> String {
     let date = Zoned::new(time.to_timestamp(), zone.clone()).date();
     if Time::start_of_day(date, zone) == time { date.to_string() } else { time.to_string() }
-}
-
-fn of_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Form {
-    let text = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    Form::parse(text.as_bytes())
 }
 
 /// Whether somebody typed something: the hidden field alone does not count.
