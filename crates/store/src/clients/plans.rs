@@ -4,9 +4,7 @@ use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
 
 use super::*;
-use crate::{
-    cadence, cadence_preview, contact, conversation, message, recent, stage_totals, timeline,
-};
+use crate::{cadence, cadence_preview, contact, conversation, message, recent, stage_totals, timeline};
 
 const DAY: i64 = 86_400_000_000;
 
