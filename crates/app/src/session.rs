@@ -87,6 +87,7 @@ pub struct BeginSession {
 
 impl BeginSession {
     /// Goes on in another company, with the browser of a session that ends there.
+    #[must_use]
     pub fn replacing(self, before: Presented) -> Self {
         Self { replaces: Some(before), ..self }
     }

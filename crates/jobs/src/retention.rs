@@ -82,6 +82,11 @@ mod tests {
                 };
                 tokio::time::timeout(Duration::from_secs(30), gone).await.expect("pruned in time");
             }
+            let reports = app.app().services().jobs().all();
+            let report =
+                reports.into_iter().find(|(job, _)| *job == Job::Retention).map(|(_, report)| report);
+            let report = report.expect("every job has a report");
+            assert!(report.last_run.is_some() && report.last_error.is_none(), "on {engine}: {report:?}");
             stop.cancel();
             tokio::time::timeout(Duration::from_secs(10), running)
                 .await

@@ -117,7 +117,7 @@ impl Browser {
                 None => "it is not there".to_owned(),
             };
             if Instant::now() > deadline {
-                panic!("cannot click {what:?}: {refused}\n{}", self.described().await);
+                self.give_up(format!("cannot click {what:?}: {refused}")).await;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -160,7 +160,7 @@ impl Browser {
                 return field;
             }
             if Instant::now() > deadline {
-                panic!("there is no field {name}\n{}", self.described().await);
+                self.give_up(format!("there is no field {name}")).await;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -192,7 +192,7 @@ impl Browser {
         let deadline = Instant::now() + PATIENCE;
         while !done(self).await {
             if Instant::now() > deadline {
-                panic!("waited in vain for {what}\n{}", self.described().await);
+                self.give_up(format!("waited in vain for {what}")).await;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -260,9 +260,10 @@ impl Browser {
         let _ = self.client.clone().close().await;
     }
 
-    async fn described(&self) -> String {
+    /// Says why, and what the page says.
+    async fn give_up(&self, why: String) -> ! {
         let address = self.client.current_url().await.map_or_else(|_| String::new(), |url| url.to_string());
-        format!("at {address}, which says:\n{}", self.text().await)
+        panic!("{why}\nat {address}, which says:\n{}", self.text().await)
     }
 }
 

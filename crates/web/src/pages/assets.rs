@@ -1,6 +1,7 @@
 //! The stylesheet, the script and the icon: part of the program, named by what is in them so that browsers keep them
 //! for good, and compressed once.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::LazyLock;
 
@@ -34,7 +35,10 @@ struct Asset {
 impl Asset {
     fn new(extension: &str, media_type: &'static str, text: &'static str) -> Self {
         let mark = digest(&SHA256, text.as_bytes());
-        let mark: String = mark.as_ref()[..MARK_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+        let mark = mark.as_ref()[..MARK_BYTES].iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         let written = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
         let plain = Bytes::from_static(text.as_bytes());

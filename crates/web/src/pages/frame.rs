@@ -18,11 +18,11 @@ use rapport_store::account_list::CappedCount;
 use rapport_store::clients::{self, Tab};
 use rapport_store::{Error, Snapshot, webhook};
 
+use crate::pages::Pages;
 use crate::pages::flash::Flash;
 use crate::pages::theme::Theme;
 use crate::pages::visitor::{Look, Stranger, Visitor};
 use crate::pages::words::when::When;
-use crate::pages::{Pages, assets};
 use crate::problem::{Fault, Problem};
 
 /// Only our own stylesheet, script and pictures; nothing inline; forms to ourselves; in nobody's frame.
@@ -85,10 +85,6 @@ impl Frame {
         self.role >= Role::Admin
     }
 
-    pub fn is_owner(&self) -> bool {
-        self.role >= Role::Owner
-    }
-
     pub fn zone(&self) -> &TimeZone {
         &self.company.settings.time_zone
     }
@@ -99,20 +95,13 @@ impl Frame {
     }
 
     /// A time as people read it, with the exact one on hover.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand in references")]
     pub fn when(&self, time: &Time) -> When {
         When::new(*time, self.now, self.zone())
     }
 
     pub fn theme(&self) -> Theme {
         self.look.theme
-    }
-
-    pub fn style(&self) -> &'static str {
-        assets::style_path()
-    }
-
-    pub fn script(&self) -> &'static str {
-        assets::script_path()
     }
 }
 
@@ -159,7 +148,6 @@ pub trait Page: Template + Sized {
 macro_rules! framed {
     ($here:literal: $($page:ty),+ $(,)?) => {$(
         impl $page {
-            #[expect(clippy::unused_self, reason = "templates ask it of the page")]
             const fn here(&self) -> &'static str {
                 $here
             }
@@ -195,14 +183,6 @@ impl PlainFrame {
 
     pub fn theme(&self) -> Theme {
         self.look.theme
-    }
-
-    pub fn style(&self) -> &'static str {
-        assets::style_path()
-    }
-
-    pub fn script(&self) -> &'static str {
-        assets::script_path()
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -135,5 +135,5 @@ fn is_form(headers: &HeaderMap) -> bool {
 }
 
 fn cookies(headers: &HeaderMap) -> Vec<u8> {
-    headers.get_all(header::COOKIE).iter().flat_map(|value| value.as_bytes()).copied().collect()
+    headers.get_all(header::COOKIE).iter().flat_map(HeaderValue::as_bytes).copied().collect()
 }

@@ -27,6 +27,8 @@ use crate::pages::words::number::grouped;
 use crate::pages::{ADMIN, Pages};
 
 const WHAT: &str = "delivery";
+/// Attempts of the schedule; those that somebody asked for are not part of it.
+const SCHEDULED: usize = SCHEDULE_SECONDS.len() + 1;
 /// A payload is shown up to so many characters; the whole of it can be saved.
 const MAX_SHOWN: usize = 32_000;
 /// The newest attempts that are shown.
@@ -43,13 +45,6 @@ struct DeliveryPage {
     older_attempts: usize,
 }
 framed!("webhooks": DeliveryPage);
-
-impl DeliveryPage {
-    /// Of the schedule; attempts that somebody asked for are not part of it.
-    fn scheduled_most(&self) -> usize {
-        SCHEDULE_SECONDS.len() + 1
-    }
-}
 
 struct Payload {
     text: String,

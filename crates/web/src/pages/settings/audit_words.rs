@@ -152,7 +152,10 @@ fn shown(value: &Value) -> String {
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
         Value::Object(members) if members.is_empty() => "none".to_owned(),
         Value::Object(members) => {
-            let member = |(name, value): (&String, &Value)| format!("{name} = {}", shown(value));
+            let member = |(name, value): (&String, &Value)| match value {
+                Value::Object(inner) if !inner.is_empty() => format!("{name} ({})", shown(value)),
+                value => format!("{name}: {}", shown(value)),
+            };
             members.iter().map(member).collect::<Vec<_>>().join("; ")
         }
         number @ Value::Number(_) => number.to_string(),
@@ -209,7 +212,7 @@ mod tests {
             fact("cadence days", Some("42"), "30"),
             fact("digest enabled", Some("yes"), "no"),
             fact("email", None, "ana@acme.test"),
-            fact("filters", None, "fields = plan = pro, team; status = none"),
+            fact("filters", None, "fields (plan: pro, team); status: none"),
             fact("tracked stages", Some("customer, in_trial"), "none"),
         ];
         assert_eq!(facts, expected);
