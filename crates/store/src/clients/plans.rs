@@ -4,9 +4,7 @@ use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
 
 use super::*;
-use crate::{
-    cadence, cadence_preview, contact, conversation, import_data, message, recent, stage_totals, timeline,
-};
+use crate::{cadence, cadence_preview, contact, conversation, message, recent, stage_totals, timeline};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -68,7 +66,6 @@ pub(crate) fn planned() -> Vec<Planned> {
         ("an account's conversations", &conversation::OF_ACCOUNT, 5, "conversation_by_account"),
         ("a conversation's messages", &message::OF_CONVERSATION, 5, "message_by_conversation"),
         ("the timeline's messages", &timeline::MESSAGES, 5, "message_by_account"),
-        ("an account's imports", &import_data::OF_ACCOUNT, 4, "import_change_by_account"),
         ("a stage's totals", &stage_totals::LIVE, 2, "account_by_status"),
         ("new accounts", &recent::NEW_ACCOUNTS, 2, "account_"),
         ("moves since a time", &recent::MOVE_COUNT, 2, "status_history_moves"),
