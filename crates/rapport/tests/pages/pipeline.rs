@@ -32,7 +32,7 @@ async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
     let arrived = receiver.wait_for(1, PATIENCE);
     let payload: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
     assert_eq!(payload["type"], json!("account.status_changed"));
-    assert_eq!(payload["data"]["to_status"], json!("in_negotiation"), "{payload}");
+    assert_eq!(payload["data"]["status"], json!("in_negotiation"), "{payload}");
     browser.go(&format!("/accounts/{id}")).await;
     browser.see("Ana Ruiz").await;
     browser.see("In negotiation").await;
