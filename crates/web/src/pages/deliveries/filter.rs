@@ -34,7 +34,9 @@ pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Res
 }
 
 fn with_zone(text: &str, zone: &TimeZone) -> String {
-    if Time::parse(text).is_ok() {
+    // Without a zone the API would take it for UTC.
+    let has_zone = text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
+    if has_zone {
         return text.to_owned();
     }
     let local = text.parse::<DateTime>().ok();
