@@ -7,9 +7,11 @@ use rapport_domain::time::Time;
 
 use crate::account_list::{self, CappedCount, Sql};
 use crate::cadence_ranges::{Derived, Rows, Which, Window};
-use crate::clients::COUNT_CAP;
 use crate::error::Error;
 use crate::tx::Snapshot;
+
+/// More are not counted.
+pub const MOST_COUNTED: i64 = 1_000;
 
 /// The difference between two settings, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub fn difference(
     })
 }
 
-/// How many are overdue with `new` and not with `old`, up to `COUNT_CAP`.
+/// How many are overdue with `new` and not with `old`, up to `MOST_COUNTED`.
 fn count_added(
     snapshot: &mut Snapshot,
     old: &Settings,
@@ -46,13 +48,13 @@ fn count_added(
     }
     let sql = sql(&derived, &ranges);
     let count = account_list::count(&sql, snapshot)?;
-    Ok(CappedCount { count: count.min(COUNT_CAP), capped: count > COUNT_CAP })
+    Ok(CappedCount { count: count.min(MOST_COUNTED), capped: count > MOST_COUNTED })
 }
 
 pub(crate) fn sql<'a>(derived: &'a Derived, ranges: &[(Status, Rows, Window)]) -> Sql<'a> {
     let mut sql = Sql::default();
-    derived.ids_in(&mut sql, ranges, Some(COUNT_CAP + 1));
-    sql.limit(COUNT_CAP + 1);
+    derived.ids_in(&mut sql, ranges, Some(MOST_COUNTED + 1));
+    sql.limit(MOST_COUNTED + 1);
     sql
 }
 

@@ -14,14 +14,14 @@ use crate::value::{Row, Value};
 use crate::values;
 
 /// More are not counted.
-pub const COUNT_CAP: i64 = 10_000;
+pub const COUNT_CAP: i64 = 1_000;
 
 statements! {
     // One more than `COUNT_CAP`. In order, so that no engine looks through the table instead of the index.
     company NEW_ACCOUNTS = "SELECT count(*) FROM (SELECT id FROM account WHERE company = $1 AND id >= $2 \
-                            ORDER BY id LIMIT 10001) AS found";
+                            ORDER BY id LIMIT 1001) AS found";
     company MOVE_COUNT = "SELECT count(*) FROM (SELECT id FROM status_history /*INDEXED BY status_history_moves*/ \
-                          WHERE company = $1 AND from_status IS NOT NULL AND id >= $2 ORDER BY id LIMIT 10001) AS found";
+                          WHERE company = $1 AND from_status IS NOT NULL AND id >= $2 ORDER BY id LIMIT 1001) AS found";
     company MOVES = "SELECT h.id, h.account, h.from_status, h.to_status, h.source, h.actor_kind, h.actor_id, \
                      h.actor_name, h.note, h.at, a.name FROM status_history h /*INDEXED BY status_history_moves*/ \
                      JOIN account a ON a.company = h.company AND a.id = h.account \

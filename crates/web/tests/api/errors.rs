@@ -395,14 +395,7 @@ async fn a_wrong_method_is_405_with_allow(acme: Tenant) {
 async fn an_unknown_path_or_resource_is_404(acme: Tenant) {
     with_account(&acme).await;
     let nobody = "acc_00000000000000000000000000";
-    for path in [
-        "/api",
-        "/api/",
-        "/api/nothing/",
-        "/api/accounts/a/b/c/",
-        "/api/pulse/",
-        "/api/ACCOUNTS/",
-    ] {
+    for path in ["/api", "/api/", "/api/nothing/", "/api/accounts/a/b/c/", "/api/pulse/", "/api/ACCOUNTS/"] {
         acme.get(path).expect_refused(404, "not_found").await;
         acme.post(path).json(&json!({})).expect_refused(404, "not_found").await;
     }

@@ -96,8 +96,8 @@ impl Seen {
     /// The text of the flash that the next page will show.
     #[track_caller]
     pub fn flash(&self) -> String {
-        let cookies = self.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
-        let flash = cookies.filter_map(|cookie| cookie.strip_prefix("flash=")).next().unwrap_or_default();
+        let mut cookies = self.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
+        let flash = cookies.find_map(|cookie| cookie.strip_prefix("flash=")).unwrap_or_default();
         let value = flash.split(';').next().unwrap_or_default();
         percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned()
     }

@@ -200,9 +200,15 @@ fn read(
         (Ok(filter), Ok(cursor)) => (filter, cursor),
         (Err(problem), _) | (_, Err(problem)) => return Ok(Err(problem)),
     };
-    let count = count_capped(snapshot, &filter, now, MOST_COUNTED)?;
-    let page =
-        ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now }.run(snapshot)?;
+    let is_first = cursor.is_none();
+    let list = ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now };
+    let page = list.run(snapshot)?;
+    let count = if list.filter.q.is_some() && (!is_first || page.next.is_some()) {
+        // Counting what is searched for means reading every account that has one of the words.
+        CappedCount { count: DEFAULT_LIMIT, capped: true }
+    } else {
+        count_capped(snapshot, &list.filter, now, MOST_COUNTED)?
+    };
     let mut channels = channel::list(snapshot)?;
     channels.sort_by_key(|channel| channel.name.to_lowercase());
     let fields = account_field::names(snapshot, None, MOST_FIELDS)?.items;

@@ -35,7 +35,8 @@ pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Res
 
 fn with_zone(text: &str, zone: &TimeZone) -> String {
     // Without a zone the API would take it for UTC.
-    let has_zone = text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
+    let has_zone =
+        text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
     if has_zone {
         return text.to_owned();
     }
