@@ -90,10 +90,15 @@ pub fn delete(tx: &mut Tx, id: CampaignId) -> Result<bool, Error> {
 
 /// Counts who is in and who is not, each up to `MAX_COUNT`.
 pub fn count(snapshot: &mut Snapshot, aim: &Aim, now: Time) -> Result<Counts, Error> {
-    let members = count_parts(snapshot, aim.members().into_iter(), now)?;
+    count_up_to(snapshot, aim, now, MAX_COUNT)
+}
+
+/// The same, each up to `cap`.
+pub fn count_up_to(snapshot: &mut Snapshot, aim: &Aim, now: Time, cap: i64) -> Result<Counts, Error> {
+    let members = count_parts(snapshot, aim.members().into_iter(), now, cap)?;
     let mut excluded = Vec::new();
     for rule in aim.rules() {
-        excluded.push((rule, count_parts(snapshot, aim.excluded_by(rule).into_iter(), now)?));
+        excluded.push((rule, count_parts(snapshot, aim.excluded_by(rule).into_iter(), now, cap)?));
     }
     Ok(Counts { members, excluded })
 }
@@ -102,10 +107,11 @@ fn count_parts(
     snapshot: &mut Snapshot,
     parts: impl Iterator<Item = Filter>,
     now: Time,
+    cap: i64,
 ) -> Result<CappedCount, Error> {
     let mut whole = CappedCount { count: 0, capped: false };
     for part in parts {
-        let room = MAX_COUNT - whole.count;
+        let room = cap - whole.count;
         let counted = count_capped(snapshot, &part, now, room)?;
         whole.count += counted.count;
         whole.capped |= counted.capped;

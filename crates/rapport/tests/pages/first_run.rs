@@ -36,6 +36,17 @@ async fn the_printed_link_makes_the_company_and_its_owner_once() {
     browser.see("Nordlys & Söhne").await;
     browser.see("Ida Berg").await;
 
+    browser.go("/accounts").await;
+    browser.press("n").await;
+    browser.fill("name", "Harbour Freight").await;
+    browser.fill("captured_value", "a lot").await;
+    browser.click("Create").await;
+    browser.see("Must be a decimal amount").await;
+    browser.fill("captured_value", "1200.50").await;
+    browser.click("Create").await;
+    browser.see("Harbour Freight").await;
+    browser.see("1,200.50").await;
+
     browser.go(&link).await;
     browser.see("Nothing here").await;
     browser.close().await;

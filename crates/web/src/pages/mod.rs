@@ -68,6 +68,8 @@ pub use setup::SetupSecret;
 
 const MEMBER: Needs = Needs::Role(Role::Member);
 const ADMIN: Needs = Needs::Role(Role::Admin);
+/// More are not counted: what a page costs must not grow with the company.
+const MOST_COUNTED: i64 = 1_000;
 /// Live streams that one process keeps open.
 const MAX_STREAMS: usize = 1_000;
 

@@ -25,7 +25,7 @@ use crate::pages::form::Form;
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{MEMBER, MOST_COUNTED, Pages};
 
 /// Names of custom fields that are offered.
 const NAMES: i64 = 200;
@@ -136,7 +136,7 @@ fn read(
         None => fields::blank(),
     };
     let parsed = match fields::aim(&form, &zone) {
-        Ok(aim) => Ok(Counted { counts: campaign::count(snapshot, &aim, now)?, aim }),
+        Ok(aim) => Ok(Counted { counts: campaign::count_up_to(snapshot, &aim, now, MOST_COUNTED)?, aim }),
         Err(invalid) => Err(invalid),
     };
     let (channels, names) = (channel::list(snapshot)?, account_field::names(snapshot, None, NAMES)?.items);

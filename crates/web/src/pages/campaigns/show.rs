@@ -20,7 +20,7 @@ use crate::pages::form::Form;
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{MEMBER, MOST_COUNTED, Pages};
 
 const SORT: Sort = Sort::Newest;
 
@@ -68,7 +68,7 @@ pub async fn show(
             }
             None => AccountPage { items: Vec::new(), next: None },
         };
-        let counts = campaign::count(snapshot, &found.aim, now)?;
+        let counts = campaign::count_up_to(snapshot, &found.aim, now, MOST_COUNTED)?;
         Ok(Some(Read { campaign: found, counts, members, channels: channel::list(snapshot)? }))
     });
     let Shown { frame, reply } = found.await?;

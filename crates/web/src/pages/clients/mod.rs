@@ -22,7 +22,7 @@ use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::words::{money, number};
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{MEMBER, MOST_COUNTED, Pages};
 
 const PATH: &str = "/clients";
 
@@ -68,9 +68,6 @@ async fn show(
 fn path_of(tab: &Tab) -> String {
     format!("{PATH}?tab={}", tab.as_str())
 }
-
-/// More are not counted: what a page costs must not grow with the company.
-const MOST_COUNTED: i64 = 1_000;
 
 fn counts(snapshot: &mut Snapshot, now: Time) -> Result<[(Tab, CappedCount); 4], Error> {
     let mut count = |tab: Tab| Ok((tab, clients::count_up_to(snapshot, tab, now, MOST_COUNTED)?));
