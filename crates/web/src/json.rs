@@ -26,7 +26,7 @@ use crate::problem::Problem;
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 pub const MAX_DEPTH: usize = 64;
 /// How much of a refused body is read off, so that its sender gets to read the answer.
-const MAX_DRAIN_BYTES: usize = 16 << 20;
+const MAX_DRAIN_BYTES: usize = 32 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much of a member's name an error repeats.
 const SHOWN_NAME_CHARS: usize = 64;
