@@ -83,6 +83,8 @@ impl Command for DeleteChannel {
 pub struct AddCode {
     pub channel: ChannelId,
     pub code: PromoCode,
+    /// A code that comes back after its deletion comes back as it was.
+    pub archived: bool,
 }
 
 impl Command for AddCode {
@@ -94,7 +96,7 @@ impl Command for AddCode {
         let code = ChannelCode {
             channel: self.channel,
             code: self.code.clone(),
-            archived_at: None,
+            archived_at: self.archived.then_some(cx.now),
             created_at: cx.now,
         };
         if !channel::insert_code(tx, &code)? {

@@ -28,7 +28,10 @@ pub async fn recount(app: &App, company: CompanyId) -> Result<bool, Error> {
         Ok((stage_totals::count_all(snapshot)?, stage_totals::kept(snapshot)?))
     });
     let (totals, kept) = read.await?.reply;
-    if !stage_totals::has_large_stage(&totals) || !is_news(&totals, kept.as_ref(), app.now()) {
+    // Of a stage that was large the page shows what is kept, until that says it is no more.
+    let was_large = kept.as_ref().is_some_and(|kept| stage_totals::has_large_stage(&kept.totals));
+    let needed = was_large || stage_totals::has_large_stage(&totals);
+    if !needed || !is_news(&totals, kept.as_ref(), app.now()) {
         return Ok(false);
     }
     app.write(&access, KeepTotals(totals)).await?;

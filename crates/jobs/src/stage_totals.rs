@@ -113,20 +113,25 @@ mod tests {
                    value_currency, campaign_hold, created_at, updated_at) \
                    SELECT (SELECT min(id) FROM company), {id}, 'A', 'a', 'prospect', '{}', 20000, 'EUR', 0, 0, 0 \
                    FROM number";
+        execute(
+            &app,
+            &sql.replace("{id}", "CAST(printf('%016d', n) AS BLOB)"),
+            &sql.replace("{id}", "convert_to(lpad(n::text, 16, '0'), 'UTF8')"),
+        );
+        app
+    }
+
+    fn execute(app: &TestApp, on_sqlite: &str, on_postgres: &str) {
         match app.database() {
             rapport_store::Database::Sqlite(path) => {
                 let connection = rusqlite::Connection::open(path).expect("opened");
-                let sql = sql.replace("{id}", "CAST(printf('%016d', n) AS BLOB)");
-                connection.execute_batch(&sql).expect("filled");
+                connection.execute_batch(on_sqlite).expect("executed");
             }
-            rapport_store::Database::Postgres(_) => {
-                let sql = sql.replace("{id}", "convert_to(lpad(n::text, 16, '0'), 'UTF8')");
-                std::thread::scope(|scope| {
-                    scope.spawn(|| app.postgres().batch_execute(&sql).expect("filled")).join().expect("run");
-                });
-            }
+            rapport_store::Database::Postgres(_) => std::thread::scope(|scope| {
+                let run = || app.postgres().batch_execute(on_postgres).expect("executed");
+                scope.spawn(run).join().expect("run");
+            }),
         }
-        app
     }
 
     async fn prospects(app: &TestApp) -> Stage {
@@ -175,6 +180,22 @@ mod tests {
                 recount(large.app(), large.id()).await.expect("counted"),
                 "as of stays true, on {engine}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stage_that_shrinks_is_counted_by_the_page_again() {
+        for engine in Engine::BOTH {
+            let app = large_company(engine);
+            recount(app.app(), app.id()).await.expect("counted");
+            let delete = "DELETE FROM account WHERE id = (SELECT min(id) FROM account)";
+            execute(&app, delete, &delete.replace("min(id) FROM account", "id FROM account LIMIT 1"));
+            assert!(recount(app.app(), app.id()).await.expect("counted"), "on {engine}");
+            let stage = prospects(&app).await;
+            assert_eq!((stage.accounts.count, stage.as_of), (LIVE_ACCOUNTS, None), "on {engine}");
+            app.upsert(json!({"imported_id": "crm-1"}));
+            assert!(prospects(&app).await.accounts.capped, "large again, and not counted yet, on {engine}");
+            assert!(recount(app.app(), app.id()).await.expect("counted"), "on {engine}");
         }
     }
 }

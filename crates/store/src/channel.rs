@@ -28,8 +28,8 @@ statements! {
                      WHERE company = $1 AND channel = $2 ORDER BY code_folded";
     company ALL_CODES = "SELECT channel, code, archived_at, created_at FROM promo_code \
                          WHERE company = $1 ORDER BY code_folded";
-    company INSERT_CODE = "INSERT INTO promo_code (company, code_folded, code, channel, created_at) \
-                           VALUES ($1, $2, $3, $4, $5) ON CONFLICT (company, code_folded) DO NOTHING \
+    company INSERT_CODE = "INSERT INTO promo_code (company, code_folded, code, channel, created_at, archived_at) \
+                           VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (company, code_folded) DO NOTHING \
                            RETURNING code";
     company ARCHIVE_CODE = "UPDATE promo_code SET archived_at = $4 WHERE company = $1 AND code_folded = $2 \
                             AND channel = $3";
@@ -102,8 +102,9 @@ pub fn all_codes(snapshot: &mut Snapshot) -> Result<Vec<ChannelCode>, Error> {
 /// `false` where the company has the code already, archived ones included.
 pub fn insert_code(tx: &mut Tx, code: &ChannelCode) -> Result<bool, Error> {
     let folded = code.code.folded();
+    let ChannelCode { channel, code, archived_at, created_at } = code;
     let row =
-        tx.query_opt(&INSERT_CODE, values![&folded, code.code.as_str(), &code.channel, code.created_at])?;
+        tx.query_opt(&INSERT_CODE, values![&folded, code.as_str(), channel, *created_at, *archived_at])?;
     Ok(row.is_some())
 }
 

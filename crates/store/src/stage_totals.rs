@@ -75,35 +75,30 @@ pub struct Kept {
 
 /// Every stage, in the order of the pipeline.
 pub fn stages(snapshot: &mut Snapshot) -> Result<Vec<Stage>, Error> {
-    let mut kept = None;
-    let mut stages = Vec::with_capacity(Status::ALL.len());
-    for status in Status::ALL {
-        let live = live(snapshot, status)?;
-        if accounts_of(&live) <= LIVE_ACCOUNTS {
-            stages.push(shown(status, &live, None));
-            continue;
-        }
-        if kept.is_none() {
-            kept = Some(self::kept(snapshot)?);
-        }
-        stages.push(large(status, kept.as_ref().and_then(Option::as_ref)));
-    }
-    Ok(stages)
+    let kept = kept(snapshot)?;
+    Status::ALL.into_iter().map(|status| stage(snapshot, status, kept.as_ref())).collect()
 }
 
-/// A stage that is too large to be counted now; where it never was, there are more than that.
-fn large(status: Status, kept: Option<&Kept>) -> Stage {
-    let of_stage = |kept: &Kept| -> Vec<Total> {
-        kept.totals.iter().filter(|total| total.status == status).copied().collect()
-    };
-    match kept.map(|kept| (of_stage(kept), kept.counted_at)) {
-        Some((totals, at)) if !totals.is_empty() => shown(status, &totals, Some(at)),
-        _ => Stage {
-            status,
-            accounts: CappedCount { count: LIVE_ACCOUNTS, capped: true },
-            values: Vec::new(),
-            as_of: None,
-        },
+/// A stage that was large when it was counted last is not counted again to find that it still is.
+fn stage(snapshot: &mut Snapshot, status: Status, kept: Option<&Kept>) -> Result<Stage, Error> {
+    let before = kept.map(|kept| (kept.of_stage(status), kept.counted_at));
+    if let Some((totals, counted_at)) = &before
+        && accounts_of(totals) > LIVE_ACCOUNTS
+    {
+        return Ok(shown(status, totals, Some(*counted_at)));
+    }
+    let live = live(snapshot, status)?;
+    if accounts_of(&live) <= LIVE_ACCOUNTS {
+        return Ok(shown(status, &live, None));
+    }
+    // It has become large since: there are more than that.
+    let accounts = CappedCount { count: LIVE_ACCOUNTS, capped: true };
+    Ok(Stage { status, accounts, values: Vec::new(), as_of: None })
+}
+
+impl Kept {
+    fn of_stage(&self, status: Status) -> Vec<Total> {
+        self.totals.iter().filter(|total| total.status == status).copied().collect()
     }
 }
 

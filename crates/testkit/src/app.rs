@@ -373,7 +373,7 @@ impl TestCompany {
         let channel = self.write(CreateChannel { name: name.to_owned() }).expect("a new channel");
         for code in codes {
             let code = PromoCode::parse(code).expect("a promo code");
-            self.write(AddCode { channel: channel.id, code }).expect("a new code");
+            self.write(AddCode { channel: channel.id, code, archived: false }).expect("a new code");
         }
         channel
     }

@@ -8,12 +8,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
 use fantoccini::elements::Element;
 use fantoccini::wd::Capabilities;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::Hands;
 
 const INSTALL_HINT: &str = "install Debian's chromium and chromium-driver, or run ./scripts/test, which does";
 const AXE_HINT: &str = "axe-core is missing: run ./scripts/test, which fetches it";
@@ -29,18 +32,19 @@ pub struct Setup {
     pub width: u32,
     pub height: u32,
     pub dark: bool,
-    pub scripts: bool,
+    pub hands: Hands,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { width: 1280, height: 900, dark: false, scripts: true }
+        Self { width: 1280, height: 900, dark: false, hands: Hands::Mouse }
     }
 }
 
 /// An open browser window.
 pub struct Browser {
-    client: Client,
+    pub(crate) client: Client,
+    pub(crate) hands: Hands,
     base: String,
     driver: Child,
     _profile: TempDir,
@@ -65,13 +69,14 @@ impl Browser {
             "--disable-component-update".to_owned(),
             "--disable-sync".to_owned(),
             "--no-first-run".to_owned(),
+            "--lang=en-US".to_owned(),
             format!("--user-data-dir={}", profile.path().display()),
             format!("--window-size={},{}", setup.width, setup.height),
         ];
         if setup.dark {
             arguments.push("--blink-settings=preferredColorScheme=0".to_owned());
         }
-        let scripts = if setup.scripts { 1 } else { 2 };
+        let scripts = if setup.hands == Hands::NoScripts { 2 } else { 1 };
         let preferences = json!({ "profile.managed_default_content_settings.javascript": scripts });
         capabilities
             .insert("goog:chromeOptions".to_owned(), json!({ "args": arguments, "prefs": preferences }));
@@ -79,12 +84,17 @@ impl Browser {
         let connected = builder.capabilities(capabilities).connect(&format!("http://127.0.0.1:{port}")).await;
         let client =
             connected.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"));
-        Self { client, base: base.trim_end_matches('/').to_owned(), driver, _profile: profile }
+        let base = base.trim_end_matches('/').to_owned();
+        Self { client, hands: setup.hands, base, driver, _profile: profile }
     }
 
     pub async fn go(&self, path: &str) {
         let address = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.base) };
         self.client.goto(&address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
+    }
+
+    pub async fn reload(&self) {
+        self.client.refresh().await.expect("the page loads again");
     }
 
     pub async fn path(&self) -> String {
@@ -110,7 +120,7 @@ impl Browser {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let refused = match self.shown(locator).await {
-                Some(element) => match element.click().await {
+                Some(element) => match self.push(element).await {
                     Ok(()) => return,
                     Err(error) => error.to_string(),
                 },
@@ -136,20 +146,19 @@ impl Browser {
     /// Types into the field of this name, instead of what stood there.
     pub async fn fill(&self, name: &str, text: &str) {
         let field = self.field(name).await;
-        field.clear().await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        field.send_keys(text).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.write(&field, text).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
     /// Chooses a file.
     pub async fn attach(&self, name: &str, file: &str) {
         let field = self.field(name).await;
-        field.send_keys(file).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.put(&field, file).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
     /// Chooses an option by its value.
     pub async fn choose(&self, name: &str, value: &str) {
         let field = self.field(name).await;
-        field.select_by_value(value).await.unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+        self.pick(&field, value).await.unwrap_or_else(|error| panic!("{name}={value}: {error}"));
     }
 
     async fn field(&self, name: &str) -> Element {
@@ -166,10 +175,12 @@ impl Browser {
         }
     }
 
-    /// Presses keys wherever the focus is; `\u{e007}` is Enter.
+    /// Presses keys wherever the focus is, one after the other; `\u{e007}` is Enter.
     pub async fn press(&self, keys: &str) {
-        let focused = self.client.active_element().await.expect("something has the focus");
-        focused.send_keys(keys).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
+        let pressed = keys.chars().fold(KeyActions::new("keyboard".to_owned()), |actions, value| {
+            actions.then(KeyAction::Down { value }).then(KeyAction::Up { value })
+        });
+        self.client.perform_actions(pressed).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
     }
 
     /// Waits until the page says something.

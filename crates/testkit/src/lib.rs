@@ -4,12 +4,14 @@
 
 pub mod app;
 pub mod browser;
+pub mod hands;
 pub mod mail;
 pub mod postgres;
 pub mod receiver;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
 pub use crate::browser::Browser;
+pub use crate::hands::Hands;
 pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
 pub use crate::postgres::PostgresServer;
 pub use crate::receiver::{Behaviour, ReceivedRequest, Receiver};

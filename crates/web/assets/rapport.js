@@ -47,9 +47,17 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => delete form.dataset.sent, 3000);
 });
 
-// Filters apply as they are chosen.
+// Filters apply as they are chosen. Whoever chooses by keys passes other options on the way: Enter applies.
+let keyed;
+document.addEventListener("pointerdown", () => (keyed = undefined), true);
+document.addEventListener("keydown", (event) => {
+  if (!event.target.matches?.("form[data-apply] select")) return;
+  keyed = event.target;
+  if (event.key === "Enter") keyed.form.requestSubmit();
+});
 document.addEventListener("change", (event) => {
-  if (event.target.closest?.("form[data-apply]") && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=date]")) event.target.form.requestSubmit();
+  const chosen = event.target;
+  if (chosen !== keyed && chosen.matches?.("form[data-apply] :is(select, input[type=checkbox], input[type=radio], input[type=date])")) chosen.form.requestSubmit();
 });
 
 // A form that counts as one types: its counts are taken from the page that its button would show.

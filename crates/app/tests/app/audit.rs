@@ -233,7 +233,7 @@ fn channels(managing: &mut Managing) {
     let code = PromoCode::parse("FAIR").unwrap();
     let channel = managing.run(CreateChannel { name: "Fair".to_owned() }).id;
     managing.run(RenameChannel { id: channel, name: "Fair 2".to_owned() });
-    managing.run(AddCode { channel, code: code.clone() });
+    managing.run(AddCode { channel, code: code.clone(), archived: false });
     for archived in [true, false] {
         managing.run(ArchiveCode { channel, code: code.clone(), archived });
     }

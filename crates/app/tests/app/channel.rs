@@ -13,7 +13,7 @@ fn code(text: &str) -> PromoCode {
 }
 
 fn add(channel: ChannelId, text: &str) -> AddCode {
-    AddCode { channel, code: code(text) }
+    AddCode { channel, code: code(text), archived: false }
 }
 
 fn archive(channel: ChannelId, text: &str, archived: bool) -> ArchiveCode {

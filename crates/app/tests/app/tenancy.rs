@@ -78,7 +78,10 @@ fn ids_of_another_company_are_not_found_by_any_command() {
         let renamed = RenameChannel { id: channel, name: "Ours".to_owned() };
         assert_eq!(refusal(app.write(renamed)), "no such channel");
         assert_eq!(refusal(app.write(DeleteChannel(channel))), "no such channel");
-        assert_eq!(refusal(app.write(AddCode { channel, code: code("NEW") })), "no such channel");
+        assert_eq!(
+            refusal(app.write(AddCode { channel, code: code("NEW"), archived: false })),
+            "no such channel"
+        );
         let archive = ArchiveCode { channel, code: code("GLOBEX"), archived: true };
         assert_eq!(refusal(app.write(archive)), "no such channel");
         assert_eq!(refusal(app.write(DeleteCode { channel, code: code("GLOBEX") })), "no such promo code");

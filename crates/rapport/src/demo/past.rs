@@ -185,7 +185,7 @@ impl Past {
             let archived = Some(story::ARCHIVED).filter(|(of, _)| *of == number).map(|(_, code)| code);
             for code in codes.iter().copied().chain(archived) {
                 let code = PromoCode::parse(code).map_err(told)?;
-                self.as_owner(AddCode { channel, code }).await?;
+                self.as_owner(AddCode { channel, code, archived: false }).await?;
             }
             if let Some(code) = archived {
                 let code = PromoCode::parse(code).map_err(told)?;

@@ -1,5 +1,6 @@
 //! A client becomes overdue, is seen where people look, and leaves once somebody spoke to them.
 
+use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
 
 use crate::office::Office;
@@ -13,41 +14,47 @@ fn overdue(office: &Office, number: usize, name: &str) -> String {
     id
 }
 
-#[tokio::test]
-async fn an_overdue_client_is_listed_until_contact_is_logged() {
+with_all_hands!(an_overdue_client_is_listed_until_contact_is_logged, a_snoozed_client_waits_in_its_own_tab);
+
+async fn an_overdue_client_is_listed_until_contact_is_logged(hands: Hands) {
     let office = Office::open();
     overdue(&office, 1, "Nordlys Bank");
-    let browser = office.browser().await;
+    let browser = office.browser_with(hands).await;
     browser.go("/").await;
     browser.see("Nordlys Bank").await;
     browser.see("Overdue clients").await;
-    browser.go("/clients").await;
+    browser.click("Clients").await;
     browser.see("Nordlys Bank").await;
 
-    // One key opens the form in the row that was chosen; the keyboard alone does the rest.
-    browser.press("j").await;
-    browser.press("c").await;
-    browser.press("\u{e004}They like the new reports").await;
+    if hands == Hands::Keyboard {
+        // One key opens the form in the row that was chosen.
+        browser.press("j").await;
+        browser.press("c").await;
+    } else {
+        browser.click("Log contact").await;
+    }
+    browser.fill("note", "They like the new reports").await;
     browser.press("\u{e007}").await;
     browser.see("Nobody is overdue").await;
-    browser.go("/").await;
+    browser.click("Dashboard").await;
+    browser.see("Ana Ruiz").await;
     browser.see_not("Nordlys Bank").await;
     assert_eq!(office.api("GET", "/api/clients/?tab=overdue", &json!(null))["items"], json!([]));
     browser.close().await;
 }
 
-#[tokio::test]
-async fn a_snoozed_client_waits_in_its_own_tab() {
+async fn a_snoozed_client_waits_in_its_own_tab(hands: Hands) {
     let office = Office::open();
     let id = overdue(&office, 1, "Nordlys Bank");
-    let browser = office.browser().await;
+    let browser = office.browser_with(hands).await;
     browser.go(&format!("/accounts/{id}")).await;
-    browser.press("s").await;
-    browser.run("document.getElementById('snoozed_until').value = '2099-01-01'", Vec::new()).await;
-    browser.click("Snooze").await;
-    browser.go("/clients?tab=snoozed").await;
-    browser.see("Nordlys Bank").await;
-    browser.go("/clients").await;
+    browser.click("Snooze…").await;
+    browser.fill("snoozed_until", "2099-01-01").await;
+    browser.click_css("form[action$='/snooze'] button").await;
+    browser.see("Snoozed until").await;
+    browser.click("Clients").await;
     browser.see("Nobody is overdue").await;
+    browser.click_css(".tabs a[href='/clients?tab=snoozed']").await;
+    browser.see("Nordlys Bank").await;
     browser.close().await;
 }

@@ -1,8 +1,8 @@
 //! What holds of every page: axe-core finds nothing, nothing is inline, nothing is wider than a phone, each works with
 //! scripts off, and each says when it is not there.
 
-use rapport_testkit::Browser;
 use rapport_testkit::browser::Setup;
+use rapport_testkit::{Browser, Hands};
 use serde_json::{Value, json};
 
 use crate::office::Office;
@@ -106,7 +106,7 @@ async fn axe_finds_nothing_in_the_dark_on_a_phone() {
 async fn every_page_is_whole_without_scripts() {
     let office = Office::demo();
     let with = office.browser().await;
-    let without = office.browser_as(Setup { scripts: false, ..Setup::default() }).await;
+    let without = office.browser_as(Setup { hands: Hands::NoScripts, ..Setup::default() }).await;
     for page in pages(&office) {
         with.go(&page).await;
         without.go(&page).await;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -12,14 +13,15 @@ const FILE: &str = "Record;Company;Stage;Plan\n\
                     crm-2;Åre Lifts;prospect;\"=1+1\"\n\
                     crm-3;Broken Ltd;nowhere;basic\n";
 
-#[tokio::test]
-async fn a_file_is_imported_and_undone() {
+with_all_hands!(a_file_is_imported_and_undone);
+
+async fn a_file_is_imported_and_undone(hands: Hands) {
     let office = Office::open();
     office.account(json!({ "imported_id": "crm-1", "name": "Nordlys", "status": "contacted" }));
     let directory = TempDir::new().expect("a directory");
     let file = directory.path().join("<b>accounts.csv");
     fs::write(&file, FILE).expect("a file");
-    let browser = office.browser().await;
+    let browser = office.browser_with(hands).await;
 
     browser.go("/imports").await;
     browser.see("No imports yet").await;
@@ -27,13 +29,11 @@ async fn a_file_is_imported_and_undone() {
     browser.click("Upload").await;
     browser.see("<b>accounts.csv").await;
     browser.see("What each column is").await;
-    for (column, field) in [("Record", "imported_id"), ("Company", "name"), ("Stage", "status")] {
-        let selector = format!("select[aria-label='Field of {column}']");
-        let script = "document.querySelector(arguments[0]).value = arguments[1]";
-        browser.run(script, vec![json!(selector), json!(field)]).await;
+    for (column, field) in [("column-0", "imported_id"), ("column-1", "name"), ("column-2", "status")] {
+        browser.choose(column, field).await;
     }
     browser.click("Start a dry run").await;
-    browser.see("What the import would do").await;
+    browser.see_news("What the import would do").await;
     browser.see("First rows that cannot be taken").await;
     assert_eq!(
         office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"],
@@ -42,7 +42,7 @@ async fn a_file_is_imported_and_undone() {
     );
 
     browser.click("Start the import").await;
-    browser.see("The import is finished").await;
+    browser.see_news("The import is finished").await;
     browser.see("Download the error file").await;
     browser.go("/accounts?q=lifts").await;
     browser.see("Åre Lifts").await;
@@ -51,7 +51,7 @@ async fn a_file_is_imported_and_undone() {
     browser.click("<b>accounts.csv").await;
     browser.click("Undo…").await;
     browser.click("Undo the import").await;
-    browser.see("The import is undone").await;
+    browser.see_news("The import is undone").await;
     let kept = office.api("GET", "/api/accounts/?imported_id=crm-1", &json!(null));
     assert_eq!(
         (&kept["items"][0]["name"], &kept["items"][0]["status"]),

@@ -1,7 +1,7 @@
 //! A company with its service running, its programs and its people.
 
-use rapport_testkit::Browser;
 use rapport_testkit::browser::Setup;
+use rapport_testkit::{Browser, Hands};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -76,6 +76,11 @@ impl Office {
     /// A browser in which the owner is logged in.
     pub async fn browser(&self) -> Browser {
         self.browser_as(Setup::default()).await
+    }
+
+    /// The same, with this in their hands.
+    pub async fn browser_with(&self, hands: Hands) -> Browser {
+        self.browser_as(Setup { hands, ..Setup::default() }).await
     }
 
     pub async fn browser_as(&self, setup: Setup) -> Browser {

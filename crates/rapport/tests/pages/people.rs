@@ -1,14 +1,15 @@
 //! Logging in and out, one's own page, and what strangers see.
 
-use rapport_testkit::Browser;
 use rapport_testkit::browser::Setup;
+use rapport_testkit::{Browser, Hands, with_all_hands};
 
 use crate::office::{Login, Office, log_in};
 
-#[tokio::test]
-async fn a_person_logs_in_changes_their_password_and_logs_out() {
+with_all_hands!(a_person_logs_in_and_out, a_person_changes_their_name);
+
+async fn a_person_logs_in_and_out(hands: Hands) {
     let office = Office::open();
-    let browser = Browser::open(&office.base()).await;
+    let browser = Browser::open_as(&office.base(), Setup { hands, ..Setup::default() }).await;
     browser.go("/profile").await;
     browser.fill("email", &office.owner.email).await;
     browser.fill("password", "wrong").await;
@@ -20,7 +21,6 @@ async fn a_person_logs_in_changes_their_password_and_logs_out() {
     browser.see("Where you are logged in").await;
 
     browser.fill("current", "not it either").await;
-    browser.click_css("form[action='/profile/password'] input[name=password]").await;
     browser.fill("password", "another long one").await;
     browser.click("Change the password").await;
     browser.see("Is not your password.").await;
@@ -36,6 +36,17 @@ async fn a_person_logs_in_changes_their_password_and_logs_out() {
     browser.close().await;
 }
 
+async fn a_person_changes_their_name(hands: Hands) {
+    let office = Office::open();
+    let browser = office.browser_with(hands).await;
+    browser.go("/profile").await;
+    browser.fill("name", "Ana Ruiz-Berg").await;
+    browser.click_css("form[action='/profile/name'] button").await;
+    browser.see("Your name is changed.").await;
+    browser.see("Ana Ruiz-Berg").await;
+    browser.close().await;
+}
+
 #[tokio::test]
 async fn the_theme_is_a_choice() {
     let office = Office::open();
@@ -46,18 +57,5 @@ async fn the_theme_is_a_choice() {
     browser.click("Dark").await;
     browser.click_css("form[action='/theme'] button").await;
     browser.wait("the dark theme", async |browser| browser.run(background, Vec::new()).await != light).await;
-    browser.close().await;
-}
-
-#[tokio::test]
-async fn without_scripts_one_logs_in_too() {
-    let office = Office::open();
-    let browser = Browser::open_as(&office.base(), Setup { scripts: false, ..Setup::default() }).await;
-    log_in(&browser, &office.owner).await;
-    browser.go("/profile").await;
-    browser.fill("name", "Ana Ruiz-Berg").await;
-    browser.click_css("form[action='/profile/name'] button").await;
-    browser.see("Your name is changed.").await;
-    browser.see("Ana Ruiz-Berg").await;
     browser.close().await;
 }

@@ -266,7 +266,7 @@ async fn add_code(State(api): State<Api>, id: Segments, call: Call) -> Result<Re
     let command = id.one("channel").and_then(|channel| code.map(|code| (channel, code)));
     let command = command.map(|(channel, code)| {
         let Some(code) = code else { unreachable!("required") };
-        AddCode { channel, code }
+        AddCode { channel, code, archived: false }
     });
     let added = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &CodeView::from(added)))

@@ -148,7 +148,8 @@ async fn list_clients(
     Ok(json::respond(StatusCode::OK, &page))
 }
 
-fn question(app: &App, mut parameters: Parameters) -> Result<ListClients, Problem> {
+/// Which clients are asked for, by a program or by a page's address.
+pub fn question(app: &App, mut parameters: Parameters) -> Result<ListClients, Problem> {
     let tab = parameters.optional("tab", Tab::parse).unwrap_or(Tab::Overdue);
     let after = parameters.cursor(|text| read_place(tab, text));
     let limit = parameters.limit();
@@ -171,7 +172,7 @@ pub fn write_place(tab: Tab, place: Place) -> String {
     write_cursor(list_of(tab), &[key.as_slice(), place.account.as_bytes()].concat())
 }
 
-pub fn read_place(tab: Tab, text: &str) -> Option<Place> {
+fn read_place(tab: Tab, text: &str) -> Option<Place> {
     let place: [u8; 24] = read_cursor(list_of(tab), text)?;
     let (key, account) = place.split_first_chunk::<8>()?;
     Some(Place { key: i64::from_be_bytes(*key), account: AccountId::from_bytes(account.try_into().ok()?) })

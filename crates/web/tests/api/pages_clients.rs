@@ -72,6 +72,8 @@ async fn each_tab_lists_its_own(acme: Server) {
         seen.says(&format!("href=\"/clients?tab={tab}\" aria-current=\"page\""));
     }
     ana.see("/clients?tab=snoozed").await.says("until 1 Mar 2026").says("End snooze");
+    ana.see("/clients?tab=everybody").await.expect(422).says("Tab must be one of");
+    ana.see("/clients?cursor=nowhere").await.expect(422).says("Cursor");
 }
 
 async fn empty_tabs_say_what_to_do(acme: Server) {

@@ -104,15 +104,21 @@ impl Real {
                 json!(company.write(RenameChannel { id: self.channel(*place), name: name.clone() })?.name)
             }
             Operation::DeleteChannel(place) => json!(company.write(DeleteChannel(self.channel(*place)))?),
-            Operation::AddCode(place, text) => {
-                code(&company.write(AddCode { channel: self.channel(*place), code: promo(text) })?)
-            }
+            Operation::AddCode(place, text) => code(&company.write(AddCode {
+                channel: self.channel(*place),
+                code: promo(text),
+                archived: false,
+            })?),
             Operation::ArchiveCode(place, text, archived) => {
                 let (channel, archived) = (self.channel(*place), *archived);
                 code(&company.write(ArchiveCode { channel, code: promo(text), archived })?)
             }
             Operation::DeleteCode(place, text) => {
-                json!(company.write(DeleteCode { channel: self.channel(*place), code: promo(text) })?)
+                json!(company.write(DeleteCode {
+                    channel: self.channel(*place),
+                    code: promo(text),
+                    archived: false
+                })?)
             }
             Operation::Settings(body) => {
                 settings(&company.write(PatchSettings(body.as_object().unwrap().clone()))?.settings)

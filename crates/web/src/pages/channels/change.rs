@@ -64,20 +64,16 @@ pub async fn add_code(
 ) -> Result<Response, Refusal> {
     let channel = read_id(&id)?;
     let added = match parse_code(&form) {
-        Ok(code) => pages.submit(&visitor, &form, AddCode { channel, code }).await,
+        Ok(code) => {
+            let command = AddCode { channel, code, archived: is_archived(&form) };
+            pages.submit(&visitor, &form, command).await
+        }
         Err(invalid) => Err(invalid.into()),
     };
     match added {
-        // A code that is taken back after its deletion is as it was.
-        Ok(added) if is_archived(&form) => {
-            let text = format!("The code {} is back, archived.", added.code.as_str());
-            let command = ArchiveCode { channel, code: added.code, archived: true };
-            let archived = pages.write_as(&visitor.access(), visitor.address, command).await;
-            archived.map_err(|error| visitor.refused(error))?;
-            Ok(pages.done(&path_of(channel), Flash::good(text)))
-        }
         Ok(added) => {
-            let flash = Flash::good(format!("The code {} is live.", added.code.as_str()));
+            let state = if added.archived_at.is_some() { "back, archived" } else { "live" };
+            let flash = Flash::good(format!("The code {} is {state}.", added.code.as_str()));
             Ok(pages.done(&path_of(channel), flash))
         }
         Err(error) => {

@@ -14,7 +14,8 @@ use rapport_store::clients::{self, CappedCount, Client, ListClients, Tab};
 use rapport_store::page::DEFAULT_LIMIT;
 use rapport_store::{Error, Query as _, Snapshot};
 
-use crate::api::clients::{read_place, write_place};
+use crate::api::clients::{question, write_place};
+use crate::api::parameters::Parameters;
 use crate::pages::account::snoozes;
 use crate::pages::account::words;
 use crate::pages::form::Form;
@@ -50,10 +51,10 @@ async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let query = Form::of_query(query.as_deref());
-    // A tab or a place that is none leads to the beginning.
-    let tab = Tab::parse(query.text("tab")).unwrap_or(Tab::Overdue);
-    let after = read_place(tab, query.text("cursor"));
-    let list = ListClients { tab, after, limit: DEFAULT_LIMIT, now: pages.app().now() };
+    let pairs = query.fields().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let asked = question(pages.app(), Parameters::of(pairs.collect())).map_err(Refusal::Page)?;
+    let (tab, after) = (asked.tab, asked.after);
+    let list = ListClients { limit: DEFAULT_LIMIT, ..asked };
     let found =
         pages.show(&visitor, MEMBER, move |snapshot| Ok((counts(snapshot, list.now)?, list.run(snapshot)?)));
     let Shown { frame, reply: (counts, page) } = found.await?;

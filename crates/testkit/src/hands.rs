@@ -1,0 +1,172 @@
+//! With what a person works: the mouse, the keyboard alone, or a browser in which no script runs. A journey is written
+//! once and done with each of them.
+
+use std::time::Duration;
+
+use fantoccini::Locator;
+use fantoccini::elements::Element;
+use fantoccini::error::CmdError;
+use serde_json::{Value, json};
+
+use crate::Browser;
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+const DOWN: &str = "\u{e015}";
+const UP: &str = "\u{e013}";
+/// Control and A, and Control let go again.
+const SELECT_ALL: &str = "\u{e009}a\u{e000}";
+/// No page asks for more steps than this from anywhere to anywhere.
+const STEPS: usize = 400;
+/// How long a person without scripts looks at a page before they load it again.
+const LOOK: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hands {
+    #[default]
+    Mouse,
+    /// Tab to it, and press a key; what cannot be reached so, or does not show that it has the focus, is not there.
+    Keyboard,
+    /// The mouse, and no script runs in any page.
+    NoScripts,
+}
+
+/// Runs a journey once with each [`Hands`].
+#[macro_export]
+macro_rules! with_all_hands {
+    ($($journey:ident),+ $(,)?) => {$(
+        mod $journey {
+            #[tokio::test]
+            async fn by_mouse() {
+                super::$journey($crate::Hands::Mouse).await;
+            }
+
+            #[tokio::test]
+            async fn by_keyboard() {
+                super::$journey($crate::Hands::Keyboard).await;
+            }
+
+            #[tokio::test]
+            async fn without_scripts() {
+                super::$journey($crate::Hands::NoScripts).await;
+            }
+        }
+    )+};
+}
+
+impl Browser {
+    /// Clicks an element, or does with the keyboard what a click would.
+    pub(crate) async fn push(&self, element: Element) -> Result<(), CmdError> {
+        if self.hands != Hands::Keyboard {
+            return element.click().await;
+        }
+        let control = self.control_of(element).await?;
+        self.reach(&control).await?;
+        let ticked = matches!(control.attr("type").await?.as_deref(), Some("checkbox" | "radio"));
+        self.press(if ticked { " " } else { ENTER }).await;
+        Ok(())
+    }
+
+    /// Types into a field instead of what stood there. A date is written as `2027-01-31`.
+    pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<(), CmdError> {
+        let kind = field.attr("type").await?;
+        let is_date = kind.as_deref() == Some("date");
+        let keys = if is_date { american(text) } else { text.to_owned() };
+        match self.hands {
+            Hands::Mouse | Hands::NoScripts => field.clear().await?,
+            Hands::Keyboard => self.reach(field).await?,
+        }
+        if self.hands == Hands::Keyboard && !is_date {
+            field.send_keys(SELECT_ALL).await?;
+        }
+        field.send_keys(&keys).await
+    }
+
+    /// Chooses an option by its value.
+    pub(crate) async fn pick(&self, field: &Element, value: &str) -> Result<(), CmdError> {
+        if self.hands != Hands::Keyboard {
+            return field.select_by_value(value).await;
+        }
+        self.reach(field).await?;
+        let script = "const [field, value] = arguments;
+            return [...field.options].findIndex((option) => option.value === value) - field.selectedIndex";
+        let steps = self.ask(script, vec![json!(field), json!(value)]).await?.as_i64().unwrap_or(0);
+        let key = if steps < 0 { UP } else { DOWN };
+        for _ in 0..steps.unsigned_abs() {
+            self.press(key).await;
+        }
+        let chosen = self.ask("return arguments[0].value", vec![json!(field)]).await?;
+        assert_eq!(chosen, json!(value), "the arrow keys choose it");
+        Ok(())
+    }
+
+    /// Chooses a file; the keyboard must reach the field, the window of the system is not ours.
+    pub(crate) async fn put(&self, field: &Element, file: &str) -> Result<(), CmdError> {
+        if self.hands == Hands::Keyboard {
+            self.reach(field).await?;
+        }
+        field.send_keys(file).await
+    }
+
+    /// Waits until the page says what happened meanwhile. Without scripts a person loads it again.
+    pub async fn see_news(&self, text: &str) {
+        self.wait(&format!("the page to tell {text:?}"), async |browser: &Self| {
+            let told = browser.text().await.contains(text);
+            if !told && browser.hands == Hands::NoScripts {
+                tokio::time::sleep(LOOK).await;
+                browser.reload().await;
+            }
+            told
+        })
+        .await;
+    }
+
+    /// Steps through the page until an element has the focus, and sees that it shows.
+    async fn reach(&self, target: &Element) -> Result<(), CmdError> {
+        // Of the radio buttons of a group only one is a step, the arrows lead to the others.
+        let near = "const [target] = arguments; const here = document.activeElement;
+            const grouped = (one) => one.type === 'radio' ? one.name : NaN;
+            return here === target || here.form === target.form && grouped(here) === grouped(target)";
+        self.step(TAB, near, target).await?;
+        self.step(DOWN, "return document.activeElement === arguments[0]", target).await?;
+        let shows = "const style = getComputedStyle(arguments[0]);
+            return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
+        let shows = self.ask(shows, vec![json!(target)]).await?;
+        assert_eq!(shows, json!(true), "the focus does not show at {}", target.html(false).await?);
+        Ok(())
+    }
+
+    async fn step(&self, key: &str, arrived: &str, target: &Element) -> Result<(), CmdError> {
+        for _ in 0..STEPS {
+            if self.ask(arrived, vec![json!(target)]).await? == json!(true) {
+                return Ok(());
+            }
+            self.press(key).await;
+        }
+        panic!("the keyboard does not reach {}", target.html(false).await?)
+    }
+
+    /// What a label is for, or the element itself.
+    async fn control_of(&self, element: Element) -> Result<Element, CmdError> {
+        if element.tag_name().await? != "label" {
+            return Ok(element);
+        }
+        match element.attr("for").await? {
+            Some(id) => self.client.find(Locator::Id(&id)).await,
+            None => element.find(Locator::Css("input, select, textarea")).await,
+        }
+    }
+
+    async fn ask(&self, script: &str, arguments: Vec<Value>) -> Result<Value, CmdError> {
+        self.client.execute(script, arguments).await
+    }
+}
+
+/// The keys for a date field in an American browser, which is what [`Browser`] opens.
+fn american(date: &str) -> String {
+    let parts: Vec<&str> = date.split('-').collect();
+    match parts[..] {
+        [year, month, day] => format!("{month}{day}{year}"),
+        _ => panic!("a date is written as 2027-01-31, not {date:?}"),
+    }
+}
