@@ -12,6 +12,9 @@ use rapport_domain::time::Time;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 /// What Linux counts processor time in, on every machine we know.
 const TICKS_PER_SECOND: f64 = 100.0;
+/// A process that used less than this part of a processor for so long is idle.
+const IDLE_PROCESSORS: f64 = 0.02;
+const IDLE_LOOK: Duration = Duration::from_secs(5);
 const LONGEST_MICROS: u64 = 600_000_000;
 
 /// The time of day, to compare with what payloads say.
@@ -100,6 +103,18 @@ impl Watch {
             peak_of_halves: [peak(first), peak(second)],
             processors,
             own_processors,
+        }
+    }
+}
+
+/// Waits until a process has next to nothing to do: what it makes up for after a start is over. At most `patience`.
+pub fn wait_until_idle(process: u32, patience: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < patience {
+        let before = ticks(process);
+        thread::sleep(IDLE_LOOK);
+        if (ticks(process) - before) / TICKS_PER_SECOND / IDLE_LOOK.as_secs_f64() < IDLE_PROCESSORS {
+            return;
         }
     }
 }

@@ -9,7 +9,7 @@ mod keys;
 mod plans;
 mod ranges;
 mod sql;
-mod terms;
+pub(crate) mod terms;
 
 use std::collections::HashMap;
 

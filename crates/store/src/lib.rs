@@ -79,6 +79,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_address::STATEMENTS,
         account_field::STATEMENTS,
         account_list::STATEMENTS,
+        account_list::terms::STATEMENTS,
         account_site::STATEMENTS,
         activity::STATEMENTS,
         activity_day::STATEMENTS,

@@ -31,6 +31,8 @@ const NARROW_ROWS: i64 = 10_000;
 /// What a filter comes to once the company's settings are known.
 pub(super) struct Terms {
     text: Option<TextTerms>,
+    /// The words that a search can find its accounts by, where they are few.
+    words: Vec<String>,
     /// Those allowed; all of them where the filter names none.
     statuses: Vec<Status>,
     channels: Vec<ChannelId>,
@@ -58,6 +60,7 @@ enum Lane<'a> {
     Status(&'a Status),
     Channel(&'a ChannelId),
     Field(&'a String, &'a String),
+    Word(&'a String),
 }
 
 impl Terms {
@@ -88,8 +91,11 @@ impl Terms {
                 && (*overdue != Some(true) || is_tracked)
         };
         let statuses: Vec<Status> = Status::ALL.into_iter().filter(wanted).collect();
+        let text = q.as_deref().and_then(TextTerms::of);
+        let words = text.as_ref().map(|text| text.few_words(snapshot)).transpose()?.flatten();
         Ok(Self {
-            text: q.as_deref().and_then(TextTerms::of),
+            text,
+            words: words.unwrap_or_default(),
             overdue: overdue.map(|wanted| OverdueTerms::of(wanted, &statuses, &settings, now)),
             statuses,
             channels: channels.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
@@ -210,8 +216,7 @@ impl Terms {
     pub fn countable<'a>(&'a self, narrow: Option<&Source<'a>>, limit: i64) -> Vec<Sql<'a>> {
         let order = Order { sort: Sort::Newest, after: None, limit };
         let lanes = self.lanes();
-        // An account may be in two lanes of a field, not in two of anything else.
-        if narrow.is_some() || matches!(lanes[..], [Lane::Field(..), ..]) {
+        if narrow.is_some() || lanes.iter().any(|lane| lane.may_share_accounts()) {
             return self.queries(narrow, order);
         }
         let walk = |lane| {
@@ -222,11 +227,14 @@ impl Terms {
         lanes.into_iter().map(walk).collect()
     }
 
-    /// The indexes to walk by that have accounts in order of their ids: a custom field's value, channels
-    /// where there are several, statuses where they are given; the primary key otherwise.
+    /// The indexes to walk by that have accounts in order of their ids: a custom field's value, the words of a
+    /// search, channels where there are several, statuses where they are given; the primary key otherwise.
     fn lanes(&self) -> Vec<Lane<'_>> {
         if let Some((key, texts)) = self.fields.iter().find_map(FieldTerm::ordered) {
             return texts.iter().map(|text| Lane::Field(key, text)).collect();
+        }
+        if !self.words.is_empty() {
+            return self.words.iter().map(Lane::Word).collect();
         }
         if self.channels.len() > 1 {
             return self.channels.iter().map(Lane::Channel).collect();
@@ -245,8 +253,7 @@ impl Terms {
             return sql;
         }
         for (n, lane) in lanes.into_iter().enumerate() {
-            // Not ALL: an array may hold two values of a field.
-            let both = if matches!(lane, Lane::Field(..)) { " UNION " } else { " UNION ALL " };
+            let both = if lane.may_share_accounts() { " UNION " } else { " UNION ALL " };
             sql.push(if n > 0 { both } else { "" }).push("SELECT walked.id AS id FROM (");
             self.walk_lane(&mut sql, lane, order);
             sql.push(") AS walked");
@@ -259,12 +266,9 @@ impl Terms {
     fn walk_lane<'a>(&'a self, sql: &mut Sql<'a>, lane: Lane<'a>, order: Order<'a>) {
         let (statuses, channels) = match lane {
             Lane::Field(key, text) => {
-                Range::FieldValue(key, text).write(sql);
-                sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = e.account");
-                self.conditions(sql, &self.statuses, &self.channels);
-                sql.push(" LIMIT 1 OFFSET 0)");
-                return order.write(sql, "e.account");
+                return self.walk_range(sql, Range::FieldValue(key, text), "e.account", order);
             }
+            Lane::Word(word) => return self.walk_range(sql, Range::ExactWord(word), "x.account", order),
             Lane::Status(status) => (std::slice::from_ref(status), self.channels.as_slice()),
             Lane::Channel(channel) => (self.statuses.as_slice(), std::slice::from_ref(channel)),
             Lane::All => (self.statuses.as_slice(), self.channels.as_slice()),
@@ -272,6 +276,21 @@ impl Terms {
         sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
         self.conditions(sql, statuses, channels);
         order.write(sql, "a.id");
+    }
+
+    /// Walks rows that are in the order of their accounts, in the column `account`.
+    fn walk_range<'a>(
+        &'a self,
+        sql: &mut Sql<'a>,
+        range: Range<'a>,
+        account: &'static str,
+        order: Order<'a>,
+    ) {
+        range.write(sql);
+        sql.push(" AND EXISTS (SELECT 1 FROM account a WHERE a.company = $1 AND a.id = ").push(account);
+        self.conditions(sql, &self.statuses, &self.channels);
+        sql.push(" LIMIT 1 OFFSET 0)");
+        order.write(sql, account);
     }
 
     fn walk_by_name<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
@@ -371,6 +390,13 @@ impl Terms {
         if let Some(text) = &self.text {
             text.write(sql);
         }
+    }
+}
+
+impl Lane<'_> {
+    /// An account may have two values of a field, an array's, and two words of a search; one status, one channel.
+    fn may_share_accounts(self) -> bool {
+        matches!(self, Self::Field(..) | Self::Word(_))
     }
 }
 

@@ -40,6 +40,7 @@ fn cases() -> Vec<Case> {
     let after = |days: i64| Some(Time::from_micros(days * DAY));
     let contacted_after = |days: i64| AccountFilter { contacted_after: after(days), ..any() };
     let and_status = |filter, statuses: &[Status]| AccountFilter { statuses: statuses.to_vec(), ..filter };
+    let prospects = |filter| and_status(filter, &[Status::Prospect]);
     let held = |held| AccountFilter { campaign_hold: Some(held), ..any() };
     let imported_id = || AccountFilter { imported_id: Some("crm-17".to_owned()), ..any() };
     let overdue = |wanted: bool| AccountFilter { overdue: Some(wanted), ..any() };
@@ -52,6 +53,7 @@ fn cases() -> Vec<Case> {
         ("account_by_name", "account_by_imported_id", "account_seen_by_day");
     let by_time = "cadence_by_time";
     let words = "PRIMARY KEY (company=? AND word>? AND word<?)";
+    let word = "PRIMARY KEY (company=? AND word=?";
     let field_value = "PRIMARY KEY (company=? AND field=? AND value=?";
     let field_values = "PRIMARY KEY (company=? AND field=? AND value>? AND value<?)";
     let fields = "PRIMARY KEY (company=? AND field=? AND value>?)";
@@ -70,7 +72,9 @@ fn cases() -> Vec<Case> {
         case("rare word", q("zanzi"), Sort::Newest, words, "account_word_pkey"),
         case("rare word by name", q("zanzi"), Sort::Name, words, "account_word_pkey"),
         case("rare and frequent word", q("frequent zanzi"), Sort::LastSeen, words, "account_word_pkey"),
-        case("frequent word", q("freq"), Sort::Newest, by_id, "account_word_by_account"),
+        case("frequent word", q("freq"), Sort::Newest, word, "account_word_pkey"),
+        case("frequent word, of a status", prospects(q("freq")), Sort::Oldest, word, "account_word_pkey"),
+        case("beginning of many words", q("crm-"), Sort::Newest, by_id, "account_word_by_account"),
         case("frequent word by name", q("freq"), Sort::Name, by_name, "account_word_by_account"),
         case("last seen", any(), Sort::LastSeen, by_day, by_day),
         case("seen lately", seen_after(995), Sort::Newest, by_day, by_day),

@@ -12,6 +12,7 @@ use super::terms::{OverdueTerms, Prefix, SeenTerms};
 pub(super) enum Range<'a> {
     ImportedId(&'a str),
     Word(&'a Prefix),
+    ExactWord(&'a String),
     /// A custom field's key, and one of its texts.
     FieldValue(&'a String, &'a String),
     FieldPrefix(&'a String, &'a Prefix),
@@ -38,6 +39,10 @@ impl<'a> Range<'a> {
             Self::Word(prefix) => {
                 sql.push("SELECT w.account AS id FROM account_word w WHERE w.company = $1 AND w.word >= ");
                 sql.bind(&prefix.from).push(" AND w.word < ").bind(&prefix.to);
+            }
+            Self::ExactWord(word) => {
+                sql.push("SELECT x.account AS id FROM account_word x WHERE x.company = $1 AND x.word = ");
+                sql.bind(word);
             }
             Self::Seen(seen) => {
                 sql.push("SELECT s.account AS id FROM account_seen s WHERE s.company = $1");

@@ -8,6 +8,24 @@ use rapport_domain::time::{Day, Time};
 use super::ranges::{Range, Source};
 use super::sql::{NEVER, Sql};
 use crate::cadence_ranges::{Derived, Which, Window};
+use crate::error::Error;
+use crate::statement::statements;
+use crate::tx::Snapshot;
+use crate::values;
+
+/// A search for the beginning of more words than this is not walked word by word.
+const FEW_WORDS: usize = 4;
+
+statements! {
+    // One more than `FEW_WORDS`, each found from the one before: the rows of a frequent word are stepped over.
+    company DISTINCT_WORDS = "WITH RECURSIVE few (word, number) AS (\
+                              SELECT (SELECT min(w.word) FROM account_word w \
+                              WHERE w.company = $1 AND w.word >= $2 AND w.word < $3), 1 \
+                              UNION ALL SELECT (SELECT min(w.word) FROM account_word w \
+                              WHERE w.company = $1 AND w.word > few.word AND w.word < $3), few.number + 1 \
+                              FROM few WHERE few.word IS NOT NULL AND few.number < 5) \
+                              SELECT word FROM few WHERE word IS NOT NULL";
+}
 
 /// A day kept while the company had another time zone may be this much off.
 const ZONE_DAYS: i64 = 2;
@@ -55,6 +73,24 @@ impl TextTerms {
         Some(Self { words: words.into_iter().map(Prefix::of).collect(), whole })
     }
 
+    /// Words of which every account that is found has one, where they are few.
+    pub fn few_words(&self, snapshot: &mut Snapshot) -> Result<Option<Vec<String>>, Error> {
+        let Some(whole) =
+            self.whole.as_ref().map_or(Ok(Some(Vec::new())), |whole| whole.few_words(snapshot))?
+        else {
+            return Ok(None);
+        };
+        for word in &self.words {
+            if let Some(mut words) = word.few_words(snapshot)? {
+                words.extend(whole);
+                words.sort_unstable();
+                words.dedup();
+                return Ok(Some(words));
+            }
+        }
+        Ok(Some(whole).filter(|_| self.words.is_empty()))
+    }
+
     pub fn write<'a>(&'a self, sql: &mut Sql<'a>) {
         sql.push(" AND (");
         for (n, word) in self.words.iter().enumerate() {
@@ -73,6 +109,13 @@ impl Prefix {
     pub fn of(from: String) -> Self {
         let to = search::after_prefix(&from);
         Self { from, to }
+    }
+
+    /// The words that begin so; nothing where there are too many.
+    fn few_words(&self, snapshot: &mut Snapshot) -> Result<Option<Vec<String>>, Error> {
+        let rows = snapshot.query(&DISTINCT_WORDS, values![self.from.as_str(), self.to.as_str()])?;
+        let words = rows.into_iter().map(|mut row| row.take()).collect::<Result<Vec<String>, _>>()?;
+        Ok(Some(words).filter(|words| words.len() <= FEW_WORDS))
     }
 
     fn begins_a_word<'a>(&'a self, sql: &mut Sql<'a>) {
