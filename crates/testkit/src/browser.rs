@@ -21,7 +21,7 @@ use crate::Hands;
 const INSTALL_HINT: &str = "install Debian's chromium and chromium-driver, or run ./scripts/test, which does";
 const AXE_HINT: &str = "axe-core is missing: run ./scripts/test, which fetches it";
 /// The shell holds the other end of a pipe: when this process ends, so do driver and browser.
-const WATCHED_DRIVER: &str = "chromedriver --port=0 --log-level=WARNING & read gone; kill -KILL -- -$$";
+const WATCHED_DRIVER: &str = "chromedriver --port=0 --log-level=WARNING & read gone; kill -KILL -$$";
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
