@@ -67,10 +67,11 @@ impl Browser {
         Ok(())
     }
 
-    /// Types into a field instead of what stood there. A date is written as `2027-01-31`.
+    /// Types into a field instead of what stood there. A date is written as `2027-01-31`, a time as
+    /// `2027-01-31T09:30:00`.
     pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<(), CmdError> {
         let kind = field.attr("type").await?;
-        let is_date = kind.as_deref() == Some("date");
+        let is_date = matches!(kind.as_deref(), Some("date" | "datetime-local"));
         let keys = if is_date { american(text) } else { text.to_owned() };
         match self.hands {
             Hands::Mouse | Hands::NoScripts => field.clear().await?,
@@ -162,11 +163,21 @@ impl Browser {
     }
 }
 
-/// The keys for a date field in an American browser, which is what [`Browser`] opens.
-fn american(date: &str) -> String {
+/// The keys for a date field in an American browser, which is what [`Browser`] opens; with a time where there is one.
+fn american(text: &str) -> String {
+    let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
     let parts: Vec<&str> = date.split('-').collect();
-    match parts[..] {
+    let date = match parts[..] {
         [year, month, day] => format!("{month}{day}{year}"),
         _ => panic!("a date is written as 2027-01-31, not {date:?}"),
-    }
+    };
+    // A year may have more digits: the hour is a step further.
+    time.map_or_else(|| date.clone(), |time| format!("{date}{TAB}{}", on_a_dial(time)))
+}
+
+fn on_a_dial(time: &str) -> String {
+    let (hour, rest) = time.split_once(':').expect("a time is written as 09:30:00");
+    let hour: u32 = hour.parse().expect("an hour");
+    let half = if hour < 12 { "AM" } else { "PM" };
+    format!("{:02}{}{half}", (hour + 11) % 12 + 1, rest.replace(':', ""))
 }

@@ -214,10 +214,32 @@ async function look() {
     const other = fresh.getElementById(region.id);
     if (!other || busy(region)) return;
     dress(other);
+    open(region, other);
     // Forms carry a number of their own each time: they do not count as a difference.
     const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"/g, "");
-    if (plain(other) !== plain(region)) region.replaceChildren(...other.childNodes);
+    if (plain(other) !== plain(region)) replace(region, other);
   });
+}
+// What somebody opened stays open, and what they closed stays closed.
+function open(region, other) {
+  const name = (box) => box.id || one("summary", box)?.textContent;
+  all("details", region).forEach((box) => {
+    const same = all("details", other).find((found) => name(found) === name(box));
+    if (same) same.open = box.open;
+  });
+}
+// The focus and the row that was chosen by keys stay where they were, as long as that is there.
+function replace(region, other) {
+  const here = document.activeElement;
+  const trace = (element) => [element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
+  const alike = () => all("a, button, summary, [tabindex]", region).filter((element) => trace(element) === trace(here));
+  const place = region.contains(here) ? alike().indexOf(here) : -1;
+  const chosen = rows()[row]?.dataset.href;
+  region.replaceChildren(...other.childNodes);
+  if (place >= 0) (alike()[place] ?? alike()[0])?.focus({ preventScroll: true });
+  if (!chosen) return;
+  row = rows().findIndex((item) => item.dataset.href === chosen);
+  rows()[row]?.classList.add("here");
 }
 if (one("[data-live]")) {
   let stream;

@@ -1,15 +1,20 @@
-//! From an empty directory to a company with its owner.
+//! From an empty directory to a company with its owner and its first account.
 
-use rapport_testkit::Browser;
+use rapport_testkit::browser::Setup;
+use rapport_testkit::{Browser, Hands, with_all_hands};
 
-use crate::program::Place;
+use crate::program::{Place, Service};
 
-#[tokio::test]
-async fn the_printed_link_makes_the_company_and_its_owner_once() {
+with_all_hands!(
+    the_printed_link_makes_the_company_and_its_owner_once,
+    what_was_typed_stays_and_the_fault_stands_beside_its_field,
+);
+
+async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
     let place = Place::sqlite();
     let mut service = place.serve();
     let link = service.line_that_contains("/setup/");
-    let browser = Browser::open(&format!("http://{}", service.address)).await;
+    let browser = open(&service, hands).await;
 
     browser.go("/").await;
     browser.see("The server printed a link").await;
@@ -18,16 +23,10 @@ async fn the_printed_link_makes_the_company_and_its_owner_once() {
 
     browser.go(&link).await;
     browser.fill("company", "Nordlys & Söhne").await;
-    let project = "return document.getElementById('project').value";
-    browser
-        .wait("the project name to follow", async |browser| {
-            browser.run(project, Vec::new()).await == "nordlys-sohne"
-        })
-        .await;
-    browser.fill("project", "nordlys").await;
-    browser.fill("name", "Ida Berg").await;
-    browser.fill("email", "ida@nordlys.test").await;
-    browser.fill("password", "a long enough one").await;
+    if hands != Hands::NoScripts {
+        the_project_follows(&browser).await;
+    }
+    fill_in(&browser, "nordlys").await;
     browser.click("Create the company").await;
     browser.see("They are shown this once").await;
     assert!(browser.text_of("#token").await.starts_with("rap_"));
@@ -35,41 +34,79 @@ async fn the_printed_link_makes_the_company_and_its_owner_once() {
     browser.click("To the dashboard").await;
     browser.see("Nordlys & Söhne").await;
     browser.see("Ida Berg").await;
+    browser.see("Three ways to get going").await;
 
-    browser.go("/accounts").await;
-    browser.press("n").await;
+    make_the_first_account(&browser, hands).await;
+    browser.go(&link).await;
+    browser.see("Nothing here").await;
+    browser.close().await;
+}
+
+async fn open(service: &Service, hands: Hands) -> Browser {
+    let setup = Setup { hands, ..Setup::default() };
+    Browser::open_as(&format!("http://{}", service.address), setup).await
+}
+
+/// The script writes the project's name after the company's.
+async fn the_project_follows(browser: &Browser) {
+    let project = "return document.getElementById('project').value";
+    browser
+        .wait("the project name to follow", async |browser| {
+            browser.run(project, Vec::new()).await == "nordlys-sohne"
+        })
+        .await;
+}
+
+/// All but the company's name.
+async fn fill_in(browser: &Browser, project: &str) {
+    browser.fill("project", project).await;
+    browser.fill("name", "Ida Berg").await;
+    browser.fill("email", "ida@nordlys.test").await;
+    browser.fill("password", "a long enough one").await;
+}
+
+async fn make_the_first_account(browser: &Browser, hands: Hands) {
+    browser.click("Accounts").await;
+    browser.see("No accounts yet").await;
+    if hands == Hands::Keyboard {
+        browser.press("n").await;
+    } else {
+        browser.click("New account").await;
+    }
     browser.fill("name", "Harbour Freight").await;
     browser.fill("captured_value", "a lot").await;
     browser.click("Create").await;
     browser.see("Must be a decimal amount").await;
     browser.fill("captured_value", "1200.50").await;
     browser.click("Create").await;
-    browser.see("Harbour Freight").await;
     browser.see("1,200.50").await;
-
-    browser.go(&link).await;
-    browser.see("Nothing here").await;
-    browser.close().await;
+    browser.see("Harbour Freight").await;
+    browser.click("Dashboard").await;
+    browser.see("Pipeline by stage").await;
 }
 
-#[tokio::test]
-async fn what_was_typed_stays_and_the_fault_stands_beside_its_field() {
+async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands) {
     let place = Place::sqlite();
     let mut service = place.serve();
     let link = service.line_that_contains("/setup/");
-    let browser = Browser::open(&format!("http://{}", service.address)).await;
+    let browser = open(&service, hands).await;
     browser.go(&link).await;
     browser.fill("company", "Nordlys").await;
-    browser.fill("project", "Not A Slug!").await;
-    browser.fill("name", "Ida Berg").await;
-    browser.fill("email", "ida@nordlys.test").await;
-    browser.fill("password", "a long enough one").await;
+    fill_in(&browser, "Not A Slug!").await;
     browser.click("Create the company").await;
     browser
         .wait("the fault", async |browser| !browser.text_of("#project-note").await.starts_with("Short"))
         .await;
-    assert_eq!(browser.run("return document.getElementById('name').value", Vec::new()).await, "Ida Berg");
-    assert_eq!(browser.run("return document.getElementById('password').value", Vec::new()).await, "");
-    assert_eq!(browser.axe().await, [""; 0]);
+    assert_eq!(browser.count("#project[aria-invalid]").await, 1);
+    assert_eq!(browser.count("#name[value='Ida Berg']").await, 1, "what was typed stays");
+    assert_eq!(browser.count("#password[value='']").await, 1, "but for the password");
+    if hands != Hands::NoScripts {
+        assert_eq!(browser.axe().await, [""; 0]);
+    }
+
+    browser.fill("project", "nordlys").await;
+    browser.fill("password", "a long enough one").await;
+    browser.click("Create the company").await;
+    browser.see("They are shown this once").await;
     browser.close().await;
 }

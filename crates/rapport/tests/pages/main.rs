@@ -5,11 +5,14 @@
 mod program;
 
 mod clients;
+mod dashboard;
+mod deliveries;
 mod every_page;
 mod first_run;
 mod hostile_text;
 mod imports;
 mod office;
+mod paths;
 mod people;
 mod pipeline;
 mod pulse;

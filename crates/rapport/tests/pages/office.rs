@@ -1,7 +1,7 @@
 //! A company with its service running, its programs and its people.
 
 use rapport_testkit::browser::Setup;
-use rapport_testkit::{Browser, Hands};
+use rapport_testkit::{Browser, Hands, Receiver};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -56,6 +56,12 @@ impl Office {
         Self { service, owner, token, ingest_key, _files: Files::Place(place) }
     }
 
+    /// Whose webhooks may point at this receiver.
+    pub fn open_for(receiver: &Receiver) -> Self {
+        let authority = receiver.ca_file().to_str().expect("a path");
+        Self::open_with(&["--extra-ca", authority, "--allow-destination", "127.0.0.0/8"])
+    }
+
     /// The made-up company of `rapport demo`.
     pub fn demo() -> Self {
         let temporary = TempDir::new().expect("a directory");
@@ -91,14 +97,23 @@ impl Office {
 
     /// What a program sends to the API, and its answer.
     pub fn api(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, path, "application/json", &body)
+    }
+
+    /// Uploads a file to import and answers what it is.
+    pub fn upload(&self, file: &str) -> Value {
+        self.send("POST", "/api/imports/", "text/csv", file)
+    }
+
+    fn send(&self, method: &str, path: &str, media_type: &str, body: &str) -> Value {
         let authorization = format!("Bearer {}", self.token);
         let headers = [
             ("Authorization", authorization.as_str()),
             ("X-Service-Ingest-Key", &self.ingest_key),
-            ("Content-Type", "application/json"),
+            ("Content-Type", media_type),
         ];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, answer) = self.service.request(method, path, &headers, &body);
+        let (status, answer) = self.service.request(method, path, &headers, body);
         assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
         if answer.is_empty() { Value::Null } else { serde_json::from_str(&answer).expect("JSON") }
     }
@@ -107,6 +122,12 @@ impl Office {
     pub fn account(&self, mut body: Value) -> Value {
         body["project"] = json!("acme");
         self.api("POST", "/api/accounts/upsert-by-imported-id/", &body)["account"].clone()
+    }
+
+    /// A webhook for these events; answers its id.
+    pub fn webhook(&self, url: &str, events: &[&str]) -> String {
+        let made = self.api("POST", "/api/webhooks/", &json!({ "url": url, "events": events }));
+        made["id"].as_str().expect("an id").to_owned()
     }
 
     pub fn ingest(&self, events: Value) {

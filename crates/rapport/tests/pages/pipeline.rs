@@ -1,38 +1,31 @@
-//! A card is dragged to another stage: the history, the webhook and the undo follow.
+//! A card is moved to another stage, by its menu or by dragging it: the history, the webhook and the undo follow.
 
 use std::time::Duration;
 
-use rapport_testkit::Receiver;
+use rapport_testkit::{Browser, Hands, Receiver, with_all_hands};
 use serde_json::{Value, json};
 
 use crate::office::Office;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// One more than a column shows at a time.
+const CARDS: usize = 15;
+
+with_all_hands!(a_card_is_moved_by_its_menu_and_back_again, columns_page_and_the_folded_ones_open);
 
 #[tokio::test]
 async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
     let receiver = Receiver::start();
-    let authority = receiver.ca_file().to_str().expect("a path").to_owned();
-    let office = Office::open_with(&["--extra-ca", &authority, "--allow-destination", "127.0.0.0/8"]);
-    let hook = json!({ "url": receiver.url("/hook"), "events": ["account.status_changed"] });
-    office.api("POST", "/api/webhooks/", &hook);
-    let account =
-        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "contacted" }));
-    let id = account["id"].as_str().expect("an id");
+    let office = Office::open_for(&receiver);
+    office.webhook(&receiver.url("/hook"), &["account.status_changed"]);
+    let id = account(&office, "Nordlys Bank", "contacted");
     let browser = office.browser().await;
     browser.go("/pipeline").await;
-    assert_eq!(browser.count(&format!("#stage-contacted #{id}")).await, 1);
+    stands_in(&browser, &id, "contacted").await;
 
     browser.drag(&format!("#{id}"), "#stage-in_negotiation").await;
-    browser
-        .wait("the card in its new stage", async |browser| {
-            browser.count(&format!("#stage-in_negotiation #{id}")).await == 1
-        })
-        .await;
-    let arrived = receiver.wait_for(1, PATIENCE);
-    let payload: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
-    assert_eq!(payload["type"], json!("account.status_changed"));
-    assert_eq!(payload["data"]["status"], json!("in_negotiation"), "{payload}");
+    stands_in(&browser, &id, "in_negotiation").await;
+    was_announced(&receiver, 1, "in_negotiation");
     browser.go(&format!("/accounts/{id}")).await;
     browser.see("Ana Ruiz").await;
     browser.see("In negotiation").await;
@@ -40,32 +33,93 @@ async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
     browser.go("/pipeline").await;
     browser.drag(&format!("#{id}"), "#stage-lost").await;
     browser.click("Undo").await;
-    browser
-        .wait("the card back", async |browser| {
-            browser.count(&format!("#stage-in_negotiation #{id}")).await == 1
-        })
-        .await;
+    stands_in(&browser, &id, "in_negotiation").await;
     browser.close().await;
 }
 
-#[tokio::test]
-async fn the_keyboard_moves_a_card_too() {
+fn account(office: &Office, name: &str, status: &str) -> String {
+    let account = office.account(json!({ "imported_id": name, "name": name, "status": status }));
+    account["id"].as_str().expect("an id").to_owned()
+}
+
+async fn stands_in(browser: &Browser, id: &str, stage: &str) {
+    let card = format!("#stage-{stage} #{id}");
+    browser.wait(&format!("the card in {stage}"), async |browser| browser.count(&card).await == 1).await;
+}
+
+fn was_announced(receiver: &Receiver, count: usize, status: &str) {
+    let arrived = receiver.wait_for(count, PATIENCE);
+    let payload: Value = serde_json::from_slice(&arrived[count - 1].body).expect("JSON");
+    assert_eq!(payload["type"], json!("account.status_changed"));
+    assert_eq!(payload["data"]["status"], json!(status), "{payload}");
+}
+
+async fn a_card_is_moved_by_its_menu_and_back_again(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    office.webhook(&receiver.url("/hook"), &["account.status_changed"]);
+    let id = account(&office, "Nordlys Bank", "prospect");
+    account(&office, "Harbour Freight", "prospect");
+    let browser = office.browser_with(hands).await;
+    if hands == Hands::Keyboard {
+        browser.press("g").await;
+        browser.press("p").await;
+    } else {
+        browser.click("Pipeline").await;
+    }
+    browser.see("Harbour Freight").await;
+    move_by_menu(&browser, "Nordlys Bank", "in_trial").await;
+    browser.see("Moved Nordlys Bank to In trial.").await;
+    stands_in(&browser, &id, "in_trial").await;
+    was_announced(&receiver, 1, "in_trial");
+    browser.click("Undo").await;
+    browser.see("Moved Nordlys Bank to Prospect.").await;
+    stands_in(&browser, &id, "prospect").await;
+    was_announced(&receiver, 2, "prospect");
+    let history = office.api("GET", &format!("/api/accounts/{id}/history/"), &Value::Null);
+    assert_eq!(history["items"].as_array().map(Vec::len), Some(3), "{history}");
+
+    browser.click("Moves").await;
+    browser.see("Ana Ruiz").await;
+    assert_eq!(browser.count("#moves tbody tr").await, 2);
+    let newest = browser.text_of("#moves tbody tr").await.replace('\n', " ");
+    assert!(newest.starts_with("Nordlys Bank In trial Prospect Ana Ruiz"), "{newest}");
+    browser.click("Nordlys Bank").await;
+    browser.wait("the account", async |browser| browser.path().await == format!("/accounts/{id}")).await;
+    browser.close().await;
+}
+
+async fn move_by_menu(browser: &Browser, name: &str, status: &str) {
+    browser.click(&format!("Move {name}")).await;
+    browser.choose("status", status).await;
+    browser.click("Move").await;
+}
+
+async fn columns_page_and_the_folded_ones_open(hands: Hands) {
     let office = Office::open();
-    let account =
-        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "prospect" }));
-    let id = account["id"].as_str().expect("an id");
-    let browser = office.browser().await;
-    browser.press("g").await;
-    browser.press("p").await;
-    browser.see("Nordlys Bank").await;
-    browser.run(&format!("document.querySelector('#{id} summary').focus()"), Vec::new()).await;
-    browser.press("\u{e007}").await;
-    browser.press("In trial").await;
-    browser.press("\u{e004}\u{e007}").await;
-    browser
-        .wait("the card in its new stage", async |browser| {
-            browser.count(&format!("#stage-in_trial #{id}")).await == 1
-        })
-        .await;
+    for number in 1..=CARDS {
+        account(&office, &format!("Prospect {number:02}"), "prospect");
+    }
+    let gone = account(&office, "Gone Ltd", "lost");
+    let browser = office.browser_with(hands).await;
+    browser.click("Pipeline").await;
+    browser.see("Prospect 15").await;
+    browser.see_not("Prospect 01").await;
+    browser.click("More in Prospect").await;
+    browser.see("Prospect 01").await;
+    browser.see_not("Prospect 15").await;
+    // A move from there comes back to there.
+    move_by_menu(&browser, "Prospect 01", "contacted").await;
+    browser.see("Moved Prospect 01 to Contacted.").await;
+    browser.see("No more accounts.").await;
+    browser.click("First").await;
+    browser.see("Prospect 15").await;
+
+    browser.see_not("Gone Ltd").await;
+    browser.click_css("#stage-lost > summary").await;
+    browser.see("Gone Ltd").await;
+    move_by_menu(&browser, "Gone Ltd", "contacted").await;
+    stands_in(&browser, &gone, "contacted").await;
+    assert_eq!(office.api("GET", &format!("/api/accounts/{gone}/"), &Value::Null)["status"], "contacted");
     browser.close().await;
 }

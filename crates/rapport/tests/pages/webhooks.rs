@@ -1,80 +1,240 @@
-//! The life of a webhook: its secret once, tests, failures until it is disabled, and the way back.
+//! The life of a webhook: its secret once, tests, failures until it is disabled, and the way back; and how it is
+//! changed, held back and deleted.
 
 use std::time::Duration;
 
-use rapport_testkit::{Behaviour, Receiver};
-use serde_json::json;
+use rapport_testkit::{Behaviour, Browser, Hands, Receiver, with_all_hands};
+use serde_json::{Value, json};
 
 use crate::office::Office;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const FAILURES: usize = 20;
 
-#[tokio::test]
-async fn from_its_creation_over_twenty_failures_to_what_was_held() {
-    let receiver = Receiver::start();
-    let authority = receiver.ca_file().to_str().expect("a path").to_owned();
-    let office = Office::open_with(&["--extra-ca", &authority, "--allow-destination", "127.0.0.0/8"]);
-    let browser = office.browser().await;
+with_all_hands!(
+    from_its_creation_over_twenty_failures_to_what_was_held,
+    it_is_edited_disabled_and_deleted,
+    its_signatures_are_checked,
+);
 
-    browser.go("/webhooks").await;
+async fn from_its_creation_over_twenty_failures_to_what_was_held(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    let browser = office.browser_with(hands).await;
+    let secret = create_it(&browser, hands, &receiver).await;
+    test_it(&browser, &receiver).await;
+    fail_until_it_is_disabled(&office, &browser, &receiver).await;
+    hold_what_happens_meanwhile(&office, &browser).await;
+    test_and_enable_it(&browser, &receiver).await;
+    redeliver_one(&browser, &receiver).await;
+    let rotated = rotate_its_secret(&browser).await;
+    assert_ne!(rotated, secret);
+    browser.close().await;
+}
+
+/// Answers its secret, which is shown this once.
+async fn create_it(browser: &Browser, hands: Hands, receiver: &Receiver) -> String {
+    browser.click("Webhooks").await;
     browser.see("No webhooks yet").await;
-    browser.press("n").await;
+    if hands == Hands::Keyboard {
+        browser.press("n").await;
+    } else {
+        browser.click("New webhook").await;
+    }
     browser.fill("url", "http://127.0.0.1/plain").await;
+    browser.fill("description", "The CRM").await;
     browser.click("All events").await;
     browser.click("Create the webhook").await;
-    browser.see("https").await;
+    browser.wait("the fault", async |browser| browser.count("#url[aria-invalid]").await == 1).await;
+    assert!(browser.text_of("#url-note").await.contains("https"));
+    assert_eq!(browser.count("#description[value='The CRM']").await, 1, "what was typed stays");
     browser.fill("url", &receiver.url("/hook")).await;
     browser.click("Create the webhook").await;
     browser.see("The webhook is created").await;
     let secret = browser.text_of("#secret").await;
     assert!(secret.starts_with("whs_"), "{secret}");
-    browser.click("Copy").await;
-    browser.see("Copied").await;
+    if hands != Hands::NoScripts {
+        browser.click("Copy").await;
+        browser.see("Copied").await;
+    }
     browser.click("To the webhook").await;
+    secret
+}
 
+async fn test_it(browser: &Browser, receiver: &Receiver) {
     browser.click("Send test").await;
+    browser.see("A test is on its way").await;
     receiver.wait_for(1, PATIENCE);
-    browser.see("webhook.test").await;
-    browser.see("Succeeded").await;
+    browser.see_news("webhook.test").await;
+    browser.see_news("Succeeded").await;
+}
 
+async fn fail_until_it_is_disabled(office: &Office, browser: &Browser, receiver: &Receiver) {
     receiver.answer(Behaviour::Status(500));
     for number in 0..FAILURES {
         office.account(json!({ "imported_id": format!("crm-{number}"), "name": "Nordlys Bank" }));
     }
     receiver.wait_for(1 + FAILURES, PATIENCE);
-    browser.see("Disabled after 20 failures in a row").await;
-    browser.go("/").await;
+    browser.see_news("Disabled after 20 failures in a row").await;
+    browser.click("Dashboard").await;
     browser.see("1 off").await;
-    browser.click("Webhooks").await;
-    browser.click_css("table a[href^='/webhooks/']").await;
-    office.account(json!({ "imported_id": "crm-held", "name": "Held Ltd" }));
-    browser.see("held and will not be lost").await;
-    browser.see("Send a test; once it succeeds you can enable the webhook.").await;
+    browser.see("Auto-disabled after repeated failures").await;
+    browser.click_css("main a[href='/webhooks']").await;
+    browser.see("after 20 failures in a row").await;
+    open_it(browser).await;
+}
 
+async fn open_it(browser: &Browser) {
+    browser.click_css("table a[href^='/webhooks/']").await;
+    browser.see("Send test").await;
+}
+
+async fn hold_what_happens_meanwhile(office: &Office, browser: &Browser) {
+    office.account(json!({ "imported_id": "crm-held", "name": "Held Ltd" }));
+    browser.see_news("held and will not be lost").await;
+    browser.see("Send a test; once it succeeds you can enable the webhook.").await;
+    assert_eq!(browser.count("button[name=held]").await, 0, "it cannot be enabled yet");
+}
+
+async fn test_and_enable_it(browser: &Browser, receiver: &Receiver) {
     receiver.answer(Behaviour::Status(200));
     let before = receiver.requests().len();
     browser.click("Send test").await;
-    browser.see("A test has succeeded: the webhook can be enabled.").await;
+    browser.see_news("A test has succeeded: the webhook can be enabled.").await;
     browser.click_css("button[name=held][value=send]").await;
+    browser.see("What was held is sent now").await;
     browser.see_not("Disabled after 20 failures").await;
     // The test, what was held, and what failed and is due again.
     let arrived = receiver.wait_for(before + 2, PATIENCE);
     let held = arrived.iter().any(|request| String::from_utf8_lossy(&request.body).contains("crm-held"));
     assert!(held, "what was held is sent");
+}
 
+async fn redeliver_one(browser: &Browser, receiver: &Receiver) {
     browser.click_css("#deliveries a[href^='/deliveries/']").await;
     browser.see("Attempts").await;
     let before = receiver.requests().len();
     browser.click("Redeliver").await;
+    browser.see("Another attempt is on its way").await;
     receiver.wait_for(before + 1, PATIENCE);
+}
 
-    browser.go("/webhooks").await;
-    browser.click_css("table a[href^='/webhooks/']").await;
+/// Answers the new one.
+async fn rotate_its_secret(browser: &Browser) -> String {
+    browser.click("Webhooks").await;
+    open_it(browser).await;
     browser.click("Rotate secret").await;
     browser.click("Rotate the secret now").await;
     browser.see("The secret is rotated").await;
     let rotated = browser.text_of("#secret").await;
-    assert!(rotated.starts_with("whs_") && rotated != secret);
+    assert!(rotated.starts_with("whs_"), "{rotated}");
+    rotated
+}
+
+async fn it_is_edited_disabled_and_deleted(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    office.webhook(&receiver.url("/old"), &["account.created", "account.status_changed"]);
+    let browser = office.browser_with(hands).await;
+    browser.click("Webhooks").await;
+    open_it(&browser).await;
+    edit_it(&office, &browser, hands, &receiver).await;
+    disable_it(&office, &browser, &receiver).await;
+    delete_it(&office, &browser).await;
     browser.close().await;
+}
+
+async fn edit_it(office: &Office, browser: &Browser, hands: Hands, receiver: &Receiver) {
+    if hands == Hands::Keyboard {
+        browser.press("e").await;
+    } else {
+        browser.click("Edit").await;
+    }
+    // An address inside the network is refused, and nothing of the form is lost.
+    browser.fill("url", "https://10.1.2.3/inside").await;
+    browser.fill("description", "The new CRM").await;
+    browser.click_css("input[value='account.status_changed']").await;
+    browser.click("Save").await;
+    browser.wait("the fault", async |browser| browser.count("#url[aria-invalid]").await == 1).await;
+    assert_eq!(browser.count("#url[value='https://10.1.2.3/inside']").await, 1);
+    assert_eq!(browser.count("#description[value='The new CRM']").await, 1);
+    assert_eq!(browser.count("input[name=events][checked]").await, 1);
+    browser.fill("url", &receiver.url("/new")).await;
+    browser.click("Save").await;
+    browser.see("The webhook is saved.").await;
+    browser.see("The new CRM").await;
+
+    let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
+    let id = account["id"].as_str().expect("an id");
+    office.api("POST", &format!("/api/accounts/{id}/status/"), &json!({ "status": "contacted" }));
+    let arrived = receiver.wait_for(1, PATIENCE);
+    assert_eq!(arrived[0].path, "/new");
+    assert_eq!(arrived[0].header("X-Service-Event"), "account.created");
+    let listed = office.api("GET", "/api/deliveries/", &Value::Null);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "moves are not asked for: {listed}");
+}
+
+/// Once with an undo, and once for good; what is held is dropped.
+async fn disable_it(office: &Office, browser: &Browser, receiver: &Receiver) {
+    browser.click("Disable").await;
+    browser.see("The webhook is disabled. What happens meanwhile is held.").await;
+    browser.click("Undo").await;
+    browser.see("The webhook is enabled.").await;
+    browser.click("Disable").await;
+    browser.see("Disabled by hand").await;
+    office.account(json!({ "imported_id": "crm-2", "name": "Held Ltd" }));
+    browser.see_news("1 delivery is held and will not be lost.").await;
+    browser.click("Enable without them").await;
+    browser.click("Enable and drop 1").await;
+    browser.see("The webhook is enabled. What was held is dropped.").await;
+    browser.see("dropped when the webhook was enabled").await;
+    assert_eq!(receiver.requests().len(), 1, "what was held is not sent");
+}
+
+async fn delete_it(office: &Office, browser: &Browser) {
+    browser.click("Delete").await;
+    browser.see("What is not delivered yet will not be.").await;
+    browser.click("Delete the webhook").await;
+    browser.see("The webhook is deleted.").await;
+    browser.see("No webhooks yet").await;
+    assert_eq!(office.api("GET", "/api/webhooks/", &Value::Null)["items"], json!([]));
+    browser.click("Deliveries").await;
+    browser.see("Nordlys Bank").await;
+    assert_eq!(browser.count("#deliveries form").await, 0, "nothing is left to redeliver to");
+}
+
+async fn its_signatures_are_checked(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    let id = office.webhook(&receiver.url("/hook"), &["account.created"]);
+    office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
+    let arrived = receiver.wait_for(1, PATIENCE).remove(0);
+    let body = String::from_utf8(arrived.body.clone()).expect("text");
+    let signature = arrived.header("X-Service-Signature");
+    let browser = office.browser_with(hands).await;
+    browser.go(&format!("/webhooks/{id}")).await;
+    browser.click("Check a signature").await;
+
+    // The webhook is chosen already.
+    check(&browser, signature, &body).await;
+    browser.see("The signature is valid").await;
+    check(&browser, &signature.to_uppercase().replace("SHA256", "sha256"), &body).await;
+    browser.see("The letters must be lower case").await;
+    check(&browser, &format!("  {signature} "), &body).await;
+    browser.see("The signature is valid").await;
+    check(&browser, signature, &body.replace("\":", "\": ")).await;
+    browser.see("The body was parsed and written again").await;
+    check(&browser, signature, &body.replace("Nordlys", "Another")).await;
+    browser.see("this is not the body that was sent for this event").await;
+    browser.choose("webhook", "").await;
+    browser.fill("secret", "whs_of_somebody_else").await;
+    check(&browser, signature, &body).await;
+    browser.see("The secret is wrong").await;
+    browser.close().await;
+}
+
+async fn check(browser: &Browser, signature: &str, body: &str) {
+    browser.fill("signature", signature).await;
+    browser.fill("body", body).await;
+    browser.click("Check").await;
 }

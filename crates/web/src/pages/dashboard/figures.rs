@@ -26,13 +26,16 @@ pub struct Figures {
     pub webhooks: Vec<Webhook>,
     pub delivered: Delivered,
     pub failed_mails: i64,
+    /// Since when deliveries and mails count.
+    pub lately: Day,
 }
 
 impl Figures {
     pub fn read(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
         let company = company::get(snapshot)?;
         let zone = company.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let (week, lately) = (week_start(now, &zone), now.plus_days(-RECENT_DAYS));
+        let (week, lately) = (week_start(now, &zone), now.day_in(&zone).minus_days(RECENT_DAYS - 1));
+        let since = Time::start_of_day(lately.date(), &zone);
         let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
         Ok(Self {
             stages: stage_totals::stages(snapshot)?,
@@ -42,8 +45,9 @@ impl Figures {
             moves: recent::count_moves(snapshot, week)?,
             days: activity_day::days(snapshot, now.day_in(&zone))?,
             webhooks: webhook::list(snapshot)?,
-            delivered: recent::deliveries(snapshot, lately)?,
-            failed_mails: recent::failed_mails(snapshot, lately)?,
+            delivered: recent::deliveries(snapshot, since)?,
+            failed_mails: recent::failed_mails(snapshot, since)?,
+            lately,
         })
     }
 

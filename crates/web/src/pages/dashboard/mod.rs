@@ -23,7 +23,7 @@ use crate::pages::{MEMBER, Pages};
 
 /// The worst are shown, the others counted.
 const WORST: i64 = 5;
-/// Deliveries and mails count as recent for so long.
+/// Deliveries and mails count as recent for so long, today included.
 const RECENT_DAYS: i64 = 7;
 
 pub fn routes() -> Router<Pages> {

@@ -1,0 +1,221 @@
+//! The log of deliveries: filtered, read attempt by attempt, sent again one by one and many at once, live.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rapport_testkit::{Behaviour, Browser, Hands, Receiver, with_all_hands};
+use serde_json::{Value, json};
+
+use crate::office::Office;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const ENTER: &str = "\u{e007}";
+const ROWS: &str = "#deliveries tbody tr";
+
+with_all_hands!(
+    the_log_is_filtered_and_a_delivery_read_and_sent_again,
+    many_are_counted_sent_again_followed_and_cancelled,
+);
+
+async fn the_log_is_filtered_and_a_delivery_read_and_sent_again(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    let down = Behaviour::StatusWith { code: 404, headers: Vec::new(), body: b"<b>moved</b> away".to_vec() };
+    receiver.answer_path("/billing", down);
+    let crm = office.webhook(&receiver.url("/crm"), &["account.created", "account.status_changed"]);
+    office.webhook(&receiver.url("/billing"), &["account.created"]);
+    let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
+    let id = account["id"].as_str().expect("an id");
+    office.api("POST", &format!("/api/accounts/{id}/status/"), &json!({ "status": "contacted" }));
+    receiver.wait_for(3, PATIENCE);
+    let browser = office.browser_with(hands).await;
+    browser.click("Webhooks").await;
+    browser.click("Deliveries").await;
+    browser.see_news("404").await;
+    filter_it(&browser, hands, &crm).await;
+    filter_by_time(&office, &browser).await;
+    filter_by_account(&browser).await;
+
+    browser.choose("state", "failed").await;
+    if hands != Hands::Mouse {
+        browser.click("Filter").await;
+    }
+    filtered(&browser, "option[value='failed'][selected]", 1).await;
+    browser.click("account.created").await;
+    read_it(&browser).await;
+    send_it_again(&office, &browser, &receiver).await;
+    browser.close().await;
+}
+
+/// Waits for a page that was filtered so, and looks how much there is on it.
+async fn filtered(browser: &Browser, by: &str, rows: usize) {
+    browser.wait("the filter to be applied", async |browser| browser.count(by).await == 1).await;
+    assert_eq!(browser.count(ROWS).await, rows, "{by}:\n{}", browser.text().await);
+}
+
+/// What is chosen by mouse applies by itself; Enter applies what was chosen by keys; there is a button for both.
+async fn filter_it(browser: &Browser, hands: Hands, webhook: &str) {
+    filtered(browser, "form.filters:not(:has([selected]))", 3).await;
+    let rows = [("webhook", webhook, 2), ("type", "account.status_changed", 1)];
+    for (name, value, rows) in rows {
+        choose(browser, hands, name, value, rows).await;
+    }
+    browser.see("Nordlys Bank").await;
+    // One filter is kept while another is chosen.
+    assert_eq!(browser.count(&format!("[name=webhook] [value='{webhook}'][selected]")).await, 1);
+    browser.click("Clear").await;
+    filtered(browser, "form.filters:not(:has([selected]))", 3).await;
+}
+
+async fn choose(browser: &Browser, hands: Hands, name: &str, value: &str, rows: usize) {
+    browser.choose(name, value).await;
+    match hands {
+        Hands::Mouse => {}
+        Hands::Keyboard => browser.press(ENTER).await,
+        Hands::NoScripts => browser.click("Filter").await,
+    }
+    filtered(browser, &format!("[name={name}] [value='{value}'][selected]"), rows).await;
+}
+
+async fn filter_by_time(office: &Office, browser: &Browser) {
+    let listed = office.api("GET", "/api/deliveries/", &Value::Null);
+    let first = listed["items"][2]["created_at"].as_str().expect("a time");
+    // The second in which the first came about; the company's zone is UTC.
+    let second = first.get(..19).expect("a time");
+    browser.fill("since", second).await;
+    browser.click("Filter").await;
+    filtered(browser, &format!("[name=since][value='{second}']"), 3).await;
+    browser.fill("until", second).await;
+    browser.click("Filter").await;
+    browser.see("No deliveries match").await;
+    filtered(browser, &format!("[name=until][value='{second}']"), 0).await;
+    browser.click("All deliveries").await;
+    filtered(browser, "[name=until][value='']", 3).await;
+}
+
+/// By either id; one that is nobody's is refused, and stays to be mended.
+async fn filter_by_account(browser: &Browser) {
+    browser.fill("account", "crm-nobody").await;
+    browser.press(ENTER).await;
+    filtered(browser, "[name=account][value='crm-nobody']", 0).await;
+    assert_eq!(browser.count(".banner[role=alert]").await, 1);
+    browser.fill("account", "crm-1").await;
+    browser.press(ENTER).await;
+    browser.see("Of the account Nordlys Bank.").await;
+    filtered(browser, "[name=account][value='crm-1']", 3).await;
+}
+
+async fn read_it(browser: &Browser) {
+    browser.see("Failed").await;
+    browser.see("\"name\": \"Nordlys Bank\"").await;
+    browser.see("sha256=").await;
+    let attempt = browser.text_of("#attempts li").await;
+    for part in ["#1", "404", "automatic", "127.0.0.1", "TLS", "total", "<b>moved</b> away"] {
+        assert!(attempt.contains(part), "{part} is missing in:\n{attempt}");
+    }
+    // The response can be folded away and shown again.
+    browser.click("Response").await;
+    browser.see_not("<b>moved</b> away").await;
+    browser.click("Response").await;
+    browser.see("<b>moved</b> away").await;
+}
+
+async fn send_it_again(office: &Office, browser: &Browser, receiver: &Receiver) {
+    receiver.answer_path("/billing", Behaviour::Status(204));
+    let path = browser.path().await;
+    browser.click("Redeliver").await;
+    browser.see("Another attempt is on its way.").await;
+    browser.see_news("#2").await;
+    browser.see_news("Succeeded").await;
+    let newest = browser.text_of("#attempts li").await;
+    assert!(newest.contains("204") && newest.contains("manual"), "{newest}");
+    let delivery = office.api("GET", &format!("/api{path}/"), &Value::Null);
+    assert_eq!((&delivery["state"], &delivery["attempts"]), (&json!("succeeded"), &json!(2)), "{delivery}");
+    let arrived = receiver.requests();
+    let again: Vec<_> = arrived.iter().filter(|request| request.path == "/billing").collect();
+    assert_eq!(again.len(), 2);
+    assert_eq!(again[0].body, again[1].body, "the same bytes");
+    assert_eq!(again[0].header("X-Service-Delivery"), again[1].header("X-Service-Delivery"));
+}
+
+async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    office.webhook(&receiver.url("/crm"), &["account.created"]);
+    for number in 0..3 {
+        office.account(json!({ "imported_id": format!("crm-{number}"), "name": "Nordlys Bank" }));
+    }
+    receiver.wait_for(3, PATIENCE);
+    let browser = office.browser_with(hands).await;
+    browser.click("Webhooks").await;
+    browser.click("Redeliveries").await;
+    browser.see("No redeliveries of many yet").await;
+    browser.click("Failed deliveries").await;
+    browser.see("No deliveries match").await;
+    browser.click("Redeliver many").await;
+    browser.see("Nothing to redeliver").await;
+    browser.click("Back to the log").await;
+    browser.click("Clear").await;
+
+    choose(&browser, hands, "type", "account.created", 3).await;
+    ask_for_three(&browser).await;
+    browser.see_news("3 of 3 made").await;
+    browser.see_news("Finished").await;
+    let ids: BTreeSet<String> =
+        receiver.wait_for(6, PATIENCE).iter().map(|it| it.header("X-Service-Delivery").to_owned()).collect();
+    assert_eq!(ids.len(), 3, "each was sent again under its own id");
+
+    // Nobody answers any more: it goes on until somebody cancels it.
+    receiver.answer(Behaviour::Stall);
+    browser.click("in the log").await;
+    ask_for_three(&browser).await;
+    receiver.wait_for(7, PATIENCE);
+    browser.see("Running").await;
+    browser.click("Cancel").await;
+    browser.see("Cancelled. Attempts that had begun run to their end.").await;
+    assert_eq!(browser.count("form[action$='/cancel']").await, 0, "what is cancelled is over");
+    browser.click("Redeliveries").await;
+    browser.see("Finished").await;
+    assert_eq!(browser.text_of("#redeliveries tbody tr .badge").await, "Cancelled");
+    browser.close().await;
+}
+
+/// Counts first, then does it.
+async fn ask_for_three(browser: &Browser) {
+    browser.click("Redeliver many").await;
+    browser.see("3 deliveries").await;
+    browser.click("Redeliver 3 deliveries").await;
+    browser.see("The redelivery has begun.").await;
+}
+
+#[tokio::test]
+async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    let id = office.webhook(&receiver.url("/crm"), &["account.created"]);
+    office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
+    receiver.wait_for(1, PATIENCE);
+    let browser = office.browser().await;
+    browser.go("/deliveries").await;
+    browser.run("window.untouched = true", Vec::new()).await;
+    browser.see("Nordlys Bank").await;
+    browser.run("document.querySelector('#deliveries a').focus()", Vec::new()).await;
+    let focused = "return document.activeElement.getAttribute('href')";
+    let before = browser.run(focused, Vec::new()).await;
+    browser.press("j").await;
+    office.account(json!({ "imported_id": "crm-2", "name": "Harbour Freight" }));
+    browser.see("Harbour Freight").await;
+    assert_eq!(browser.run(focused, Vec::new()).await, before, "the focus stays");
+    let chosen = browser.run("return document.querySelector('tr.here')?.dataset.href", Vec::new()).await;
+    assert_eq!(chosen, before, "the chosen row stays chosen");
+    assert_eq!(browser.run("return window.untouched", Vec::new()).await, json!(true));
+
+    browser.go(&format!("/webhooks/{id}")).await;
+    browser.click("As a table").await;
+    browser.see("To be made").await;
+    office.account(json!({ "imported_id": "crm-3", "name": "Åre Lifts" }));
+    browser.see("Åre Lifts").await;
+    browser.see("3 succeeded").await;
+    browser.see("To be made").await;
+    browser.close().await;
+}
