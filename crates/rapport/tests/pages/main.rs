@@ -5,13 +5,19 @@
 mod program;
 
 mod clients;
+mod companies;
 mod every_page;
 mod first_run;
 mod hostile_text;
 mod imports;
+mod keys;
+mod mailbox;
+mod members;
 mod office;
 mod people;
 mod pipeline;
 mod pulse;
 mod roles;
+mod settings;
+mod twice;
 mod webhooks;
