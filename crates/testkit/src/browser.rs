@@ -97,6 +97,11 @@ impl Browser {
         self.client.refresh().await.expect("the page loads again");
     }
 
+    /// To the page before, as the browser's button does.
+    pub async fn back(&self) {
+        self.client.back().await.expect("a page before");
+    }
+
     pub async fn path(&self) -> String {
         let url = self.client.current_url().await.expect("an address");
         url.path().to_owned()
@@ -104,11 +109,14 @@ impl Browser {
 
     /// Clicks the first link, button or menu that says exactly this.
     pub async fn click(&self, text: &str) {
-        let path = format!(
-            "//*[self::a or self::button or self::summary or self::label][normalize-space(.)={0} or @aria-label={0}]",
-            quoted(text)
-        );
-        self.click_on(Locator::XPath(&path), text).await;
+        self.click_on(Locator::XPath(&saying(text)), text).await;
+    }
+
+    /// Clicks it twice, as fast as can be.
+    pub async fn click_twice(&self, text: &str) {
+        let found = self.shown(Locator::XPath(&saying(text))).await;
+        let found = found.unwrap_or_else(|| panic!("there is no {text:?} to click"));
+        self.push_twice(found).await.unwrap_or_else(|error| panic!("{text}: {error}"));
     }
 
     /// Clicks what a selector finds.
@@ -161,15 +169,24 @@ impl Browser {
         self.pick(&field, value).await.unwrap_or_else(|error| panic!("{name}={value}: {error}"));
     }
 
+    /// The same in the field that a selector finds, where several have one name.
+    pub async fn choose_css(&self, selector: &str, value: &str) {
+        let field = self.found(selector).await;
+        self.pick(&field, value).await.unwrap_or_else(|error| panic!("{selector}={value}: {error}"));
+    }
+
     async fn field(&self, name: &str) -> Element {
-        let selector = format!("[name=\"{name}\"]:not([type=hidden])");
+        self.found(&format!("[name=\"{name}\"]:not([type=hidden])")).await
+    }
+
+    async fn found(&self, selector: &str) -> Element {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(field) = self.shown(Locator::Css(&selector)).await {
+            if let Some(field) = self.shown(Locator::Css(selector)).await {
                 return field;
             }
             if Instant::now() > deadline {
-                self.give_up(format!("there is no field {name}")).await;
+                self.give_up(format!("there is no field {selector}")).await;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -311,6 +328,14 @@ fn start_driver() -> (Child, u16) {
 
 fn axe_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/axe/node_modules/axe-core/axe.min.js")
+}
+
+/// Where to find a link, a button or a menu that says exactly this.
+fn saying(text: &str) -> String {
+    format!(
+        "//*[self::a or self::button or self::summary or self::label][normalize-space(.)={0} or @aria-label={0}]",
+        quoted(text)
+    )
 }
 
 /// A text as XPath reads it.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use fantoccini::Locator;
+use fantoccini::actions::{InputSource as _, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 use fantoccini::elements::Element;
 use fantoccini::error::CmdError;
 use serde_json::{Value, json};
@@ -65,6 +66,21 @@ impl Browser {
         let ticked = matches!(control.attr("type").await?.as_deref(), Some("checkbox" | "radio"));
         self.press(if ticked { " " } else { ENTER }).await;
         Ok(())
+    }
+
+    /// Does it twice, as fast as the browser lets one.
+    pub(crate) async fn push_twice(&self, element: Element) -> Result<(), CmdError> {
+        if self.hands == Hands::Keyboard {
+            self.reach(&element).await?;
+            self.press(&ENTER.repeat(2)).await;
+            return Ok(());
+        }
+        let to = PointerAction::MoveToElement { element, duration: None, x: 0.0, y: 0.0 };
+        let button = MOUSE_BUTTON_LEFT;
+        let twice = (0..2).fold(MouseActions::new("mouse".to_owned()).then(to), |actions, _| {
+            actions.then(PointerAction::Down { button }).then(PointerAction::Up { button })
+        });
+        self.client.perform_actions(twice).await
     }
 
     /// Types into a field instead of what stood there. A date is written as `2027-01-31`, a time as

@@ -5,16 +5,22 @@
 mod program;
 
 mod clients;
+mod companies;
 mod dashboard;
 mod deliveries;
 mod every_page;
 mod first_run;
 mod hostile_text;
 mod imports;
+mod keys;
+mod mailbox;
+mod members;
 mod office;
 mod paths;
 mod people;
 mod pipeline;
 mod pulse;
 mod roles;
+mod settings;
+mod twice;
 mod webhooks;

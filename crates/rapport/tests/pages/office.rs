@@ -14,12 +14,12 @@ pub struct Office {
     token: String,
     ingest_key: String,
     /// Its files, which go with it.
-    _files: Files,
+    files: Files,
 }
 
-#[expect(dead_code, reason = "they are kept until they are dropped")]
 enum Files {
     Place(Place),
+    #[expect(dead_code, reason = "it is kept until it is dropped")]
     Temporary(TempDir),
 }
 
@@ -53,7 +53,7 @@ impl Office {
             Login { email: word(&made["owner"]["email"]), password: word(&made["owner"]["password"]) };
         let service = place.serve_with(options);
         let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
-        Self { service, owner, token, ingest_key, _files: Files::Place(place) }
+        Self { service, owner, token, ingest_key, files: Files::Place(place) }
     }
 
     /// Whose webhooks may point at this receiver.
@@ -72,7 +72,18 @@ impl Office {
         };
         let owner = Login { email: printed("login"), password: printed("password") };
         let (token, ingest_key) = (printed("API token"), printed("ingest key"));
-        Self { service, owner, token, ingest_key, _files: Files::Temporary(temporary) }
+        Self { service, owner, token, ingest_key, files: Files::Temporary(temporary) }
+    }
+
+    /// Makes another company of the same owner on this service.
+    pub fn second_company(&self, project: &str, name: &str) {
+        let Files::Place(place) = &self.files else { panic!("the demo keeps its files to itself") };
+        let owner = &self.owner.email;
+        place.json(&["company", "create", project, "--name", name, "--owner", owner, "--json"]);
+    }
+
+    pub fn ingest_key(&self) -> &str {
+        &self.ingest_key
     }
 
     pub fn base(&self) -> String {
@@ -93,6 +104,18 @@ impl Office {
         let browser = Browser::open_as(&self.base(), setup).await;
         log_in(&browser, &self.owner).await;
         browser
+    }
+
+    /// A browser of somebody who is not logged in.
+    pub async fn stranger(&self, hands: Hands) -> Browser {
+        Browser::open_as(&self.base(), Setup { hands, ..Setup::default() }).await
+    }
+
+    /// The status of an answer of the API to whoever has this header.
+    pub fn status(&self, method: &str, path: &str, header: (&str, &str), body: &Value) -> u16 {
+        let headers = [header, ("Content-Type", "application/json")];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.service.request(method, path, &headers, &body).0
     }
 
     /// What a program sends to the API, and its answer.

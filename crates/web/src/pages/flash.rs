@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::pages::Pages;
 use crate::pages::cookie::{self, Keep};
 
-const NAME: &str = "flash";
+pub const NAME: &str = "flash";
 /// It is for the very next page.
 const SECONDS: i64 = 60;
 /// Browsers drop longer cookies.

@@ -4,13 +4,12 @@ use askama::Template;
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::person::{ChangePassword, Rename};
 use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
 use rapport_domain::company::MAX_NAME;
-use rapport_domain::id::CompanyId;
 use rapport_domain::invalid::{Invalid, Members, as_text};
 use rapport_domain::member::Email;
 use rapport_store::member;
@@ -20,7 +19,6 @@ use crate::pages::draft::Draft;
 use crate::pages::flash::Flash;
 use crate::pages::form::{As, Form};
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::login::own_path;
 use crate::pages::refusal::Refusal;
 use crate::pages::theme::Theme;
 use crate::pages::visitor::Visitor;
@@ -165,12 +163,12 @@ async fn switch(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Res
     let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
     let workplaces = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
     let wanted = workplaces.into_iter().find(|place| place.slug == form.text("project"));
-    let company: CompanyId = wanted.ok_or_else(|| Refusal::not_found("company"))?.company;
+    let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;
     let proven = Proven { person: frame.person, company };
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
     let begun = pages.write_as(&proven.access(), visitor.address, begin).await.map_err(Refusal::of)?;
     let _ = pages.write_as(&visitor.access(), visitor.address, EndSession(visitor.session)).await;
-    let mut response = Redirect::to(&own_path("/")).into_response();
+    let mut response = pages.done("/", Flash::good(format!("You are in {name} now.")));
     response.headers_mut().append(SET_COOKIE, pages.session_cookie(&begun));
     Ok(response)
 }

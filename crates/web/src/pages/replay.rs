@@ -15,6 +15,7 @@ use rapport_domain::time::Time;
 use tokio::sync::watch;
 
 use crate::pages::Pages;
+use crate::pages::flash;
 use crate::pages::form::{self, Form};
 use crate::pages::refusal::Refusal;
 
@@ -105,15 +106,14 @@ impl Replays {
         now: Time,
     ) -> Result<watch::Sender<Option<Answer>>, watch::Receiver<Option<Answer>>> {
         let mut kept = self.0.lock();
+        // There may be a secret in an answer: none stays longer than it has to.
+        let oldest = now.plus_seconds(-KEPT_SECONDS);
+        kept.retain(|_, entry| entry.since > oldest);
         if let Some(entry) = kept.get(key) {
             return Err(entry.answer.clone());
         }
         if kept.len() >= MAX_KEPT {
-            let oldest = now.plus_seconds(-KEPT_SECONDS);
-            kept.retain(|_, entry| entry.since > oldest);
-            if kept.len() >= MAX_KEPT {
-                kept.clear();
-            }
+            kept.clear();
         }
         let (sender, receiver) = watch::channel(None);
         kept.insert(key.clone(), Entry { since: now, answer: receiver });
@@ -134,6 +134,10 @@ fn is_form(headers: &HeaderMap) -> bool {
     })
 }
 
+/// The cookies but for the flash: the answer to the first of two clicks may have brought it meanwhile.
 fn cookies(headers: &HeaderMap) -> Vec<u8> {
-    headers.get_all(header::COOKIE).iter().flat_map(HeaderValue::as_bytes).copied().collect()
+    let sent = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
+    let pairs = sent.flat_map(|value| value.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
+    let is_flash = |pair: &[u8]| pair.split(|byte| *byte == b'=').next() == Some(flash::NAME.as_bytes());
+    pairs.filter(|pair| !is_flash(pair)).collect::<Vec<_>>().join(&b';')
 }

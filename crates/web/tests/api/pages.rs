@@ -15,6 +15,8 @@ on_both_engines!(
     sessions_end_by_idleness,
     forms_from_elsewhere_are_refused,
     a_form_sent_twice_counts_once,
+    a_second_click_after_the_first_answer_is_answered_alike,
+    a_secret_is_answered_again_for_a_moment_only,
     pages_are_for_nobody_elses_frame_or_script,
 );
 
@@ -81,6 +83,28 @@ async fn a_form_sent_twice_counts_once(acme: Tenant) {
     ana.send_form("/profile/name", form, &[("name", "")]).await.expect(422).says("Is required.");
     ana.send_form("/profile/name", form, &[("name", "Bea")]).await.leads_to("/profile");
     ana.see("/profile").await.says("Bea");
+}
+
+async fn a_second_click_after_the_first_answer_is_answered_alike(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let form = ana.form();
+    let fields = [("time_zone", "Europe/Berlin"), ("default_currency", "EUR")];
+    let first = ana.send_form("/settings", form, &fields).await;
+    // The browser has the flash of the first answer by now.
+    let cookie = format!("flash=%7B%7D; {}", ana.cookie);
+    let second = Person { cookie, ..ana }.send_form("/settings", form, &fields).await;
+    second.leads_to("/settings");
+    assert_eq!(first.flash(), second.flash());
+}
+
+async fn a_secret_is_answered_again_for_a_moment_only(server: Server) {
+    let ana = Person::of(&server, Role::Admin);
+    let form = ana.form();
+    let rotate = async || ana.send_form("/settings/ingest/key", form, &[]).await;
+    rotate().await.expect(200).says("rik_");
+    rotate().await.expect(200).says("rik_");
+    server.app.clock().advance_seconds(121);
+    rotate().await.expect(409).says("This form was sent already").says_not("shown this once");
 }
 
 async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {

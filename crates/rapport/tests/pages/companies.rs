@@ -1,0 +1,95 @@
+//! A person who works in two companies, and in two browsers.
+
+use rapport_testkit::{Hands, with_all_hands};
+use serde_json::json;
+
+use crate::office::Office;
+
+with_all_hands!(
+    a_person_of_two_companies_goes_from_one_to_the_other,
+    other_sessions_are_logged_out,
+    without_mail_a_forgotten_password_is_a_matter_for_an_admin,
+);
+
+async fn a_person_of_two_companies_goes_from_one_to_the_other(hands: Hands) {
+    let office = Office::open();
+    office.second_company("birch", "Birch & Sons");
+    office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
+    let browser = office.browser_with(hands).await;
+    browser.click("Accounts").await;
+    browser.see("Nordlys Bank").await;
+
+    browser.click("Switch company").await;
+    browser.see("Your companies").await;
+    browser.click("Switch to Birch & Sons").await;
+    browser.see("You are in Birch & Sons now.").await;
+    browser.click("Accounts").await;
+    browser.see("No accounts yet").await;
+    browser.see_not("Nordlys Bank").await;
+
+    // Whoever logs in comes to where they are.
+    let elsewhere = office.browser_with(hands).await;
+    elsewhere.see("Birch & Sons").await;
+    elsewhere.close().await;
+    browser.click("Switch company").await;
+    browser.click("Switch to Acme").await;
+    browser.see("You are in Acme now.").await;
+    browser.click("Accounts").await;
+    browser.see("Nordlys Bank").await;
+    browser.close().await;
+}
+
+async fn other_sessions_are_logged_out(hands: Hands) {
+    let office = Office::open();
+    let here = office.browser_with(hands).await;
+    let there = office.browser_with(hands).await;
+    there.click("Clients").await;
+    here.click_css(".me a[href='/profile']").await;
+    here.see("Where you are logged in").await;
+    assert_eq!(here.count("[aria-labelledby=sessions] tbody tr").await, 2);
+    here.click("Log out everywhere else").await;
+    here.see("Your other sessions are logged out.").await;
+    assert_eq!(here.count("[aria-labelledby=sessions] tbody tr").await, 1);
+    here.see("this one").await;
+
+    there.click("Campaigns").await;
+    there.see("Forgotten your password?").await;
+    there.fill("email", &office.owner.email).await;
+    there.fill("password", &office.owner.password).await;
+    there.click("Log in").await;
+    // Where they wanted to go.
+    there.see("No campaigns yet").await;
+    here.close().await;
+    there.close().await;
+}
+
+async fn without_mail_a_forgotten_password_is_a_matter_for_an_admin(hands: Hands) {
+    let office = Office::open();
+    let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
+    office.api("POST", "/api/members/", &member);
+    let theirs = office.stranger(hands).await;
+    theirs.go("/login").await;
+    theirs.click("Forgotten your password?").await;
+    theirs.see("This server sends no mail.").await;
+    theirs.click("Back to the login").await;
+    theirs.see("Forgotten your password?").await;
+
+    let ana = office.browser_with(hands).await;
+    ana.click("Settings").await;
+    ana.click("Members").await;
+    ana.click("Change Bo Lind").await;
+    ana.click("Make a link for a new password").await;
+    ana.see("Hand this link over").await;
+    let link = ana.text_of("#link").await;
+    ana.click("Members").await;
+    ana.see("Invite somebody").await;
+    ana.see_not("Hand this link over").await;
+
+    theirs.go(&link).await;
+    theirs.see("For bo@acme.test.").await;
+    theirs.fill("password", "a long enough one").await;
+    theirs.click("Change the password").await;
+    theirs.see("Your password is changed. Log in with it.").await;
+    ana.close().await;
+    theirs.close().await;
+}

@@ -1,0 +1,42 @@
+//! A mail server beside an office, and the mails that it took.
+
+use std::time::Duration;
+
+use rapport_testkit::{MailSecurity, MailServer, ReceivedMail};
+
+use crate::office::Office;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Mailbox(MailServer);
+
+impl Mailbox {
+    /// A mail server, and an office that sends by it.
+    pub fn with_office() -> (Self, Office) {
+        let server = MailServer::start(MailSecurity::Plain);
+        let url = format!("smtp+plain://127.0.0.1:{}", server.port());
+        let office = Office::open_with(&["--smtp-url", &url, "--mail-from", "Rapport <rapport@acme.test>"]);
+        (Self(server), office)
+    }
+
+    /// The mail with this number, the first being 1, once it is there.
+    pub fn mail(&self, number: usize) -> ReceivedMail {
+        self.0.wait_for(number, PATIENCE).swap_remove(number - 1)
+    }
+
+    /// From now on every mail is answered so.
+    pub fn refuse(&self, answer: &str) {
+        self.0.refuse(Some(answer));
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.received().len()
+    }
+}
+
+/// The address in a mail that leads to a page of ours.
+pub fn link(mail: &ReceivedMail, path: &str) -> String {
+    let mut words = mail.plain.split_whitespace();
+    let found = words.find(|word| word.starts_with("http") && word.contains(path));
+    found.unwrap_or_else(|| panic!("no link to {path} in:\n{}", mail.plain)).to_owned()
+}

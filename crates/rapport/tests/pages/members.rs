@@ -1,0 +1,208 @@
+//! Somebody is invited by mail, joins, gets another role, and loses their access again; passwords are reset by mail.
+
+use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::{Value, json};
+
+use crate::mailbox::{Mailbox, link};
+use crate::office::{Login, Office, log_in};
+
+const INVITATION: &str = "/invitation/";
+const RESET: &str = "/password-reset/";
+const PASSWORD: &str = "a long enough one";
+
+with_all_hands!(
+    somebody_joins_by_mail_and_is_deactivated,
+    an_invitation_is_sent_again_and_withdrawn,
+    a_forgotten_password_is_replaced_by_mail,
+    an_admin_sends_a_link_for_a_new_password,
+);
+
+/// The owner's browser with the page of members open.
+async fn members(office: &Office, hands: Hands) -> Browser {
+    let browser = office.browser_with(hands).await;
+    browser.click("Settings").await;
+    browser.click("Members").await;
+    browser.see("Nobody is invited at the moment").await;
+    browser
+}
+
+async fn invite(browser: &Browser, email: &str) {
+    browser.fill("email", email).await;
+    browser.choose("role", "member").await;
+    browser.click("Invite").await;
+    browser.see(&format!("An invitation to {email} is on its way.")).await;
+}
+
+fn bo(office: &Office) -> Value {
+    let found = office.api("GET", "/api/members/", &json!(null));
+    let found = found["items"].as_array().into_iter().flatten().find(|one| one["email"] == "bo@acme.test");
+    found.cloned().unwrap_or_default()
+}
+
+async fn somebody_joins_by_mail_and_is_deactivated(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    let ana = members(&office, hands).await;
+    invite(&ana, "bo@acme.test").await;
+    let mail = mailbox.mail(1);
+    assert_eq!(
+        (&mail.to[..], mail.header("Subject")),
+        (&["bo@acme.test".to_owned()][..], "Join Acme on Rapport")
+    );
+
+    let theirs = office.stranger(hands).await;
+    let invitation = link(&mail, INVITATION);
+    join(&theirs, &invitation).await;
+    ana.see_news("Bo Lind").await;
+    ana.see("Nobody is invited at the moment").await;
+
+    promote(&ana, &theirs).await;
+    assert_eq!(bo(&office)["role"], "admin");
+
+    deactivate_and_back(&office, &ana, &theirs).await;
+
+    ana.click("Change Bo Lind").await;
+    ana.click("Remove…").await;
+    ana.click("Remove Bo Lind").await;
+    ana.see("The member is removed.").await;
+    theirs.click("Dashboard").await;
+    theirs.see("Forgotten your password?").await;
+    assert_eq!(bo(&office), Value::Null);
+    ana.close().await;
+    theirs.close().await;
+}
+
+async fn join(browser: &Browser, invitation: &str) {
+    browser.go(invitation).await;
+    browser.see("Join Acme").await;
+    browser.see("You are invited as member, with the address bo@acme.test.").await;
+    browser.fill("name", "Bo Lind").await;
+    browser.fill("password", PASSWORD).await;
+    browser.click("Join").await;
+    browser.see("Dashboard").await;
+    browser.see("Bo Lind").await;
+    assert_eq!(browser.count("a[href='/settings']").await, 0, "a member manages nothing");
+    // It works once.
+    browser.go(invitation).await;
+    browser.see("This link is used, replaced or too old").await;
+    browser.click("To the dashboard").await;
+}
+
+/// A role holds from the next page on.
+async fn promote(ana: &Browser, theirs: &Browser) {
+    ana.click("Change Bo Lind").await;
+    ana.choose_css("form[action$='/role'] select", "admin").await;
+    ana.click("Save").await;
+    ana.see("Bo Lind has the role admin now.").await;
+    theirs.click("Clients").await;
+    theirs.click("Settings").await;
+    theirs.see("Time zone").await;
+}
+
+async fn deactivate_and_back(office: &Office, ana: &Browser, theirs: &Browser) {
+    ana.click("Change Bo Lind").await;
+    ana.click("Deactivate").await;
+    ana.see("Bo Lind cannot log in any more.").await;
+    assert_eq!(bo(office)["active"], false);
+    theirs.click("Cadence").await;
+    theirs.see("Forgotten your password?").await;
+    theirs.fill("email", "bo@acme.test").await;
+    theirs.fill("password", PASSWORD).await;
+    theirs.click("Log in").await;
+    theirs.see("That is not a login here").await;
+
+    ana.click("Undo").await;
+    ana.see("Bo Lind can log in again.").await;
+    theirs.fill("password", PASSWORD).await;
+    theirs.click("Log in").await;
+    // To the page that they wanted before.
+    theirs.see("Contact every client at least every").await;
+}
+
+async fn an_invitation_is_sent_again_and_withdrawn(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    let ana = members(&office, hands).await;
+    invite(&ana, "cy@acme.test").await;
+    let first = link(&mailbox.mail(1), INVITATION);
+    ana.fill("email", "cy@acme.test").await;
+    ana.click("Invite").await;
+    ana.see("This address has an open invitation; resend or revoke it.").await;
+    ana.click("Send again to cy@acme.test").await;
+    ana.see("An invitation to cy@acme.test is on its way.").await;
+    let second = link(&mailbox.mail(2), INVITATION);
+
+    let theirs = office.stranger(hands).await;
+    theirs.go(&first).await;
+    theirs.see("This link is used, replaced or too old").await;
+    theirs.go(&second).await;
+    theirs.see("Join Acme").await;
+
+    ana.click("Revoke the invitation of cy@acme.test").await;
+    ana.click("Revoke the invitation").await;
+    ana.see("The invitation is revoked: its link leads nowhere any more.").await;
+    ana.see("Nobody is invited at the moment").await;
+    // Also for who has it open.
+    theirs.fill("name", "Cy Young").await;
+    theirs.fill("password", PASSWORD).await;
+    theirs.click("Join").await;
+    theirs.see("This link is used, replaced or too old").await;
+    let found = office.api("GET", "/api/members/", &json!(null));
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
+    ana.close().await;
+    theirs.close().await;
+}
+
+async fn a_forgotten_password_is_replaced_by_mail(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    let elsewhere = office.browser_with(hands).await;
+    let browser = office.stranger(hands).await;
+    let sent = "If that address has a login here, a mail with a link is on its way.";
+    // Nobody learns who has a login.
+    for email in ["nobody@acme.test", &office.owner.email] {
+        browser.go("/login").await;
+        browser.click("Forgotten your password?").await;
+        browser.fill("email", email).await;
+        browser.click("Send the link").await;
+        browser.see(sent).await;
+    }
+    let mail = mailbox.mail(1);
+    assert_eq!(mail.to, [office.owner.email.clone()]);
+    let reset = link(&mail, RESET);
+    choose_password(&browser, &reset, &office.owner.email).await;
+    log_in(&browser, &Login { email: office.owner.email.clone(), password: PASSWORD.to_owned() }).await;
+    elsewhere.click("Clients").await;
+    elsewhere.see("Forgotten your password?").await;
+
+    browser.go(&reset).await;
+    browser.see("This link is used, replaced or too old").await;
+    assert_eq!(mailbox.count(), 1);
+    browser.close().await;
+    elsewhere.close().await;
+}
+
+async fn choose_password(browser: &Browser, reset: &str, email: &str) {
+    browser.go(reset).await;
+    browser.see("Choose a new password").await;
+    browser.see(&format!("For {email}.")).await;
+    browser.fill("password", PASSWORD).await;
+    browser.click("Change the password").await;
+    browser.see("Your password is changed. Log in with it.").await;
+}
+
+async fn an_admin_sends_a_link_for_a_new_password(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
+    office.api("POST", "/api/members/", &member);
+    let ana = members(&office, hands).await;
+    ana.click("Change Bo Lind").await;
+    ana.click("Send a link for a new password").await;
+    ana.see("A mail with a link for a new password is on its way.").await;
+    let mail = mailbox.mail(1);
+    assert_eq!(mail.to, ["bo@acme.test"]);
+
+    let theirs = office.stranger(hands).await;
+    choose_password(&theirs, &link(&mail, RESET), "bo@acme.test").await;
+    log_in(&theirs, &Login { email: "bo@acme.test".to_owned(), password: PASSWORD.to_owned() }).await;
+    theirs.see("Bo Lind").await;
+    ana.close().await;
+    theirs.close().await;
+}

@@ -1,0 +1,195 @@
+//! The settings of a company: its zone and currency, its cadence, its digest, its mail; and what shows what happened.
+
+use std::time::SystemTime;
+
+use rapport_app::job_report::Job;
+use rapport_domain::time::Time;
+use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::{Value, json};
+
+use crate::mailbox::Mailbox;
+use crate::office::Office;
+
+with_all_hands!(
+    a_refused_zone_keeps_what_was_typed,
+    a_cadence_is_looked_at_before_it_is_saved,
+    the_digest_is_read_and_sent,
+    kept_digests_can_be_read,
+    a_test_mail_arrives_and_its_outcome_shows,
+    the_system_page_tells_of_every_job,
+);
+
+/// The owner's browser with this page of the settings open.
+async fn settings(office: &Office, hands: Hands, tab: &str) -> Browser {
+    let browser = office.browser_with(hands).await;
+    browser.click("Settings").await;
+    if tab != "Company" {
+        browser.click(tab).await;
+    }
+    browser
+}
+
+fn saved(office: &Office) -> Value {
+    office.api("GET", "/api/settings/", &json!(null))
+}
+
+/// An account that was last contacted so many days ago.
+fn contacted(office: &Office, name: &str, status: &str, days_ago: i64) {
+    let account = office.account(json!({ "imported_id": name, "name": name, "status": status }));
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let now = Time::from_micros(since_1970.as_micros().try_into().expect("before the year 200000"));
+    let contact = json!({ "kind": "call", "occurred_at": now.plus_days(-days_ago).to_string() });
+    let id = account["id"].as_str().expect("an id");
+    office.api("POST", &format!("/api/accounts/{id}/contacts/"), &contact);
+}
+
+async fn a_refused_zone_keeps_what_was_typed(hands: Hands) {
+    let office = Office::open();
+    let browser = settings(&office, hands, "Company").await;
+    browser.see("Acme").await;
+    browser.fill("time_zone", "Mars/Olympus Mons").await;
+    browser.fill("default_currency", "SEK").await;
+    browser.click("Save").await;
+    browser.see("Must be an IANA time zone").await;
+    assert_eq!(browser.count("[name=time_zone][value='Mars/Olympus Mons'][aria-invalid]").await, 1);
+    assert_eq!(browser.count("[name=default_currency][value=SEK]:not([aria-invalid])").await, 1);
+    assert_eq!(saved(&office)["default_currency"], "USD", "nothing of it is saved");
+
+    browser.fill("time_zone", "Europe/Stockholm").await;
+    browser.click("Save").await;
+    browser.see("The company's settings are saved.").await;
+    let found = saved(&office);
+    assert_eq!(
+        (&found["time_zone"], &found["default_currency"]),
+        (&json!("Europe/Stockholm"), &json!("SEK"))
+    );
+
+    browser.click("Audit log").await;
+    browser.see("Changed the settings").await;
+    let line = browser.text_of("#audit tbody tr").await;
+    for part in ["Ana Ruiz", "time zone: UTC → Europe/Stockholm", "default currency: USD → SEK", "127.0.0.1"]
+    {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    browser.close().await;
+}
+
+async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
+    let office = Office::open();
+    for (name, status) in
+        [("Nordlys Bank", "customer"), ("Åre Lifts", "customer"), ("Harbour Freight", "in_negotiation")]
+    {
+        contacted(&office, name, status, 10);
+    }
+    let browser = settings(&office, hands, "Cadence").await;
+    browser.fill("cadence_days", "7").await;
+    browser.click("Preview").await;
+    browser.see("2 accounts become overdue.").await;
+    browser.click("In negotiation").await;
+    browser.click("Preview").await;
+    browser.see("3 accounts become overdue.").await;
+    browser.see("Nothing is saved yet.").await;
+    assert_eq!(saved(&office)["cadence_days"], 42);
+
+    // What was looked at is what is saved.
+    browser.click("Save").await;
+    browser.see("The cadence is saved.").await;
+    let found = saved(&office);
+    assert_eq!(found["cadence_days"], 7);
+    assert!(
+        found["tracked_stages"].as_array().is_some_and(|stages| stages.contains(&json!("in_negotiation")))
+    );
+    browser.click("See the clients").await;
+    for name in ["Nordlys Bank", "Åre Lifts", "Harbour Freight"] {
+        browser.see(name).await;
+    }
+
+    browser.click("Settings").await;
+    browser.click("Cadence").await;
+    browser.fill("cadence_days", "30").await;
+    browser.click("Preview").await;
+    browser.see("No account becomes overdue.").await;
+    browser.see("3 accounts are overdue no longer.").await;
+    browser.close().await;
+}
+
+async fn the_digest_is_read_and_sent(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    contacted(&office, "Nordlys Bank", "customer", 60);
+    let browser = settings(&office, hands, "Digest").await;
+    browser.see("As it would be now").await;
+    browser.see("- Nordlys Bank: 18 days overdue").await;
+    browser.see("The first one is made on the next Monday").await;
+    browser.choose("digest_weekday", "friday").await;
+    browser.click("Save").await;
+    browser.see("The digest's weekday is saved.").await;
+    browser.see("The first one is made on the next Friday").await;
+    assert_eq!(saved(&office)["digest_weekday"], "friday");
+
+    browser.click("Send now…").await;
+    browser.click("Send now").await;
+    browser.see("The digest is made: 1 mail is on the way.").await;
+    let mail = mailbox.mail(1);
+    assert_eq!(mail.header("Subject"), "Acme: 1 client is overdue for contact");
+    assert!(mail.plain.contains("Nordlys Bank") && mail.html.contains("Nordlys Bank"), "{}", mail.plain);
+    browser.click("See the mails").await;
+    browser.see("Acme: 1 client is overdue for contact").await;
+    browser.see_news("Sent").await;
+
+    browser.click("Digest").await;
+    browser.click("Send a digest every week").await;
+    browser.click("Save").await;
+    browser.see("The weekly digest is off.").await;
+    assert_eq!(saved(&office)["digest_enabled"], false);
+    browser.close().await;
+}
+
+async fn kept_digests_can_be_read(hands: Hands) {
+    let office = Office::demo();
+    let browser = settings(&office, hands, "Digest").await;
+    browser.see("Past digests").await;
+    let week = browser.text_of("#past tbody a").await;
+    browser.click(&week).await;
+    browser.see(&format!("Digest of {week}")).await;
+    browser.see("overdue for contact").await;
+    browser.see("None: no mail was configured").await;
+    browser.click("All digests").await;
+    browser.see("Past digests").await;
+    // As its readers would see it.
+    browser.go(&format!("/settings/digest/{week}/mail")).await;
+    browser.see("overdue for contact").await;
+    browser.close().await;
+}
+
+async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    let browser = settings(&office, hands, "Mail").await;
+    browser.see("smtp+plain://127.0.0.1").await;
+    browser.see("No mail yet").await;
+    browser.click("Send me a test").await;
+    browser.see("A test to ana@acme.test is on its way. Its outcome shows below.").await;
+    assert_eq!(mailbox.mail(1).header("Subject"), "A test from Rapport");
+    browser.see_news("Sent").await;
+
+    mailbox.refuse("550 5.1.1 no such mailbox");
+    browser.click("Send me a test").await;
+    browser.see("A test to ana@acme.test is on its way.").await;
+    browser.see_news("no such mailbox").await;
+    browser.click("Audit log").await;
+    browser.see("Sent a test mail").await;
+    browser.close().await;
+}
+
+async fn the_system_page_tells_of_every_job(hands: Hands) {
+    let office = Office::open();
+    let browser = settings(&office, hands, "System").await;
+    for job in Job::ALL {
+        browser.see(job.label()).await;
+        browser.see(job.what()).await;
+    }
+    assert_eq!(browser.count("#jobs tbody tr").await, Job::ALL.len());
+    browser.see("SQLite").await;
+    browser.click("How to set it up").await;
+    browser.see("rapport serve --smtp-url").await;
+    browser.close().await;
+}

@@ -1,0 +1,78 @@
+//! What is sent twice is done once: a button pressed twice, a page sent again by loading it again or by going back.
+
+use rapport_testkit::{Hands, with_all_hands};
+use serde_json::json;
+
+use crate::mailbox::Mailbox;
+use crate::office::Office;
+
+with_all_hands!(a_token_is_made_once, an_invitation_is_sent_once, a_key_is_rotated_once);
+
+fn tokens(office: &Office) -> usize {
+    office.api("GET", "/api/tokens/", &json!(null))["items"].as_array().map_or(0, Vec::len)
+}
+
+async fn a_token_is_made_once(hands: Hands) {
+    let office = Office::open();
+    let before = tokens(&office);
+    let browser = office.browser_with(hands).await;
+    browser.go("/settings/tokens").await;
+    browser.fill("name", "CRM sync").await;
+    browser.click_twice("Create token").await;
+    browser.see("Keep it now: it is shown this once.").await;
+    let token = browser.text_of("#token").await;
+    assert_eq!(tokens(&office), before + 1);
+    let bearer = format!("Bearer {token}");
+    assert_eq!(office.status("GET", "/api/accounts/", ("Authorization", &bearer), &json!(null)), 200);
+
+    // The browser sends the form again, and the same token is shown.
+    browser.reload().await;
+    browser.see("Keep it now: it is shown this once.").await;
+    assert_eq!(browser.text_of("#token").await, token);
+    assert_eq!(tokens(&office), before + 1);
+    browser.close().await;
+}
+
+async fn an_invitation_is_sent_once(hands: Hands) {
+    let (mailbox, office) = Mailbox::with_office();
+    let browser = office.browser_with(hands).await;
+    browser.go("/settings/members").await;
+    browser.fill("email", "bo@acme.test").await;
+    browser.click_twice("Invite").await;
+    browser.see("An invitation to bo@acme.test is on its way.").await;
+    browser.see("Open invitations").await;
+    browser.back().await;
+    browser.see("Invite somebody").await;
+    browser.fill("email", "bo@acme.test").await;
+    browser.click("Invite").await;
+    browser
+        .wait("an answer", async |browser| {
+            let text = browser.text().await;
+            text.contains("This address has an open invitation") || text.contains("is on its way.")
+        })
+        .await;
+    let open = office.api("GET", "/api/invitations/", &json!(null));
+    assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
+    // A second mail would be among these.
+    let written = office.api("GET", "/api/mails/", &json!(null));
+    assert_eq!(written["items"].as_array().map(Vec::len), Some(1));
+    assert_eq!(mailbox.mail(1).to, ["bo@acme.test"]);
+    browser.close().await;
+}
+
+async fn a_key_is_rotated_once(hands: Hands) {
+    let office = Office::open();
+    let browser = office.browser_with(hands).await;
+    browser.go("/settings/ingest").await;
+    browser.click("Rotate the ingest key…").await;
+    browser.click_twice("Rotate the ingest key").await;
+    browser.see("Keep it now: it is shown this once.").await;
+    let key = browser.text_of("#ingest-key").await;
+    let events = json!({ "events": [{ "imported_id": "crm-1", "kind": "app_opened" }] });
+    let header = ("X-Service-Ingest-Key", key.as_str());
+    assert_eq!(office.status("POST", "/api/pulse/ingest/", header, &events), 200, "what is shown is the key");
+    browser.go("/settings/audit").await;
+    browser.see("Rotated the ingest key").await;
+    assert_eq!(browser.text().await.matches("Rotated the ingest key").count(), 1);
+    browser.close().await;
+}
