@@ -67,10 +67,11 @@ impl Browser {
         Ok(())
     }
 
-    /// Types into a field instead of what stood there. A date is written as `2027-01-31`.
+    /// Types into a field instead of what stood there. A date is written as `2027-01-31`, one with a time as
+    /// `2027-01-31T09:30`.
     pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<(), CmdError> {
         let kind = field.attr("type").await?;
-        let is_date = kind.as_deref() == Some("date");
+        let is_date = matches!(kind.as_deref(), Some("date" | "datetime-local"));
         let keys = if is_date { american(text) } else { text.to_owned() };
         match self.hands {
             Hands::Mouse | Hands::NoScripts => field.clear().await?,
@@ -163,10 +164,16 @@ impl Browser {
 }
 
 /// The keys for a date field in an American browser, which is what [`Browser`] opens.
-fn american(date: &str) -> String {
+fn american(text: &str) -> String {
+    let (date, time) = text.split_once('T').unwrap_or((text, ""));
     let parts: Vec<&str> = date.split('-').collect();
-    match parts[..] {
-        [year, month, day] => format!("{month}{day}{year}"),
-        _ => panic!("a date is written as 2027-01-31, not {date:?}"),
+    let [year, month, day] = parts[..] else { panic!("a date is written as 2027-01-31, not {text:?}") };
+    match time.split_once(':') {
+        None => format!("{month}{day}{year}"),
+        Some((hour, minute)) => {
+            let hour: u8 = hour.parse().expect("an hour");
+            let half = if hour < 12 { "AM" } else { "PM" };
+            format!("{month}{day}{year}{TAB}{:02}{minute}{half}", (hour + 11) % 12 + 1)
+        }
     }
 }

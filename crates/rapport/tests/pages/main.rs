@@ -4,11 +4,16 @@
 #[expect(dead_code, reason = "the tests of the command line use the rest")]
 mod program;
 
+mod account;
+mod accounts;
+mod campaigns;
+mod channels;
 mod clients;
 mod every_page;
 mod first_run;
 mod hostile_text;
 mod imports;
+mod keys;
 mod office;
 mod people;
 mod pipeline;
