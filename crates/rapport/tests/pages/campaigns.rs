@@ -43,7 +43,7 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
     create(&browser, hands).await;
     let made = campaigns(&office);
     assert_eq!(made[0]["name"], json!("Spring fair"));
-    assert_eq!(made[0]["filters"], json!({ "fields": { "plan": ["pro"] } }));
+    assert_eq!(made[0]["filters"], json!({ "fields": { "plan": "pro" } }));
 
     // The prospect and the lost one; the others by rule.
     browser.see("The prospect").await;
