@@ -200,6 +200,16 @@ impl Browser {
         self.client.perform_actions(pressed).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
     }
 
+    /// Presses a key while another one is held.
+    pub async fn press_with(&self, held: char, key: char) {
+        let pressed = KeyActions::new("keyboard".to_owned())
+            .then(KeyAction::Down { value: held })
+            .then(KeyAction::Down { value: key })
+            .then(KeyAction::Up { value: key })
+            .then(KeyAction::Up { value: held });
+        self.client.perform_actions(pressed).await.unwrap_or_else(|error| panic!("{key:?}: {error}"));
+    }
+
     /// Waits until the page says something.
     pub async fn see(&self, text: &str) {
         self.wait(&format!("the page to say {text:?}"), async |browser: &Self| {
@@ -244,6 +254,26 @@ impl Browser {
         let found = self.client.find(Locator::Css(selector)).await;
         let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
         found.text().await.unwrap_or_default()
+    }
+
+    /// An attribute of the first element that a selector finds; empty where it has none.
+    pub async fn attribute_of(&self, selector: &str, name: &str) -> String {
+        let found = self.client.find(Locator::Css(selector)).await;
+        let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        found.attr(name).await.ok().flatten().unwrap_or_default()
+    }
+
+    /// What stands in the field of this name.
+    pub async fn value_of(&self, name: &str) -> String {
+        let value = self.field(name).await.prop("value").await;
+        value.unwrap_or_else(|error| panic!("{name}: {error}")).unwrap_or_default()
+    }
+
+    /// The cookies of the page, as a browser sends them along.
+    pub async fn cookies(&self) -> String {
+        let cookies = self.client.get_all_cookies().await.expect("cookies");
+        let pairs = cookies.iter().map(|cookie| format!("{}={}", cookie.name(), cookie.value()));
+        pairs.collect::<Vec<_>>().join("; ")
     }
 
     pub async fn count(&self, selector: &str) -> usize {

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use crate::Browser;
 
 const TAB: &str = "\u{e004}";
+const TAB_KEY: char = '\u{e004}';
+const SHIFT: char = '\u{e008}';
+/// Tab with Shift.
+const BACK: &str = "back";
 const ENTER: &str = "\u{e007}";
 const DOWN: &str = "\u{e015}";
 const UP: &str = "\u{e013}";
@@ -144,7 +148,12 @@ impl Browser {
         let near = "const [target] = arguments; const here = document.activeElement;
             const grouped = (one) => one.type === 'radio' ? one.name : NaN;
             return here === target || here.form === target.form && grouped(here) === grouped(target)";
-        self.step(TAB, near, target).await?;
+        self.skip_the_frame(target).await?;
+        // Whoever sees that it is further up goes back.
+        let is_above = "const [target] = arguments; const here = document.activeElement;
+            return here !== document.body && !!(target.compareDocumentPosition(here) & Node.DOCUMENT_POSITION_FOLLOWING)";
+        let is_above = self.ask(is_above, vec![json!(target)]).await? == json!(true);
+        self.step(if is_above { BACK } else { TAB }, near, target).await?;
         self.step(DOWN, "return document.activeElement === arguments[0]", target).await?;
         let shows = "const style = getComputedStyle(arguments[0]);
             return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
@@ -153,12 +162,28 @@ impl Browser {
         Ok(())
     }
 
+    /// The first step into a page is the link past its frame.
+    async fn skip_the_frame(&self, target: &Element) -> Result<(), CmdError> {
+        let far = "return document.activeElement === document.body && !!arguments[0].closest('#content')
+            && !!document.querySelector('a.skip')";
+        if self.ask(far, vec![json!(target)]).await? == json!(true) {
+            self.press(TAB).await;
+            if self.ask("return document.activeElement.matches('a.skip')", Vec::new()).await? == json!(true) {
+                self.press(ENTER).await;
+            }
+        }
+        Ok(())
+    }
+
     async fn step(&self, key: &str, arrived: &str, target: &Element) -> Result<(), CmdError> {
         for _ in 0..STEPS {
             if self.ask(arrived, vec![json!(target)]).await? == json!(true) {
                 return Ok(());
             }
-            self.press(key).await;
+            match key {
+                BACK => self.press_with(SHIFT, TAB_KEY).await,
+                _ => self.press(key).await,
+            }
         }
         panic!("the keyboard does not reach {}", target.html(false).await?)
     }

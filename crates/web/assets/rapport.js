@@ -102,20 +102,26 @@ all("[data-slug-of]").forEach((field) => {
   });
 });
 
-// Rows by keyboard
-let row = -1;
+// Rows by keyboard. The row that was chosen is known by where it leads: live updates move rows about.
+let row;
 const rows = () => all("tr[data-href]");
+const chosen = () => row && rows().find((item) => item.dataset.href === row);
+function mark() {
+  rows().forEach((item) => item.classList.toggle("here", item.dataset.href === row));
+}
 function go(step) {
   const list = rows();
   if (list.length === 0) return;
-  row = Math.min(Math.max(row + step, 0), list.length - 1);
-  list.forEach((item, index) => item.classList.toggle("here", index === row));
-  list[row].scrollIntoView({ block: "nearest" });
+  const next = list[Math.min(Math.max(list.indexOf(chosen()) + step, 0), list.length - 1)];
+  row = next.dataset.href;
+  mark();
+  next.scrollIntoView({ block: "nearest" });
+  // Enter opens what has the focus, and Tab goes on from there.
+  one("a", next)?.focus({ preventScroll: true });
 }
 function act(key) {
   // A row that was chosen comes first, then the page.
-  const chosen = rows()[row];
-  const target = (chosen && one(`[data-key="${key}"]`, chosen)) ?? one(`[data-key="${key}"]`);
+  const target = (chosen() && one(`[data-key="${key}"]`, chosen())) ?? one(`[data-key="${key}"]`);
   if (!target) return false;
   if (target.matches("summary")) target.parentElement.open = true;
   else if (target.matches("input, select, textarea")) target.focus();
@@ -126,6 +132,7 @@ function act(key) {
 // The palette
 const palette = document.getElementById("palette");
 let asked = 0;
+let finding;
 let hits = [];
 let picked = 0;
 function show() {
@@ -147,7 +154,8 @@ function show() {
 async function find() {
   const mine = ++asked;
   const answer = await fetch(`/palette?q=${encodeURIComponent(one("input", palette).value)}`);
-  if (mine !== asked || !answer.ok) return;
+  if (mine !== asked) return finding;
+  if (!answer.ok) return;
   hits = await answer.json();
   picked = 0;
   show();
@@ -155,19 +163,23 @@ async function find() {
 if (palette) {
   const open = () => {
     one("input", palette).value = "";
+    hits = [];
+    show();
     palette.showModal();
-    find();
+    finding = find();
   };
   all("[data-palette]").forEach((button) => button.addEventListener("click", open));
-  one("input", palette).addEventListener("input", find);
-  palette.addEventListener("keydown", (event) => {
+  one("input", palette).addEventListener("input", () => (finding = find()));
+  palette.addEventListener("keydown", async (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       picked = (picked + (event.key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1);
       show();
-    } else if (event.key === "Enter" && hits[picked]) {
+    } else if (event.key === "Enter") {
       event.preventDefault();
-      location.href = hits[picked].href;
+      // Whoever types fast means what is being looked for, not what was found before.
+      await finding;
+      if (palette.open && hits[picked]) location.href = hits[picked].href;
     }
   });
   palette.addEventListener("click", (event) => event.target === palette && palette.close());
@@ -197,7 +209,7 @@ document.addEventListener("keydown", (event) => {
   else if (key === "?") document.getElementById("keys")?.showModal();
   else if (key === "j") go(1);
   else if (key === "k") go(-1);
-  else if (key === "Enter" && row >= 0 && event.target === document.body) location.href = rows()[row].dataset.href;
+  else if (key === "Enter" && chosen() && event.target === document.body) location.href = row;
   else if (key === "/") one("input[type=search]", document.getElementById("content"))?.focus();
   else if (!/^[a-z]$/.test(key) || !act(key)) return;
   if (key !== "Enter") event.preventDefault();
@@ -216,9 +228,10 @@ async function look() {
     dress(other);
     open(region, other);
     // Forms carry a number of their own each time: they do not count as a difference.
-    const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"/g, "");
+    const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"| class="(here)?"/g, "");
     if (plain(other) !== plain(region)) replace(region, other);
   });
+  mark();
 }
 // What somebody opened stays open, and what they closed stays closed.
 function open(region, other) {
@@ -228,18 +241,14 @@ function open(region, other) {
     if (same) same.open = box.open;
   });
 }
-// The focus and the row that was chosen by keys stay where they were, as long as that is there.
+// The focus stays where it was, as long as that is there.
 function replace(region, other) {
   const here = document.activeElement;
   const trace = (element) => [element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
   const alike = () => all("a, button, summary, [tabindex]", region).filter((element) => trace(element) === trace(here));
   const place = region.contains(here) ? alike().indexOf(here) : -1;
-  const chosen = rows()[row]?.dataset.href;
   region.replaceChildren(...other.childNodes);
   if (place >= 0) (alike()[place] ?? alike()[0])?.focus({ preventScroll: true });
-  if (!chosen) return;
-  row = rows().findIndex((item) => item.dataset.href === chosen);
-  rows()[row]?.classList.add("here");
 }
 if (one("[data-live]")) {
   let stream;

@@ -1,73 +1,121 @@
-//! Keys of other systems: made, shown once, used, and taken back.
+//! Without the mouse: the palette, single keys, rows, and menus that close.
 
-use rapport_testkit::{Hands, with_all_hands};
-use serde_json::json;
+use rapport_testkit::Browser;
+use serde_json::{Value, json};
 
 use crate::office::Office;
 
-with_all_hands!(a_token_is_shown_once_used_and_revoked, the_ingest_key_is_rotated_and_rejects_are_told);
+const CONTROL: char = '\u{e009}';
+const ENTER: &str = "\u{e007}";
+const ESCAPE: &str = "\u{e00c}";
+const DOWN: &str = "\u{e015}";
 
-async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
+async fn arrives(browser: &Browser, path: &str) {
+    browser.wait(path, async |browser| browser.path().await == path).await;
+}
+
+/// What the focus is on, as its text.
+async fn focused(browser: &Browser) -> Value {
+    browser.run("return document.activeElement.textContent.trim()", Vec::new()).await
+}
+
+fn account(office: &Office, number: usize, name: &str) -> String {
+    let account = office.account(json!({ "imported_id": format!("crm-{number}"), "name": name }));
+    format!("/accounts/{}", account["id"].as_str().expect("an id"))
+}
+
+#[tokio::test]
+async fn the_palette_finds_accounts_pages_and_actions() {
     let office = Office::open();
-    let browser = office.browser_with(hands).await;
-    browser.click("Settings").await;
-    browser.click("API tokens").await;
-    browser.fill("name", "CRM <sync>").await;
-    browser.choose("role", "admin").await;
-    browser.click("Create token").await;
-    browser.see("Keep it now: it is shown this once.").await;
-    let token = browser.text_of("#token").await;
-    let bearer = format!("Bearer {token}");
-    let reading = || office.status("GET", "/api/tokens/", ("Authorization", &bearer), &json!(null));
-    assert_eq!(reading(), 200);
+    let nordlys = account(&office, 1, "Nordlys Bank");
+    account(&office, 2, "Northern Lights");
+    let browser = office.browser().await;
+    // By keys alone, and as fast as one types.
+    browser.press_with(CONTROL, 'k').await;
+    browser.press(&format!("nordlys{ENTER}")).await;
+    arrives(&browser, &nordlys).await;
+    browser.press_with(CONTROL, 'k').await;
+    browser.press(&format!("channels{ENTER}")).await;
+    arrives(&browser, "/channels").await;
+    browser.press_with(CONTROL, 'k').await;
+    browser.press("new ").await;
+    browser.see("New webhook").await;
+    browser.press(&format!("{DOWN}{ENTER}")).await;
+    arrives(&browser, "/campaigns/new").await;
 
-    browser.click("API tokens").await;
-    browser.see("New token").await;
-    browser.see_not(&token).await;
-    browser.see("CRM <sync>").await;
-    browser.click("Revoke CRM <sync>").await;
-    browser.see("Whatever uses CRM <sync> is refused at once.").await;
-    browser.click("Revoke the token").await;
-    browser.see("The token is revoked: it is refused from now on.").await;
-    assert_eq!(reading(), 401);
-
-    browser.click("Audit log").await;
-    browser.see("Created an API token").await;
-    browser.see("Revoked an API token").await;
-    let newest = browser.text_of("#audit tbody tr").await;
-    assert!(newest.contains("Revoked an API token") && newest.contains("Ana Ruiz"), "{newest}");
-    assert!(newest.contains("CRM <sync>"), "{newest}");
+    // By mouse.
+    browser.click_css("button[data-palette]").await;
+    browser.press("nor").await;
+    browser.see("Northern Lights").await;
+    browser.click_css("#palette-hits li:nth-child(2)").await;
+    arrives(&browser, &nordlys).await;
+    // And away again, with the focus where it was.
+    browser.click_css("button[data-palette]").await;
+    browser.press(ESCAPE).await;
+    browser.wait("a closed palette", async |browser| browser.count("dialog[open]").await == 0).await;
+    assert!(focused(&browser).await.as_str().is_some_and(|text| text.starts_with("Find or go to")));
     browser.close().await;
 }
 
-async fn the_ingest_key_is_rotated_and_rejects_are_told(hands: Hands) {
+#[tokio::test]
+async fn keys_are_listed_and_lead_places() {
     let office = Office::open();
-    office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
-    let browser = office.browser_with(hands).await;
-    browser.click("Ingest").await;
-    browser.see("Nothing was rejected").await;
-    browser.click("Rotate the ingest key…").await;
-    browser.click("Rotate the ingest key").await;
-    browser.see("Keep it now: it is shown this once.").await;
-    let key = browser.text_of("#ingest-key").await;
-    assert!(browser.text_of("#batch").await.contains(&key), "the command has it too");
-    let opened = json!({ "events": [{ "imported_id": "crm-1", "kind": "app_opened" }] });
-    let ingest =
-        |key: &str, body| office.status("POST", "/api/pulse/ingest/", ("X-Service-Ingest-Key", key), body);
-    assert_eq!(ingest(office.ingest_key(), &opened), 401, "the one before is refused");
-    assert_eq!(ingest(&key, &opened), 200);
+    let browser = office.browser().await;
+    browser.press("?").await;
+    browser.see("Next and previous row").await;
+    browser.press(ESCAPE).await;
+    browser.see_not("Next and previous row").await;
+    for (keys, path) in [("ga", "/accounts"), ("gp", "/pipeline"), ("gc", "/clients"), ("gd", "/")] {
+        browser.press(keys).await;
+        arrives(&browser, path).await;
+    }
+    browser.press("ga").await;
+    arrives(&browser, "/accounts").await;
+    browser.press("n").await;
+    arrives(&browser, "/accounts/new").await;
+    // In a field a key is a letter.
+    browser.press("ga").await;
+    assert_eq!(browser.value_of("name").await, "ga");
+    browser.close().await;
+}
 
-    browser.click("Ingest").await;
-    browser.see("Send activity").await;
-    browser.see_not(&key).await;
-    let half = json!({ "events": [
-        { "imported_id": "crm-1", "kind": "app_opened" },
-        { "imported_id": "crm-1", "kind": "feature_used" },
-    ]});
-    assert_eq!(ingest(&key, &half), 200);
-    browser.see_news("Is required when kind is feature_used.").await;
-    browser.see("crm-1").await;
-    browser.click("Audit log").await;
-    browser.see("Rotated the ingest key").await;
+#[tokio::test]
+async fn rows_are_chosen_by_keys_and_stay_chosen_while_the_list_changes() {
+    let office = Office::open();
+    let paths: Vec<String> =
+        (1..=3).map(|number| account(&office, number, &format!("Account {number}"))).collect();
+    let browser = office.browser().await;
+    browser.press("ga").await;
+    arrives(&browser, "/accounts").await;
+    browser.press("jjk").await;
+    assert_eq!(browser.attribute_of("tr.here", "data-href").await, paths[2], "newest first");
+    browser.press("j").await;
+    assert_eq!(focused(&browser).await, json!("Account 2"));
+    account(&office, 4, "Account 4");
+    browser.see("Account 4").await;
+    assert_eq!(browser.attribute_of("tr.here", "data-href").await, paths[1]);
+    assert_eq!(focused(&browser).await, json!("Account 2"));
+    browser.press(ENTER).await;
+    arrives(&browser, &paths[1]).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn escape_closes_a_menu_and_gives_the_focus_back() {
+    let office = Office::open();
+    let path = account(&office, 1, "Nordlys Bank");
+    let browser = office.browser().await;
+    browser.go(&path).await;
+    for (key, menu, field) in
+        [("s", "snooze", "snoozed_until"), ("m", "move", "status"), ("c", "log-contact", "kind")]
+    {
+        browser.press(key).await;
+        let name = "return document.activeElement.name";
+        browser.wait(field, async |browser| browser.run(name, Vec::new()).await == json!(field)).await;
+        browser.press(ESCAPE).await;
+        assert_eq!(browser.count("details.menu[open]").await, 0);
+        let script = "return document.activeElement.parentElement.id";
+        assert_eq!(browser.run(script, Vec::new()).await, json!(menu));
+    }
     browser.close().await;
 }

@@ -4,8 +4,13 @@
 #[expect(dead_code, reason = "the tests of the command line use the rest")]
 mod program;
 
+mod account;
+mod accounts;
+mod campaigns;
+mod channels;
 mod clients;
 mod companies;
+mod credentials;
 mod dashboard;
 mod deliveries;
 mod every_page;

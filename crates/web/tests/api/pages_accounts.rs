@@ -124,10 +124,40 @@ async fn addresses_have_one_spelling(acme: Tenant) {
 }
 
 async fn faults_in_an_address_are_named(acme: Tenant) {
+    made(&acme, 1, "prospect").await;
     let ana = Person::of(&acme, Role::Member);
-    ana.see("/accounts?status=nope").await.expect(422).says("must be one of");
-    ana.see("/accounts?seen_after=soon").await.expect(422).says("ISO 8601");
-    ana.see("/accounts?cursor=zzz").await.expect(422).says("cursor");
+    for (query, name, words) in [
+        ("status=nope", "Status", "Must be one of"),
+        ("seen_after=soon", "Last seen since", "ISO 8601"),
+        ("overdue=maybe", "Overdue", "Must be true or false."),
+        ("channel=x", "Channel", "Must be the id of a channel."),
+        ("field.plan=%00", "Custom field plan", "NUL"),
+    ] {
+        // The page itself: with its filters and the way out of them, and without any account.
+        let page = ana.see(&format!("/accounts?q=name&{query}&sort=name")).await.expect(422);
+        assert_eq!(listed(&page), [""; 0], "{query}");
+        page.says(&format!("<b>{name}</b>: "))
+            .says(words)
+            .says("<h1>Accounts</h1>")
+            .says("name=\"q\" value=\"name\"")
+            .says("Remove the filter")
+            .says("href=\"/accounts?sort=name\">Clear filters")
+            .says_not("Save view")
+            .says_not("/accounts/export")
+            .says_not("0 accounts");
+    }
+    let page = ana.see("/accounts?status=nope&status=lost&seen=false").await.expect(422);
+    page.says("value=\"lost\" checked")
+        .says("<bdi>nope</bdi>")
+        .says("<option value=\"false\" selected>Never seen");
+    // A page that is none, of the list and of one that is filtered.
+    let page = ana.see("/accounts?cursor=zzz").await.expect(422);
+    page.says("<b>Page</b>: The address names no page of this list.").says("href=\"/accounts\">First page");
+    let page = ana.see("/accounts?status=nope&cursor=zzz").await.expect(422);
+    page.says("<b>Status</b>").says("<b>Page</b>").says_not("No accounts yet");
+    // A form that is refused on such a page is refused there.
+    let refused = ana.send("/accounts/bulk", &[("next", "/accounts?status=nope")]).await.expect(422);
+    refused.says("<b>Status</b>").says("<h1>Accounts</h1>");
 }
 
 async fn dates_are_days_of_the_company(acme: Server) {

@@ -28,7 +28,11 @@ fn words(name: &str, value: &str, channels: &[Channel]) -> String {
     if let Some(key) = name.strip_prefix("field_prefix.") {
         return format!("{key} begins with “{value}”");
     }
-    let either = |yes: &str, no: &str| if value == "true" { yes.to_owned() } else { no.to_owned() };
+    let either = |yes: &str, no: &str| match value {
+        "true" => yes.to_owned(),
+        "false" => no.to_owned(),
+        other => format!("{yes}: {other}"),
+    };
     match name {
         "q" => format!("“{value}”"),
         "status" => {
@@ -77,6 +81,11 @@ mod tests {
             "plan is “pro”",
         ];
         assert_eq!(texts, expected);
+        assert_eq!(
+            chips(&Asked::of_query("overdue=maybe"), &[])[0].text,
+            "Overdue: maybe",
+            "as it was asked"
+        );
         assert_eq!(chips(&asked, &[])[6].href, asked.href().replace("&field.plan=pro", ""));
     }
 }

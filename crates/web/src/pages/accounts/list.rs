@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
+use crate::pages::accounts::fault::{Fault, faults};
 use crate::pages::accounts::zone;
 use crate::pages::draft::Draft;
 use crate::pages::form::Form;
@@ -23,7 +24,6 @@ use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
-use crate::problem::Problem;
 
 /// More accounts are not counted.
 const MOST_COUNTED: i64 = 10_000;
@@ -47,6 +47,8 @@ pub struct AccountsPage {
     fields: Vec<String>,
     views: Vec<SavedView>,
     chips: Vec<Chip>,
+    /// What of the address cannot be read; nothing is listed then.
+    faults: Vec<Fault>,
     pub saving: Draft,
     pub renaming: Draft,
     pub moving: Draft,
@@ -82,6 +84,7 @@ struct Found {
     channels: Vec<Channel>,
     fields: Vec<String>,
     views: Vec<SavedView>,
+    faults: Vec<Fault>,
 }
 
 pub async fn show(
@@ -93,7 +96,8 @@ pub async fn show(
     if !is_spelled {
         return Ok(Redirect::to(&asked.address()).into_response());
     }
-    Ok(AccountsPage::load(&pages, &visitor, asked).await?.respond())
+    let page = AccountsPage::load(&pages, &visitor, asked).await?;
+    Ok(if page.faults.is_empty() { page.respond() } else { page.refuse() })
 }
 
 impl AccountsPage {
@@ -102,7 +106,7 @@ impl AccountsPage {
         let question = asked.clone();
         let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, &question, now)).await?;
         let Shown { frame, reply } = found;
-        let Found { page, count, channels, fields, views } = reply.map_err(Refusal::Page)?;
+        let Found { page, count, channels, fields, views, faults } = reply;
         let columns = asked.columns();
         let shows_fields = columns.iter().any(|column| matches!(column, Column::Field(_)));
         let row = |account: Account| Row {
@@ -120,6 +124,7 @@ impl AccountsPage {
             channels,
             fields,
             views,
+            faults,
             saving: Draft::default(),
             renaming: Draft::default(),
             moving: Draft::default(),
@@ -190,27 +195,38 @@ struct Head {
     order: &'static str,
 }
 
-fn read(
-    snapshot: &mut Snapshot,
-    asked: &Asked,
-    now: Time,
-) -> Result<Result<Found, Problem>, rapport_store::Error> {
+fn read(snapshot: &mut Snapshot, asked: &Asked, now: Time) -> Result<Found, rapport_store::Error> {
     let zone = zone(snapshot)?;
-    let (filter, cursor) = match (asked.filter(&zone), asked.place()) {
-        (Ok(filter), Ok(cursor)) => (filter, cursor),
-        (Err(problem), _) | (_, Err(problem)) => return Ok(Err(problem)),
+    let (page, count, faults) = match (asked.filter(&zone), asked.place()) {
+        (Ok(filter), Ok(cursor)) => {
+            let list = ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now };
+            let (page, count) = list_and_count(snapshot, list)?;
+            (page, count, Vec::new())
+        }
+        (filter, place) => {
+            let problems = [filter.err(), place.err()].into_iter().flatten();
+            let nothing = AccountPage { items: Vec::new(), next: None };
+            let faults = problems.flat_map(|problem| faults(&problem)).collect();
+            (nothing, CappedCount { count: 0, capped: false }, faults)
+        }
     };
-    let is_first = cursor.is_none();
-    let list = ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now };
+    let mut channels = channel::list(snapshot)?;
+    channels.sort_by_key(|channel| channel.name.to_lowercase());
+    let fields = account_field::names(snapshot, None, MOST_FIELDS)?.items;
+    Ok(Found { page, count, channels, fields, views: saved_view::list(snapshot)?, faults })
+}
+
+fn list_and_count(
+    snapshot: &mut Snapshot,
+    list: ListAccounts,
+) -> Result<(AccountPage, CappedCount), rapport_store::Error> {
+    let is_first = list.cursor.is_none();
     let page = list.run(snapshot)?;
     let count = if list.filter.q.is_some() && (!is_first || page.next.is_some()) {
         // Counting what is searched for means reading every account that has one of the words.
         CappedCount { count: DEFAULT_LIMIT, capped: true }
     } else {
-        count_capped(snapshot, &list.filter, now, MOST_COUNTED)?
+        count_capped(snapshot, &list.filter, list.now, MOST_COUNTED)?
     };
-    let mut channels = channel::list(snapshot)?;
-    channels.sort_by_key(|channel| channel.name.to_lowercase());
-    let fields = account_field::names(snapshot, None, MOST_FIELDS)?.items;
-    Ok(Ok(Found { page, count, channels, fields, views: saved_view::list(snapshot)? }))
+    Ok((page, count))
 }

@@ -6,6 +6,7 @@ mod chip;
 mod column;
 mod create;
 mod export;
+mod fault;
 mod list;
 mod lookup;
 mod views;

@@ -1,0 +1,197 @@
+//! The page of an account: what it is, when it is due, what was said, and its end.
+
+use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::{Value, json};
+
+use crate::office::Office;
+
+with_all_hands!(
+    details_and_custom_fields_are_edited_in_place,
+    a_move_and_a_contact_are_written_down,
+    an_account_has_its_own_clock,
+    what_was_said_is_logged_and_filtered,
+    an_account_is_deleted_for_good,
+);
+
+/// A customer, and its page.
+async fn open(office: &Office, hands: Hands) -> (Browser, String) {
+    let account =
+        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
+    let path = format!("/accounts/{}", account["id"].as_str().expect("an id"));
+    let browser = office.browser_with(hands).await;
+    browser.go(&path).await;
+    (browser, path)
+}
+
+fn shown(office: &Office, path: &str) -> Value {
+    office.api("GET", &format!("/api{path}/"), &Value::Null)
+}
+
+async fn details_and_custom_fields_are_edited_in_place(hands: Hands) {
+    let office = Office::open();
+    let (browser, path) = open(&office, hands).await;
+    browser.click("Edit details").await;
+    browser.fill("name", "Nordlys Bank AS").await;
+    browser.fill("captured_value", "12,5").await;
+    browser.click("Save").await;
+    browser.see("Must be a decimal amount").await;
+    assert_eq!(browser.value_of("name").await, "Nordlys Bank AS");
+    assert_eq!(browser.value_of("captured_value").await, "12,5");
+    browser.fill("captured_value", "12.50").await;
+    browser.click("Save").await;
+    browser.see("The details are saved.").await;
+    browser.see("Nordlys Bank AS").await;
+    let account = shown(&office, &path);
+    assert_eq!((&account["name"], &account["captured_value"]), (&json!("Nordlys Bank AS"), &json!("12.50")));
+
+    browser.click("Add a custom field").await;
+    browser.fill("key", "limits").await;
+    browser.fill("value", "{\"seats\": 5").await;
+    browser.click("Add").await;
+    browser.wait("a fault", async |browser| browser.count("#fields .fault").await > 0).await;
+    assert_eq!(browser.value_of("key").await, "limits");
+    assert_eq!(browser.value_of("value").await, "{\"seats\": 5");
+    browser.fill("value", "{\"seats\": 5}").await;
+    browser.click("Add").await;
+    browser.see("The field limits is added.").await;
+    assert_eq!(shown(&office, &path)["custom_fields"], json!({ "limits": { "seats": 5 } }));
+
+    browser.click("Edit limits").await;
+    browser.fill("value", "7").await;
+    browser.click("Save").await;
+    browser.see("The field limits is saved.").await;
+    assert_eq!(shown(&office, &path)["custom_fields"], json!({ "limits": 7 }));
+    browser.click("Edit limits").await;
+    browser.click("Remove…").await;
+    browser.click("Remove the field").await;
+    browser.see("The field limits is removed.").await;
+    assert_eq!(shown(&office, &path)["custom_fields"], json!({}));
+    browser.close().await;
+}
+
+async fn a_move_and_a_contact_are_written_down(hands: Hands) {
+    let office = Office::open();
+    let (browser, path) = open(&office, hands).await;
+    browser.click("Move…").await;
+    browser.choose("status", "in_negotiation").await;
+    browser.fill("note", "They want more seats").await;
+    browser.click("Move").await;
+    browser.see("Nordlys Bank is in In negotiation now.").await;
+    browser.see("They want more seats").await;
+    assert_eq!(shown(&office, &path)["status"], json!("in_negotiation"));
+    browser.click("Undo").await;
+    browser.see("Nordlys Bank is in Customer now.").await;
+    assert_eq!(shown(&office, &path)["status"], json!("customer"));
+
+    browser.click_css("#log-contact > summary").await;
+    browser.choose("kind", "meeting").await;
+    browser.fill("note", "Lunch at the fair").await;
+    browser.fill("occurred_at", "2099-01-15T14:30").await;
+    browser.click("Log contact").await;
+    browser.wait("a fault", async |browser| browser.count("#log-contact .fault").await > 0).await;
+    assert_eq!(browser.value_of("kind").await, "meeting");
+    assert_eq!(browser.value_of("note").await, "Lunch at the fair");
+    assert_eq!(browser.value_of("occurred_at").await, "2099-01-15T14:30");
+    browser.fill("occurred_at", "2026-01-15T14:30").await;
+    browser.click("Log contact").await;
+    browser.see("Contact with Nordlys Bank is logged; the next one was due").await;
+    browser.see("Lunch at the fair").await;
+    let contacts = office.api("GET", &format!("/api{path}/contacts/"), &Value::Null);
+    let contact = &contacts["items"][0];
+    assert_eq!(contacts["items"].as_array().map(Vec::len), Some(1), "the refused one is not written down");
+    assert_eq!(
+        (&contact["kind"], &contact["occurred_at"], &contact["note"]),
+        (&json!("meeting"), &json!("2026-01-15T14:30:00Z"), &json!("Lunch at the fair"))
+    );
+    browser.close().await;
+}
+
+async fn an_account_has_its_own_clock(hands: Hands) {
+    let office = Office::open();
+    let (browser, path) = open(&office, hands).await;
+    let company = shown(&office, &path)["cadence_days"].clone();
+    browser.click("Change the cadence").await;
+    browser.fill("cadence_days", "7").await;
+    browser.click("Save").await;
+    browser.see("Contact is due every 7 days now.").await;
+    browser.see("7 days own").await;
+    assert_eq!(shown(&office, &path)["cadence_days"], json!(7));
+    browser.click("Change the cadence").await;
+    browser.click_css("#cadence form.after button").await;
+    browser.see("as for the whole company").await;
+    assert_eq!(shown(&office, &path)["cadence_days"], company);
+    browser.click("Undo").await;
+    browser.see("Contact is due every 7 days now.").await;
+
+    browser.click("Snooze…").await;
+    browser.fill("snoozed_until", "2099-01-31").await;
+    browser.click("Snooze").await;
+    browser.see("Nordlys Bank is snoozed until 31 Jan 2099.").await;
+    assert_eq!(shown(&office, &path)["snoozed_until"], json!("2099-01-31"));
+    browser.click("Snooze…").await;
+    browser.click("End the snooze").await;
+    browser.see("Nordlys Bank is no longer snoozed.").await;
+    assert_eq!(shown(&office, &path)["snoozed_until"], Value::Null);
+    browser.click("Undo").await;
+    browser.see("Snoozed until 31 Jan 2099").await;
+    assert_eq!(shown(&office, &path)["snoozed_until"], json!("2099-01-31"));
+    browser.close().await;
+}
+
+async fn what_was_said_is_logged_and_filtered(hands: Hands) {
+    let office = Office::open();
+    let (browser, path) = open(&office, hands).await;
+    browser.click("Log a message").await;
+    browser.fill("subject", "The offer").await;
+    browser.click("Log the message").await;
+    browser.see("Is required.").await;
+    assert_eq!(browser.value_of("subject").await, "The offer");
+    browser.fill("body", "Five seats for a year").await;
+    browser.click("Log the message").await;
+    browser.see("The message is logged.").await;
+    browser.see("1 message").await;
+
+    browser.click("The offer").await;
+    browser.click("Log a message").await;
+    browser.click("Inbound: they wrote").await;
+    browser.fill("body", "Sounds good to us").await;
+    browser.fill("occurred_at", "2026-02-03T09:05").await;
+    browser.click("Log the message").await;
+    browser.see("2 messages").await;
+    browser.see("Sounds good to us").await;
+    let timeline = office.api("GET", &format!("/api{path}/timeline/"), &Value::Null).to_string();
+    assert!(
+        timeline.contains("Sounds good to us") && timeline.contains("2026-02-03T09:05:00Z"),
+        "{timeline}"
+    );
+
+    browser.click("Nordlys Bank").await;
+    let entries = "#timeline-entries";
+    for (tab, there, not_there) in [
+        ("Moves", "Account created", "Sounds good to us"),
+        ("Messages", "Sounds good to us", "Account created"),
+        ("Imports", "No import has touched this account", "Sounds good to us"),
+        ("All", "Account created", "No import has touched this account"),
+    ] {
+        browser.click(tab).await;
+        browser.wait(there, async |browser| browser.text_of(entries).await.contains(there)).await;
+        assert!(!browser.text_of(entries).await.contains(not_there), "{tab}");
+    }
+    browser.close().await;
+}
+
+async fn an_account_is_deleted_for_good(hands: Hands) {
+    let office = Office::open();
+    let (browser, path) = open(&office, hands).await;
+    browser.click("More").await;
+    browser.click("Delete the account").await;
+    // Nothing happens before it is wanted.
+    assert_eq!(browser.path().await, path);
+    assert_eq!(shown(&office, &path)["name"], json!("Nordlys Bank"));
+    browser.click("I want it gone").await;
+    browser.click("Delete the account").await;
+    browser.see("Nordlys Bank is deleted.").await;
+    browser.see("No accounts yet").await;
+    assert_eq!(office.api("GET", "/api/accounts/", &Value::Null)["items"], json!([]));
+    browser.close().await;
+}

@@ -1,0 +1,212 @@
+//! The list of accounts: made by hand, found, filtered, kept as a view, exported, moved together.
+
+use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::{Value, json};
+
+use crate::office::Office;
+
+with_all_hands!(
+    an_account_is_made_by_hand,
+    a_search_and_filters_are_kept_as_a_view,
+    columns_are_chosen_and_exported,
+    accounts_are_moved_together_and_back,
+    a_fault_in_the_address_is_named_and_left,
+);
+
+/// Three accounts: two customers, one of them and a lost one on the same plan.
+fn three(office: &Office) {
+    for (number, name, status, plan) in [
+        (1, "Nordlys Bank", "customer", "pro"),
+        (2, "Fjord Foods", "customer", "free"),
+        (3, "Fjell Fish", "lost", "pro"),
+    ] {
+        office.account(json!({
+            "imported_id": format!("crm-{number}"), "name": name, "status": status, "captured_value": "1200",
+            "custom_fields": { "plan": plan },
+        }));
+    }
+}
+
+/// What the API says of the accounts that a query finds: their names, each with its status.
+fn found(office: &Office, query: &str) -> Vec<(String, String)> {
+    let answer = office.api("GET", &format!("/api/accounts/?{query}"), &Value::Null);
+    let word = |value: &Value| value.as_str().expect("a text").to_owned();
+    let items = answer["items"].as_array().expect("items").iter();
+    items.map(|account| (word(&account["name"]), word(&account["status"]))).collect()
+}
+
+/// What a link to a file leads to, for whoever is logged in; its lines.
+pub async fn download(office: &Office, browser: &Browser, link: &str) -> Vec<String> {
+    let href = browser.attribute_of(link, "href").await;
+    let (status, body) = office.service.request("GET", &href, &[("Cookie", &browser.cookies().await)], "");
+    assert_eq!(status, 200, "{href}: {body}");
+    // Without the lines that say how long a piece is.
+    body.lines().filter(|line| line.contains(',')).map(str::to_owned).collect()
+}
+
+async fn an_account_is_made_by_hand(hands: Hands) {
+    let office = Office::open();
+    let browser = office.browser_with(hands).await;
+    browser.click("Accounts").await;
+    browser.see("No accounts yet").await;
+    browser.click("New account").await;
+    browser.fill("name", "Nordlys Bank").await;
+    browser.choose("status", "in_trial").await;
+    browser.fill("imported_id", "crm-1").await;
+    browser.fill("captured_value", "1.200,50").await;
+    browser.fill("key1", "plan").await;
+    browser.fill("value1", "pro").await;
+    browser.click("Create").await;
+    browser.see("Must be a decimal amount").await;
+    for (field, typed) in [
+        ("name", "Nordlys Bank"),
+        ("status", "in_trial"),
+        ("imported_id", "crm-1"),
+        ("captured_value", "1.200,50"),
+        ("key1", "plan"),
+        ("value1", "pro"),
+    ] {
+        assert_eq!(browser.value_of(field).await, typed, "{field}");
+    }
+    assert_eq!(found(&office, ""), [], "nothing is made");
+
+    browser.fill("captured_value", "1200.50").await;
+    browser.click("Create").await;
+    browser.see("“Nordlys Bank” is created.").await;
+    let made = &office.api("GET", "/api/accounts/?imported_id=crm-1", &Value::Null)["items"][0];
+    assert_eq!(
+        (&made["status"], &made["captured_value"], &made["custom_fields"]),
+        (&json!("in_trial"), &json!("1200.50"), &json!({ "plan": "pro" }))
+    );
+    browser.click("Accounts").await;
+    browser.see("1 account").await;
+    browser.close().await;
+}
+
+async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
+    let office = Office::open();
+    three(&office);
+    let browser = office.browser_with(hands).await;
+    browser.click("Accounts").await;
+    browser.see("3 accounts").await;
+    browser.fill("q", "fj").await;
+    browser.click("Search").await;
+    browser.see_not("Nordlys Bank").await;
+    browser.see("Fjell Fish").await;
+    browser.click("Remove the filter “fj” ✕").await;
+    browser.see("3 accounts").await;
+
+    browser.click("Filter").await;
+    browser.click("Customer").await;
+    browser.fill("field_key", "plan").await;
+    browser.fill("field_value", "pro").await;
+    browser.click("Apply").await;
+    browser.see("plan is “pro”").await;
+    browser.see("1 account").await;
+    browser.see("Nordlys Bank").await;
+    browser.see_not("Fjord Foods").await;
+    assert_eq!(browser.count("tr[data-href]").await, found(&office, "status=customer&field.plan=pro").len());
+
+    browser.click("Save view").await;
+    browser.fill("name", "Paying pros").await;
+    browser.click("Save").await;
+    browser.see("The view “Paying pros” is saved for everyone.").await;
+    browser.click("All accounts").await;
+    browser.see("3 accounts").await;
+    browser.click("Paying pros").await;
+    browser.see("1 account").await;
+    rename_and_delete_the_view(&browser).await;
+    browser.close().await;
+}
+
+async fn rename_and_delete_the_view(browser: &Browser) {
+    browser.click("Edit view").await;
+    assert_eq!(browser.value_of("name").await, "Paying pros");
+    browser.fill("name", "Pros").await;
+    browser.click("Rename").await;
+    browser.see("The view has its new name.").await;
+    browser.see_not("Paying pros").await;
+    browser.click("All accounts").await;
+    browser.see("3 accounts").await;
+    browser.click("Pros").await;
+    browser.see("plan is “pro”").await;
+    browser.click("Edit view").await;
+    browser.click("Delete this view").await;
+    browser.see("The view “Pros” is deleted.").await;
+    assert_eq!(browser.text_of("nav[aria-label=Views]").await, "All accounts");
+    browser.click("Undo").await;
+    browser.see("The view “Pros” is saved for everyone.").await;
+    browser.see("plan is “pro”").await;
+}
+
+async fn columns_are_chosen_and_exported(hands: Hands) {
+    let office = Office::open();
+    three(&office);
+    let browser = office.browser_with(hands).await;
+    browser.go("/accounts?status=customer").await;
+    browser.click("Columns").await;
+    for label in ["Value", "Channel", "Last seen", "Last contact", "Created", "plan"] {
+        browser.click(label).await;
+    }
+    browser.click("Apply").await;
+    browser
+        .wait("the chosen columns", async |browser| browser.text_of("thead").await == "Name Status plan")
+        .await;
+    browser.see("2 accounts").await;
+    let lines = download(&office, &browser, "a[download]").await;
+    assert!(lines[0].ends_with("name,imported_id,status,custom_fields.plan"), "{lines:?}");
+    assert_eq!(lines[1..], ["Fjord Foods,crm-2,customer,free", "Nordlys Bank,crm-1,customer,pro"]);
+    let names: Vec<String> = found(&office, "status=customer").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["Fjord Foods", "Nordlys Bank"], "as the API has them");
+    browser.close().await;
+}
+
+async fn accounts_are_moved_together_and_back(hands: Hands) {
+    let office = Office::open();
+    three(&office);
+    let browser = office.browser_with(hands).await;
+    browser.click("Accounts").await;
+    for name in ["Nordlys Bank", "Fjell Fish"] {
+        browser.click_css(&format!("input[aria-label='Select {name}']")).await;
+    }
+    browser.choose("status", "contacted").await;
+    browser.fill("note", "Met at the fair").await;
+    browser.click("Move").await;
+    browser.see("2 accounts moved to Contacted.").await;
+    let mut moved = found(&office, "status=contacted");
+    moved.sort();
+    let contacted = |name: &str| (name.to_owned(), "contacted".to_owned());
+    assert_eq!(moved, [contacted("Fjell Fish"), contacted("Nordlys Bank")]);
+    browser.click("Undo").await;
+    browser.see("2 accounts moved back.").await;
+    let stages = |name: &str, status: &str| (name.to_owned(), status.to_owned());
+    let before =
+        [stages("Fjell Fish", "lost"), stages("Fjord Foods", "customer"), stages("Nordlys Bank", "customer")];
+    assert_eq!(found(&office, ""), before);
+
+    // All of the page at once.
+    browser.click_css("input[aria-label='Select all on this page']").await;
+    browser.choose("status", "prospect").await;
+    browser.click("Move").await;
+    browser.see("3 accounts moved to Prospect.").await;
+    assert_eq!(found(&office, "status=prospect").len(), 3);
+    browser.close().await;
+}
+
+async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
+    let office = Office::open();
+    three(&office);
+    let browser = office.browser_with(hands).await;
+    browser.go("/accounts?status=nonsense&status=lost&sort=name").await;
+    browser.see("Status: Must be one of").await;
+    browser.see("Nothing is listed").await;
+    // The filter that is wrong is taken off, the other one holds.
+    browser.click("Remove the filter nonsense ✕").await;
+    browser.see("1 account").await;
+    browser.see("Fjell Fish").await;
+    browser.go("/accounts?cursor=nonsense").await;
+    browser.see("The address names no page of this list.").await;
+    browser.click("First page").await;
+    browser.see("3 accounts").await;
+    browser.close().await;
+}

@@ -1,0 +1,113 @@
+//! A campaign is made, counted, changed, looked at, exported and ended.
+
+use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::{Value, json};
+
+use crate::accounts::download;
+use crate::office::Office;
+
+with_all_hands!(a_campaign_knows_who_is_in_and_why_others_are_not);
+
+/// One account in each of these stages, named after it; all but one on the same plan.
+fn fill(office: &Office) {
+    for (number, status) in
+        ["prospect", "lost", "contacted", "customer", "in_trial", "do_not_contact"].iter().enumerate()
+    {
+        let plan = if *status == "contacted" { "free" } else { "pro" };
+        office.account(json!({
+            "imported_id": format!("crm-{number}"), "name": format!("The {status}"), "status": status,
+            "custom_fields": { "plan": plan },
+        }));
+    }
+}
+
+fn campaigns(office: &Office) -> Value {
+    office.api("GET", "/api/campaigns/", &Value::Null)["items"].clone()
+}
+
+/// Waits until the form says how many are in. Without scripts a button counts.
+async fn counts(browser: &Browser, hands: Hands, text: &str) {
+    if hands == Hands::NoScripts {
+        browser.click("Count").await;
+    }
+    browser.wait(text, async |browser| browser.text_of("#counts").await.contains(text)).await;
+}
+
+async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
+    let office = Office::open();
+    fill(&office);
+    let browser = office.browser_with(hands).await;
+    browser.click("Campaigns").await;
+    browser.see("No campaigns yet").await;
+    browser.click("New campaign").await;
+    create(&browser, hands).await;
+    let made = campaigns(&office);
+    assert_eq!(made[0]["name"], json!("Spring fair"));
+    assert_eq!(made[0]["filters"], json!({ "fields": { "plan": "pro" } }));
+
+    // The prospect and the lost one; the others by rule.
+    browser.see("The prospect").await;
+    browser.see("The lost").await;
+    for out in ["The customer", "The in_trial", "The do_not_contact", "The contacted"] {
+        assert!(!browser.text().await.contains(out), "{out}");
+    }
+    browser.see("Never in any campaign").await;
+    browser.see("They count as customers unless trials are included").await;
+    edit(&browser, hands).await;
+    assert_eq!(campaigns(&office)[0]["include_trials"], json!(true));
+    browser.see("The in_trial").await;
+
+    let mut lines = download(&office, &browser, "a[download]").await.split_off(1);
+    lines.sort();
+    let names: Vec<&str> = lines.iter().filter_map(|line| line.split(',').nth(2)).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for name in ["The prospect", "The lost", "The in_trial"] {
+        assert!(names.contains(&name), "{name}: {lines:?}");
+    }
+    who_is_left_out(&browser).await;
+    browser.click("Campaigns").await;
+    browser.click("Spring and summer").await;
+    browser.click("Delete").await;
+    browser.click("Delete the campaign").await;
+    browser.see("The campaign is deleted.").await;
+    browser.see("No campaigns yet").await;
+    assert_eq!(campaigns(&office), json!([]));
+    browser.close().await;
+}
+
+async fn create(browser: &Browser, hands: Hands) {
+    browser.click_css("input[name=goal][value=announcement]").await;
+    counts(browser, hands, "5 accounts are in").await;
+    browser.click_css("input[name=goal][value=acquisition]").await;
+    counts(browser, hands, "3 accounts are in").await;
+    browser.fill("field", "plan").await;
+    browser.fill("value", "pro").await;
+    counts(browser, hands, "2 accounts are in").await;
+    browser.click("Save").await;
+    browser.see("Is required.").await;
+    assert_eq!(browser.value_of("field").await, "plan", "what was typed stays");
+    assert_eq!(browser.value_of("value").await, "pro");
+    assert_eq!(browser.count("input[value=acquisition]:checked").await, 1);
+    browser.fill("name", "Spring fair").await;
+    browser.click("Save").await;
+    browser.see("Spring fair is saved.").await;
+}
+
+async fn edit(browser: &Browser, hands: Hands) {
+    browser.click("Edit e").await;
+    assert_eq!(browser.value_of("name").await, "Spring fair");
+    assert_eq!(browser.value_of("value").await, "pro");
+    browser.click("Include accounts in trial, although the goal leaves customers out").await;
+    counts(browser, hands, "3 accounts are in").await;
+    browser.fill("name", "Spring and summer").await;
+    browser.click("Save").await;
+    browser.see("Spring and summer is saved.").await;
+}
+
+/// The number behind a rule leads to those whom it leaves out.
+async fn who_is_left_out(browser: &Browser) {
+    browser.click_css("#counts a[href*='status=do_not_contact']").await;
+    browser.see("The do_not_contact").await;
+    browser.see("1 account").await;
+    assert_eq!(browser.count("tr[data-href]").await, 1);
+}

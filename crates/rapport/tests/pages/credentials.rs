@@ -1,0 +1,73 @@
+//! Keys of other systems: made, shown once, used, and taken back.
+
+use rapport_testkit::{Hands, with_all_hands};
+use serde_json::json;
+
+use crate::office::Office;
+
+with_all_hands!(a_token_is_shown_once_used_and_revoked, the_ingest_key_is_rotated_and_rejects_are_told);
+
+async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
+    let office = Office::open();
+    let browser = office.browser_with(hands).await;
+    browser.click("Settings").await;
+    browser.click("API tokens").await;
+    browser.fill("name", "CRM <sync>").await;
+    browser.choose("role", "admin").await;
+    browser.click("Create token").await;
+    browser.see("Keep it now: it is shown this once.").await;
+    let token = browser.text_of("#token").await;
+    let bearer = format!("Bearer {token}");
+    let reading = || office.status("GET", "/api/tokens/", ("Authorization", &bearer), &json!(null));
+    assert_eq!(reading(), 200);
+
+    browser.click("API tokens").await;
+    browser.see("New token").await;
+    browser.see_not(&token).await;
+    browser.see("CRM <sync>").await;
+    browser.click("Revoke CRM <sync>").await;
+    browser.see("Whatever uses CRM <sync> is refused at once.").await;
+    browser.click("Revoke the token").await;
+    browser.see("The token is revoked: it is refused from now on.").await;
+    assert_eq!(reading(), 401);
+
+    browser.click("Audit log").await;
+    browser.see("Created an API token").await;
+    browser.see("Revoked an API token").await;
+    let newest = browser.text_of("#audit tbody tr").await;
+    assert!(newest.contains("Revoked an API token") && newest.contains("Ana Ruiz"), "{newest}");
+    assert!(newest.contains("CRM <sync>"), "{newest}");
+    browser.close().await;
+}
+
+async fn the_ingest_key_is_rotated_and_rejects_are_told(hands: Hands) {
+    let office = Office::open();
+    office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
+    let browser = office.browser_with(hands).await;
+    browser.click("Ingest").await;
+    browser.see("Nothing was rejected").await;
+    browser.click("Rotate the ingest key…").await;
+    browser.click("Rotate the ingest key").await;
+    browser.see("Keep it now: it is shown this once.").await;
+    let key = browser.text_of("#ingest-key").await;
+    assert!(browser.text_of("#batch").await.contains(&key), "the command has it too");
+    let opened = json!({ "events": [{ "imported_id": "crm-1", "kind": "app_opened" }] });
+    let ingest =
+        |key: &str, body| office.status("POST", "/api/pulse/ingest/", ("X-Service-Ingest-Key", key), body);
+    assert_eq!(ingest(office.ingest_key(), &opened), 401, "the one before is refused");
+    assert_eq!(ingest(&key, &opened), 200);
+
+    browser.click("Ingest").await;
+    browser.see("Send activity").await;
+    browser.see_not(&key).await;
+    let half = json!({ "events": [
+        { "imported_id": "crm-1", "kind": "app_opened" },
+        { "imported_id": "crm-1", "kind": "feature_used" },
+    ]});
+    assert_eq!(ingest(&key, &half), 200);
+    browser.see_news("Is required when kind is feature_used.").await;
+    browser.see("crm-1").await;
+    browser.click("Audit log").await;
+    browser.see("Rotated the ingest key").await;
+    browser.close().await;
+}
