@@ -11,11 +11,8 @@ use serde_json::{Value, json};
 
 use crate::Browser;
 
-const TAB: &str = "\u{e004}";
-const TAB_KEY: char = '\u{e004}';
+const TAB: char = '\u{e004}';
 const SHIFT: char = '\u{e008}';
-/// Tab with Shift.
-const BACK: &str = "back";
 const ENTER: &str = "\u{e007}";
 const DOWN: &str = "\u{e015}";
 const UP: &str = "\u{e013}";
@@ -153,8 +150,17 @@ impl Browser {
         let is_above = "const [target] = arguments; const here = document.activeElement;
             return here !== document.body && !!(target.compareDocumentPosition(here) & Node.DOCUMENT_POSITION_FOLLOWING)";
         let is_above = self.ask(is_above, vec![json!(target)]).await? == json!(true);
-        self.step(if is_above { BACK } else { TAB }, near, target).await?;
-        self.step(DOWN, "return document.activeElement === arguments[0]", target).await?;
+        if is_above {
+            self.step(async |browser| browser.press_with(SHIFT, TAB).await, near, target).await?;
+        } else {
+            self.step(async |browser| browser.press(&TAB.to_string()).await, near, target).await?;
+        }
+        self.step(
+            async |browser| browser.press(DOWN).await,
+            "return document.activeElement === arguments[0]",
+            target,
+        )
+        .await?;
         let shows = "const style = getComputedStyle(arguments[0]);
             return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
         let shows = self.ask(shows, vec![json!(target)]).await?;
@@ -167,7 +173,7 @@ impl Browser {
         let far = "return document.activeElement === document.body && !!arguments[0].closest('#content')
             && !!document.querySelector('a.skip')";
         if self.ask(far, vec![json!(target)]).await? == json!(true) {
-            self.press(TAB).await;
+            self.press(&TAB.to_string()).await;
             if self.ask("return document.activeElement.matches('a.skip')", Vec::new()).await? == json!(true) {
                 self.press(ENTER).await;
             }
@@ -175,15 +181,17 @@ impl Browser {
         Ok(())
     }
 
-    async fn step(&self, key: &str, arrived: &str, target: &Element) -> Result<(), CmdError> {
+    async fn step(
+        &self,
+        press: impl AsyncFn(&Self),
+        arrived: &str,
+        target: &Element,
+    ) -> Result<(), CmdError> {
         for _ in 0..STEPS {
             if self.ask(arrived, vec![json!(target)]).await? == json!(true) {
                 return Ok(());
             }
-            match key {
-                BACK => self.press_with(SHIFT, TAB_KEY).await,
-                _ => self.press(key).await,
-            }
+            press(self).await;
         }
         panic!("the keyboard does not reach {}", target.html(false).await?)
     }
