@@ -88,7 +88,7 @@ impl Browser {
     /// `2027-01-31T09:30:00`.
     pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<(), CmdError> {
         let kind = field.attr("type").await?;
-        let is_date = matches!(kind.as_deref(), Some("date" | "datetime-local"));
+        let is_date = is_date(kind.as_deref());
         let keys = if is_date { american(text) } else { text.to_owned() };
         match self.hands {
             Hands::Mouse | Hands::NoScripts => field.clear().await?,
@@ -151,7 +151,13 @@ impl Browser {
             return here !== document.body && !!(target.compareDocumentPosition(here) & Node.DOCUMENT_POSITION_FOLLOWING)";
         let is_above = self.ask(is_above, vec![json!(target)]).await? == json!(true);
         if is_above {
-            self.step(async |browser| browser.press_with(SHIFT, TAB).await, near, target).await?;
+            let back = async |browser: &Self| browser.press_with(SHIFT, TAB).await;
+            self.step(back, near, target).await?;
+            if is_date(target.attr("type").await?.as_deref()) {
+                // It is entered at its end, and written from its beginning.
+                self.step(back, "return document.activeElement !== arguments[0]", target).await?;
+                self.press(&TAB.to_string()).await;
+            }
         } else {
             self.step(async |browser| browser.press(&TAB.to_string()).await, near, target).await?;
         }
@@ -210,6 +216,10 @@ impl Browser {
     async fn ask(&self, script: &str, arguments: Vec<Value>) -> Result<Value, CmdError> {
         self.client.execute(script, arguments).await
     }
+}
+
+fn is_date(kind: Option<&str>) -> bool {
+    matches!(kind, Some("date" | "datetime-local"))
 }
 
 /// The keys for a date field in an American browser, which is what [`Browser`] opens; with a time where there is one.
