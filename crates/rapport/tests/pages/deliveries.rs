@@ -130,7 +130,7 @@ async fn send_it_again(office: &Office, browser: &Browser, receiver: &Receiver) 
     let newest = browser.text_of("#attempts li").await;
     assert!(newest.contains("204") && newest.contains("manual"), "{newest}");
     let delivery = office.api("GET", &format!("/api{path}/"), &Value::Null);
-    assert_eq!((&delivery["state"], &delivery["attempts"]), (&json!("succeeded"), &json!(2)), "{delivery}");
+    assert_eq!((&delivery["state"], &delivery["attempt_count"]), (&json!("succeeded"), &json!(2)), "{delivery}");
     let arrived = receiver.requests();
     let again: Vec<_> = arrived.iter().filter(|request| request.path == "/billing").collect();
     assert_eq!(again.len(), 2);
