@@ -226,7 +226,7 @@ async function look() {
     const other = fresh.getElementById(region.id);
     if (!other || busy(region)) return;
     dress(other);
-    open(region, other);
+    reopen(region, other);
     // Forms carry a number of their own each time: they do not count as a difference.
     const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"| class="(here)?"/g, "");
     if (plain(other) !== plain(region)) replace(region, other);
@@ -234,7 +234,7 @@ async function look() {
   mark();
 }
 // What somebody opened stays open, and what they closed stays closed.
-function open(region, other) {
+function reopen(region, other) {
   const name = (box) => box.id || one("summary", box)?.textContent;
   all("details", region).forEach((box) => {
     const same = all("details", other).find((found) => name(found) === name(box));

@@ -99,6 +99,7 @@ async fn filter_by_account(browser: &Browser) {
     browser.press(ENTER).await;
     filtered(browser, "[name=account][value='crm-nobody']", 0).await;
     assert_eq!(browser.count(".banner[role=alert]").await, 1);
+    assert_eq!(browser.count("a[href^='/redeliveries/new']").await, 0, "it would mean all there are");
     browser.fill("account", "crm-1").await;
     browser.press(ENTER).await;
     browser.see("Of the account Nordlys Bank.").await;
@@ -130,7 +131,11 @@ async fn send_it_again(office: &Office, browser: &Browser, receiver: &Receiver) 
     let newest = browser.text_of("#attempts li").await;
     assert!(newest.contains("204") && newest.contains("manual"), "{newest}");
     let delivery = office.api("GET", &format!("/api{path}/"), &Value::Null);
-    assert_eq!((&delivery["state"], &delivery["attempts"]), (&json!("succeeded"), &json!(2)), "{delivery}");
+    assert_eq!(
+        (&delivery["state"], &delivery["attempt_count"]),
+        (&json!("succeeded"), &json!(2)),
+        "{delivery}"
+    );
     let arrived = receiver.requests();
     let again: Vec<_> = arrived.iter().filter(|request| request.path == "/billing").collect();
     assert_eq!(again.len(), 2);

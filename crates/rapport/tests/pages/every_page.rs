@@ -6,7 +6,7 @@ use rapport_testkit::{Browser, Hands};
 use serde_json::json;
 
 use crate::office::Office;
-use crate::paths::{FOR_STRANGERS, Page, pages};
+use crate::paths::{Page, for_strangers, pages};
 
 async fn has_no_violations(setup: Setup) {
     let office = Office::demo();
@@ -46,12 +46,15 @@ const WIDER: &str =
 #[tokio::test]
 async fn axe_finds_nothing_in_what_strangers_see() {
     let office = Office::open();
+    let pages = for_strangers(&office);
     let mut found = Vec::new();
     for setup in [Setup::default(), Setup { width: 390, dark: true, ..Setup::default() }] {
         let browser = Browser::open_as(&office.base(), setup).await;
-        for page in FOR_STRANGERS {
+        for page in &pages {
             look_at(&browser, page, &mut found).await;
         }
+        browser.go("/nowhere").await;
+        found.extend(browser.axe().await);
         browser.close().await;
     }
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));

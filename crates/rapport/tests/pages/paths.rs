@@ -56,7 +56,21 @@ const FOR_ADMINS: [&str; 20] = [
 ];
 
 /// What strangers see.
-pub const FOR_STRANGERS: [&str; 4] = ["/login", "/login?next=%2Fclients", "/forgotten", "/invitation/nobody"];
+pub fn for_strangers(office: &Office) -> Vec<String> {
+    let invitation = json!({ "email": "cy@acme.test", "role": "member" });
+    let invitation = office.api("POST", "/api/invitations/", &invitation);
+    let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
+    let member = text(&office.api("POST", "/api/members/", &member), "/id");
+    let reset = office.api("POST", &format!("/api/members/{member}/password-reset/"), &Value::Null);
+    let mut pages = vec!["/login".to_owned(), "/forgotten".to_owned()];
+    for (made, begin) in [(invitation, "/invitation/"), (reset, "/password-reset/")] {
+        // Without mail the link is handed over; it names the address that the service is known by.
+        let link = text(&made, "/link");
+        let at = link.find(begin).unwrap_or_else(|| panic!("{begin} is missing in {link}"));
+        pages.push(link[at..].to_owned());
+    }
+    pages
+}
 
 /// All of them, on the made-up company: of each thing that there are many of, one.
 pub fn pages(office: &Office) -> Vec<Page> {

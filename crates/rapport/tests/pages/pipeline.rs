@@ -101,6 +101,7 @@ async fn columns_page_and_the_folded_ones_open(hands: Hands) {
         account(&office, &format!("Prospect {number:02}"), "prospect");
     }
     let gone = account(&office, "Gone Ltd", "lost");
+    account(&office, "Also Gone Ltd", "lost");
     let browser = office.browser_with(hands).await;
     browser.click("Pipeline").await;
     browser.see("Prospect 15").await;
@@ -120,6 +121,8 @@ async fn columns_page_and_the_folded_ones_open(hands: Hands) {
     browser.see("Gone Ltd").await;
     move_by_menu(&browser, "Gone Ltd", "contacted").await;
     stands_in(&browser, &gone, "contacted").await;
+    // The next one is at hand.
+    browser.see("Also Gone Ltd").await;
     assert_eq!(office.api("GET", &format!("/api/accounts/{gone}/"), &Value::Null)["status"], "contacted");
     browser.close().await;
 }

@@ -12,6 +12,7 @@ on_both_engines!(
     a_move_sent_twice_counts_once,
     what_cannot_be_moved_is_refused,
     columns_page_on_their_own,
+    a_folded_column_stays_open_while_somebody_works_in_it,
     a_full_board_is_small_enough,
 );
 
@@ -134,6 +135,20 @@ async fn columns_page_on_their_own(acme: Tenant) {
     let moved = ana.send(&action, &[("status", "contacted")]).await;
     assert_eq!(moved.leads_to("/pipeline"), format!("/pipeline?{query}"));
     ana.see("/pipeline?after_prospect=nonsense").await.expect(200).says("Prospect 15");
+}
+
+async fn a_folded_column_stays_open_while_somebody_works_in_it(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    let account = acme.account(json!({"imported_id": "a", "status": "lost"})).await;
+    let closed = "id=\"stage-lost\" data-drop=\"lost\">";
+    ana.see("/pipeline").await.expect(200).says(closed);
+    let path = format!("/pipeline/{}/move", id(&account));
+    let moved = ana.send(&path, &[("status", "prospect")]).await;
+    assert_eq!(moved.leads_to("/pipeline"), "/pipeline?open=lost");
+    assert_eq!(undo(&moved), (format!("{path}?open=lost"), "lost".to_owned()));
+    let page = ana.see("/pipeline?open=lost").await.expect(200);
+    page.says("id=\"stage-lost\" data-drop=\"lost\" open>").says(&format!("action=\"{path}?open=lost\""));
+    ana.see("/pipeline?open=customer").await.expect(200).says(closed).says_not("open=customer");
 }
 
 async fn a_full_board_is_small_enough(acme: Tenant) {

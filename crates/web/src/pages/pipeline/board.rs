@@ -51,6 +51,8 @@ struct Column {
     more: Option<String>,
     /// The board with this column from its beginning, where it is not there.
     first: Option<String>,
+    /// One that is folded away is open after somebody did something in it.
+    is_open: bool,
 }
 
 struct Card {
@@ -89,9 +91,14 @@ const fn is_folded(status: Status) -> bool {
     matches!(status, Status::Lost | Status::DoNotContact)
 }
 
-/// Where the columns stand: the cursor of each that is not at its beginning.
+/// Where the columns stand: the cursor of each that is not at its beginning, and which of the folded ones is open.
 #[derive(Debug, Clone, Default)]
-pub struct Places(BTreeMap<&'static str, Cursor>);
+pub struct Places {
+    cursors: BTreeMap<&'static str, Cursor>,
+    open: Option<Status>,
+}
+
+const OPEN: &str = "open";
 
 impl Places {
     pub fn read(query: &Form) -> Self {
@@ -100,22 +107,35 @@ impl Places {
             let cursor = Cursor::parse(query.text(&format!("after_{status}")), SORT).ok()?;
             Some((status.as_str(), cursor))
         };
-        Self(Status::ALL.into_iter().filter_map(place).collect())
+        let open = Status::ALL.into_iter().find(|status| status.as_str() == query.text(OPEN));
+        Self {
+            cursors: Status::ALL.into_iter().filter_map(place).collect(),
+            open: open.filter(|status| is_folded(*status)),
+        }
+    }
+
+    /// With this column open, if it is one that is folded away.
+    pub fn opened(mut self, status: Status) -> Self {
+        if is_folded(status) {
+            self.open = Some(status);
+        }
+        self
     }
 
     /// As the query of an address, with its question mark; empty where all columns are at their beginning.
     pub fn query(&self) -> String {
-        let pairs = self.0.iter().map(|(status, cursor)| format!("after_{status}={cursor}"));
+        let pairs = self.cursors.iter().map(|(status, cursor)| format!("after_{status}={cursor}"));
+        let pairs = pairs.chain(self.open.map(|status| format!("{OPEN}={status}")));
         let query = pairs.collect::<Vec<_>>().join("&");
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
     /// The board with one column elsewhere.
     fn with(&self, status: Status, cursor: Option<Cursor>) -> String {
-        let mut places = self.clone();
+        let mut places = self.clone().opened(status);
         match cursor {
-            Some(cursor) => places.0.insert(status.as_str(), cursor),
-            None => places.0.remove(status.as_str()),
+            Some(cursor) => places.cursors.insert(status.as_str(), cursor),
+            None => places.cursors.remove(status.as_str()),
         };
         format!("/pipeline{}#stage-{status}", places.query())
     }
@@ -125,7 +145,7 @@ impl Places {
         let list = ListAccounts {
             filter: AccountFilter { statuses: vec![status], ..AccountFilter::default() },
             sort: SORT,
-            cursor: self.0.get(status.as_str()).cloned(),
+            cursor: self.cursors.get(status.as_str()).cloned(),
             limit: if is_folded(status) { FOLDED_CARDS } else { CARDS },
             now,
         };
@@ -137,7 +157,8 @@ impl Places {
         let due = |account: &Account| account.due(&frame.company.settings, frame.now);
         Column {
             more: page.next.map(|cursor| self.with(status, Some(cursor))),
-            first: self.0.contains_key(status.as_str()).then(|| self.with(status, None)),
+            first: self.cursors.contains_key(status.as_str()).then(|| self.with(status, None)),
+            is_open: self.open == Some(status) || self.cursors.contains_key(status.as_str()),
             cards: page.items.into_iter().map(|account| Card { due: due(&account), account }).collect(),
             stage,
         }

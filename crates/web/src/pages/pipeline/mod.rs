@@ -43,6 +43,8 @@ async fn change_stage(
     };
     let StatusChanged { account, moved, from } = done.map_err(|error| visitor.refused(error))?;
     let account = account.reply;
+    // Whoever works through the lost ones finds that column open again.
+    let places = places.opened(from);
     let to = account.status.label();
     let flash = if moved {
         let back = vec![("status".to_owned(), from.as_str().to_owned())];
