@@ -43,7 +43,8 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     let office = Office::open();
     let here = office.browser_with(hands).await;
     let there = office.browser_with(hands).await;
-    there.click("Clients").await;
+    there.click("Settings").await;
+    there.fill("time_zone", "Europe/Berlin").await;
     here.click_css(".me a[href='/profile']").await;
     here.see("Where you are logged in").await;
     assert_eq!(here.count("[aria-labelledby=sessions] tbody tr").await, 2);
@@ -52,13 +53,15 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     assert_eq!(here.count("[aria-labelledby=sessions] tbody tr").await, 1);
     here.see("this one").await;
 
-    there.click("Campaigns").await;
+    there.click("Save").await;
     there.see("Forgotten your password?").await;
     there.fill("email", &office.owner.email).await;
     there.fill("password", &office.owner.password).await;
     there.click("Log in").await;
-    // Where they wanted to go.
-    there.see("No campaigns yet").await;
+    // Back to the page that they were at, where nothing was saved meanwhile.
+    there.see("Default currency").await;
+    assert_eq!(there.path().await, "/settings");
+    assert_eq!(office.api("GET", "/api/settings/", &json!(null))["time_zone"], "UTC");
     here.close().await;
     there.close().await;
 }

@@ -10,6 +10,7 @@ use crate::person::{Person, Seen};
 on_both_engines!(
     strangers_are_led_to_the_login_and_back,
     a_session_is_over_when_it_ends,
+    who_is_logged_out_while_typing_comes_back_to_the_page,
     a_deactivated_member_sees_nothing_any_more,
     a_session_of_another_company_is_none_here,
     sessions_end_by_idleness,
@@ -31,6 +32,17 @@ async fn a_session_is_over_when_it_ends(acme: Tenant) {
     ana.see("/").await.expect(200);
     ana.send("/logout", &[]).await.leads_to("/login");
     ana.see("/").await.leads_to("/login");
+}
+
+async fn who_is_logged_out_while_typing_comes_back_to_the_page(acme: Tenant) {
+    let send = async |from: &str| {
+        let call = acme.post("/settings/tokens").without_credential().header("sec-fetch-site", "same-origin");
+        let call = call.text("name=x").header("content-type", "application/x-www-form-urlencoded");
+        Seen(call.header("referer", from).send().await).leads_to("/login")
+    };
+    let from = format!("http://{}/settings/tokens?after=x", acme.address);
+    assert_eq!(send(&from).await, "/login?next=%2Fsettings%2Ftokens%3Fafter%3Dx");
+    assert_eq!(send("http://evil.test/settings").await, "/login");
 }
 
 async fn a_deactivated_member_sees_nothing_any_more(acme: Tenant) {
