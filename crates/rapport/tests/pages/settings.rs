@@ -1,7 +1,5 @@
 //! The settings of a company: its zone and currency, its cadence, its digest, its mail; and what shows what happened.
 
-use std::time::SystemTime;
-
 use rapport_app::job_report::Job;
 use rapport_domain::time::Time;
 use rapport_testkit::{Browser, Hands, with_all_hands};
@@ -36,8 +34,7 @@ fn saved(office: &Office) -> Value {
 /// An account that was last contacted so many days ago.
 fn contacted(office: &Office, name: &str, status: &str, days_ago: i64) {
     let account = office.account(json!({ "imported_id": name, "name": name, "status": status }));
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let now = Time::from_micros(since_1970.as_micros().try_into().expect("before the year 200000"));
+    let now = Time::parse(account["created_at"].as_str().expect("a time")).expect("a time");
     let contact = json!({ "kind": "call", "occurred_at": now.plus_days(-days_ago).to_string() });
     let id = account["id"].as_str().expect("an id");
     office.api("POST", &format!("/api/accounts/{id}/contacts/"), &contact);

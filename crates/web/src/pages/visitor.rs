@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use axum::extract::FromRequestParts;
 use axum::http::header::{self, HeaderMap};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{Method, Uri};
 use rapport_app::{Access, Error};
 use rapport_domain::credential::Presented;
@@ -47,7 +48,11 @@ impl FromRequestParts<Pages> for Visitor {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
-        let next = (parts.method == Method::GET).then(|| path_of(&parts.uri));
+        let next = match parts.method {
+            Method::GET => Some(path_of(&parts.uri)),
+            // Not where the form goes, but the page that it is on.
+            _ => page_before(&parts.headers),
+        };
         let address = address(parts);
         let session = session(&parts.headers, pages).ok_or_else(|| Refusal::LogIn { next: next.clone() })?;
         let (verdict, _) = pages.0.limiter.admit_credential(&session.hash, address, pages.app().now());
@@ -113,6 +118,13 @@ fn session(headers: &HeaderMap, pages: &Pages) -> Option<Presented> {
 
 fn address(parts: &Parts) -> IpAddr {
     parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0)
+}
+
+/// The page of ours that a form was sent from.
+fn page_before(headers: &HeaderMap) -> Option<String> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let page: Uri = text(header::REFERER)?.parse().ok()?;
+    (page.authority().map(Authority::as_str) == text(header::HOST)).then(|| path_of(&page))
 }
 
 fn path_of(uri: &Uri) -> String {

@@ -10,6 +10,7 @@ use crate::person::{Person, Seen};
 on_both_engines!(
     strangers_are_led_to_the_login_and_back,
     a_session_is_over_when_it_ends,
+    who_is_logged_out_while_typing_comes_back_to_the_page,
     a_deactivated_member_sees_nothing_any_more,
     a_session_of_another_company_is_none_here,
     sessions_end_by_idleness,
@@ -31,6 +32,17 @@ async fn a_session_is_over_when_it_ends(acme: Tenant) {
     ana.see("/").await.expect(200);
     ana.send("/logout", &[]).await.leads_to("/login");
     ana.see("/").await.leads_to("/login");
+}
+
+async fn who_is_logged_out_while_typing_comes_back_to_the_page(acme: Tenant) {
+    let send = async |from: &str| {
+        let call = acme.post("/settings/tokens").without_credential().header("sec-fetch-site", "same-origin");
+        let call = call.text("name=x").header("content-type", "application/x-www-form-urlencoded");
+        Seen(call.header("referer", from).send().await).leads_to("/login")
+    };
+    let from = format!("http://{}/settings/tokens?after=x", acme.address);
+    assert_eq!(send(&from).await, "/login?next=%2Fsettings%2Ftokens%3Fafter%3Dx");
+    assert_eq!(send("http://evil.test/settings").await, "/login");
 }
 
 async fn a_deactivated_member_sees_nothing_any_more(acme: Tenant) {
@@ -86,13 +98,13 @@ async fn a_form_sent_twice_counts_once(acme: Tenant) {
 }
 
 async fn a_second_click_after_the_first_answer_is_answered_alike(acme: Tenant) {
-    let ana = Person::of(&acme, Role::Admin);
+    let mut ana = Person::of(&acme, Role::Admin);
     let form = ana.form();
     let fields = [("time_zone", "Europe/Berlin"), ("default_currency", "EUR")];
     let first = ana.send_form("/settings", form, &fields).await;
     // The browser has the flash of the first answer by now.
-    let cookie = format!("flash=%7B%7D; {}", ana.cookie);
-    let second = Person { cookie, ..ana }.send_form("/settings", form, &fields).await;
+    ana.cookie = format!("flash=%7B%7D; {}", ana.cookie);
+    let second = ana.send_form("/settings", form, &fields).await;
     second.leads_to("/settings");
     assert_eq!(first.flash(), second.flash());
 }
