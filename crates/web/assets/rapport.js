@@ -171,16 +171,17 @@ if (palette) {
   all("[data-palette]").forEach((button) => button.addEventListener("click", open));
   one("input", palette).addEventListener("input", () => (finding = find()));
   palette.addEventListener("keydown", async (event) => {
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      event.preventDefault();
-      picked = (picked + (event.key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1);
-      show();
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      // Whoever types fast means what is being looked for, not what was found before.
-      await finding;
+    const { key } = event;
+    if (!["ArrowDown", "ArrowUp", "Enter"].includes(key)) return;
+    event.preventDefault();
+    // Whoever types fast means what is being looked for, not what was found before.
+    await finding;
+    if (key === "Enter") {
       if (palette.open && hits[picked]) location.href = hits[picked].href;
+      return;
     }
+    picked = (picked + (key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1);
+    show();
   });
   palette.addEventListener("click", (event) => event.target === palette && palette.close());
   document.addEventListener("keydown", (event) => {
@@ -218,7 +219,11 @@ document.addEventListener("keydown", (event) => {
 // Live updates: when something changed, the page is looked at again, and regions that differ are put in place.
 const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open], input[form]:checked", region);
 // What had the focus gets it again, if it is still there.
-const same = (element) => ["id", "href", "aria-label"].filter((name) => element.hasAttribute(name)).map((name) => `${element.localName}[${name}="${CSS.escape(element.getAttribute(name))}"]`)[0];
+function same(element) {
+  const told = (item, names) => names.filter((name) => item?.hasAttribute(name)).map((name) => `${item.localName}[${name}="${CSS.escape(item.getAttribute(name))}"]`)[0];
+  const itself = told(element, ["id", "href", "aria-label", "data-key"]);
+  return itself && `${told(element.closest("tr"), ["data-href"]) ?? ""} ${itself}`;
+}
 async function look() {
   if (document.hidden || one("[data-dragged]")) return;
   const answer = await fetch(location.href, { headers: { "X-Live": "1" } });

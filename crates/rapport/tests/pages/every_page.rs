@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use crate::office::Office;
 
 /// Pages with an address of their own.
-const FIXED: [&str; 29] = [
+const FIXED: [&str; 30] = [
     "/",
     "/pipeline",
     "/accounts",
     "/accounts?status=customer&sort=name",
     "/accounts?q=nobody-is-called-so",
+    "/accounts?status=nonsense&cursor=nonsense",
     "/accounts/new",
     "/accounts/lookup",
     "/clients",
