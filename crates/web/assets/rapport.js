@@ -171,16 +171,17 @@ if (palette) {
   all("[data-palette]").forEach((button) => button.addEventListener("click", open));
   one("input", palette).addEventListener("input", () => (finding = find()));
   palette.addEventListener("keydown", async (event) => {
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      event.preventDefault();
-      picked = (picked + (event.key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1);
-      show();
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      // Whoever types fast means what is being looked for, not what was found before.
-      await finding;
+    const { key } = event;
+    if (!["ArrowDown", "ArrowUp", "Enter"].includes(key)) return;
+    event.preventDefault();
+    // Whoever types fast means what is being looked for, not what was found before.
+    await finding;
+    if (key === "Enter") {
       if (palette.open && hits[picked]) location.href = hits[picked].href;
+      return;
     }
+    picked = (picked + (key === "ArrowDown" ? 1 : hits.length - 1)) % Math.max(hits.length, 1);
+    show();
   });
   palette.addEventListener("click", (event) => event.target === palette && palette.close());
   document.addEventListener("keydown", (event) => {
@@ -244,7 +245,7 @@ function reopen(region, other) {
 // The focus stays where it was, as long as that is there.
 function replace(region, other) {
   const here = document.activeElement;
-  const trace = (element) => [element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
+  const trace = (element) => [element.closest("tr")?.dataset.href, element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
   const alike = () => all("a, button, summary, [tabindex]", region).filter((element) => trace(element) === trace(here));
   const place = region.contains(here) ? alike().indexOf(here) : -1;
   region.replaceChildren(...other.childNodes);

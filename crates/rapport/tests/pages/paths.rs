@@ -10,7 +10,7 @@ pub struct Page {
 }
 
 /// Pages with an address of their own that everybody sees.
-const FOR_MEMBERS: [&str; 18] = [
+const FOR_MEMBERS: [&str; 19] = [
     "/",
     "/pipeline",
     "/pipeline/moves",
@@ -18,6 +18,7 @@ const FOR_MEMBERS: [&str; 18] = [
     "/accounts?status=customer&sort=name",
     "/accounts?q=nobody-is-called-so",
     "/accounts?columns=imported_id",
+    "/accounts?status=nonsense&cursor=nonsense",
     "/accounts/new",
     "/accounts/lookup",
     "/clients",
