@@ -114,11 +114,7 @@ impl Real {
                 code(&company.write(ArchiveCode { channel, code: promo(text), archived })?)
             }
             Operation::DeleteCode(place, text) => {
-                json!(company.write(DeleteCode {
-                    channel: self.channel(*place),
-                    code: promo(text),
-                    archived: false
-                })?)
+                json!(company.write(DeleteCode { channel: self.channel(*place), code: promo(text) })?)
             }
             Operation::Settings(body) => {
                 settings(&company.write(PatchSettings(body.as_object().unwrap().clone()))?.settings)
