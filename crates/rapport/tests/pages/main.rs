@@ -13,6 +13,7 @@ mod companies;
 mod credentials;
 mod dashboard;
 mod deliveries;
+mod documentation;
 mod every_page;
 mod first_run;
 mod hostile_text;

@@ -63,7 +63,7 @@ pub fn for_strangers(office: &Office) -> Vec<String> {
     let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
     let member = text(&office.api("POST", "/api/members/", &member), "/id");
     let reset = office.api("POST", &format!("/api/members/{member}/password-reset/"), &Value::Null);
-    let mut pages = vec!["/login".to_owned(), "/forgotten".to_owned()];
+    let mut pages = vec!["/login".to_owned(), "/forgotten".to_owned(), "/api/docs/".to_owned()];
     for (made, begin) in [(invitation, "/invitation/"), (reset, "/password-reset/")] {
         // Without mail the link is handed over; it names the address that the service is known by.
         let link = text(&made, "/link");

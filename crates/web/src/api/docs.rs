@@ -56,14 +56,19 @@ impl Page<'_> {
             prose(text(&info["description"])),
             openapi::PATH,
         );
+        out.push_str("<nav aria-label=\"Groups\">");
+        for tag in self.tags().into_iter().chain(["Schemas"]) {
+            let _ = writeln!(out, "<a href=\"#{}\">{}</a>", group_id(tag), escape(tag));
+        }
+        out.push_str("</nav>\n");
         for tag in self.tags() {
-            let _ = writeln!(out, "<section>\n<h2>{}</h2>", escape(tag));
+            let _ = writeln!(out, "<section>\n<h2 id=\"{}\">{}</h2>", group_id(tag), escape(tag));
             for (path, method, operation) in self.operations().filter(|(_, _, found)| tag_of(found) == tag) {
                 self.operation(&mut out, path, method, operation);
             }
             out.push_str("</section>\n");
         }
-        out.push_str("<section>\n<h2>Schemas</h2>\n");
+        let _ = writeln!(out, "<section>\n<h2 id=\"{}\">Schemas</h2>", group_id("Schemas"));
         for (name, schema) in members(&self.document["components"]["schemas"]) {
             self.schema_entry(&mut out, name, schema);
         }
@@ -242,6 +247,11 @@ impl Page<'_> {
         let target = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
         target.and_then(|pointer| self.document.pointer(pointer)).unwrap_or(schema)
     }
+}
+
+/// Where the groups are led to from the top of the page.
+fn group_id(tag: &str) -> String {
+    format!("group-{}", tag.to_lowercase().replace(|char: char| !char.is_ascii_alphanumeric(), "-"))
 }
 
 fn tag_of(operation: &Value) -> &str {
