@@ -11,6 +11,7 @@ with_all_hands!(
     columns_are_chosen_and_exported,
     accounts_are_moved_together_and_back,
     a_fault_in_the_address_is_named_and_left,
+    a_domain_that_cannot_be_looked_up_stays_typed,
 );
 
 /// Three accounts: two customers, one of them and a lost one on the same plan.
@@ -208,5 +209,19 @@ async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
     browser.see("The address names no page of this list.").await;
     browser.click("First page").await;
     browser.see("3 accounts").await;
+    browser.close().await;
+}
+
+async fn a_domain_that_cannot_be_looked_up_stays_typed(hands: Hands) {
+    let office = Office::open();
+    let browser = office.browser_with(hands).await;
+    browser.click("Accounts").await;
+    browser.click("Look up a domain").await;
+    browser.fill("domain", "localhost").await;
+    browser.click("Look up").await;
+    browser.see("Must be a domain such as acme.com").await;
+    assert_eq!(browser.value_of("domain").await, "localhost");
+    browser.click("Type it in instead").await;
+    browser.see("New account").await;
     browser.close().await;
 }
