@@ -83,7 +83,8 @@ document.addEventListener("change", (event) => {
 
 // Small forms close on Escape and when something else is clicked.
 document.addEventListener("click", (event) => {
-  all("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));
+  // By keyboard a link may be followed within the page: what stands open is still wanted.
+  if (event.detail > 0) all("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));
 });
 document.addEventListener("toggle", (event) => {
   const menu = event.target;
@@ -91,6 +92,9 @@ document.addEventListener("toggle", (event) => {
   all("details.menu[open]").forEach((other) => other !== menu && !other.contains(menu) && (other.open = false));
   one("[autofocus], .sheet input:not([type=hidden]), .sheet select, .sheet textarea, .sheet button", menu)?.focus();
 }, true);
+
+// After a refusal one goes on where the fault is.
+one("[aria-invalid=true]")?.focus();
 
 // The project's name follows the company's, until it is typed.
 all("[data-slug-of]").forEach((field) => {
