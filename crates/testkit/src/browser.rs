@@ -70,6 +70,8 @@ impl Browser {
             "--disable-sync".to_owned(),
             "--no-first-run".to_owned(),
             "--lang=en-US".to_owned(),
+            // Drawn without a graphics processor, the passage from page to page costs more than the pages.
+            "--force-prefers-reduced-motion".to_owned(),
             format!("--user-data-dir={}", profile.path().display()),
             format!("--window-size={},{}", setup.width, setup.height),
         ];
