@@ -220,7 +220,8 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     browser.see("To be made").await;
     office.account(json!({ "imported_id": "crm-3", "name": "Åre Lifts" }));
     browser.see("Åre Lifts").await;
-    browser.see("3 succeeded").await;
+    let counted = async |browser: &Browser| browser.text_of("details.more td.n").await == "3";
+    browser.wait("three in the table", counted).await;
     browser.see("To be made").await;
     browser.close().await;
 }
