@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::access::{self, Access, Caller, Needs};
 use crate::context::Services;
-use crate::delivery::Sender;
+use crate::dispatch::Sender;
 use crate::error::Error;
 use crate::mail::Outside;
 use crate::vault::Vault;
@@ -200,6 +200,10 @@ fn nobody(now: Time) -> Caller {
 impl<C: Command> Job for CommandJob<C> {
     fn company(&self) -> CompanyId {
         self.access.company()
+    }
+
+    fn name(&self) -> &'static str {
+        std::any::type_name::<C>()
     }
 
     fn family(&self) -> Option<TypeId> {

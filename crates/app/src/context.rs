@@ -11,7 +11,7 @@ use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
 use crate::commits::Commits;
-use crate::delivery::Sender;
+use crate::dispatch::Sender;
 use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages};
 use crate::mail::{MailRoute, Outside};

@@ -1,73 +1,19 @@
-//! Deliveries: handed to a sender when they are committed, settled when an attempt has ended.
+//! Deliveries: settled when an attempt has ended, ended when nobody wants them any more.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use rapport_domain::delivery::{Attempt, Delivery, Outcome, Progress, Reason, State, Verdict, after_attempt};
+use rapport_domain::delivery::{Attempt, Delivery, Outcome, Progress, State, Verdict, after_attempt};
 use rapport_domain::event::Kind;
-use rapport_domain::id::{CompanyId, DeliveryId, EventId, RedeliveryId, WebhookId};
-use rapport_domain::member::Role;
+use rapport_domain::id::{DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Switch, Webhook};
-use rapport_store::delivery::{self, Claimed, NumberedAttempt};
-use rapport_store::manual_attempt::{self, NewManualAttempt};
-use rapport_store::{Lane, Tx, event, webhook};
-use serde_json::json;
+use rapport_store::delivery::{self, NumberedAttempt};
+use rapport_store::{Lane, Tx, manual_attempt, webhook};
 
 use crate::access::Needs;
-use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::webhook::tell_auto_disabled;
-
-/// A delivery on its way to an attempt.
-#[derive(Debug, Clone)]
-pub struct Dispatch {
-    pub company: CompanyId,
-    pub webhook: WebhookId,
-    pub delivery: DeliveryId,
-    pub kind: Kind,
-    /// The number its next attempt will have, unless another one comes between.
-    pub number: i64,
-    pub payload: Arc<str>,
-    /// Asked for by somebody: made whether the webhook is enabled or not.
-    pub manual: Option<RedeliveryId>,
-}
-
-/// The sender of this process, as commands see it.
-pub trait Sender: Send + Sync + 'static {
-    /// The number of this incarnation: the owner of what it holds.
-    fn node(&self) -> i64;
-
-    /// A place in memory for one delivery, or `None`: then it waits in the database.
-    fn reserve(&self, webhook: WebhookId) -> Option<Place>;
-
-    /// Committed deliveries, each with the place that was reserved for it.
-    fn hand_over(&self, dispatches: Vec<(Dispatch, Place)>);
-
-    /// Something of this webhook waits in the database, or its switch was turned.
-    fn wake(&self, company: CompanyId, webhook: WebhookId);
-
-    /// An attempt that somebody asked for waits in the database.
-    fn wake_manual(&self, company: CompanyId);
-}
-
-/// A reserved place; given back when dropped.
-pub struct Place(Option<Box<dyn FnOnce() + Send>>);
-
-impl Place {
-    pub fn new(give_back: impl FnOnce() + Send + 'static) -> Self {
-        Self(Some(Box::new(give_back)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(give_back) = self.0.take() {
-            give_back();
-        }
-    }
-}
 
 /// Records how an attempt ended, in completion order under the webhook's row lock.
 pub struct RecordAttempt {
@@ -76,6 +22,23 @@ pub struct RecordAttempt {
     pub attempt: Attempt,
     /// The manual attempt that this was.
     pub manual: Option<RedeliveryId>,
+    /// The node that made it. Another one that owns the delivery by now keeps it.
+    pub node: i64,
+    /// An earlier try to record it may have been committed: then it is not recorded again.
+    pub maybe_recorded: bool,
+}
+
+impl RecordAttempt {
+    /// The first try to record an attempt.
+    pub const fn new(
+        node: i64,
+        webhook: WebhookId,
+        delivery: DeliveryId,
+        attempt: Attempt,
+        manual: Option<RedeliveryId>,
+    ) -> Self {
+        Self { webhook, delivery, attempt, manual, node, maybe_recorded: false }
+    }
 }
 
 /// What follows from an attempt, for the sender.
@@ -110,10 +73,20 @@ impl Command for RecordAttempt {
         let mut webhooks: HashMap<WebhookId, (Webhook, bool)> =
             webhooks.into_iter().map(|webhook| (webhook.id, (webhook, false))).collect();
         let deliveries = delivery::lock(tx, &distinct(batch.iter().map(|(record, _)| record.delivery)))?;
+        let owners: HashMap<DeliveryId, Option<i64>> =
+            deliveries.iter().map(|(delivery, owner)| (delivery.id, *owner)).collect();
         let mut deliveries: HashMap<DeliveryId, Delivery> =
-            deliveries.into_iter().map(|delivery| (delivery.id, delivery)).collect();
+            deliveries.into_iter().map(|(delivery, _)| (delivery.id, delivery)).collect();
+        let unsure =
+            batch.iter().filter(|(record, _)| record.maybe_recorded).map(|(record, _)| record.delivery);
+        let known: HashSet<(DeliveryId, Time)> =
+            delivery::attempt_starts(tx, &distinct(unsure))?.into_iter().collect();
         let mut attempts = Vec::with_capacity(batch.len());
         let mut answers = Vec::with_capacity(batch.len());
+        // What an earlier try recorded may be in somebody's hands again: it is not touched.
+        let is_known = |record: &Self| {
+            record.maybe_recorded && known.contains(&(record.delivery, record.attempt.started_at))
+        };
         for (record, cx) in batch {
             let webhook = webhooks.get_mut(&record.webhook);
             let Some(delivery) = deliveries.get_mut(&record.delivery) else {
@@ -121,19 +94,27 @@ impl Command for RecordAttempt {
                 answers.push(Err(Error::NotFound("delivery")));
                 continue;
             };
+            if is_known(record) {
+                answers.push(Ok(recorded_before(delivery, webhook)));
+                continue;
+            }
             answers.push(Ok(settle(record, delivery, webhook, cx, &mut attempts)));
         }
         delivery::insert_attempts(tx, &attempts)?;
-        // The sender may hold a delivery for its own attempt while another one is asked for.
-        let by_sender: HashSet<DeliveryId> = batch
+        // The sender may hold a delivery for its own attempt while another one is asked for; and a node that was
+        // taken for dead records what it made, while the delivery is in another's hands.
+        let ends_ownership = |record: &Self| {
+            let owner = owners.get(&record.delivery).copied().flatten();
+            record.manual.is_none() && owner.is_none_or(|owner| owner == record.node)
+        };
+        let made = || batch.iter().map(|(record, _)| *record).filter(|record| !is_known(record));
+        let settled: HashSet<DeliveryId> =
+            made().filter(|record| ends_ownership(record)).map(|record| record.delivery).collect();
+        let changed = distinct(made().map(|record| record.delivery));
+        let (settled, described): (Vec<&Delivery>, Vec<&Delivery>) = changed
             .iter()
-            .filter(|(record, _)| record.manual.is_none())
-            .map(|(record, _)| record.delivery)
-            .collect();
-        let mut recorded: Vec<&Delivery> = deliveries.values().collect();
-        recorded.sort_unstable_by_key(|delivery| delivery.id);
-        let (settled, described): (Vec<&Delivery>, Vec<&Delivery>) =
-            recorded.into_iter().partition(|delivery| by_sender.contains(&delivery.id));
+            .filter_map(|id| deliveries.get(id))
+            .partition(|delivery| settled.contains(&delivery.id));
         delivery::settle(tx, &settled)?;
         delivery::describe(tx, &described)?;
         let mut changed: Vec<&Webhook> =
@@ -161,6 +142,15 @@ fn ids_of(manual: Vec<(RedeliveryId, Verdict)>) -> Vec<RedeliveryId> {
     manual.into_iter().map(|(id, _)| id).collect()
 }
 
+/// What followed from an attempt that an earlier try had recorded after all.
+fn recorded_before(delivery: &Delivery, webhook: Option<&mut (Webhook, bool)>) -> Recorded {
+    let retry_at = match delivery.state {
+        State::Open { next_at } => Some(next_at),
+        State::Succeeded | State::Failed => None,
+    };
+    Recorded { retry_at, disabled: webhook.is_none_or(|(webhook, _)| !webhook.switch.is_enabled()) }
+}
+
 /// One attempt's effect on its delivery and its webhook. A deleted webhook is `None`.
 fn settle<'a>(
     record: &'a RecordAttempt,
@@ -174,13 +164,13 @@ fn settle<'a>(
     let mut disabled = true;
     if let Some((webhook, changed)) = webhook {
         if verdict != Verdict::NotCharged {
-            let before = (webhook.failure_streak, webhook.switch, webhook.last_test);
+            let before = (webhook.failure_streak, webhook.proven, webhook.switch, webhook.last_test);
             webhook.record(verdict == Verdict::Succeeded, cx.now);
             if delivery.kind == Kind::WebhookTest {
                 // A test proves what was there when it was made, not what has changed since.
                 webhook.record_test(verdict == Verdict::Succeeded, record.attempt.started_at);
             }
-            *changed |= before != (webhook.failure_streak, webhook.switch, webhook.last_test);
+            *changed |= before != (webhook.failure_streak, webhook.proven, webhook.switch, webhook.last_test);
         }
         disabled = !webhook.switch.is_enabled();
     }
@@ -230,94 +220,10 @@ fn distinct<T: Ord>(ids: impl Iterator<Item = T>) -> Vec<T> {
     ids
 }
 
-/// Takes what is due of a webhook into the sender's memory.
-pub struct ClaimDue {
-    pub webhook: WebhookId,
-    pub node: i64,
-    pub limit: i64,
-}
-
-/// What was taken, and when the next one is due.
-pub struct ClaimedDue {
-    pub claimed: Vec<Claimed>,
-    pub next_due: Option<Time>,
-}
-
-impl Command for ClaimDue {
-    type Reply = ClaimedDue;
-    const NEEDS: Needs = Needs::Server;
-    const LANE: Lane = Lane::Outcome;
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<ClaimedDue, Error> {
-        let target = webhook::state(tx, self.webhook)?;
-        let Some(target) = target.filter(|target| target.enabled) else {
-            return Ok(ClaimedDue { claimed: Vec::new(), next_due: None });
-        };
-        let claimed =
-            delivery::claim(tx, self.webhook, self.node, cx.now, target.dropped_before, self.limit)?;
-        let next_due = delivery::next_due(tx, self.webhook)?;
-        Ok(ClaimedDue { claimed, next_due })
-    }
-}
-
-/// Takes the attempts that somebody asked for.
-pub struct ClaimManual {
-    pub node: i64,
-    pub limit: i64,
-}
-
-impl Command for ClaimManual {
-    type Reply = Vec<manual_attempt::ClaimedManual>;
-    const NEEDS: Needs = Needs::Server;
-    const LANE: Lane = Lane::Outcome;
-
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<Self::Reply, Error> {
-        let claimed = manual_attempt::claim(tx, self.node, self.limit)?;
-        // What has lost its delivery or payload meanwhile cannot be made any more.
-        let gone: Vec<RedeliveryId> =
-            claimed.iter().filter(|claimed| claimed.payload.is_none()).map(|claimed| claimed.id).collect();
-        manual_attempt::delete(tx, &gone)?;
-        Ok(claimed.into_iter().filter(|claimed| claimed.payload.is_some()).collect())
-    }
-}
-
-/// Gives deliveries back to the database: the webhook is disabled, or the sender stops.
-pub struct Release {
-    pub node: i64,
-    pub deliveries: Vec<DeliveryId>,
-}
-
-impl Command for Release {
-    type Reply = ();
-    const NEEDS: Needs = Needs::Server;
-    const LANE: Lane = Lane::Outcome;
-
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
-        Ok(delivery::release(tx, self.node, &self.deliveries)?)
-    }
-}
-
-/// Gives back what a dead node held, in small steps; says whether there is more.
-pub struct TakeOver {
-    pub dead: i64,
-}
-
+/// Deliveries that one step ends.
 const STEP: i64 = 500;
 /// How long after a drop a sender may still give back a delivery that it held.
 const DROP_SETTLED_SECONDS: i64 = 60;
-
-impl Command for TakeOver {
-    type Reply = bool;
-    const NEEDS: Needs = Needs::Server;
-    const LANE: Lane = Lane::Outcome;
-
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<bool, Error> {
-        manual_attempt::release_owner(tx, self.dead)?;
-        let owned = delivery::owned(tx, self.dead, STEP)?;
-        delivery::release(tx, self.dead, &owned)?;
-        Ok(i64::try_from(owned.len()).unwrap_or(0) == STEP)
-    }
-}
 
 /// Ends the waiting deliveries of a deleted webhook, or those its operator dropped, in small steps;
 /// says whether there is more.
@@ -341,69 +247,4 @@ impl Command for EndDeliveries {
         }
         Ok(i64::try_from(open.len()).unwrap_or(0) == STEP)
     }
-}
-
-/// One more attempt of a delivery, in any state: same id, same bytes, marked manual.
-pub struct Redeliver(pub DeliveryId);
-
-impl Command for Redeliver {
-    type Reply = Delivery;
-    const NEEDS: Needs = Needs::Role(Role::Admin);
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Delivery, Error> {
-        let found = delivery::get(tx, self.0)?.ok_or(Error::NotFound("delivery"))?;
-        if webhook::get(tx, found.webhook)?.is_none() {
-            return Err(Error::conflict("webhook_deleted", "the webhook of this delivery was deleted"));
-        }
-        let payload = payload(tx, found.event)?;
-        force(tx, cx, &found, payload)?;
-        audit::record(tx, cx, "delivery.redelivered", Some(self.0.to_string()), &json!({}))?;
-        Ok(found)
-    }
-}
-
-fn payload(tx: &mut Tx, id: EventId) -> Result<Arc<str>, Error> {
-    let found = event::get(tx, id)?.map(|event| event.payload).filter(|payload| !payload.is_empty());
-    let gone = || Error::conflict("payload_erased", "the payload of this delivery was erased");
-    found.map(Into::into).ok_or_else(gone)
-}
-
-/// Asks for one attempt of a delivery whether its webhook is enabled or not.
-pub(crate) fn force(tx: &mut Tx, cx: &Context, delivery: &Delivery, payload: Arc<str>) -> Result<(), Error> {
-    let sender = cx.sender();
-    let place = sender.as_ref().and_then(|sender| sender.reserve(delivery.webhook));
-    let owner = place.as_ref().and(sender.as_ref()).map(|sender| sender.node());
-    let id: RedeliveryId = cx.id();
-    let attempt = NewManualAttempt {
-        id,
-        delivery: delivery.id,
-        webhook: delivery.webhook,
-        redelivery: None,
-        owner,
-        requested_at: cx.now,
-    };
-    manual_attempt::insert(tx, &[attempt])?;
-    let Some(sender) = sender else { return Ok(()) };
-    let company = cx.company().id;
-    let dispatch = Dispatch {
-        company,
-        webhook: delivery.webhook,
-        delivery: delivery.id,
-        kind: delivery.kind,
-        number: delivery.attempts + 1,
-        payload,
-        manual: Some(id),
-    };
-    tx.after_commit(move || match place {
-        Some(place) => sender.hand_over(vec![(dispatch, place)]),
-        None => sender.wake_manual(company),
-    });
-    Ok(())
-}
-
-/// Why an attempt counts as made: the schedule's, unless somebody asked for it. A test's first
-/// attempt is the test itself, however it got to its sender.
-pub fn reason(dispatch: &Dispatch) -> Reason {
-    let is_first_test = dispatch.kind == Kind::WebhookTest && dispatch.number == 1;
-    if dispatch.manual.is_some() && !is_first_test { Reason::Manual } else { Reason::Automatic }
 }

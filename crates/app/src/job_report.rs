@@ -36,7 +36,7 @@ impl Job {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Deliveries => "Webhook deliveries",
-            Self::Redeliveries => "Redeliveries of many",
+            Self::Redeliveries => "Bulk redeliveries",
             Self::Cadence => "Contact reminders",
             Self::Digest => "Weekly digest",
             Self::Mail => "Mail",
@@ -48,7 +48,7 @@ impl Job {
     pub const fn what(self) -> &'static str {
         match self {
             Self::Deliveries => "Looks for deliveries that wait and takes over from nodes that are gone",
-            Self::Redeliveries => "Takes redeliveries of many further",
+            Self::Redeliveries => "Runs bulk redeliveries",
             Self::Cadence => "Finds clients who became overdue for contact",
             Self::Digest => "Makes the digest when its weekday has come",
             Self::Mail => "Sends what waits to be sent",

@@ -6,7 +6,7 @@ use rapport_domain::account::Account;
 use rapport_domain::cadence::Reminder;
 use rapport_domain::company::TrackedStages;
 use rapport_domain::conversation::{Conversation, Message};
-use rapport_domain::event::{self, Event, Occasion};
+use rapport_domain::event::{self, Event, Kind, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
 use rapport_domain::pipeline::{Move, Source};
@@ -14,7 +14,7 @@ use rapport_store::delivery::{self, NewDelivery};
 use rapport_store::{Tx, history, webhook};
 
 use crate::command::Context;
-use crate::delivery::{Dispatch, Place, Sender};
+use crate::dispatch::{Asking, Dispatch, Owned, Place, Sender};
 
 /// The history and events of one transaction, in the order they happened.
 #[derive(Default)]
@@ -109,7 +109,9 @@ impl FanOut {
     ) -> DeliveryId {
         let id: DeliveryId = cx.id();
         let sender = self.sender.as_ref().filter(|_| enabled);
-        let place = sender.and_then(|sender| sender.reserve(webhook));
+        let asking = if event.kind == Kind::WebhookTest { Asking::Urgent } else { Asking::Ordinary };
+        let place =
+            sender.and_then(|sender| sender.reserve(self.company, webhook, Owned::Delivery(id), asking));
         let owner = place.as_ref().and(sender).map(|sender| sender.node());
         self.deliveries.push(NewDelivery {
             id,

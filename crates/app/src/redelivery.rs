@@ -1,4 +1,4 @@
-//! Redeliveries of many: counted first, started, walked in small steps, cancelled.
+//! Bulk redelivery: counted first, started, walked in small steps, cancelled.
 //!
 //! A step reads what comes next outside of any transaction and writes it down inside one, unless
 //! another node was there first. What it asks for is made by the sender, as any manual attempt is.
@@ -53,16 +53,29 @@ pub async fn count(app: &App, access: &Access, filter: Filter) -> Result<Counted
     Ok(Counted { count, capped: true })
 }
 
-/// A redelivery and how many of its attempts are still to be made.
+/// A bulk redelivery and how far it has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     pub redelivery: Redelivery,
+    /// Attempts still to be made.
     pub unmade: i64,
+    /// Some of them wait until their webhook, which was auto-disabled, is enabled.
+    pub paused: bool,
 }
 
 pub fn progress(snapshot: &mut Snapshot, id: RedeliveryId) -> Result<Option<Progress>, rapport_store::Error> {
-    let Some(redelivery) = redelivery::get(snapshot, id)? else { return Ok(None) };
-    Ok(Some(Progress { redelivery, unmade: manual_attempt::unmade(snapshot, id)? }))
+    redelivery::get(snapshot, id)?.map(|redelivery| follow(snapshot, redelivery)).transpose()
+}
+
+/// How far a bulk redelivery has come. One that has ended has nothing left to wait for, but what had begun.
+pub fn follow(snapshot: &mut Snapshot, redelivery: Redelivery) -> Result<Progress, rapport_store::Error> {
+    let unmade = match redelivery.state() {
+        State::Finished => 0,
+        State::Running | State::Cancelled => manual_attempt::unmade(snapshot, redelivery.id)?,
+    };
+    let may_wait = redelivery.state() == State::Running && unmade > 0;
+    let paused = may_wait && manual_attempt::is_paused(snapshot, redelivery.id)?;
+    Ok(Progress { redelivery, unmade, paused })
 }
 
 /// Begins; the steps follow in the background. `total` was counted before.
@@ -85,7 +98,8 @@ impl Command for StartRedelivery {
     }
 }
 
-/// Asks for nothing more and takes back what is not begun. What has ended stays as it ended.
+/// Asks for nothing more and takes back what is not begun: at once what waits in the database, and what a sender
+/// already holds when it is about to send it. What has ended stays as it ended.
 pub struct CancelRedelivery(pub RedeliveryId);
 
 impl Command for CancelRedelivery {
@@ -122,7 +136,7 @@ pub async fn step(app: &App, company: CompanyId, id: RedeliveryId) -> Result<Ste
     let access = Access::System(company);
     let read = move |snapshot: &mut Snapshot| {
         let found = progress(snapshot, id)?;
-        let Some(Progress { redelivery, unmade }) = found else { return Ok(None) };
+        let Some(Progress { redelivery, unmade, .. }) = found else { return Ok(None) };
         if redelivery.state() != State::Running {
             return Ok(None);
         }

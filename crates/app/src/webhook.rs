@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
-use crate::delivery::force;
 use crate::error::Error;
 use crate::mail::{self, Recipient};
 use crate::outbox::FanOut;
+use crate::redeliver::force;
 use crate::{audit, letter};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
@@ -58,6 +58,7 @@ impl Command for CreateWebhook {
             events: events.clone(),
             switch: Switch::Enabled,
             failure_streak: 0,
+            proven: false,
             last_test: None,
             url_changed_at: cx.now,
             created_at: cx.now,
@@ -87,8 +88,7 @@ impl Command for PatchWebhook {
         if let Some(url) = &self.patch.url
             && url.as_str() != found.url
         {
-            url.as_str().clone_into(&mut found.url);
-            found.url_changed_at = cx.now;
+            found.move_to(url.as_str(), cx.now);
         }
         if let Some(events) = &self.patch.events {
             found.events.clone_from(events);
@@ -174,6 +174,7 @@ impl Command for EnableWebhook {
         let detail = json!({ "enabled": { "from": false, "to": true }, "held": held });
         audit::record(tx, cx, "webhook.enabled", Some(self.id.to_string()), &detail)?;
         wake(tx, cx, self.id);
+        wake_manual(tx, cx);
         Ok(found)
     }
 }
@@ -265,5 +266,13 @@ fn wake(tx: &mut Tx, cx: &Context, id: WebhookId) {
     if let Some(sender) = cx.sender() {
         let company = cx.company().id;
         tx.after_commit(move || sender.wake(company, id));
+    }
+}
+
+/// A bulk redelivery that paused when the webhook was auto-disabled goes on.
+fn wake_manual(tx: &mut Tx, cx: &Context) {
+    if let Some(sender) = cx.sender() {
+        let company = cx.company().id;
+        tx.after_commit(move || sender.wake_manual(company));
     }
 }

@@ -41,14 +41,14 @@ impl Shown {
 
 /// What of a webhook decides how its open deliveries are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct WebhookState {
     pub enabled: bool,
     pub deleted_at: Option<Time>,
     /// What was open and created before this was dropped by an operator, at this time.
     pub dropped_before: Time,
 }
 
-impl Standing {
+impl WebhookState {
     /// Whether some of its open deliveries are over, and only not yet written down as such.
     pub fn ends_some(&self) -> bool {
         self.deleted_at.is_some() || self.dropped_before > Time::from_micros(0)
@@ -70,7 +70,7 @@ pub const DROPPED: &str = "dropped";
 pub const PAYLOAD_ERASED: &str = "payload_erased";
 
 /// How a delivery is shown, its webhook standing so; without one the webhook is long gone.
-pub fn appearance(delivery: &Delivery, standing: Option<&Standing>) -> Appearance {
+pub fn appearance(delivery: &Delivery, standing: Option<&WebhookState>) -> Appearance {
     let own = |state, next_attempt_at| Appearance {
         state,
         error: delivery.error.clone(),
@@ -90,7 +90,7 @@ pub fn appearance(delivery: &Delivery, standing: Option<&Standing>) -> Appearanc
     };
     match standing {
         None => ended(WEBHOOK_DELETED, None),
-        Some(Standing { deleted_at: Some(at), .. }) => ended(WEBHOOK_DELETED, Some(*at)),
+        Some(WebhookState { deleted_at: Some(at), .. }) => ended(WEBHOOK_DELETED, Some(*at)),
         Some(standing) if delivery.created_at < standing.dropped_before => {
             ended(DROPPED, Some(standing.dropped_before))
         }
@@ -183,8 +183,9 @@ mod tests {
 
     const NOW: Time = Time::from_micros(1_700_000_000_000_000);
     const LATER: Time = NOW.plus_seconds(60);
-    const ON: Standing = Standing { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
-    const OFF: Standing = Standing { enabled: false, ..ON };
+    const ON: WebhookState =
+        WebhookState { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
+    const OFF: WebhookState = WebhookState { enabled: false, ..ON };
 
     fn delivery(state: State) -> Delivery {
         Delivery {
@@ -209,9 +210,9 @@ mod tests {
 
     #[test]
     fn an_open_delivery_is_shown_by_how_its_webhook_stands() {
-        let deleted = Standing { deleted_at: Some(LATER), ..OFF };
-        let dropped = Standing { dropped_before: LATER, ..ON };
-        let kept = Standing { dropped_before: NOW, ..OFF };
+        let deleted = WebhookState { deleted_at: Some(LATER), ..OFF };
+        let dropped = WebhookState { dropped_before: LATER, ..ON };
+        let kept = WebhookState { dropped_before: NOW, ..OFF };
         let own = Some("answered 500");
         let table = [
             (Some(ON), Shown::Pending, own, Some(LATER), None),
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_has_ended_is_shown_as_it_ended() {
-        let deleted = Standing { deleted_at: Some(LATER), dropped_before: LATER, ..OFF };
+        let deleted = WebhookState { deleted_at: Some(LATER), dropped_before: LATER, ..OFF };
         for standing in [Some(ON), Some(OFF), Some(deleted), None] {
             for (state, shown) in [(State::Succeeded, Shown::Succeeded), (State::Failed, Shown::Failed)] {
                 let seen = appearance(&delivery(state), standing.as_ref());

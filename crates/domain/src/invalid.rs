@@ -79,6 +79,11 @@ impl<'a> Members<'a> {
         self.errors.push(FieldError { pointer, code: fault.code, detail: fault.detail });
     }
 
+    /// A fault of the members together, not of one.
+    pub fn fault_of_all(&mut self, fault: Fault) {
+        self.errors.push(FieldError { pointer: self.base.clone(), code: fault.code, detail: fault.detail });
+    }
+
     /// Parses a member that may be absent or `null`.
     pub fn optional<T>(
         &mut self,

@@ -40,6 +40,7 @@ pub mod saved_view;
 pub mod search;
 pub mod session;
 pub mod signature;
+pub mod standing;
 pub mod text;
 pub mod time;
 pub mod webhook;

@@ -1,10 +1,10 @@
-//! Redeliveries of many: one more attempt for every delivery that a filter means.
+//! Bulk redelivery: one more attempt for every delivery that matches a filter.
 
 use serde_json::{Map, Value};
 
 use crate::delivery_list::Filter;
 use crate::id::{DeliveryId, RedeliveryId};
-use crate::invalid::{Invalid, Members, as_bool};
+use crate::invalid::{Fault, Invalid, Members, as_bool};
 use crate::time::Time;
 
 /// Counts are exact up to this.
@@ -14,7 +14,8 @@ pub const STEP: usize = 200;
 /// No more are asked for while so many are not made yet.
 pub const MAX_UNMADE: i64 = 1_000;
 
-/// A request to redeliver many, or to learn how many that would be.
+/// A request for a bulk redelivery, or to learn how many deliveries that would be. Sending everything there is again
+/// is never what somebody meant by leaving the filter out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub filter: Filter,
@@ -27,6 +28,12 @@ impl Request {
         let filter = Filter::read(&mut members);
         let preview = members.optional("preview", as_bool).unwrap_or(false);
         members.refuse_unknown();
+        if filter == Filter::default() && !members.has_faults() {
+            members.fault_of_all(Fault::new(
+                "filter_required",
+                "name at least one filter: webhook, type, state, account, since or until",
+            ));
+        }
         members.finish().map(|()| Self { filter, preview })
     }
 }
@@ -48,14 +55,14 @@ impl State {
     }
 }
 
-/// A redelivery of many, as it is kept. It is walked from the newest delivery to the oldest.
+/// A bulk redelivery, as it is kept. It is walked from the newest delivery to the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redelivery {
     pub id: RedeliveryId,
     pub filter: Filter,
     /// How many matched when it was started, as far as was counted.
     pub total: i64,
-    /// Attempts asked for so far, less those taken back.
+    /// Attempts asked for so far, without those taken back.
     pub queued: i64,
     /// Matching deliveries whose webhook or payload is gone.
     pub skipped: i64,
@@ -112,16 +119,22 @@ impl Redelivery {
         }
     }
 
-    /// What was asked for and not begun was taken back.
+    /// Nothing more is asked for. What was asked for and not begun is taken back.
     pub fn cancel(&mut self, taken_back: i64, now: Time) {
-        self.queued -= taken_back;
+        self.take_back(taken_back);
         self.cancelled_at = Some(now);
+    }
+
+    /// Some attempts that were asked for will not be made.
+    pub fn take_back(&mut self, attempts: i64) {
+        self.queued = (self.queued - attempts).max(0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delivery_list::Shown;
     use serde_json::json;
 
     const NOW: Time = Time::from_micros(1_700_000_000_000_000);
@@ -155,8 +168,18 @@ mod tests {
     #[test]
     fn a_request_is_a_filter_and_a_wish_to_see_the_count() {
         let read = |body: Value| Request::parse(body.as_object().unwrap());
-        assert_eq!(read(json!({})), Ok(Request { filter: Filter::default(), preview: false }));
+        let filter = Filter { state: Some(Shown::Failed), ..Filter::default() };
+        assert_eq!(read(json!({"state": "failed"})), Ok(Request { filter, preview: false }));
         assert!(read(json!({"state": "failed", "preview": true})).unwrap().preview);
         assert_eq!(read(json!({"preview": 1, "limit": 3})).unwrap_err().0.len(), 2);
+    }
+
+    #[test]
+    fn a_request_without_a_filter_is_refused() {
+        for body in [json!({}), json!({"preview": true}), json!({"state": null})] {
+            let refused = Request::parse(body.as_object().unwrap()).unwrap_err().0;
+            let found: Vec<_> = refused.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+            assert_eq!(found, [("", "filter_required")], "{body}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::destination::{Destination, Refusal};
 use crate::event::Kind;
 use crate::id::WebhookId;
 use crate::invalid::{Fault, Invalid, Members, as_array, as_str, as_text};
+use crate::standing::Standing;
 use crate::text::Length;
 use crate::time::Time;
 
@@ -93,6 +94,8 @@ pub struct Webhook {
     pub events: Selection,
     pub switch: Switch,
     pub failure_streak: i64,
+    /// Some attempt at the current URL succeeded.
+    pub proven: bool,
     pub last_test: Option<LastTest>,
     /// When the URL last changed: a test proves nothing about a later URL.
     pub url_changed_at: Time,
@@ -109,12 +112,24 @@ impl Webhook {
     pub fn record(&mut self, succeeded: bool, now: Time) {
         if succeeded {
             self.failure_streak = 0;
+            self.proven = true;
             return;
         }
         self.failure_streak += 1;
         if self.failure_streak >= MAX_STREAK && self.switch.is_enabled() {
             self.switch = Switch::AutoDisabled { at: now };
         }
+    }
+
+    /// Points it somewhere else: what the receiver there can do has to be shown anew.
+    pub fn move_to(&mut self, url: &str, now: Time) {
+        url.clone_into(&mut self.url);
+        self.url_changed_at = now;
+        self.proven = false;
+    }
+
+    pub const fn standing(&self) -> Standing {
+        Standing::of(self.proven, self.failure_streak)
     }
 
     pub fn record_test(&mut self, succeeded: bool, now: Time) {
@@ -203,6 +218,7 @@ mod tests {
             events: Selection(vec![Kind::AccountCreated]),
             switch: Switch::Enabled,
             failure_streak: 0,
+            proven: false,
             last_test: None,
             url_changed_at: NOW,
             created_at: NOW,
@@ -225,6 +241,18 @@ mod tests {
         assert_eq!(hook.switch, Switch::AutoDisabled { at: LATER });
         hook.record(true, LATER);
         assert_eq!(hook.switch, Switch::AutoDisabled { at: LATER }, "a late success does not enable it");
+    }
+
+    #[test]
+    fn a_success_proves_the_receiver_until_the_url_changes() {
+        let mut hook = webhook();
+        assert_eq!(hook.standing(), Standing::New);
+        hook.record(true, NOW);
+        hook.record(false, NOW);
+        assert_eq!(hook.standing(), Standing::Proven, "one failure does not undo it");
+        hook.record(true, NOW);
+        hook.move_to("https://example.org/", LATER);
+        assert_eq!((hook.standing(), hook.url_changed_at), (Standing::New, LATER));
     }
 
     #[test]

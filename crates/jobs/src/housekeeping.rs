@@ -1,20 +1,23 @@
-//! The sender's surroundings: this node's heartbeat, the takeover of what dead nodes held, the search
-//! for what nobody told this node of, and the ending of deliveries nobody wants any more.
+//! The sender's surroundings: this node's heartbeat, the takeover of what dead nodes held, the search for what
+//! nobody told this node of or this node has lost sight of, and the ending of deliveries nobody wants any more.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rapport_app::delivery::{EndDeliveries, TakeOver};
+use rapport_app::delivery::EndDeliveries;
 use rapport_app::job_report::Job;
+use rapport_app::ownership::TakeOver;
 use rapport_app::{Access, App, Command, Context, Error, Needs};
 use rapport_domain::time::Time;
 use rapport_store::{Lane, Tx, delivery, manual_attempt, node, webhook};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::sender::{Config, Message};
+use crate::places::Gates;
+use crate::reconcile::{Suspects, reconcile};
+use crate::sender::Message;
 
 const BEAT_EVERY: Duration = Duration::from_secs(2);
 /// A node not heard of for so long is dead to the others; it stops sending a little before.
@@ -66,49 +69,61 @@ impl Heartbeat {
     }
 }
 
-pub async fn run(
-    app: App,
-    beat: Heartbeat,
-    config: Config,
-    mail: mpsc::UnboundedSender<Message>,
-    stop: CancellationToken,
-) {
-    let mut beats = tokio::time::interval(BEAT_EVERY);
-    let mut sweeps = tokio::time::interval(config.sweep);
-    sweeps.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = beats.tick() => {
-                if !beat.alone {
-                    let sent = Instant::now();
-                    match app.write(&Access::NO_COMPANY, Beat(beat.node)).await {
-                        Ok(()) => *beat.last.lock() = sent,
-                        Err(error) => tracing::warn!(%error, "the heartbeat failed"),
+/// What the sender's surroundings work with.
+pub struct Surroundings {
+    pub app: App,
+    pub beat: Heartbeat,
+    pub gates: Arc<Gates>,
+    pub mail: mpsc::UnboundedSender<Message>,
+}
+
+impl Surroundings {
+    /// Runs until `stop`.
+    pub async fn run(self, every: Duration, stop: CancellationToken) {
+        let mut beats = tokio::time::interval(BEAT_EVERY);
+        let mut sweeps = tokio::time::interval(every);
+        sweeps.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut suspects = Suspects::default();
+        let app = &self.app;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = beats.tick() => self.beat().await,
+                _ = sweeps.tick() => {
+                    app.services().jobs().begin(Job::Deliveries, app.now());
+                    let ended = self.sweep(&mut suspects).await;
+                    if let Err(error) = &ended {
+                        tracing::warn!(%error, "failed to look for waiting deliveries");
                     }
+                    app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), every);
                 }
-            }
-            _ = sweeps.tick() => {
-                app.services().jobs().begin(Job::Deliveries, app.now());
-                let ended = sweep(&app, &beat, &mail).await;
-                if let Err(error) = &ended {
-                    tracing::warn!(%error, "looking for waiting deliveries failed");
-                }
-                app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), config.sweep);
             }
         }
     }
-}
 
-async fn sweep(app: &App, beat: &Heartbeat, mail: &mpsc::UnboundedSender<Message>) -> Result<(), Error> {
-    take_over(app, beat).await?;
-    for (company, webhook, due) in app.read_across(webhook::with_work).await? {
-        let _ = mail.send(Message::Due((company, webhook), due));
+    async fn beat(&self) {
+        if self.beat.alone {
+            return;
+        }
+        let sent = Instant::now();
+        match self.app.write(&Access::NO_COMPANY, Beat(self.beat.node)).await {
+            Ok(()) => *self.beat.last.lock() = sent,
+            Err(error) => tracing::warn!(%error, "the heartbeat failed"),
+        }
     }
-    for company in app.read_across(manual_attempt::companies_waiting).await? {
-        let _ = mail.send(Message::WakeManual(company));
+
+    async fn sweep(&self, suspects: &mut Suspects) -> Result<(), Error> {
+        let Self { app, beat, gates, mail } = self;
+        take_over(app, beat).await?;
+        reconcile(app, beat.node, gates, suspects).await?;
+        for (company, webhook, due) in app.read_across(webhook::with_work).await? {
+            let _ = mail.send(Message::Due((company, webhook), due));
+        }
+        for company in app.read_across(manual_attempt::companies_waiting).await? {
+            let _ = mail.send(Message::WakeManual(company));
+        }
+        end_unwanted(app).await
     }
-    end_unwanted(app).await
 }
 
 /// What dead nodes held waits in the database again, for whoever claims it.

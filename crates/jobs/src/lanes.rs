@@ -1,31 +1,33 @@
 //! The sender's bookkeeping: what waits in memory for each webhook, and who is next.
 //!
-//! Fair between companies first, then between a company's webhooks. Each webhook has a window of
-//! requests under way: one until it has proved itself, doubled by every success, one again after a
-//! failure. Webhooks that have not proved themselves, or whose last request failed, together never
-//! take more than a quarter of the slots. So a dead receiver delays nobody but itself.
+//! Fair between companies first, then between a company's webhooks; proven, new and failing receivers take turns
+//! among themselves only. Each webhook has a window of requests under way: one until it has proved itself, doubled
+//! by every success, one again after a failure or while a request of it takes unusually long. So a dead receiver
+//! delays nobody but itself. What a receiver has shown outlives idleness: a lane that knows something is kept.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::{Duration, Instant};
 
-use rapport_app::delivery::{Dispatch, Place};
+use rapport_app::dispatch::{Dispatch, Place};
 use rapport_domain::id::{CompanyId, WebhookId};
+use rapport_domain::standing::{FAILING_AFTER, Standing};
 use rapport_domain::time::Time;
+
+use crate::flights::{Flights, Pool, Slots, Ticket};
+use crate::ring::Ring;
 
 pub const MAX_WINDOW: usize = 64;
 /// How much is claimed at a time: a claim waits for a commit, and what it brings must last as long.
 const CLAIM_PER_WINDOW: usize = 16;
-
-/// How many requests may be under way at once.
-#[derive(Debug, Clone, Copy)]
-pub struct Slots {
-    pub total: usize,
-}
-
-impl Slots {
-    fn unproven(self) -> usize {
-        (self.total / 4).max(1)
-    }
-}
+/// A failing receiver is tried one by one, and not often.
+const CLAIM_OF_FAILING: usize = 2;
+/// A request without an answer for so long is slow: of a receiver that nobody knows, and of one that has proved
+/// itself, unless it usually takes longer.
+const SLOW_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+const SLOW_FACTOR: u32 = 3;
+/// Requests of one webhook that people wait for, under way at once.
+const MAX_URGENT: usize = 2;
 
 pub type Key = (CompanyId, WebhookId);
 
@@ -35,13 +37,29 @@ pub struct Item {
     pub place: Place,
 }
 
+impl Item {
+    pub fn key(&self) -> Key {
+        (self.dispatch.company, self.dispatch.webhook)
+    }
+}
+
 struct Lane {
     queue: VecDeque<Item>,
+    urgent: VecDeque<Item>,
     under_way: usize,
+    urgent_under_way: usize,
+    /// Requests under way that take unusually long.
+    slow: usize,
     window: usize,
     proven: bool,
-    /// In its company's ring.
-    listed: bool,
+    streak: i64,
+    /// How long its answers usually take.
+    usual: Duration,
+    /// In which ring it is.
+    listed: Option<Standing>,
+    urgent_listed: bool,
+    /// In the list of webhooks to claim for.
+    to_claim: bool,
     supply: Supply,
     next_due: Option<Time>,
 }
@@ -61,10 +79,17 @@ impl Default for Lane {
     fn default() -> Self {
         Self {
             queue: VecDeque::new(),
+            urgent: VecDeque::new(),
             under_way: 0,
+            urgent_under_way: 0,
+            slow: 0,
             window: 1,
             proven: false,
-            listed: false,
+            streak: 0,
+            usual: Duration::ZERO,
+            listed: None,
+            urgent_listed: false,
+            to_claim: false,
             supply: Supply::Nothing,
             next_due: None,
         }
@@ -72,6 +97,10 @@ impl Default for Lane {
 }
 
 impl Lane {
+    fn standing(&self) -> Standing {
+        Standing::of(self.proven, self.streak)
+    }
+
     fn report_backlog(&mut self) {
         self.supply = match self.supply {
             Supply::Nothing | Supply::Backlog => Supply::Backlog,
@@ -79,170 +108,323 @@ impl Lane {
         };
     }
 
+    /// While a request hangs, no other is risked.
     fn has_room(&self) -> bool {
-        self.under_way < self.window
+        let window = if self.slow > 0 { 1 } else { self.window };
+        self.under_way < window
     }
 
-    fn is_idle(&self) -> bool {
+    fn wants_claim(&self) -> bool {
+        self.supply == Supply::Backlog && self.queue.len() < self.window
+    }
+
+    fn claim_size(&self) -> usize {
+        match self.standing() {
+            Standing::Failing => CLAIM_OF_FAILING,
+            Standing::New | Standing::Proven => self.window * CLAIM_PER_WINDOW,
+        }
+    }
+
+    fn slow_after(&self) -> Duration {
+        if self.proven { SLOW_AFTER.max(self.usual * SLOW_FACTOR) } else { SLOW_AFTER_UNKNOWN }
+    }
+
+    /// Nothing happens for it, and it has shown nothing.
+    fn is_forgettable(&self) -> bool {
         let nothing_waits = self.supply == Supply::Nothing && self.next_due.is_none();
-        self.queue.is_empty() && self.under_way == 0 && nothing_waits
+        let idle =
+            self.queue.is_empty() && self.urgent.is_empty() && self.under_way + self.urgent_under_way == 0;
+        let listed = self.listed.is_some() || self.urgent_listed || self.to_claim;
+        idle && nothing_waits && !listed && self.standing() == Standing::New
     }
 }
 
 pub struct Lanes {
-    slots: Slots,
     webhooks: HashMap<Key, Lane>,
-    /// Companies with something that can be sent, in turn, and the webhooks of each, in turn.
-    companies: VecDeque<CompanyId>,
-    rings: HashMap<CompanyId, VecDeque<WebhookId>>,
-    under_way: usize,
-    unproven_under_way: usize,
-    /// Could be sent, but for the quarter.
-    parked: Vec<Key>,
+    flights: Flights,
+    /// Webhooks with something that can be sent, in turn, by their standing.
+    proven: Ring,
+    new: Ring,
+    failing: Ring,
+    urgent: Ring,
+    turn: usize,
+    due: BTreeSet<(Time, Key)>,
+    to_claim: Vec<Key>,
+    /// Attempts of bulk redeliveries that wait in memory.
+    bulk: HashMap<CompanyId, usize>,
 }
 
 impl Lanes {
     pub fn new(slots: Slots) -> Self {
         Self {
-            slots,
             webhooks: HashMap::new(),
-            companies: VecDeque::new(),
-            rings: HashMap::new(),
-            under_way: 0,
-            unproven_under_way: 0,
-            parked: Vec::new(),
+            flights: Flights::new(slots),
+            proven: Ring::default(),
+            new: Ring::default(),
+            failing: Ring::default(),
+            urgent: Ring::default(),
+            turn: 0,
+            due: BTreeSet::new(),
+            to_claim: Vec::new(),
+            bulk: HashMap::new(),
         }
     }
 
-    pub fn push(&mut self, item: Item) {
-        let key = (item.dispatch.company, item.dispatch.webhook);
+    /// What a receiver has shown before this process started.
+    pub fn remember(&mut self, key: Key, standing: Standing) {
         let lane = self.webhooks.entry(key).or_default();
-        // What somebody asked for and waits to see goes first.
-        if item.dispatch.manual.is_some() {
-            lane.queue.push_front(item);
+        (lane.proven, lane.streak) = match standing {
+            Standing::New => (false, 0),
+            Standing::Proven => (true, 0),
+            Standing::Failing => (false, FAILING_AFTER),
+        };
+    }
+
+    pub fn push(&mut self, item: Item) {
+        let key = item.key();
+        let lane = self.webhooks.entry(key).or_default();
+        if item.dispatch.is_urgent() {
+            lane.urgent.push_back(item);
         } else {
+            if item.dispatch.is_bulk() {
+                *self.bulk.entry(key.0).or_default() += 1;
+            }
             lane.queue.push_back(item);
         }
         self.list(key);
     }
 
-    /// Puts a webhook in the ring if it has something that can go now.
+    /// Puts a webhook in its ring if it has something that can go now.
     fn list(&mut self, key: Key) {
         let Some(lane) = self.webhooks.get_mut(&key) else { return };
-        if lane.listed || lane.queue.is_empty() || !lane.has_room() {
-            return;
+        if !lane.urgent_listed && !lane.urgent.is_empty() && lane.urgent_under_way < MAX_URGENT {
+            lane.urgent_listed = true;
+            self.urgent.push(key);
         }
-        lane.listed = true;
-        let ring = self.rings.entry(key.0).or_default();
-        if ring.is_empty() {
-            self.companies.push_back(key.0);
+        if lane.listed.is_none() && !lane.queue.is_empty() && lane.has_room() {
+            let standing = lane.standing();
+            lane.listed = Some(standing);
+            self.ring(standing).push(key);
         }
-        ring.push_back(key.1);
+    }
+
+    fn ring(&mut self, standing: Standing) -> &mut Ring {
+        match standing {
+            Standing::Proven => &mut self.proven,
+            Standing::New => &mut self.new,
+            Standing::Failing => &mut self.failing,
+        }
     }
 
     /// The next delivery to send, by turns; it is under way from now on.
-    pub fn next(&mut self) -> Option<Item> {
-        while self.under_way < self.slots.total {
-            let company = self.companies.pop_front()?;
-            let ring = self.rings.get_mut(&company)?;
-            let webhook = ring.pop_front();
-            if ring.is_empty() {
-                self.rings.remove(&company);
-            } else {
-                self.companies.push_back(company);
+    pub fn next(&mut self, now: Instant) -> Option<(Ticket, Item)> {
+        const TURNS: [Standing; 3] = [Standing::Proven, Standing::New, Standing::Failing];
+        if let Some(started) = self.next_urgent(now) {
+            return Some(started);
+        }
+        for _ in TURNS {
+            self.turn = (self.turn + 1) % TURNS.len();
+            if let Some(started) = self.next_of(TURNS[self.turn], now) {
+                return Some(started);
             }
-            let key = (company, webhook?);
+        }
+        None
+    }
+
+    fn next_urgent(&mut self, now: Instant) -> Option<(Ticket, Item)> {
+        loop {
+            let flights = &self.flights;
+            let key = self.urgent.pop(|company| flights.has_room(company, Pool::Urgent))?;
             let Some(lane) = self.webhooks.get_mut(&key) else { continue };
-            lane.listed = false;
-            if !lane.proven && self.unproven_under_way >= self.slots.unproven() {
-                self.parked.push(key);
+            lane.urgent_listed = false;
+            let Some(item) = lane.urgent.pop_front() else { continue };
+            lane.urgent_under_way += 1;
+            let ticket = self.flights.start(key, Pool::Urgent, now);
+            self.list(key);
+            return Some((ticket, item));
+        }
+    }
+
+    fn next_of(&mut self, standing: Standing, now: Instant) -> Option<(Ticket, Item)> {
+        let pool = Pool::from(standing);
+        loop {
+            let flights = &self.flights;
+            let may_go = |company| flights.has_room(company, pool);
+            let key = match standing {
+                Standing::Proven => self.proven.pop(may_go),
+                Standing::New => self.new.pop(may_go),
+                Standing::Failing => self.failing.pop(may_go),
+            }?;
+            let Some(lane) = self.webhooks.get_mut(&key) else { continue };
+            lane.listed = None;
+            if lane.standing() != standing {
+                // It has shown something since it was listed.
+                self.list(key);
+                continue;
+            }
+            if !lane.has_room() {
                 continue;
             }
             let Some(item) = lane.queue.pop_front() else { continue };
             lane.under_way += 1;
-            self.under_way += 1;
-            self.unproven_under_way += usize::from(!lane.proven);
+            self.left(&item);
+            let ticket = self.flights.start(key, pool, now);
             self.list(key);
-            return Some(item);
+            self.ask_for_claim(key);
+            return Some((ticket, item));
         }
-        None
+    }
+
+    /// A bulk redelivery's attempt no longer waits here.
+    fn left(&mut self, item: &Item) {
+        if item.dispatch.is_bulk()
+            && let Some(count) = self.bulk.get_mut(&item.dispatch.company)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.bulk.remove(&item.dispatch.company);
+            }
+        }
+    }
+
+    /// How many attempts of bulk redeliveries of a company wait in memory.
+    pub fn bulk_waiting(&self, company: CompanyId) -> usize {
+        self.bulk.get(&company).copied().unwrap_or(0)
     }
 
     /// A request was answered. A success doubles the window, and its slot is free. A failure shrinks the
     /// window to one, and its slot is free once it is recorded: it may be the one that switches the
     /// webhook off.
-    pub fn answered(&mut self, key: Key, succeeded: bool) {
-        let Some(lane) = self.webhooks.get_mut(&key) else { return };
-        if lane.proven != succeeded {
-            // The lane's other requests change sides with it.
-            if succeeded {
-                self.unproven_under_way = self.unproven_under_way.saturating_sub(lane.under_way);
-            } else {
-                self.unproven_under_way += lane.under_way;
-            }
-            lane.proven = succeeded;
+    pub fn answered(&mut self, ticket: Ticket, succeeded: bool, now: Instant) {
+        let Some(flight) = self.flights.get(ticket) else { return };
+        let Some(lane) = self.webhooks.get_mut(&flight.key) else { return };
+        if !succeeded {
+            lane.window = 1;
+            lane.streak += 1;
+            return;
         }
-        lane.window = if succeeded { (lane.window * 2).min(MAX_WINDOW) } else { 1 };
-        if succeeded {
-            self.ended(key);
-        }
+        let took = now - flight.since;
+        lane.usual = if lane.proven { (lane.usual * 3 + took) / 4 } else { took };
+        lane.window = (lane.window * 2).min(MAX_WINDOW);
+        lane.proven = true;
+        lane.streak = 0;
+        self.ended(ticket);
+        self.ask_for_claim(flight.key);
     }
 
     /// A failure is recorded; or a request was not made after all, or says nothing about its receiver.
-    pub fn ended(&mut self, key: Key) {
-        if let Some(lane) = self.webhooks.get_mut(&key) {
-            lane.under_way = lane.under_way.saturating_sub(1);
-            self.under_way = self.under_way.saturating_sub(1);
-            if !lane.proven {
-                self.unproven_under_way = self.unproven_under_way.saturating_sub(1);
+    pub fn ended(&mut self, ticket: Ticket) {
+        let Some(flight) = self.flights.end(ticket) else { return };
+        if let Some(lane) = self.webhooks.get_mut(&flight.key) {
+            let count = if flight.urgent { &mut lane.urgent_under_way } else { &mut lane.under_way };
+            *count = count.saturating_sub(1);
+            if flight.pool == Pool::Slow && !flight.urgent {
+                lane.slow = lane.slow.saturating_sub(1);
             }
         }
-        self.list(key);
-        if self.unproven_under_way < self.slots.unproven() {
-            for key in std::mem::take(&mut self.parked) {
-                self.list(key);
+        self.list(flight.key);
+    }
+
+    /// A request was not made after all: what it would have sent is next again.
+    pub fn put_back(&mut self, ticket: Ticket, item: Item) {
+        let key = item.key();
+        let lane = self.webhooks.entry(key).or_default();
+        if item.dispatch.is_urgent() {
+            lane.urgent.push_front(item);
+        } else {
+            if item.dispatch.is_bulk() {
+                *self.bulk.entry(key.0).or_default() += 1;
+            }
+            lane.queue.push_front(item);
+        }
+        self.ended(ticket);
+    }
+
+    /// Looks for requests that take unusually long. They leave their pool, and their webhook starts no others.
+    pub fn set_slow_aside(&mut self, now: Instant) {
+        let webhooks = &self.webhooks;
+        let limit = |key: Key| webhooks.get(&key).map_or(SLOW_AFTER, Lane::slow_after);
+        for (key, urgent) in self.flights.set_slow_aside(now, limit) {
+            if let Some(lane) = self.webhooks.get_mut(&key).filter(|_| !urgent) {
+                lane.slow += 1;
             }
         }
     }
 
-    /// Takes a webhook's queue out: it was switched off.
+    /// Takes a webhook's queue out: it was switched off. What somebody asked for stays.
     pub fn drain(&mut self, key: Key) -> Vec<Item> {
         let Some(lane) = self.webhooks.get_mut(&key) else { return Vec::new() };
         if lane.supply == Supply::Backlog {
             lane.supply = Supply::Nothing;
         }
-        lane.next_due = None;
-        let (manual, rest): (VecDeque<Item>, VecDeque<Item>) =
-            lane.queue.drain(..).partition(|item| item.dispatch.manual.is_some());
-        lane.queue = manual;
-        rest.into()
+        if let Some(due) = lane.next_due.take() {
+            self.due.remove(&(due, key));
+        }
+        let mut drained = Vec::new();
+        for queue in [&mut lane.queue, &mut lane.urgent] {
+            let (manual, rest): (VecDeque<Item>, VecDeque<Item>) =
+                queue.drain(..).partition(|item| item.dispatch.manual.is_some());
+            *queue = manual;
+            drained.extend(rest);
+        }
+        drained
     }
 
     pub fn drain_all(&mut self) -> Vec<Item> {
-        self.webhooks.values_mut().flat_map(|lane| lane.queue.drain(..)).collect()
+        self.bulk.clear();
+        let lanes = self.webhooks.values_mut();
+        lanes.flat_map(|lane| lane.queue.drain(..).chain(lane.urgent.drain(..)).collect::<Vec<_>>()).collect()
     }
 
     pub fn has_backlog(&mut self, key: Key) {
         self.webhooks.entry(key).or_default().report_backlog();
+        self.ask_for_claim(key);
     }
 
     /// Something of this webhook is due then.
     pub fn due(&mut self, key: Key, at: Time) {
         let lane = self.webhooks.entry(key).or_default();
-        lane.next_due = Some(lane.next_due.map_or(at, |due| due.min(at)));
+        match lane.next_due {
+            Some(known) if known <= at => return,
+            Some(known) => drop(self.due.remove(&(known, key))),
+            None => {}
+        }
+        lane.next_due = Some(at);
+        self.due.insert((at, key));
     }
 
-    /// The webhooks to claim for now, and how much: those with room and something due.
-    pub fn claims(&mut self, now: Time) -> Vec<(Key, usize)> {
-        let mut claims = Vec::new();
-        for (key, lane) in &mut self.webhooks {
-            if lane.next_due.is_some_and(|due| due <= now) {
+    fn ask_for_claim(&mut self, key: Key) {
+        if let Some(lane) = self.webhooks.get_mut(&key)
+            && lane.wants_claim()
+            && !lane.to_claim
+        {
+            lane.to_claim = true;
+            self.to_claim.push(key);
+        }
+    }
+
+    /// The webhooks to claim for now, and how much: those with something due, where there is room.
+    pub fn claims(&mut self, now: Time, room: impl Fn(CompanyId, Standing) -> bool) -> Vec<(Key, usize)> {
+        while let Some((due, key)) = self.due.first().copied()
+            && due <= now
+        {
+            self.due.pop_first();
+            if let Some(lane) = self.webhooks.get_mut(&key) {
                 lane.next_due = None;
-                lane.report_backlog();
             }
-            if lane.supply == Supply::Backlog && lane.queue.len() < lane.window {
+            self.has_backlog(key);
+        }
+        let mut claims = Vec::new();
+        for key in std::mem::take(&mut self.to_claim) {
+            let Some(lane) = self.webhooks.get_mut(&key) else { continue };
+            if lane.wants_claim() && !room(key.0, lane.standing()) {
+                self.to_claim.push(key);
+                continue;
+            }
+            lane.to_claim = false;
+            if lane.wants_claim() {
                 lane.supply = Supply::Claiming { again: false };
-                claims.push((*key, lane.window * CLAIM_PER_WINDOW));
+                claims.push((key, lane.claim_size()));
             }
         }
         claims
@@ -253,107 +435,33 @@ impl Lanes {
         if let Some(lane) = self.webhooks.get_mut(&key) {
             let again = lane.supply == Supply::Claiming { again: true };
             lane.supply = if more || again { Supply::Backlog } else { Supply::Nothing };
-            lane.next_due = lane.next_due.into_iter().chain(next_due).min();
+        }
+        self.ask_for_claim(key);
+        if let Some(at) = next_due {
+            self.due(key, at);
         }
     }
 
-    /// Whether new deliveries of this webhook should wait in the database behind its backlog, and
-    /// how many it may have in memory.
-    pub fn gate(&self, key: Key) -> (bool, bool) {
-        self.webhooks.get(&key).map_or((false, false), |lane| (lane.supply != Supply::Nothing, lane.proven))
+    /// Whether new deliveries of this webhook should wait in the database behind its backlog, and what its
+    /// receiver has shown.
+    pub fn gate(&self, key: Key) -> (bool, Standing) {
+        self.webhooks
+            .get(&key)
+            .map_or((false, Standing::New), |lane| (lane.supply != Supply::Nothing, lane.standing()))
     }
 
-    /// Forgets webhooks that nothing happens for; they prove themselves anew.
+    /// Forgets webhooks that nothing is known of and nothing happens for.
     pub fn forget_idle(&mut self) {
-        self.webhooks.retain(|_, lane| lane.listed || !lane.is_idle());
+        self.webhooks.retain(|_, lane| !lane.is_forgettable());
+    }
+
+    /// The webhook was deleted: once nothing is under way for it, nothing of it is kept.
+    pub fn forget(&mut self, key: Key) {
+        if let Some(lane) = self.webhooks.get_mut(&key) {
+            (lane.proven, lane.streak) = (false, 0);
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rapport_domain::event::Kind;
-    use rapport_domain::id::DeliveryId;
-
-    fn item(company: i64, webhook: u8) -> Item {
-        let dispatch = Dispatch {
-            company: CompanyId(company),
-            webhook: WebhookId::from_bytes([webhook; 16]),
-            delivery: DeliveryId::from_bytes([0; 16]),
-            kind: Kind::AccountCreated,
-            number: 1,
-            payload: "".into(),
-            manual: None,
-        };
-        Item { dispatch, place: Place::new(|| {}) }
-    }
-
-    fn key(company: i64, webhook: u8) -> Key {
-        (CompanyId(company), WebhookId::from_bytes([webhook; 16]))
-    }
-
-    fn sent(lanes: &mut Lanes) -> Vec<Key> {
-        std::iter::from_fn(|| lanes.next())
-            .map(|item| (item.dispatch.company, item.dispatch.webhook))
-            .collect()
-    }
-
-    #[test]
-    fn an_unproven_webhook_has_one_request_under_way() {
-        let mut lanes = Lanes::new(Slots { total: 100 });
-        (0..10).for_each(|_| lanes.push(item(1, 1)));
-        assert_eq!(sent(&mut lanes).len(), 1);
-        lanes.answered(key(1, 1), true);
-        assert_eq!(sent(&mut lanes).len(), 2, "a success doubles the window");
-        lanes.answered(key(1, 1), false);
-        lanes.ended(key(1, 1));
-        assert_eq!(sent(&mut lanes).len(), 0, "a failure shrinks it to one");
-        lanes.answered(key(1, 1), false);
-        assert_eq!(sent(&mut lanes).len(), 0, "nothing is sent until the failure is recorded");
-        lanes.ended(key(1, 1));
-        assert_eq!(sent(&mut lanes).len(), 1);
-    }
-
-    #[test]
-    fn companies_take_turns_and_then_their_webhooks() {
-        let mut lanes = Lanes::new(Slots { total: 100 });
-        for webhook in 1..=3 {
-            lanes.push(item(1, webhook));
-        }
-        lanes.push(item(2, 9));
-        assert_eq!(sent(&mut lanes), [key(1, 1), key(2, 9), key(1, 2), key(1, 3)]);
-    }
-
-    #[test]
-    fn failing_webhooks_never_take_more_than_a_quarter() {
-        let mut lanes = Lanes::new(Slots { total: 8 });
-        lanes.push(item(1, 100));
-        assert_eq!(sent(&mut lanes).len(), 1);
-        lanes.answered(key(1, 100), true);
-        for webhook in 1..=50 {
-            lanes.push(item(1, webhook));
-        }
-        assert_eq!(sent(&mut lanes).len(), 2, "a quarter of eight");
-        lanes.push(item(1, 100));
-        assert_eq!(sent(&mut lanes), [key(1, 100)], "the healthy one goes at once");
-        lanes.answered(key(1, 1), false);
-        lanes.ended(key(1, 1));
-        assert_eq!(sent(&mut lanes).len(), 1, "a place of the quarter is free again");
-    }
-
-    #[test]
-    fn a_backlog_is_claimed_when_there_is_room() {
-        let mut lanes = Lanes::new(Slots { total: 8 });
-        let now = Time::from_micros(10);
-        lanes.due(key(1, 1), Time::from_micros(11));
-        assert!(lanes.claims(now).is_empty());
-        assert_eq!(lanes.claims(Time::from_micros(11)), [(key(1, 1), CLAIM_PER_WINDOW)]);
-        assert!(lanes.claims(Time::from_micros(12)).is_empty(), "one claim at a time");
-        lanes.claimed(key(1, 1), false, Some(Time::from_micros(50)));
-        assert!(lanes.claims(Time::from_micros(49)).is_empty());
-        assert_eq!(lanes.claims(Time::from_micros(50)).len(), 1);
-        lanes.has_backlog(key(1, 1));
-        lanes.claimed(key(1, 1), false, None);
-        assert_eq!(lanes.claims(now).len(), 1, "what came during a claim is not forgotten with it");
-    }
-}
+mod tests;

@@ -3,20 +3,22 @@
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
 //! - `lookup` fetches home pages by the same rules.
-//! - `lanes` and `places` are the sender's bookkeeping, without I/O.
+//! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` holds it against
+//!   the database.
 //! - `cadence` reminds of clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts findable by their custom fields.
 //! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
 //! - `import` takes imports further.
 //! - `stage_totals` counts the accounts of large companies.
-//! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
+//! - `redelivery` runs bulk redeliveries; `retention` removes what is past its time.
 
 pub mod cadence;
 pub mod channel_totals;
 pub mod client;
 pub mod digest;
 pub mod fields;
+mod flights;
 pub mod guard;
 mod housekeeping;
 pub mod import;
@@ -25,8 +27,10 @@ pub mod lookup;
 pub mod mail;
 pub mod mailer;
 mod places;
+mod reconcile;
 pub mod redelivery;
 pub mod retention;
+mod ring;
 pub mod sender;
 pub mod stage_totals;
 

@@ -1,4 +1,4 @@
-//! Redeliveries of many, taken further step by step. Their state is in the database: a restart goes on
+//! Bulk redeliveries, taken further step by step. Their state is in the database: a restart goes on
 //! where it stood, and several nodes share the work without doing it twice.
 
 use std::time::Duration;

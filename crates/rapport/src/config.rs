@@ -182,6 +182,7 @@ impl Config {
             readers: self.database_readers.value as usize,
             writers: self.database_writers.value as usize,
             durable: true,
+            faults: None,
         }
     }
 

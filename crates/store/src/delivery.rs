@@ -12,20 +12,30 @@ use crate::tx::{Across, Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::values;
 
+macro_rules! delivery_columns {
+    () => {
+        "d.id, d.webhook, d.event, d.kind, d.account, d.state, d.next_at, d.attempts, d.scheduled, d.response_code, \
+         d.error, d.created_at, d.finished_at"
+    };
+}
+pub(crate) use delivery_columns;
+
 macro_rules! select_delivery {
     ($rest:literal) => {
-        concat!(
-            "SELECT d.id, d.webhook, d.event, d.kind, d.account, d.state, d.next_at, d.attempts, d.scheduled, ",
-            "d.response_code, d.error, d.created_at, d.finished_at FROM delivery d ",
-            $rest
-        )
+        concat!("SELECT ", $crate::delivery::delivery_columns!(), " FROM delivery d ", $rest)
     };
 }
 pub(crate) use select_delivery;
 
 statements! {
     company GET = select_delivery!("WHERE d.company = $1 AND d.id = $2");
-    company LOCK = select_delivery!("WHERE d.company = $1 AND d.id = ANY($2) ORDER BY d.id FOR UPDATE");
+    company LOCK = concat!("SELECT ", delivery_columns!(), ", d.owner FROM delivery d \
+                    WHERE d.company = $1 AND d.id = ANY($2) ORDER BY d.id FOR UPDATE");
+    company ATTEMPT_STARTS = "SELECT delivery, started_at FROM attempt WHERE company = $1 AND delivery = ANY($2)";
+    company LOCK_OWNED = "SELECT id FROM delivery WHERE company = $1 AND owner = $2 AND state = 0 AND id = ANY($3) \
+                          ORDER BY id FOR UPDATE";
+    reference OWNED_AFTER = "SELECT company, id FROM delivery /*INDEXED BY delivery_owned*/ WHERE owner = $1 AND state = 0 \
+                             AND owner IS NOT NULL AND (company, id) > ($2, $3) ORDER BY company, id LIMIT $4";
     company ATTEMPTS = "SELECT number, started_at, succeeded, manual, response_code, failure, error, dns_us, \
                         connect_us, tls_us, first_byte_us, total_us, address, excerpt, excerpt_cut FROM attempt \
                         WHERE company = $1 AND delivery = $2 ORDER BY number";
@@ -150,10 +160,24 @@ pub fn get(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<Delivery>, 
     snapshot.query_opt(&GET, values![&id])?.map(read).transpose()
 }
 
-/// The deliveries with these ids, locked in key order.
-pub fn lock(tx: &mut Tx, ids: &[DeliveryId]) -> Result<Vec<Delivery>, Error> {
+/// The deliveries with these ids and the nodes that own them, locked in key order.
+pub fn lock(tx: &mut Tx, ids: &[DeliveryId]) -> Result<Vec<(Delivery, Option<i64>)>, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    tx.query_keys(&LOCK, &[], &keys)?.into_iter().map(read).collect()
+    let rows = tx.query_keys(&LOCK, &[], &keys)?;
+    rows.into_iter().map(|mut row| Ok((read_columns(&mut row)?, row.take()?))).collect()
+}
+
+/// Those of these deliveries that are open and owned by a node, locked in key order.
+pub fn lock_owned(tx: &mut Tx, owner: i64, ids: &[DeliveryId]) -> Result<Vec<DeliveryId>, Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
+    tx.query_keys(&LOCK_OWNED, values![owner], &keys)?.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// When the recorded attempts of these deliveries began.
+pub fn attempt_starts(tx: &mut Tx, ids: &[DeliveryId]) -> Result<Vec<(DeliveryId, Time)>, Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
+    let rows = tx.query_keys(&ATTEMPT_STARTS, &[], &keys)?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
 /// Writes deliveries back after an attempt; none is owned any more.
@@ -336,6 +360,17 @@ pub fn owned(snapshot: &mut Snapshot, owner: i64, limit: i64) -> Result<Vec<Deli
     rows.into_iter().map(|mut row| row.take()).collect()
 }
 
+/// Open deliveries that a node owns in any company, in key order after `after`.
+pub fn owned_after(
+    across: &mut Across,
+    owner: i64,
+    after: (CompanyId, DeliveryId),
+    limit: i64,
+) -> Result<Vec<(CompanyId, DeliveryId)>, Error> {
+    let rows = across.query(&OWNED_AFTER, values![owner, after.0, &after.1, limit])?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
 /// The companies in which a node owns open deliveries.
 pub fn owned_companies(across: &mut Across, owner: i64) -> Result<Vec<CompanyId>, Error> {
     across.query(&OWNED_COMPANIES, values![owner])?.into_iter().map(|mut row| row.take()).collect()
@@ -380,7 +415,10 @@ fn read_kind(row: &mut Row) -> Result<Kind, Error> {
 }
 
 pub(crate) fn read(mut row: Row) -> Result<Delivery, Error> {
-    let row = &mut row;
+    read_columns(&mut row)
+}
+
+fn read_columns(row: &mut Row) -> Result<Delivery, Error> {
     let (id, webhook, event, kind, account) =
         (row.take()?, row.take()?, row.take()?, read_kind(row)?, row.take()?);
     let (state, next_at): (i64, Time) = (row.take()?, row.take()?);

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use rapport_domain::delivery::{Delivery, State};
-use rapport_domain::delivery_list::{Appearance, Filter, Shown, Standing, appearance, is_untried_test};
+use rapport_domain::delivery_list::{Appearance, Filter, Shown, WebhookState, appearance, is_untried_test};
 use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId, lowest_at};
 use rapport_domain::time::Time;
 
@@ -126,13 +126,13 @@ pub fn account_names(
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-type Standings = HashMap<WebhookId, Standing>;
+type Standings = HashMap<WebhookId, WebhookState>;
 
 /// How every webhook of the company stands, deleted ones included.
 fn standings(snapshot: &mut Snapshot) -> Result<Standings, Error> {
     let read = |mut row: Row| {
         let (id, enabled, deleted_at, dropped_before) = (row.take()?, row.take()?, row.take()?, row.take()?);
-        Ok((id, Standing { enabled, deleted_at, dropped_before }))
+        Ok((id, WebhookState { enabled, deleted_at, dropped_before }))
     };
     snapshot.query(&STANDINGS, &[])?.into_iter().map(read).collect()
 }
@@ -259,7 +259,7 @@ fn open_rows(
     state: Shown,
     standings: &Standings,
 ) -> Result<Option<Vec<Delivery>>, Error> {
-    let concerned = |standing: &Standing| match state {
+    let concerned = |standing: &WebhookState| match state {
         Shown::Pending => standing.enabled && standing.deleted_at.is_none(),
         Shown::Held => !standing.enabled && standing.deleted_at.is_none(),
         Shown::Failed | Shown::Succeeded => standing.ends_some(),

@@ -10,7 +10,7 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("../migrations/0011_stage_totals.sql"),
     include_str!("../migrations/0012_ingest_rejects.sql"),
     include_str!("../migrations/0013_covering.sql"),
+    include_str!("../migrations/0014_standing.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";

@@ -38,6 +38,11 @@ pub enum Verdict {
 pub trait Job: Send {
     fn company(&self) -> CompanyId;
 
+    /// What it is called where it is talked about.
+    fn name(&self) -> &'static str {
+        "job"
+    }
+
     /// Jobs of one family and company may run together in one go, up to `most_together`.
     fn family(&self) -> Option<TypeId> {
         None

@@ -1,4 +1,4 @@
-//! Redeliveries of many: how far each has come. The attempts they ask for stand in `manual_attempt`.
+//! Bulk redeliveries: how far each has come. The attempts they ask for are in `manual_attempt`.
 
 use rapport_domain::delivery_list::Filter;
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId, WebhookId};

@@ -64,7 +64,7 @@ pub fn prune_events(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, Erro
     Ok(old.len())
 }
 
-/// Removes redeliveries of many started before `cutoff`.
+/// Removes bulk redeliveries started before `cutoff`.
 pub fn prune_redeliveries(tx: &mut Tx, cutoff: Time) -> Result<(), Error> {
     tx.execute(&DELETE_REDELIVERIES, values![&lowest_at::<RedeliveryId>(cutoff)])?;
     Ok(())

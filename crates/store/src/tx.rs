@@ -162,6 +162,11 @@ impl<'c> Tx<'c> {
         self.after_commit.push(Box::new(action));
     }
 
+    /// The answer of the commit will be lost, so nothing follows from it.
+    pub(crate) fn forget_after_commit(&mut self) {
+        self.after_commit.clear();
+    }
+
     pub(crate) fn into_after_commit(self) -> Vec<AfterCommit> {
         self.after_commit
     }

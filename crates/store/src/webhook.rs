@@ -1,6 +1,7 @@
 //! Webhooks. A deleted one stays as a row until its history is gone, and is shown nowhere.
 
 use rapport_domain::id::{CompanyId, WebhookId};
+use rapport_domain::standing::Standing;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{LastTest, Selection, Switch, Webhook};
 
@@ -13,7 +14,7 @@ use crate::values;
 macro_rules! select_webhook {
     ($rest:literal) => {
         concat!(
-            "SELECT id, url, description, events, disabled_by_hand, auto_disabled_at, failure_streak, ",
+            "SELECT id, url, description, events, disabled_by_hand, auto_disabled_at, failure_streak, proven, ",
             "last_test_at, last_test_succeeded, url_changed_at, created_at, updated_at FROM webhook ",
             $rest
         )
@@ -27,8 +28,8 @@ statements! {
     company SELECTIONS = "SELECT id, events, disabled_by_hand, auto_disabled_at FROM webhook \
                           WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
     company INSERT = "INSERT INTO webhook (company, id, url, description, events, disabled_by_hand, \
-                      failure_streak, url_changed_at, secret, secret_shown, dropped_before, created_at, updated_at) \
-                      VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $7, $8, 0, $6, $6)";
+                      failure_streak, proven, url_changed_at, secret, secret_shown, dropped_before, created_at, updated_at) \
+                      VALUES ($1, $2, $3, $4, $5, 0, 0, 0, $6, $7, $8, 0, $6, $6)";
     company SET_SECRET = "UPDATE webhook SET secret = $3, secret_shown = $4, updated_at = $5 \
                           WHERE company = $1 AND id = $2";
     company MARK_DELETED = "UPDATE webhook SET deleted_at = $3 WHERE company = $1 AND id = $2";
@@ -38,8 +39,11 @@ statements! {
     company STATE = "SELECT CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                      dropped_before FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = $2";
     reference TARGETS = "SELECT id, url, secret, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL \
-                         THEN 1 ELSE 0 END, CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END, dropped_before \
+                         THEN 1 ELSE 0 END, CASE WHEN auto_disabled_at IS NULL THEN 0 ELSE 1 END, \
+                         CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END, dropped_before \
                          FROM webhook WHERE company = $1 AND id = ANY($2)";
+    reference STANDINGS = "SELECT company, id, failure_streak, proven FROM webhook WHERE deleted_at IS NULL \
+                           AND (proven = 1 OR failure_streak > 0)";
     reference WITH_WORK = "SELECT w.company, w.id, \
         (SELECT min(d.next_at) FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
          AND d.state = 0 AND d.owner IS NULL) \
@@ -60,6 +64,7 @@ static UPDATE: UpdateMany = UpdateMany::new(
         ("disabled_by_hand", Type::Int),
         ("auto_disabled_at", Type::Int),
         ("failure_streak", Type::Int),
+        ("proven", Type::Int),
         ("last_test_at", Type::Int),
         ("last_test_succeeded", Type::Int),
         ("url_changed_at", Type::Int),
@@ -120,7 +125,7 @@ pub fn update(tx: &mut Tx, webhooks: &[&Webhook]) -> Result<(), Error> {
             Switch::AutoDisabled { at } => Some(at),
             Switch::Enabled | Switch::DisabledByHand => None,
         };
-        rows.extend::<[Value; 11]>([
+        rows.extend::<[Value; 12]>([
             (&webhook.id).into(),
             (&webhook.url).into(),
             (&webhook.description).into(),
@@ -128,6 +133,7 @@ pub fn update(tx: &mut Tx, webhooks: &[&Webhook]) -> Result<(), Error> {
             (webhook.switch == Switch::DisabledByHand).into(),
             auto_disabled_at.into(),
             webhook.failure_streak.into(),
+            webhook.proven.into(),
             webhook.last_test.map(|test| test.at).into(),
             webhook.last_test.map(|test| test.succeeded).into(),
             webhook.url_changed_at.into(),
@@ -172,6 +178,8 @@ pub struct Target {
     pub url: String,
     pub sealed_secret: Vec<u8>,
     pub enabled: bool,
+    /// Switched off after repeated failures, and not by hand.
+    pub auto_disabled: bool,
     pub deleted: bool,
     pub dropped_before: Time,
 }
@@ -187,9 +195,21 @@ pub fn targets(across: &mut Across, company: CompanyId, ids: &[WebhookId]) -> Re
                 url: row.take()?,
                 sealed_secret: row.take()?,
                 enabled: row.take()?,
+                auto_disabled: row.take()?,
                 deleted: row.take()?,
                 dropped_before: row.take()?,
             })
+        })
+        .collect()
+}
+
+/// What the receivers that were ever sent to have shown so far.
+pub fn standings(across: &mut Across) -> Result<Vec<(CompanyId, WebhookId, Standing)>, Error> {
+    let rows = across.query(&STANDINGS, &[])?;
+    rows.into_iter()
+        .map(|mut row| {
+            let (company, id, streak) = (row.take()?, row.take()?, row.take()?);
+            Ok((company, id, Standing::of(row.take()?, streak)))
         })
         .collect()
 }
@@ -230,7 +250,7 @@ fn read(mut row: Row) -> Result<Webhook, Error> {
         None if by_hand => Switch::DisabledByHand,
         None => Switch::Enabled,
     };
-    let failure_streak = row.take()?;
+    let (failure_streak, proven) = (row.take()?, row.take()?);
     let last_test = match (row.take()?, row.take()?) {
         (Some(at), Some(succeeded)) => Some(LastTest { at, succeeded }),
         _ => None,
@@ -242,6 +262,7 @@ fn read(mut row: Row) -> Result<Webhook, Error> {
         events,
         switch,
         failure_streak,
+        proven,
         last_test,
         url_changed_at: row.take()?,
         created_at: row.take()?,

@@ -1,4 +1,4 @@
-//! Redeliveries of many: a count first, steps that ask for attempts, progress, cancel.
+//! Bulk redelivery: a count first, steps that ask for attempts, progress, cancel.
 
 use rapport_app::erasure::erase_payloads;
 use rapport_app::redelivery::{
@@ -60,7 +60,7 @@ fn it_counts_asks_for_every_attempt_and_ends_when_they_are_made() {
         // What fails from now on is not meant.
         app.upsert(json!({"imported_id": "later"}));
         assert_eq!(one_step(app, id), Stepped::Waiting, "all of it is one step");
-        let Progress { redelivery, unmade } = seen(app, id);
+        let Progress { redelivery, unmade, .. } = seen(app, id);
         assert_eq!(
             (redelivery.state(), redelivery.total, redelivery.queued, unmade),
             (State::Running, 5, 5, 5)
@@ -92,7 +92,7 @@ fn what_has_no_webhook_or_payload_any_more_is_skipped_and_counted() {
         block_on(erase_payloads(app.app(), app.token(), erased)).unwrap();
         let id = start(app, Filter::default());
         one_step(app, id);
-        let Progress { redelivery, unmade } = seen(app, id);
+        let Progress { redelivery, unmade, .. } = seen(app, id);
         assert_eq!((redelivery.total, redelivery.queued, redelivery.skipped, unmade), (5, 1, 4, 1));
         let [(manual, delivery)] = claim_manual(app, 10)[..] else { panic!("one attempt waits") };
         assert_eq!(stored(app, delivery).kind, Kind::AccountCreated);
@@ -117,7 +117,7 @@ fn it_walks_in_steps_and_waits_while_many_are_unmade() {
         while one_step(app, id) == Stepped::More {
             steps += 1;
         }
-        let Progress { redelivery, unmade } = seen(app, id);
+        let Progress { redelivery, unmade, .. } = seen(app, id);
         assert_eq!((redelivery.queued, unmade), (MAX_UNMADE, MAX_UNMADE));
         assert_eq!(i64::from(steps) * i64::try_from(STEP).unwrap(), MAX_UNMADE);
         for (manual, delivery) in claim_manual(app, 400) {
@@ -152,7 +152,7 @@ fn cancelling_takes_back_what_is_not_begun() {
         one_step(app, id);
         let begun = claim_manual(app, 4);
         app.write(CancelRedelivery(id)).unwrap();
-        let Progress { redelivery, unmade } = seen(app, id);
+        let Progress { redelivery, unmade, .. } = seen(app, id);
         assert_eq!((redelivery.state(), redelivery.queued, unmade), (State::Cancelled, 4, 4));
         assert_eq!(one_step(app, id), Stepped::Ended);
         for (manual, delivery) in begun {

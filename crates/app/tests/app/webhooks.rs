@@ -1,8 +1,10 @@
 //! Webhooks without a sender: what attempts recorded by hand do to them, and what their owners can do.
 
 use rapport_app::Access;
-use rapport_app::delivery::{ClaimManual, EndDeliveries, RecordAttempt, Recorded, Redeliver};
+use rapport_app::delivery::{EndDeliveries, RecordAttempt, Recorded};
 use rapport_app::erasure::erase_payloads;
+use rapport_app::ownership::ClaimManual;
+use rapport_app::redeliver::Redeliver;
 use rapport_app::webhook::{
     CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
     TestWebhook,
@@ -76,15 +78,15 @@ pub fn record(
     let webhook = stored(company, delivery).webhook;
     let reason = if manual.is_some() { Reason::Manual } else { Reason::Automatic };
     let attempt = attempt(code, reason, company.app().now());
-    let recorded =
-        company.write_as(&Access::System(company.id()), RecordAttempt { webhook, delivery, attempt, manual });
-    recorded.expect("recorded")
+    let record = RecordAttempt::new(NODE, webhook, delivery, attempt, manual);
+    company.write_as(&Access::System(company.id()), record).expect("recorded")
 }
 
 /// The manual attempts that wait, as a sender takes them.
 pub fn claim_manual(company: &TestCompany, limit: i64) -> Vec<(RedeliveryId, DeliveryId)> {
     let claimed = company.write_as(&Access::System(company.id()), ClaimManual { node: NODE, limit });
-    claimed.expect("claimed").into_iter().map(|claimed| (claimed.id, claimed.delivery)).collect()
+    let claimed = claimed.expect("claimed").claimed.into_iter();
+    claimed.filter_map(|(found, _)| found.manual.map(|manual| (manual.id, found.delivery))).collect()
 }
 
 fn end(company: &TestCompany, webhook: WebhookId, before: Time, error: &'static str) {
@@ -177,7 +179,7 @@ fn enabling_needs_a_test_that_succeeded_and_sends_what_was_held() {
 fn record_test(company: &TestCompany, delivery: DeliveryId, manual: RedeliveryId, code: u16) {
     let webhook = stored(company, delivery).webhook;
     let attempt = attempt(code, Reason::Automatic, company.app().now());
-    let record = RecordAttempt { webhook, delivery, attempt, manual: Some(manual) };
+    let record = RecordAttempt::new(NODE, webhook, delivery, attempt, Some(manual));
     company.write_as(&Access::System(company.id()), record).expect("recorded");
 }
 
@@ -384,7 +386,7 @@ fn a_fault_of_ours_leaves_a_manual_attempt_to_be_made() {
             ..attempt(500, Reason::Manual, app.app().now())
         };
         let webhook = stored(app, delivery).webhook;
-        let unmade = RecordAttempt { webhook, delivery, attempt: own, manual: Some(manual) };
+        let unmade = RecordAttempt::new(NODE, webhook, delivery, own, Some(manual));
         app.write_as(&Access::System(app.id()), unmade).unwrap();
         assert_eq!(stored(app, delivery).attempts, 0, "it is not charged");
         assert_eq!(claim_manual(app, 10), [(manual, delivery)], "and waits for its next chance");

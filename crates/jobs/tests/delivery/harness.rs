@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use rapport_app::delivery::Redeliver;
 use rapport_app::ingest::{Ingest, Ingested};
+use rapport_app::redeliver::Redeliver;
 use rapport_app::upsert::Upsert;
 use rapport_app::webhook::{
     CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
@@ -26,7 +26,7 @@ use rapport_domain::{account, destination::Destination};
 use rapport_jobs::guard::{BoxFuture, ResolveError, Resolver};
 use rapport_jobs::{Client, Config, Guard, Limits};
 use rapport_store::delivery::KeptAttempt;
-use rapport_store::{Database, Snapshot, Store, delivery, webhook};
+use rapport_store::{Database, Faults, Snapshot, Store, delivery, webhook};
 use rapport_testkit::{Engine, ReceivedRequest, Receiver, SeededRandom, TestApp, TestClock, block_on};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -92,11 +92,20 @@ pub struct Options {
     /// Networks that may be dialled although they are not public.
     pub allowed: &'static [&'static str],
     pub names: Names,
+    pub slots: usize,
+    /// What fails in the sender's own process.
+    pub faults: Option<Faults>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { limits: PATIENT, allowed: &["127.0.0.0/8"], names: Names::default() }
+        Self {
+            limits: PATIENT,
+            allowed: &["127.0.0.0/8"],
+            names: Names::default(),
+            slots: Config::default().slots,
+            faults: None,
+        }
     }
 }
 
@@ -292,15 +301,30 @@ impl Sending {
         self.create_account_through(self.app())
     }
 
+    /// The same, where it may be refused.
+    pub fn try_create_account(&self) -> Result<String, Error> {
+        self.try_create_account_through(self.app())
+    }
+
     /// The same, through another process on the database.
     pub fn create_account_through(&self, app: &App) -> String {
+        self.try_create_account_through(app).expect("a new account")
+    }
+
+    fn try_create_account_through(&self, app: &App) -> Result<String, Error> {
         let number = self.accounts_made.get() + 1;
         self.accounts_made.set(number);
         let imported_id = format!("crm-{number}");
         let body = json!({ "project": self.test.slug(), "imported_id": imported_id });
         let request = account::Upsert::parse(body.as_object().expect("an object")).expect("an upsert");
-        patiently(|| block_on(app.write(self.test.token(), Upsert(request.clone())))).expect("a new account");
-        imported_id
+        patiently(|| block_on(app.write(self.test.token(), Upsert(request.clone()))))?;
+        Ok(imported_id)
+    }
+
+    /// How many open deliveries and manual attempts some node owns.
+    pub fn owned(&self) -> i64 {
+        self.test.number("SELECT count(*) FROM delivery WHERE state = 0 AND owner IS NOT NULL")
+            + self.test.number("SELECT count(*) FROM manual_attempt WHERE owner IS NOT NULL")
     }
 
     /// Activity of several accounts in one transaction.
@@ -397,11 +421,11 @@ impl Sending {
         }
     }
 
-    fn write<C: Command>(&self, command: impl Fn() -> C) -> Result<C::Reply, Error> {
+    pub fn write<C: Command>(&self, command: impl Fn() -> C) -> Result<C::Reply, Error> {
         patiently(|| block_on(self.app().write(self.test.token(), command())))
     }
 
-    fn read<T: Send + 'static>(
+    pub fn read<T: Send + 'static>(
         &self,
         read: impl Fn(&mut Snapshot) -> Result<T, rapport_store::Error> + Clone + Send + 'static,
     ) -> T {
@@ -453,6 +477,7 @@ impl Node {
         let config = rapport_store::Config {
             readers: 1,
             writers: 2,
+            faults: options.faults.clone(),
             ..rapport_store::Config::new(test.database().clone())
         };
         let store = Store::open(&config).expect("opening the database for a sender");
@@ -468,7 +493,7 @@ impl Node {
             sweep: Duration::from_millis(50),
             // What a lock on the data directory proves for SQLite.
             alone: test.engine() == Engine::Sqlite,
-            ..Config::default()
+            slots: options.slots,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");

@@ -2,10 +2,12 @@
 //! interface document's "Delivery semantics" and of the decisions on delivery is a named test.
 
 mod answers;
+mod bulk;
 mod disabling;
 mod fairness;
 mod guard;
 mod harness;
+mod lost;
 mod misbehaviour;
 mod nodes;
 mod redelivery;

@@ -89,7 +89,7 @@ fn owners_and_admins_are_told_once_when_a_webhook_is_switched_off() {
                 excerpt: Vec::new(),
                 excerpt_cut: false,
             };
-            let record = RecordAttempt { webhook: hook, delivery, attempt, manual: None };
+            let record = RecordAttempt::new(0, hook, delivery, attempt, None);
             app.write_as(&Access::System(app.id()), record).unwrap();
             let switch =
                 app.read(move |snapshot| rapport_store::webhook::get(snapshot, hook)).unwrap().switch;

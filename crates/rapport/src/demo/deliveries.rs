@@ -1,6 +1,7 @@
 //! The past's deliveries: claimed and recorded by the sender's own commands, with answers made up.
 
-use rapport_app::delivery::{ClaimDue, RecordAttempt};
+use rapport_app::delivery::RecordAttempt;
+use rapport_app::ownership::ClaimDue;
 use rapport_app::{Access, App, Clock as _};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings};
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
@@ -71,7 +72,7 @@ impl PastSender {
         let mut due = Vec::new();
         for claimed in asked.join_all().await {
             let (webhook, claimed) = claimed.map_err(explained)?;
-            due.extend(claimed.into_iter().map(|delivery| (webhook, delivery.id)));
+            due.extend(claimed.into_iter().map(|(found, _)| (webhook, found.delivery)));
         }
         // Answers come in any order; what is made up must not.
         due.sort_unstable();
@@ -88,7 +89,7 @@ impl PastSender {
             .into_iter()
             .map(|(webhook, delivery)| {
                 let attempt = self.attempt(webhook, days_ago);
-                RecordAttempt { webhook, delivery, attempt, manual: None }
+                RecordAttempt::new(NODE, webhook, delivery, attempt, None)
             })
             .collect();
         let longest = attempts.iter().map(|record| record.attempt.timings.total).max().unwrap_or(0);

@@ -154,10 +154,10 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
     let browser = office.browser_with(hands).await;
     browser.click("Webhooks").await;
     browser.click("Redeliveries").await;
-    browser.see("No redeliveries of many yet").await;
+    browser.see("No bulk redeliveries yet").await;
     browser.click("Failed deliveries").await;
     browser.see("No deliveries match").await;
-    browser.click("Redeliver many").await;
+    browser.click("Bulk redeliver").await;
     browser.see("Nothing to redeliver").await;
     browser.click("Back to the log").await;
     browser.click("Clear").await;
@@ -177,7 +177,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
     receiver.wait_for(7, PATIENCE);
     browser.see("Running").await;
     browser.click("Cancel").await;
-    browser.see("Cancelled. Attempts that had begun run to their end.").await;
+    browser.see("Cancelled. Requests already under way will finish.").await;
     assert_eq!(browser.count("form[action$='/cancel']").await, 0, "what is cancelled is over");
     browser.click("Redeliveries").await;
     browser.see("Finished").await;
@@ -187,10 +187,10 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
 
 /// Counts first, then does it.
 async fn ask_for_three(browser: &Browser) {
-    browser.click("Redeliver many").await;
+    browser.click("Bulk redeliver").await;
     browser.see("3 deliveries").await;
     browser.click("Redeliver 3 deliveries").await;
-    browser.see("The redelivery has begun.").await;
+    browser.see("The bulk redelivery has started.").await;
 }
 
 #[tokio::test]

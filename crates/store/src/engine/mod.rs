@@ -16,6 +16,7 @@ use rapport_domain::id::CompanyId;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
+use crate::faults::Faults;
 use crate::queue::{Job, Lane, Queue, ReadQueue, Verdict};
 use crate::tx::{Across, AfterCommit, Connection, Snapshot, Tx};
 
@@ -38,11 +39,13 @@ pub struct Config {
     /// Whether a commit waits until SQLite has it on the disk; PostgreSQL decides that by itself. Only what is
     /// thrown away anyway may do without.
     pub durable: bool,
+    /// Makes jobs fail on demand, in tests.
+    pub faults: Option<Faults>,
 }
 
 impl Config {
     pub fn new(database: Database) -> Self {
-        Self { database, page_cache_bytes: 64 << 20, readers: 3, writers: 4, durable: true }
+        Self { database, page_cache_bytes: 64 << 20, readers: 3, writers: 4, durable: true, faults: None }
     }
 }
 
@@ -64,6 +67,7 @@ pub struct Store {
     writes: Arc<Queue>,
     reads: Arc<ReadQueue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    faults: Option<Faults>,
 }
 
 impl Store {
@@ -75,11 +79,15 @@ impl Store {
             Database::Sqlite(path) => sqlite::start(path, config, &writes, &reads)?,
             Database::Postgres(url) => postgres::start(url, config, &writes, &reads)?,
         };
-        Ok(Self { writes, reads, threads: Mutex::new(threads) })
+        Ok(Self { writes, reads, threads: Mutex::new(threads), faults: config.faults.clone() })
     }
 
     /// Hands a job to the writers, or answers it "busy" at once.
     pub fn submit(&self, lane: Lane, job: Box<dyn Job>) {
+        let job = match &self.faults {
+            Some(faults) => faults.wrap(job),
+            None => job,
+        };
         if let Err((job, error)) = self.writes.push(lane, job) {
             job.settle(Err(error));
         }

@@ -1,7 +1,7 @@
 //! The list of deliveries against a plain model: every filter, every page size, on both engines.
 
 use rapport_domain::delivery::{Delivery, State};
-use rapport_domain::delivery_list::{Filter, Shown, Standing, appearance};
+use rapport_domain::delivery_list::{Filter, Shown, WebhookState, appearance};
 use rapport_domain::event::{Event, Kind};
 use rapport_domain::id::{AccountId, CompanyId, DeliveryId, IdSequence, WebhookId};
 use rapport_domain::time::Time;
@@ -18,14 +18,14 @@ const EVENTS: u64 = 300;
 const SECONDS: i64 = 10;
 
 /// How the webhooks stand: on, switched off, deleted, and on with a past drop.
-fn standings() -> [(WebhookId, Standing); 4] {
-    let on = Standing { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
+fn standings() -> [(WebhookId, WebhookState); 4] {
+    let on = WebhookState { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
     let numbered = |number, standing| (WebhookId::from_bytes(bytes(number)), standing);
     [
         numbered(1, on),
-        numbered(2, Standing { enabled: false, ..on }),
-        numbered(3, Standing { deleted_at: Some(time(5_000)), ..on }),
-        numbered(4, Standing { dropped_before: time(1_500), ..on }),
+        numbered(2, WebhookState { enabled: false, ..on }),
+        numbered(3, WebhookState { deleted_at: Some(time(5_000)), ..on }),
+        numbered(4, WebhookState { dropped_before: time(1_500), ..on }),
     ]
 }
 
@@ -39,6 +39,7 @@ fn insert_webhooks(world: &World, company: CompanyId) {
                 events: Selection::from_json(&json!(["account.created"])).expect("a selection"),
                 switch: if standing.enabled { Switch::Enabled } else { Switch::DisabledByHand },
                 failure_streak: 0,
+                proven: false,
                 last_test: None,
                 url_changed_at: time(0),
                 created_at: time(0),

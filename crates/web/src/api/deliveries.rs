@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::delivery::Redeliver;
+use rapport_app::redeliver::Redeliver;
 use rapport_domain::delivery_list::{Appearance, Filter, Shown, account_id, event_kind, webhook_id};
 use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId};
 use rapport_domain::time::Time;

@@ -1,11 +1,11 @@
-//! Redeliveries of many: counted, started, followed, cancelled.
+//! Bulk redelivery: counted, started, followed, cancelled.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::redelivery::{self, CancelRedelivery, Counted, Progress, StartRedelivery};
 use rapport_domain::id::RedeliveryId;
-use rapport_domain::redelivery::{Redelivery, Request};
+use rapport_domain::redelivery::Request;
 use rapport_domain::time::Time;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -31,7 +31,7 @@ struct PreviewView {
     capped: bool,
 }
 
-/// A redelivery of many.
+/// A bulk redelivery.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Redelivery)]
 struct RedeliveryView {
@@ -45,6 +45,8 @@ struct RedeliveryView {
     queued: i64,
     /// Attempts made.
     done: i64,
+    /// Some attempts wait for a webhook that was auto-disabled. They are made once it is enabled.
+    paused: bool,
     /// Deliveries left out: their webhook was deleted or their payload erased.
     skipped: i64,
     #[schema(value_type = String, format = DateTime)]
@@ -54,13 +56,14 @@ struct RedeliveryView {
 }
 
 impl RedeliveryView {
-    fn new(redelivery: &Redelivery, unmade: i64) -> Self {
+    fn new(Progress { redelivery, unmade, paused }: &Progress) -> Self {
         Self {
             id: redelivery.id,
             state: redelivery.state().as_str(),
             total: redelivery.total,
             queued: redelivery.queued,
             done: (redelivery.queued - unmade).max(0),
+            paused: *paused,
             skipped: redelivery.skipped,
             created_at: redelivery.created_at,
             finished_at: redelivery.finished_at.or(redelivery.cancelled_at),
@@ -68,10 +71,11 @@ impl RedeliveryView {
     }
 }
 
-/// Redeliver many
+/// Bulk redeliver
 ///
-/// One more attempt for every delivery that the filter means, newest first, in the background. With
-/// `preview` nothing happens but a count. Needs the role admin.
+/// One more attempt for every delivery that matches the filter, newest first, in the background. At least one
+/// filter is required. With `preview` nothing happens but a count. Attempts for a webhook that is auto-disabled
+/// wait until it is enabled. Needs the role admin.
 #[utoipa::path(
     post,
     path = "/api/deliveries/redeliver/",
@@ -98,10 +102,11 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
         return Ok(json::respond(StatusCode::OK, &PreviewView { count, capped }));
     }
     let started = api.write(&caller, Ok(StartRedelivery { filter, total: count })).await?;
-    Ok(json::respond(StatusCode::ACCEPTED, &RedeliveryView::new(&started, 0)))
+    let begun = Progress { redelivery: started, unmade: 0, paused: false };
+    Ok(json::respond(StatusCode::ACCEPTED, &RedeliveryView::new(&begun)))
 }
 
-/// Follow a redelivery of many
+/// Follow a bulk redelivery
 #[utoipa::path(
     get,
     path = "/api/deliveries/redeliver/{id}/",
@@ -115,13 +120,14 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
 )]
 async fn get_redelivery(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
     let found = api.read(&caller, ADMIN, id.one("redelivery"), redelivery::progress).await?.reply;
-    let Progress { redelivery, unmade } = found.ok_or_else(|| Problem::not_found("redelivery"))?;
-    Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&redelivery, unmade)))
+    let progress = found.ok_or_else(|| Problem::not_found("redelivery"))?;
+    Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&progress)))
 }
 
-/// Cancel a redelivery of many
+/// Cancel a bulk redelivery
 ///
-/// Attempts that are not begun are taken back; those that are run to their end.
+/// Attempts that have not started are taken back, also those that a sender already holds. Requests under way
+/// run to their end.
 #[utoipa::path(
     delete,
     path = "/api/deliveries/redeliver/{id}/",

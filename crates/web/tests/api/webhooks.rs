@@ -1,7 +1,8 @@
 //! Webhooks and their deliveries over HTTP. Nothing is sent: what attempts came to is recorded by hand.
 
 use rapport_app::Access;
-use rapport_app::delivery::{ClaimManual, RecordAttempt};
+use rapport_app::delivery::RecordAttempt;
+use rapport_app::ownership::ClaimManual;
 use rapport_app::redelivery::{Stepped, step};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings};
 use rapport_domain::id::{DeliveryId, RedeliveryId, WebhookId};
@@ -13,6 +14,7 @@ use crate::harness::{Answer, Server, Tenant};
 
 pub const WEBHOOKS: &str = "/api/webhooks/";
 const DELIVERIES: &str = "/api/deliveries/";
+const NODE: i64 = 7;
 const REDELIVER: &str = "/api/deliveries/redeliver/";
 
 pub async fn create(server: &Tenant) -> Value {
@@ -64,7 +66,7 @@ pub async fn record(server: &Tenant, delivery: &Value, outcome: Outcome, manual:
     };
     let webhook: WebhookId = text(delivery, "webhook_id").parse().unwrap();
     let delivery: DeliveryId = text(delivery, "id").parse().unwrap();
-    let record = RecordAttempt { webhook, delivery, attempt, manual };
+    let record = RecordAttempt::new(NODE, webhook, delivery, attempt, manual);
     let access = Access::System(server.company.id());
     server.company.app().write(&access, record).await.expect("recorded");
 }
@@ -74,10 +76,10 @@ pub fn answered(code: u16) -> Outcome {
 }
 
 pub async fn claim(server: &Tenant) -> Vec<RedeliveryId> {
-    let claim = ClaimManual { node: 7, limit: 100 };
+    let claim = ClaimManual { node: NODE, limit: 100 };
     let access = Access::System(server.company.id());
     let claimed = server.company.app().write(&access, claim).await.expect("claimed");
-    claimed.into_iter().map(|claimed| claimed.id).collect()
+    claimed.claimed.into_iter().filter_map(|(found, _)| found.manual).map(|manual| manual.id).collect()
 }
 
 #[tokio::test]
@@ -353,11 +355,15 @@ async fn many_are_counted_redelivered_followed_and_cancelled() {
         assert_eq!(
             followed,
             json!({
-                "id": started["id"], "state": "finished", "total": 3, "queued": 3, "done": 3, "skipped": 0,
+                "id": started["id"], "state": "finished", "total": 3, "queued": 3, "done": 3, "skipped": 0, "paused": false,
                 "created_at": started["created_at"], "finished_at": server.app.clock().now(),
             })
         );
-        let second = server.post(REDELIVER).json(&json!({})).send().await.expect(202);
+        for everything in [json!({}), json!({"preview": true})] {
+            let refused = server.post(REDELIVER).json(&everything).send().await.faults();
+            assert_eq!(refused, [(String::new(), "filter_required".to_owned())], "{everything}");
+        }
+        let second = server.post(REDELIVER).json(&json!({"state": "succeeded"})).send().await.expect(202);
         let own = format!("{REDELIVER}{}/", text(&second, "id"));
         server.delete(&own).send().await.expect(204);
         assert_eq!(server.get(&own).send().await.expect(200)["state"], json!("cancelled"));
@@ -394,7 +400,7 @@ async fn nothing_of_another_company_is_reachable() {
         let webhook = create(&server).await;
         let account = server.account(json!({"imported_id": "crm-1"})).await;
         let [delivery] = &list(&server, "").await[..] else { panic!("one delivery") };
-        let started = server.post(REDELIVER).json(&json!({})).send().await.expect(202);
+        let started = server.post(REDELIVER).json(&json!({"state": "pending"})).send().await.expect(202);
         let redelivery = format!("{REDELIVER}{}/", text(&started, "id"));
         let stranger = server.app.company("globex");
         let erase = format!("/api/accounts/{}/erase-payloads/", text(&account, "id"));
@@ -415,8 +421,8 @@ async fn nothing_of_another_company_is_reachable() {
             let page = server.get(path).of_company(&stranger).send().await.expect(200);
             assert_eq!(page, json!({"items": [], "next_cursor": null}));
         }
-        let preview =
-            server.post(REDELIVER).json(&json!({"preview": true})).of_company(&stranger).send().await;
+        let all = json!({"preview": true, "since": "2000-01-01"});
+        let preview = server.post(REDELIVER).json(&all).of_company(&stranger).send().await;
         assert_eq!(preview.expect(200)["count"], json!(0));
         assert_eq!(server.get(&path(&webhook)).send().await.expect(200)["enabled"], json!(true));
     }

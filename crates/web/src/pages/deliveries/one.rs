@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{self, HeaderValue};
 use axum::response::Response;
-use rapport_app::delivery::Redeliver;
+use rapport_app::redeliver::Redeliver;
 use rapport_app::signature;
 use rapport_domain::delivery::SCHEDULE_SECONDS;
 use rapport_domain::delivery_list::Shown as DeliveryState;

@@ -1,4 +1,4 @@
-//! Redeliveries of many: counted, confirmed, followed, cancelled.
+//! Bulk redelivery: counted, confirmed, followed, cancelled.
 
 use askama::Template;
 use axum::Router;
@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use jiff::tz::TimeZone;
 use rapport_app::Error;
 use rapport_app::redelivery::{self, CancelRedelivery, Counted, Progress, StartRedelivery};
-use rapport_domain::delivery_list::Filter;
+use rapport_domain::delivery_list::{Filter, Shown as Listed};
 use rapport_domain::id::RedeliveryId;
 use rapport_domain::redelivery::{Redelivery, Request, State as Stage};
 use rapport_domain::webhook::Webhook;
@@ -70,7 +70,7 @@ async fn ask(
     let form = Form::of_query(query.as_deref());
     let found = pages.show(&visitor, ADMIN, move |snapshot| {
         let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let filter = filter::read(snapshot, &form, &zone)?;
+        let filter = filter::read(snapshot, &form, &zone)?.map(or_failed);
         let described = match &filter {
             Ok(filter) => describe(snapshot, filter, &zone)?,
             Err(_) => Vec::new(),
@@ -85,11 +85,16 @@ async fn ask(
     Ok(NewPage { frame, described, fields, query, counted }.respond())
 }
 
+/// Failed deliveries, unless something else was chosen: nobody wants everything again.
+fn or_failed(filter: Filter) -> Filter {
+    if filter == Filter::default() { Filter { state: Some(Listed::Failed), ..filter } } else { filter }
+}
+
 async fn start(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match try_start(&pages, &visitor, &form).await {
         Ok(started) => {
             let text =
-                "The redelivery has begun. It goes on in the background, also when you leave this page.";
+                "The bulk redelivery has started. It continues in the background when you leave this page.";
             Ok(pages.done(&format!("{PATH}/{}", started.id), Flash::good(text)))
         }
         Err(Error::Conflict { detail, .. }) => Ok(pages.done(PATH, Flash::bad(sentence(&detail)))),
@@ -111,10 +116,11 @@ struct ListPage {
     lines: Vec<View>,
 }
 
-/// A redelivery with how far it has come.
+/// A bulk redelivery with how far it has come.
 struct View {
     redelivery: Redelivery,
     unmade: i64,
+    paused: bool,
     described: Described,
 }
 
@@ -124,9 +130,9 @@ impl View {
         progress: Progress,
         zone: &TimeZone,
     ) -> Result<Self, rapport_store::Error> {
-        let Progress { redelivery, unmade } = progress;
+        let Progress { redelivery, unmade, paused } = progress;
         let described = describe(snapshot, &redelivery.filter, zone)?;
-        Ok(Self { redelivery, unmade, described })
+        Ok(Self { redelivery, unmade, paused, described })
     }
 
     fn is_running(&self) -> bool {
@@ -135,6 +141,7 @@ impl View {
 
     fn badge(&self) -> (&'static str, &'static str) {
         match self.redelivery.state() {
+            Stage::Running if self.paused => ("warn", "Paused"),
             Stage::Running => ("", "Running"),
             Stage::Finished => ("good", "Finished"),
             Stage::Cancelled => ("warn", "Cancelled"),
@@ -165,11 +172,8 @@ async fn list(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, 
         let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
         let mut lines = Vec::new();
         for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
-            // What has ended has nothing left to be made.
-            let is_running = redelivery.state() == Stage::Running;
-            let unmade =
-                if is_running { rapport_store::manual_attempt::unmade(snapshot, redelivery.id)? } else { 0 };
-            lines.push(View::read(snapshot, Progress { redelivery, unmade }, &zone)?);
+            let progress = redelivery::follow(snapshot, redelivery)?;
+            lines.push(View::read(snapshot, progress, &zone)?);
         }
         Ok(lines)
     });
@@ -208,7 +212,7 @@ async fn cancel(
 ) -> Result<Response, Refusal> {
     let id: RedeliveryId = named(&id, WHAT)?;
     let cancelled = pages.submit(&visitor, &form, CancelRedelivery(id)).await;
-    let text = "Cancelled. Attempts that had begun run to their end.";
+    let text = "Cancelled. Requests already under way will finish.";
     settle(&pages, &visitor, &format!("{PATH}/{id}"), cancelled.map(|()| Flash::good(text)))
 }
 

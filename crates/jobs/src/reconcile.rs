@@ -1,0 +1,71 @@
+//! Compares what this node owns in the database with what it holds in memory.
+//!
+//! A row that the node owns and nobody in it works on would wait for ever: the answer of a commit was lost, an
+//! outcome could not be recorded, a release failed. Instead of trusting every way in, the node looks, in steps that
+//! are bounded by what it may hold. What it finds twice in a row goes back to the database and is claimed like
+//! anything else that waits there: once alone is what any commit looks like in its last moment.
+
+use std::collections::{HashMap, HashSet};
+
+use rapport_app::dispatch::Owned;
+use rapport_app::ownership::GiveBack;
+use rapport_app::{Access, App, Error};
+use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId};
+use rapport_store::{delivery, manual_attempt};
+
+use crate::places::Gates;
+
+/// Rows of one read, and of one transaction that gives some back.
+const PAGE: i64 = 1_000;
+const STEP: usize = 500;
+
+/// What was owned and not held when last looked.
+#[derive(Default)]
+pub struct Suspects(HashSet<(CompanyId, Owned)>);
+
+/// One comparison; answers how much was given back.
+pub async fn reconcile(app: &App, node: i64, gates: &Gates, suspects: &mut Suspects) -> Result<usize, Error> {
+    let mut found = HashSet::new();
+    let mut after = (CompanyId(0), DeliveryId::from_bytes([0; 16]));
+    loop {
+        let page = app.read_across(move |across| delivery::owned_after(across, node, after, PAGE)).await?;
+        let last = page.last().copied();
+        let full = i64::try_from(page.len()).unwrap_or(0) == PAGE;
+        let owned = page.into_iter().map(|(company, id)| (company, Owned::Delivery(id))).collect();
+        found.extend(gates.not_held(owned, |(_, owned)| *owned));
+        match last.filter(|_| full) {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    let mut after = (CompanyId(0), RedeliveryId::from_bytes([0; 16]));
+    loop {
+        let page =
+            app.read_across(move |across| manual_attempt::owned_after(across, node, after, PAGE)).await?;
+        let last = page.last().copied();
+        let full = i64::try_from(page.len()).unwrap_or(0) == PAGE;
+        let owned = page.into_iter().map(|(company, id)| (company, Owned::Manual(id))).collect();
+        found.extend(gates.not_held(owned, |(_, owned)| *owned));
+        match last.filter(|_| full) {
+            Some(last) => after = last,
+            None => break,
+        }
+    }
+    let mut lost: HashMap<CompanyId, Vec<Owned>> = HashMap::new();
+    for (company, owned) in found.intersection(&suspects.0) {
+        lost.entry(*company).or_default().push(*owned);
+    }
+    suspects.0 = found;
+    let mut recovered = 0;
+    for (company, owned) in lost {
+        for step in owned.chunks(STEP) {
+            let give_back = GiveBack { node, owned: step.to_vec() };
+            recovered += app.write(&Access::System(company), give_back).await?;
+        }
+    }
+    if recovered > 0 {
+        metrics::counter!("rapport_deliveries_recovered_total").increment(recovered as u64);
+        tracing::info!(recovered, "recovered deliveries that nobody was working on");
+    }
+    Ok(recovered)
+}

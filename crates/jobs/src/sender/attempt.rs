@@ -1,0 +1,110 @@
+//! One attempt as a task: made, told to the sender, and recorded however long the database takes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rapport_app::delivery::{RecordAttempt, Recorded};
+use rapport_app::dispatch::Dispatch;
+use rapport_app::{Access, App, Error};
+use rapport_domain::delivery::{Attempt, Failure, Outcome, Timings, Verdict};
+use rapport_store::webhook::Target;
+use tokio::sync::mpsc;
+
+use super::Message;
+use crate::client::{Client, Post};
+use crate::flights::Ticket;
+use crate::lanes::Item;
+
+/// How long an attempt that could not be recorded waits before the next try: twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// What an attempt needs besides what it sends.
+pub struct Attempting {
+    pub app: App,
+    pub client: Arc<Client>,
+    pub mail: mpsc::UnboundedSender<Message>,
+    pub node: i64,
+}
+
+impl Attempting {
+    pub async fn run(self, ticket: Ticket, item: Item, target: Target) {
+        let key = item.key();
+        let Item { dispatch, place } = item;
+        let attempt = self.make(&dispatch, &target).await;
+        let verdict = attempt.outcome.verdict();
+        count(verdict);
+        let _ = self.mail.send(Message::Answered { key, ticket, verdict });
+        let recorded = self.record(&dispatch, attempt).await;
+        drop(place);
+        let _ = self.mail.send(Message::Recorded { key, ticket, verdict, recorded });
+    }
+
+    async fn make(&self, dispatch: &Dispatch, target: &Target) -> Attempt {
+        let (started_at, reason) = (self.app.now(), dispatch.reason());
+        let secret = match self.app.services().vault().open(target.id, &target.sealed_secret) {
+            Ok(secret) => secret,
+            Err(error) => {
+                tracing::error!(webhook = %target.id, %error, "failed to open a webhook's secret");
+                return Attempt {
+                    started_at,
+                    reason,
+                    outcome: Outcome::Failed(Failure::Own),
+                    error: Some("the webhook's secret cannot be opened".to_owned()),
+                    timings: Timings::default(),
+                    address: None,
+                    excerpt: Vec::new(),
+                    excerpt_cut: false,
+                };
+            }
+        };
+        let post = Post {
+            url: &target.url,
+            secret: &secret,
+            event: dispatch.kind.as_str(),
+            delivery: dispatch.delivery.to_string(),
+            number: dispatch.number,
+            payload: &dispatch.payload,
+            reason,
+        };
+        self.client.attempt(post, started_at).await
+    }
+
+    /// The answer is known and must only be written down: tries until it is, or until there is nothing left to
+    /// write it on. The place is kept meanwhile, so nobody sends it a second time.
+    async fn record(&self, dispatch: &Dispatch, attempt: Attempt) -> Option<Recorded> {
+        let access = Access::System(dispatch.company);
+        let (mut pause, mut maybe_recorded) = (FIRST_PAUSE, false);
+        loop {
+            let record = RecordAttempt {
+                webhook: dispatch.webhook,
+                delivery: dispatch.delivery,
+                attempt: attempt.clone(),
+                manual: dispatch.manual.map(|manual| manual.id),
+                node: self.node,
+                maybe_recorded,
+            };
+            match self.app.write(&access, record).await {
+                Ok(recorded) => return Some(recorded),
+                // Pruned meanwhile, or the process ends: the next incarnation gives it back and sends it again.
+                Err(Error::NotFound(_) | Error::Closed) => return None,
+                Err(error) => {
+                    tracing::debug!(%error, delivery = %dispatch.delivery, "failed to record an attempt; trying again");
+                    maybe_recorded |= matches!(error, Error::OutcomeUnknown);
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn count(verdict: Verdict) {
+    let outcome = match verdict {
+        Verdict::Succeeded => "succeeded",
+        Verdict::Again => "retried",
+        Verdict::Final => "failed",
+        Verdict::NotCharged => "own_fault",
+    };
+    metrics::counter!("rapport_delivery_attempts_total", "outcome" => outcome).increment(1);
+}

@@ -1,0 +1,174 @@
+//! The sender: from a committed delivery to a recorded attempt.
+//!
+//! One task owns the lanes and decides (`state`); attempts run as tasks of their own (`attempt`). A commit hands its
+//! deliveries over in memory, so the normal way needs no query. What finds no place waits in the database and is
+//! claimed when its webhook has room; so do retries, and what a dead node held.
+//!
+//! A request's slot is free when the receiver has accepted it, its place in memory when the outcome is
+//! committed: a slow disk bounds memory, not the receivers' concurrency. After a failure the slot too
+//! waits for the commit: the twentieth in a row is the last.
+
+mod attempt;
+mod state;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rapport_app::delivery::Recorded;
+use rapport_app::dispatch::{Asking, Dispatch, Owned, Place, Sender};
+use rapport_app::{Access, App};
+use rapport_domain::delivery::Verdict;
+use rapport_domain::id::{CompanyId, RedeliveryId, WebhookId};
+use rapport_domain::time::Time;
+use rapport_store::webhook::{self, Target};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::client::Client;
+use crate::flights::{Slots, Ticket};
+use crate::housekeeping;
+use crate::lanes::{Item, Key, Lanes};
+use crate::places::Gates;
+use state::State;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How many requests to healthy and new receivers may be under way at once.
+    pub slots: usize,
+    /// How often due times are looked at.
+    pub tick: Duration,
+    /// How often the database is asked for what this node does not know of.
+    pub sweep: Duration,
+    /// The only node on its database, proved by a lock: earlier incarnations are dead.
+    pub alone: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { slots: 1024, tick: Duration::from_millis(100), sweep: Duration::from_secs(3), alone: false }
+    }
+}
+
+impl Config {
+    /// The most connections to receivers that can be open at once, those that hang included.
+    pub fn most_connections(&self) -> usize {
+        Slots { total: self.slots }.most_connections()
+    }
+}
+
+/// Starts sending. It stops when `stop` is cancelled; await `tasks` for the rest.
+pub async fn start(
+    app: &App,
+    client: Arc<Client>,
+    config: Config,
+    stop: CancellationToken,
+    tasks: &TaskTracker,
+) -> Result<(), rapport_app::Error> {
+    let node = app.write(&Access::NO_COMPANY, housekeeping::RegisterNode).await?;
+    let (mail, inbox) = mpsc::unbounded_channel();
+    let gates = Arc::new(Gates::default());
+    let mut lanes = Lanes::new(Slots { total: config.slots });
+    for (company, webhook, standing) in app.read_across(webhook::standings).await? {
+        lanes.remember((company, webhook), standing);
+        gates.set(webhook, false, standing);
+    }
+    let post_office = PostOffice { node, mail: mail.clone(), gates: Arc::clone(&gates) };
+    app.services().set_sender(Arc::new(post_office));
+    let beat = housekeeping::Heartbeat::new(node, config.alone);
+    let surroundings = housekeeping::Surroundings {
+        app: app.clone(),
+        beat: beat.clone(),
+        gates: Arc::clone(&gates),
+        mail: mail.clone(),
+    };
+    tasks.spawn(surroundings.run(config.sweep, stop.clone()));
+    let state = State::new(app.clone(), client, node, lanes, gates, mail, beat);
+    tasks.spawn(state.run(inbox, config.tick, stop));
+    Ok(())
+}
+
+/// What the sender is told.
+pub enum Message {
+    HandOver(Vec<(Dispatch, Place)>),
+    /// Something waits in the database, or the webhook's switch was turned.
+    Wake(Key),
+    WakeManual(CompanyId),
+    /// Something of this webhook is due then.
+    Due(Key, Time),
+    Answered {
+        key: Key,
+        ticket: Ticket,
+        verdict: Verdict,
+    },
+    Recorded {
+        key: Key,
+        ticket: Ticket,
+        verdict: Verdict,
+        recorded: Option<Recorded>,
+    },
+    Claimed {
+        key: Key,
+        items: Vec<Item>,
+        more: bool,
+        next_due: Option<Time>,
+    },
+    ClaimedManual {
+        company: CompanyId,
+        items: Vec<Item>,
+        more: bool,
+    },
+    /// Read for a round of dispatches: what they need to know right before they go.
+    Ready {
+        items: Vec<(Ticket, Item)>,
+        checked: Checked,
+    },
+    /// The read failed: the items go back to their lanes.
+    NotReady {
+        items: Vec<(Ticket, Item)>,
+    },
+}
+
+/// The webhooks of a round of dispatches as they are now, and which of its manual attempts are still wanted.
+#[derive(Default)]
+pub struct Checked {
+    pub targets: HashMap<WebhookId, Target>,
+    pub wanted: HashSet<RedeliveryId>,
+    pub cancelled: HashSet<RedeliveryId>,
+}
+
+/// The side of the sender that commands see.
+struct PostOffice {
+    node: i64,
+    mail: mpsc::UnboundedSender<Message>,
+    gates: Arc<Gates>,
+}
+
+impl Sender for PostOffice {
+    fn node(&self) -> i64 {
+        self.node
+    }
+
+    fn reserve(&self, company: CompanyId, webhook: WebhookId, owned: Owned, asking: Asking) -> Option<Place> {
+        self.gates.reserve(company, webhook, owned, asking)
+    }
+
+    fn holds(&self, owned: Owned) -> bool {
+        self.gates.holds(owned)
+    }
+
+    fn hand_over(&self, dispatches: Vec<(Dispatch, Place)>) {
+        if !dispatches.is_empty() {
+            let _ = self.mail.send(Message::HandOver(dispatches));
+        }
+    }
+
+    fn wake(&self, company: CompanyId, webhook: WebhookId) {
+        let _ = self.mail.send(Message::Wake((company, webhook)));
+    }
+
+    fn wake_manual(&self, company: CompanyId) {
+        let _ = self.mail.send(Message::WakeManual(company));
+    }
+}
