@@ -1,7 +1,5 @@
 //! A connection makes its plans anew when a table has outgrown them.
 
-use std::time::Instant;
-
 use rapport_testkit::PostgresServer;
 
 use super::*;
@@ -51,6 +49,6 @@ fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
             return;
         }
         assert!(Instant::now() < deadline, "still the plan of the empty table:\n{plan}");
-        std::thread::sleep(LOOK_EVERY / 10);
+        thread::sleep(LOOK_EVERY / 10);
     }
 }
