@@ -12,6 +12,7 @@ mod chance;
 mod core_part;
 mod dataset;
 mod drive;
+mod fresh;
 mod http;
 mod import_part;
 mod interference;
@@ -55,7 +56,7 @@ pub struct Options {
     /// Rows of the import part's file; by default 1000000 (with --quick: 5000)
     #[arg(long, value_name = "COUNT")]
     rows: Option<u64>,
-    /// How long each figure is measured; by default 20 (with --quick: 2)
+    /// How long each figure is measured; by default 20, the fresh case 80 (with --quick: 2 and 8)
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
     /// Only these cases of the webhooks part, such as one while profiling
@@ -64,6 +65,9 @@ pub struct Options {
     /// The service's program; by default the one beside this program
     #[arg(long, value_name = "FILE")]
     rapport: Option<PathBuf>,
+    /// Another build of the service, which the fresh case measures first, for comparison
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
     /// Where the figures are written as JSON
     #[arg(long, value_name = "FILE", default_value = "bench/results/latest.json")]
     results: PathBuf,
@@ -87,6 +91,8 @@ enum Part {
 /// The cases of the webhooks part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Case {
+    /// Ingest moves to ten webhooks from an empty database on, second by second
+    Fresh,
     /// Ingest moves to one webhook, at full rate
     One,
     /// Single upserts to one webhook, at full rate
@@ -121,7 +127,10 @@ pub struct Plan {
     cases: Vec<Case>,
     pub window: Duration,
     pub warm_up: Duration,
+    /// How long the fresh case runs: past the server's first own look at the tables, which takes it a minute.
+    pub fresh_window: Duration,
     pub rapport: PathBuf,
+    pub baseline: Option<PathBuf>,
 }
 
 impl Plan {
@@ -136,7 +145,9 @@ impl Plan {
             Some(path) => path.clone(),
             None => std::env::current_exe().context("the path of this program")?.with_file_name("rapport"),
         };
-        anyhow::ensure!(rapport.is_file(), "{} is not there: build it first", rapport.display());
+        for program in [Some(&rapport), options.baseline.as_ref()].into_iter().flatten() {
+            anyhow::ensure!(program.is_file(), "{} is not there: build it first", program.display());
+        }
         Ok(Self {
             quick,
             accounts,
@@ -144,12 +155,18 @@ impl Plan {
             cases: options.case.clone(),
             window: Duration::from_secs(options.seconds.unwrap_or(if quick { 2 } else { 20 }).max(1)),
             warm_up: Duration::from_millis(if quick { 500 } else { 3_000 }),
+            fresh_window: Duration::from_secs(options.seconds.unwrap_or(if quick { 8 } else { 80 }).max(5)),
             rapport,
+            baseline: options.baseline.clone(),
         })
     }
 
     pub fn includes(&self, case: Case) -> bool {
         self.cases.is_empty() || self.cases.contains(&case)
+    }
+
+    pub fn is_only(&self, case: Case) -> bool {
+        self.cases == [case]
     }
 
     /// The long value, or the short one of a quick run.

@@ -14,6 +14,7 @@ use crate::bare_client;
 use crate::body::{EVENTS_PER_BATCH, Gate, MovingBatches, MovingUpserts, Stages};
 use crate::dataset::{self, Dataset, Ids};
 use crate::drive::{self, Driven, Times};
+use crate::fresh;
 use crate::http::Endpoint;
 use crate::interference;
 use crate::measure::{Usage, Watch, now};
@@ -24,14 +25,14 @@ use crate::service::{self, Credentials, Service};
 use crate::{Case, Plan};
 
 /// The company that changes, and another one beside it.
-const PROJECTS: [&str; 2] = ["acme", "globex"];
-const INGEST_CONNECTIONS: usize = 8;
+pub const PROJECTS: [&str; 2] = ["acme", "globex"];
+pub const INGEST_CONNECTIONS: usize = 8;
 const UPSERT_CONNECTIONS: usize = 64;
 /// Deliveries under way at full rate, to one webhook and to several: more than the sender has slots for, and
 /// not more than it holds in memory.
-const MOST_UNDER_WAY: [u64; 2] = [4_000, 10_000];
+pub const MOST_UNDER_WAY: [u64; 2] = [4_000, 10_000];
 /// How many deliveries a request may cause at most, where there are many webhooks.
-const DELIVERIES_PER_REQUEST: usize = 1_000;
+pub const DELIVERIES_PER_REQUEST: usize = 1_000;
 /// One for each of a thousand webhooks, and some.
 const HOSTS: usize = 1_024;
 const LOW_RATE: f64 = 20.0;
@@ -73,46 +74,58 @@ impl<'a> Stage<'a> {
         count: usize,
         hosts: Hosts,
     ) -> anyhow::Result<Vec<WebhookId>> {
-        let token = &self.loaded.credentials[company].api_token;
-        let endpoint = Endpoint::post("/api/webhooks/", &format!("authorization: Bearer {token}"));
-        let mut ids = Vec::with_capacity(count);
-        for number in 0..count {
-            let url = self.receiver.url(behaviour, number, hosts);
-            let body = json!({ "url": url, "events": ["account.status_changed"] }).to_string();
-            let mut request = Vec::new();
-            endpoint.write(&mut request, body.as_bytes());
-            let (status, answer) = drive::call(self.service.address, &request)?;
-            let text = String::from_utf8_lossy(&answer);
-            ensure!(status == 201, "creating a webhook was answered {status}: {text}");
-            let made: Value = serde_json::from_slice(&answer)?;
-            let id = made["id"].as_str().and_then(|id| id.parse().ok());
-            ids.push(id.with_context(|| format!("no id in {text}"))?);
-        }
-        Ok(ids)
+        let urls = (0..count).map(|number| self.receiver.url(behaviour, number, hosts));
+        add_webhooks(&self.service, &self.loaded.credentials[company], urls)
     }
+}
 
-    /// Waits until every caused delivery has arrived and its outcome is stored; says how long that took.
-    fn wait_until_settled(&self, deliveries: u64) -> anyhow::Result<Duration> {
-        let started = Instant::now();
-        let arrived = self.receiver.arrivals.wait_for(deliveries, ARRIVE_LIMIT);
-        ensure!(
-            arrived >= deliveries,
-            "{arrived} of {deliveries} deliveries arrived within {ARRIVE_LIMIT:?}"
-        );
-        while self.place.count("SELECT count(*) FROM delivery WHERE state = 0")? > 0 {
-            ensure!(started.elapsed() < 2 * ARRIVE_LIMIT, "outcomes are not stored");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(started.elapsed())
+/// Creates webhooks that hear of every move.
+pub fn add_webhooks(
+    service: &Service,
+    credentials: &Credentials,
+    urls: impl Iterator<Item = String>,
+) -> anyhow::Result<Vec<WebhookId>> {
+    let authorization = format!("authorization: Bearer {}", credentials.api_token);
+    let endpoint = Endpoint::post("/api/webhooks/", &authorization);
+    let mut ids = Vec::new();
+    for url in urls {
+        let body = json!({ "url": url, "events": ["account.status_changed"] }).to_string();
+        let mut request = Vec::new();
+        endpoint.write(&mut request, body.as_bytes());
+        let (status, answer) = drive::call(service.address, &request)?;
+        let text = String::from_utf8_lossy(&answer);
+        ensure!(status == 201, "creating a webhook was answered {status}: {text}");
+        let made: Value = serde_json::from_slice(&answer)?;
+        let id = made["id"].as_str().and_then(|id| id.parse().ok());
+        ids.push(id.with_context(|| format!("no id in {text}"))?);
     }
+    Ok(ids)
+}
+
+/// Waits until every caused delivery has arrived and its outcome is stored; says how long that took.
+pub fn wait_until_settled(place: &Place, receiver: &Receiver, deliveries: u64) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let arrived = receiver.arrivals.wait_for(deliveries, ARRIVE_LIMIT);
+    ensure!(arrived >= deliveries, "{arrived} of {deliveries} deliveries arrived within {ARRIVE_LIMIT:?}");
+    while place.count("SELECT count(*) FROM delivery WHERE state = 0")? > 0 {
+        ensure!(started.elapsed() < 2 * ARRIVE_LIMIT, "outcomes are not stored");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(started.elapsed())
 }
 
 pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<()> {
     let ground = Ground::prepare(engine);
     report.heading(&format!("{engine}, webhooks"));
+    let receiver = Receiver::start(HOSTS)?;
+    if plan.includes(Case::Fresh) {
+        fresh::run(plan, engine, &ground, &receiver, report)?;
+    }
+    if plan.is_only(Case::Fresh) {
+        return Ok(());
+    }
     report.say("loading");
     let loaded = load(plan, &ground)?;
-    let receiver = Receiver::start(HOSTS)?;
     let bare = bare_limits(plan, &loaded, &receiver, report)?;
     let bench = Bench { plan, engine, ground: &ground, loaded: &loaded, receiver: &receiver, bare };
     let full_rate = [
@@ -228,7 +241,7 @@ impl Bench<'_> {
         let driven = self.drive(&stage, way, &gate, webhooks)?.expect_all_done()?;
         let usage = watch.finish();
         let ages = arrivals.ages();
-        let settled = stage.wait_until_settled(driven.total_work * per_change)?;
+        let settled = wait_until_settled(&stage.place, self.receiver, driven.total_work * per_change)?;
         let rate = driven.counted_per_second();
         let changes = rate / whole(per_change);
         let by = if way == Way::Ingest { "ingest moves" } else { "single upserts" };

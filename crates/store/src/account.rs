@@ -87,12 +87,12 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
     COLUMNS[15],
 ];
 
-static INSERT: InsertMany =
+pub(crate) static INSERT: InsertMany =
     InsertMany::new("account", INSERT_COLUMNS, "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id");
 
-static UPDATE: UpdateMany = UpdateMany::new("account", &[("id", Type::Bytes)], COLUMNS);
+pub(crate) static UPDATE: UpdateMany = UpdateMany::new("account", &[("id", Type::Bytes)], COLUMNS);
 
-static INSERT_WORDS: InsertMany = InsertMany::new(
+pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
     "account_word",
     &[("word", Type::Text), ("account", Type::Bytes)],
     "ON CONFLICT (company, word, account) DO NOTHING",

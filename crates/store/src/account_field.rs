@@ -33,9 +33,9 @@ statements! {
 
 const COLUMNS: &[(&str, Type)] = &[("field", Type::Text), ("value", Type::Text), ("account", Type::Bytes)];
 
-static INSERT: InsertMany =
+pub(crate) static INSERT: InsertMany =
     InsertMany::new("account_field", COLUMNS, "ON CONFLICT (company, field, value, account) DO NOTHING");
-static DELETE: DeleteMany = DeleteMany::new("account_field", COLUMNS);
+pub(crate) static DELETE: DeleteMany = DeleteMany::new("account_field", COLUMNS);
 
 /// Makes new accounts findable by their fields, and changed ones by what their fields are now: two statements
 /// at most, none where no field changed.

@@ -35,7 +35,7 @@ statements! {
     company DELETE_SEEN = "DELETE FROM account_seen WHERE company = $1 AND account = $2";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "activity",
     &[
         ("account", Type::Bytes),
@@ -48,7 +48,7 @@ static INSERT: InsertMany = InsertMany::new(
     "",
 );
 
-static COUNT: InsertMany = InsertMany::new(
+pub(crate) static COUNT: InsertMany = InsertMany::new(
     "activity_count",
     &[
         ("account", Type::Bytes),
@@ -62,7 +62,7 @@ static COUNT: InsertMany = InsertMany::new(
      THEN excluded.last_used_at ELSE activity_count.last_used_at END",
 );
 
-static SEE: InsertMany = InsertMany::new(
+pub(crate) static SEE: InsertMany = InsertMany::new(
     "account_seen",
     &[
         ("account", Type::Bytes),
@@ -78,10 +78,10 @@ static SEE: InsertMany = InsertMany::new(
      RETURNING account, last_seen_day",
 );
 
-static SEE_DAY: UpdateMany =
+pub(crate) static SEE_DAY: UpdateMany =
     UpdateMany::new("account_seen", &[("account", Type::Bytes)], &[("last_seen_day", Type::Int)]);
 
-static TAKE_MARK: InsertMany = InsertMany::new(
+pub(crate) static TAKE_MARK: InsertMany = InsertMany::new(
     "event_mark",
     &[("mark", Type::Bytes), ("at", Type::Int)],
     // An id taken longer ago than 90 days (in microseconds) is free again.

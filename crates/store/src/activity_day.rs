@@ -20,7 +20,7 @@ statements! {
     company PRUNE = "DELETE FROM activity_day WHERE company = $1 AND day < $2";
 }
 
-static ADD: InsertMany = InsertMany::new(
+pub(crate) static ADD: InsertMany = InsertMany::new(
     "activity_day",
     &[("day", Type::Int), ("shard", Type::Int), ("count", Type::Int)],
     "ON CONFLICT (company, day, shard) DO UPDATE SET count = activity_day.count + excluded.count",

@@ -56,7 +56,7 @@ statements! {
     );
 }
 
-static KEEP: InsertMany = InsertMany::new(
+pub(crate) static KEEP: InsertMany = InsertMany::new(
     "cadence",
     &[
         ("account", Type::Bytes),
@@ -73,7 +73,7 @@ static KEEP: InsertMany = InsertMany::new(
      announced = CASE WHEN cadence.last_contact_at = excluded.last_contact_at THEN cadence.announced ELSE 0 END",
 );
 
-static OPEN_EPISODE: InsertMany = InsertMany::new(
+pub(crate) static OPEN_EPISODE: InsertMany = InsertMany::new(
     "contact_episode",
     &[("account", Type::Bytes), ("last_contact_at", Type::Int), ("announced_at", Type::Int)],
     "ON CONFLICT (company, account, last_contact_at) DO NOTHING RETURNING account",

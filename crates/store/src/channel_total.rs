@@ -38,7 +38,7 @@ statements! {
     reference ALL_COUNTED = "SELECT company, counted_at, took FROM channel_count";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "channel_total",
     &[
         ("channel", Type::Bytes),

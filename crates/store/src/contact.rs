@@ -19,7 +19,7 @@ statements! {
     company DELETE = "DELETE FROM contact WHERE company = $1 AND account = $2";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "contact",
     &[
         ("account", Type::Bytes),

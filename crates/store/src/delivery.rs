@@ -32,8 +32,9 @@ statements! {
     company LOCK = concat!("SELECT ", delivery_columns!(), ", d.owner FROM delivery d \
                     WHERE d.company = $1 AND d.id = ANY($2) ORDER BY d.id FOR UPDATE");
     company ATTEMPT_STARTS = "SELECT delivery, started_at FROM attempt WHERE company = $1 AND delivery = ANY($2)";
-    company LOCK_OWNED = "SELECT id FROM delivery WHERE company = $1 AND owner = $2 AND state = 0 AND id = ANY($3) \
-                          ORDER BY id FOR UPDATE";
+    // `coalesce`, here and below, keeps planners from walking everything that the node owns.
+    company LOCK_OWNED = "SELECT id FROM delivery WHERE company = $1 AND coalesce(owner, 0) = $2 AND state = 0 \
+                          AND id = ANY($3) ORDER BY id FOR UPDATE";
     reference OWNED_AFTER = "SELECT company, id FROM delivery /*INDEXED BY delivery_owned*/ WHERE owner = $1 AND state = 0 \
                              AND owner IS NOT NULL AND (company, id) > ($2, $3) ORDER BY company, id LIMIT $4";
     company ATTEMPTS = "SELECT number, started_at, succeeded, manual, response_code, failure, error, dns_us, \
@@ -47,7 +48,7 @@ statements! {
     company NEXT_DUE = "SELECT min(next_at) FROM delivery WHERE company = $1 AND webhook = $2 AND state = 0 \
                         AND owner IS NULL";
     company CLAIM = "UPDATE delivery SET owner = $2 WHERE company = $1 AND id = ANY($3)";
-    company RELEASE = "UPDATE delivery SET owner = NULL WHERE company = $1 AND owner = $2 AND state = 0 \
+    company RELEASE = "UPDATE delivery SET owner = NULL WHERE company = $1 AND coalesce(owner, 0) = $2 AND state = 0 \
                        AND id = ANY($3)";
     company OWNED = "SELECT id FROM delivery /*INDEXED BY delivery_owned*/ \
                      WHERE company = $1 AND owner = $2 AND state = 0 AND owner IS NOT NULL LIMIT $3";
@@ -80,7 +81,7 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
     ("created_at", Type::Int),
 ];
 
-static INSERT: InsertMany = InsertMany::new("delivery", INSERT_COLUMNS, "");
+pub(crate) static INSERT: InsertMany = InsertMany::new("delivery", INSERT_COLUMNS, "");
 
 const SETTLED_COLUMNS: &[(&str, Type)] = &[
     ("state", Type::Int),
@@ -93,9 +94,9 @@ const SETTLED_COLUMNS: &[(&str, Type)] = &[
     ("owner", Type::Int),
 ];
 
-static SETTLE: UpdateMany = UpdateMany::new("delivery", &[("id", Type::Bytes)], SETTLED_COLUMNS);
+pub(crate) static SETTLE: UpdateMany = UpdateMany::new("delivery", &[("id", Type::Bytes)], SETTLED_COLUMNS);
 /// The same, with the owner left as it is.
-static DESCRIBE: UpdateMany = UpdateMany::new(
+pub(crate) static DESCRIBE: UpdateMany = UpdateMany::new(
     "delivery",
     &[("id", Type::Bytes)],
     SETTLED_COLUMNS.split_at(SETTLED_COLUMNS.len() - 1).0,
@@ -120,7 +121,7 @@ const ATTEMPT_COLUMNS: &[(&str, Type)] = &[
     ("excerpt_cut", Type::Int),
 ];
 
-static INSERT_ATTEMPTS: InsertMany = InsertMany::new("attempt", ATTEMPT_COLUMNS, "");
+pub(crate) static INSERT_ATTEMPTS: InsertMany = InsertMany::new("attempt", ATTEMPT_COLUMNS, "");
 
 /// A delivery to be.
 #[derive(Debug, Clone)]

@@ -9,11 +9,14 @@ use crate::tx::Snapshot;
 use crate::values;
 
 statements! {
+    // In the order that only the index of webhooks has.
     company NEWEST = "SELECT created_at, state FROM delivery /*INDEXED BY delivery_by_webhook*/ WHERE company = $1 \
-                      AND webhook = $2 AND id < $3 AND id >= $4 ORDER BY id DESC LIMIT $5";
+                      AND (webhook, id) < ($2, $3) AND (webhook, id) >= ($2, $4) \
+                      ORDER BY webhook DESC, id DESC LIMIT $5";
     company LAST_ATTEMPTS = "SELECT a.delivery, a.started_at, a.succeeded, a.response_code, a.error FROM \
                              (SELECT company, id, attempts FROM delivery /*INDEXED BY delivery_by_webhook*/ WHERE company = $1 \
-                              AND webhook = $2 AND id < $3 ORDER BY id DESC LIMIT $4) AS d \
+                              AND (webhook, id) < ($2, $3) AND webhook >= $2 \
+                              ORDER BY webhook DESC, id DESC LIMIT $4) AS d \
                              JOIN attempt a ON a.company = d.company AND a.delivery = d.id AND a.number = d.attempts";
 }
 

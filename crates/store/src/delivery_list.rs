@@ -25,8 +25,11 @@ statements! {
     company STANDINGS = "SELECT id, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                          deleted_at, dropped_before FROM webhook WHERE company = $1";
     company ALL = select_delivery!("WHERE d.company = $1 AND d.id < $2 AND d.id >= $3 ORDER BY d.id DESC LIMIT $4");
-    company OF_WEBHOOK = select_delivery!("/*INDEXED BY delivery_by_webhook*/ WHERE d.company = $1 AND d.webhook = $2 \
-                                           AND d.id < $3 AND d.id >= $4 ORDER BY d.id DESC LIMIT $5");
+    // Only the index of webhooks has this order. With `webhook = $2 … ORDER BY id`, the primary key would do too, and
+    // would be walked through every other webhook's deliveries.
+    company OF_WEBHOOK = select_delivery!("/*INDEXED BY delivery_by_webhook*/ WHERE d.company = $1 \
+                                           AND (d.webhook, d.id) < ($2, $3) AND (d.webhook, d.id) >= ($2, $4) \
+                                           ORDER BY d.webhook DESC, d.id DESC LIMIT $5");
     company FAILED = select_delivery!("/*INDEXED BY delivery_failed*/ WHERE d.company = $1 AND d.state = 2 AND d.id < $2 AND d.id >= $3 \
                                        ORDER BY d.id DESC LIMIT $4");
     company FAILED_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_failed*/ WHERE company = $1 AND state = 2 \
@@ -37,7 +40,7 @@ statements! {
     company FORCED = "SELECT delivery FROM manual_attempt WHERE company = $1";
     company BY_IDS = select_delivery!("WHERE d.company = $1 AND d.id = ANY($2)");
     company EVENTS_OF_ACCOUNT = "SELECT id FROM event /*INDEXED BY event_by_account*/ WHERE company = $1 \
-                                 AND account = $2 AND id < $3 AND id >= $4";
+                                 AND (account, id) < ($2, $3) AND (account, id) >= ($2, $4)";
     company OF_EVENTS = select_delivery!("/*INDEXED BY delivery_by_event*/ WHERE d.company = $1 AND d.event = ANY($2)");
     company ACCOUNT_NAMES = "SELECT id, name FROM account WHERE company = $1 AND id = ANY($2)";
     reference OWNERS = "SELECT DISTINCT owner FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = 0 AND owner IS NOT NULL";

@@ -18,6 +18,10 @@ pub const SQLITE_FACTS: &str = "SELECT 'SQLite ' || sqlite_version(), p.page_cou
                                 FROM pragma_page_count() AS p, pragma_page_size() AS s";
 pub const POSTGRES_FACTS: &str =
     "SELECT 'PostgreSQL ' || current_setting('server_version'), pg_database_size(current_database())";
+/// How large the tables are: the doublings of each, added up.
+pub const POSTGRES_DOUBLINGS: &str = "SELECT CAST(coalesce(sum(floor(ln(1 + pg_relation_size(oid) / 8192) / ln(2))), 0) \
+                                      AS BIGINT) FROM pg_class \
+                                      WHERE relkind = 'r' AND relnamespace = CAST(current_schema() AS REGNAMESPACE)";
 
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {

@@ -17,7 +17,7 @@ statements! {
     company DELETE = "DELETE FROM status_history WHERE company = $1 AND account = $2";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "status_history",
     &[
         ("account", Type::Bytes),

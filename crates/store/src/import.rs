@@ -106,9 +106,9 @@ const ALL: [(&str, Type); 37] = joined(&[]);
 const INSERTED: [(&str, Type); 39] = joined(&[("id", Type::Bytes), ("created_at", Type::Int)]);
 const KEY: &[(&str, Type)] = &[("id", Type::Bytes)];
 
-static INSERT: InsertMany = InsertMany::new("import", &INSERTED, "");
-static UPDATE: UpdateMany = UpdateMany::new("import", KEY, &ALL);
-static UPDATE_PROGRESS: UpdateMany = UpdateMany::new("import", KEY, &PROGRESS);
+pub(crate) static INSERT: InsertMany = InsertMany::new("import", &INSERTED, "");
+pub(crate) static UPDATE: UpdateMany = UpdateMany::new("import", KEY, &ALL);
+pub(crate) static UPDATE_PROGRESS: UpdateMany = UpdateMany::new("import", KEY, &PROGRESS);
 
 pub fn get(snapshot: &mut Snapshot, id: ImportId) -> Result<Option<Import>, Error> {
     snapshot.query_opt(&GET, values![&id])?.map(read).transpose()

@@ -23,8 +23,9 @@ statements! {
                       ORDER BY line LIMIT $4";
     company CHANGES = "SELECT account, created, mark, differences FROM import_change \
                        WHERE company = $1 AND import = $2 AND account > $3 ORDER BY account LIMIT $4";
+    // `coalesce` hides the import from planners: an account is in few imports, an import may have a million accounts.
     company CHANGES_OF = "SELECT account, created, mark, differences FROM import_change \
-                          WHERE company = $1 AND import = $2 AND account = ANY($3)";
+                          /*INDEXED BY import_change_by_account*/ WHERE company = $1 AND coalesce(import, import) = $2 AND account = ANY($3)";
     company OF_ACCOUNT = "SELECT c.import, i.filename, c.created, c.differences, c.mark, i.undone_at, i.actor_kind, \
                           i.actor_id, i.actor_name FROM import_change c /*INDEXED BY import_change_by_account*/ \
                           JOIN import i ON i.company = c.company AND i.id = c.import \
@@ -76,13 +77,13 @@ statements! {
 /// Every piece of a file but the last has this size.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-static INSERT_ERRORS: InsertMany = InsertMany::new(
+pub(crate) static INSERT_ERRORS: InsertMany = InsertMany::new(
     "import_error",
     &[("import", Type::Bytes), ("line", Type::Int), ("cells", Type::Text), ("reason", Type::Text)],
     "ON CONFLICT (company, import, line) DO NOTHING",
 );
 
-static PUT_CHANGES: InsertMany = InsertMany::new(
+pub(crate) static PUT_CHANGES: InsertMany = InsertMany::new(
     "import_change",
     &[
         ("import", Type::Bytes),

@@ -18,7 +18,7 @@ statements! {
     company DELETE_BEFORE = "DELETE FROM ingest_reject WHERE company = $1 AND id < $2";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "ingest_reject",
     &[
         ("id", Type::Bytes),

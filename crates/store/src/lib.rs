@@ -51,6 +51,8 @@ mod migrate;
 pub mod node;
 pub mod page;
 pub mod password_reset;
+#[cfg(test)]
+mod plans;
 mod queue;
 pub mod recent;
 pub mod redelivery;

@@ -60,7 +60,7 @@ const COLUMNS: &[(&str, Type)] = &[
     ("created_at", Type::Int),
 ];
 
-static INSERT: InsertMany = InsertMany::new("mail", COLUMNS, "");
+pub(crate) static INSERT: InsertMany = InsertMany::new("mail", COLUMNS, "");
 
 /// What one or more mails say.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -44,7 +44,7 @@ statements! {
     company UNMADE_OF = "SELECT count(*) FROM manual_attempt WHERE company = $1 AND redelivery = $2";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "manual_attempt",
     &[
         ("id", Type::Bytes),

@@ -35,7 +35,7 @@ statements! {
     company DELETE = "DELETE FROM message WHERE company = $1 AND account = $2";
 }
 
-static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::new(
     "message",
     &[
         ("id", Type::Bytes),

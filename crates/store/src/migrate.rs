@@ -10,7 +10,7 @@ use rusqlite::{Connection as Sqlite, OptionalExtension};
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -25,7 +25,9 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0012_ingest_rejects.sql"),
     include_str!("../migrations/0013_covering.sql"),
     include_str!("../migrations/0014_standing.sql"),
+    include_str!("../migrations/0015_statistics.sql"),
 ];
+const STATISTICS: &str = include_str!("../migrations/statistics.postgres.sql");
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 /// Any two processes that migrate one database meet at this lock.
@@ -97,10 +99,13 @@ pub fn postgres(client: &mut Client) -> Result<i64, Error> {
         tx.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).map_err(bad)?.get(0);
     refuse_newer(found)?;
     if found < VERSION {
+        // An index over a large table takes longer than any statement of a request may.
+        tx.batch_execute("SET LOCAL statement_timeout = 0").map_err(bad)?;
         for (version, text) in pending(found) {
             tx.batch_execute(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
             tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).map_err(bad)?;
         }
+        tx.batch_execute(STATISTICS).map_err(bad)?;
         tx.batch_execute(REPORTING).map_err(bad)?;
     }
     tx.commit().map_err(bad)?;
@@ -196,5 +201,40 @@ mod tests {
         let rows = client.query(ROWS, &[]).expect("read");
         let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(rows, EXPECTED);
+    }
+
+    /// The version before PostgreSQL was told how our keys are distributed.
+    const BEFORE_STATISTICS: i64 = 13;
+
+    #[test]
+    fn a_filled_database_learns_how_its_keys_are_distributed() {
+        let url = PostgresServer::shared().fresh_database();
+        let mut client = Client::connect(&url, ::postgres::NoTls).expect("connected");
+        client.batch_execute(VERSION_TABLE).expect("made");
+        for (version, text) in pending(0).take_while(|(version, _)| *version <= BEFORE_STATISTICS) {
+            client.batch_execute(&worded(text, &POSTGRES_WORDS)).expect("made");
+            client.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).expect("noted");
+        }
+        let insert = |from: u32, to: u32| {
+            format!(
+                "INSERT INTO event_mark (company, mark, at) SELECT 1, decode(lpad(to_hex(n), 32, '0'), 'hex'), n \
+                 FROM generate_series({from}, {to}) AS n"
+            )
+        };
+        client.batch_execute("ALTER TABLE event_mark SET (autovacuum_enabled = off)").expect("set");
+        client.batch_execute(&insert(1, 1)).expect("one row");
+        client.batch_execute("ANALYZE event_mark").expect("analyzed");
+        client.batch_execute(&insert(2, 20_000)).expect("filled");
+        let companies =
+            "SELECT n_distinct FROM pg_stats WHERE tablename = 'event_mark' AND attname = 'company'";
+        assert_eq!(
+            client.query_one(companies, &[]).expect("known").get::<_, f32>(0),
+            -1.0,
+            "as many as rows"
+        );
+        postgres(&mut client).expect("migrated");
+        assert_eq!(client.query_one(companies, &[]).expect("known").get::<_, f32>(0), 1.0);
+        let rows: i64 = client.query_one("SELECT count(*) FROM event_mark", &[]).expect("counted").get(0);
+        assert_eq!(rows, 20_000);
     }
 }

@@ -34,7 +34,7 @@ statements! {
     company FORGET = "DELETE FROM stage_total WHERE company = $1 AND counted_at <> $2";
 }
 
-static KEEP: InsertMany = InsertMany::new(
+pub(crate) static KEEP: InsertMany = InsertMany::new(
     "stage_total",
     &[
         ("status", Type::Text),

@@ -48,13 +48,13 @@ statements! {
         (SELECT min(d.next_at) FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
          AND d.state = 0 AND d.owner IS NULL) \
         FROM webhook w WHERE w.deleted_at IS NULL AND w.disabled_by_hand = 0 AND w.auto_disabled_at IS NULL \
-        AND EXISTS (SELECT 1 FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
-         AND d.state = 0 AND d.owner IS NULL)";
+        AND (SELECT 1 FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
+         AND d.state = 0 AND d.owner IS NULL LIMIT 1 OFFSET 0) IS NOT NULL";
     reference ENDING = "SELECT company, id, deleted_at, dropped_before FROM webhook \
                         WHERE deleted_at IS NOT NULL OR dropped_before > 0";
 }
 
-static UPDATE: UpdateMany = UpdateMany::new(
+pub(crate) static UPDATE: UpdateMany = UpdateMany::new(
     "webhook",
     &[("id", Type::Bytes)],
     &[

@@ -264,16 +264,24 @@ impl Terms {
     }
 
     fn walk_lane<'a>(&'a self, sql: &mut Sql<'a>, lane: Lane<'a>, order: Order<'a>) {
-        let (statuses, channels) = match lane {
+        let (found_by_status, found_by_channel) = match lane {
             Lane::Field(key, text) => {
                 return self.walk_range(sql, Range::FieldValue(key, text), "e.account", order);
             }
             Lane::Word(word) => return self.walk_range(sql, Range::ExactWord(word), "x.account", order),
-            Lane::Status(status) => (std::slice::from_ref(status), self.channels.as_slice()),
-            Lane::Channel(channel) => (self.statuses.as_slice(), std::slice::from_ref(channel)),
-            Lane::All => (self.statuses.as_slice(), self.channels.as_slice()),
+            Lane::Status(status) => (Some(status), None),
+            Lane::Channel(channel) => (None, Some(channel)),
+            Lane::All => (None, self.channels.first()),
         };
         sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");
+        if let Some(status) = found_by_status {
+            sql.push(" AND a.status = ").bind(*status);
+        }
+        if let Some(channel) = found_by_channel {
+            sql.push(" AND a.channel = ").bind(channel);
+        }
+        let statuses = if found_by_status.is_some() { &Status::ALL[..] } else { &self.statuses };
+        let channels = if found_by_channel.is_some() { &[][..] } else { &self.channels };
         self.conditions(sql, statuses, channels);
         order.write(sql, "a.id");
     }
@@ -295,7 +303,8 @@ impl Terms {
 
     fn walk_by_name<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
         let mut sql = Sql::default();
-        sql.push("SELECT a.id, a.name_folded FROM account a WHERE a.company = $1");
+        // The name's bound says nothing, and makes the index of names the one that is bound to most.
+        sql.push("SELECT a.id, a.name_folded FROM account a WHERE a.company = $1 AND a.name_folded >= ''");
         self.conditions(&mut sql, &self.statuses, &self.channels);
         order.write(&mut sql, "a.id");
         sql
@@ -355,13 +364,17 @@ impl Terms {
             || overdue.is_some()
     }
 
-    /// Everything that must hold of an account `a`.
+    /// Everything that must hold of an account `a` that was found by other means. `CASE` hides columns that have an
+    /// index, and `> 0` how few may have the value: a planner that knew would collect all of a status and sort them
+    /// instead of walking.
     fn conditions<'a>(&'a self, sql: &mut Sql<'a>, statuses: &'a [Status], channels: &'a [ChannelId]) {
         if statuses.len() < Status::ALL.len() {
-            sql.one_of(" AND a.status", statuses.iter().copied());
+            sql.push(" AND CASE WHEN").one_of(" a.status", statuses.iter().copied());
+            sql.push(" THEN 1 ELSE 0 END > 0");
         }
         if !channels.is_empty() {
-            sql.one_of(" AND a.channel", channels.iter());
+            sql.push(" AND CASE WHEN").one_of(" a.channel", channels.iter());
+            sql.push(" THEN 1 ELSE 0 END > 0");
         }
         if let Some(held) = self.campaign_hold {
             sql.push(if held { " AND a.campaign_hold = 1" } else { " AND a.campaign_hold = 0" });

@@ -4,15 +4,18 @@
 //! A transaction takes the company's advisory lock, shared by ordinary work, alone by what must not
 //! run beside it (deleting an account under ingest, say).
 
+#[cfg(test)]
+mod outgrown;
+
 use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::error::SqlState;
 use postgres::types::{ToSql, Type as PgType};
-use postgres::{Client, NoTls};
+use postgres::{Client, NoTls, SimpleQueryMessage};
 use rapport_domain::id::CompanyId;
 
 use super::{Config, act, run_batch};
@@ -25,18 +28,21 @@ use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Type, Value};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Every statement has its index; a plan is made without values and kept.
-const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeout = '5s'; \
+/// Every statement finds its rows by an index that its keys are bound to, and the keys it drives by are few. So plans
+/// are made without values and kept, and the ways to read a whole company first are ruled out: a bitmap and the table
+/// of a hash join are filled before the first row is answered, whatever the LIMIT.
+pub(crate) const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '30s'; SET default_transaction_isolation = 'read committed'; \
-     SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off";
+     SET plan_cache_mode = 'force_generic_plan'; SET jit = off; SET enable_seqscan = off; \
+     SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
 const GROUP: Group = Group { max_jobs: 512, max_weight: 2000, one_family: true };
 /// How often a transaction that another one was in the way of runs again.
 const MAX_RUNS: usize = 8;
 /// Statements kept prepared on a connection, as on SQLite.
 const MAX_PREPARED: usize = 512;
-/// A plan made while a table was empty may read all of what it grows to, so plans are made anew: after
-/// 1, 2, 4, 8 … transactions of a connection, and then every so many.
-const MOST_PER_PLAN: u32 = 1024;
+/// A plan made for a few rows may read all of what a table grows to. This often a connection looks whether a table
+/// has doubled since its plans were made, and if so makes them anew. By time, because slow plans make transactions rare.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The key space of our advisory locks; the other half of the key is the company.
 const LOCK_SPACE: i32 = 0x7261_7070;
 
@@ -85,7 +91,9 @@ struct Conn {
     config: postgres::Config,
     client: Option<Client>,
     prepared: HashMap<String, postgres::Statement>,
-    begun: u32,
+    /// How large the tables were when the plans were made, and when that was last looked at.
+    planned_for: Option<i64>,
+    looked_at: Option<Instant>,
 }
 
 impl Conn {
@@ -93,7 +101,8 @@ impl Conn {
         let mut config = postgres::Config::from_str(url)
             .map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
         config.connect_timeout(CONNECT_TIMEOUT).application_name("rapport");
-        let mut connection = Self { config, client: None, prepared: HashMap::new(), begun: 0 };
+        let mut connection =
+            Self { config, client: None, prepared: HashMap::new(), planned_for: None, looked_at: None };
         connection.connected()?;
         Ok(connection)
     }
@@ -116,13 +125,19 @@ impl Conn {
     }
 
     fn begin(&mut self, sql: &str) -> Result<(), Error> {
-        self.begun = self.begun.wrapping_add(1);
-        let anew = self.begun.is_power_of_two() || self.begun.is_multiple_of(MOST_PER_PLAN);
+        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return self.connected()?.batch_execute(sql).map_err(from_postgres);
+        }
+        let planned_for = self.planned_for;
+        // In the same round trip.
+        let looking = format!("{sql}; {}", dialect::POSTGRES_DOUBLINGS);
         let client = self.connected()?;
-        if anew {
+        let size = last_number(&client.simple_query(&looking).map_err(from_postgres)?);
+        if size != planned_for {
             client.batch_execute("DISCARD PLANS").map_err(from_postgres)?;
         }
-        client.batch_execute(sql).map_err(from_postgres)
+        (self.planned_for, self.looked_at) = (size, Some(Instant::now()));
+        Ok(())
     }
 
     fn control(&mut self, sql: &str) -> Result<(), Error> {
@@ -150,6 +165,7 @@ impl Conn {
 
     fn read(&mut self, read: crate::queue::Read) {
         if let Err(error) = self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
+            let _ = self.undo();
             return read(Err(error));
         }
         read(Ok(self));
@@ -362,6 +378,14 @@ impl Conn {
         all.extend(columns.iter().map(Column::parameter));
         self.rows(sql, &all)
     }
+}
+
+/// The number in the last row of what a simple query answered.
+fn last_number(messages: &[SimpleQueryMessage]) -> Option<i64> {
+    messages.iter().rev().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        _ => None,
+    })
 }
 
 fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {

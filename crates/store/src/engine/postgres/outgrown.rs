@@ -1,0 +1,54 @@
+//! A connection makes its plans anew when a table has outgrown them.
+
+use rapport_testkit::PostgresServer;
+
+use super::*;
+use crate::delivery::LOCK;
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The plan that the connection keeps for a statement it has run.
+fn kept_plan(connection: &mut Conn) -> String {
+    let client = connection.client().expect("connected");
+    let row = client.query_one("SELECT name FROM pg_prepared_statements WHERE statement = $1", &[&LOCK.sql]);
+    let name: String = row.expect("prepared").get(0);
+    let rows = client.query(&format!("EXPLAIN EXECUTE {name}(NULL, NULL)"), &[]).expect("explained");
+    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+}
+
+fn run(connection: &mut Conn) -> String {
+    connection.begin("BEGIN").expect("begun");
+    let found = connection.query_keys(&LOCK, &[Value::Int(1)], &[Value::Bytes(&[0; 16])]).expect("run");
+    assert!(found.is_empty(), "nobody has this id");
+    let plan = kept_plan(connection);
+    connection.control("COMMIT").expect("committed");
+    plan
+}
+
+#[test]
+fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
+    let url = PostgresServer::shared().fresh_database();
+    migrate(&url).expect("migrated");
+    let mut raw = Client::connect(&url, NoTls).expect("connected");
+    // Its ANALYZE would end the plan as well.
+    raw.batch_execute("ALTER TABLE delivery SET (autovacuum_enabled = off)").expect("set");
+    let mut connection = Conn::open(&url).expect("opened");
+    let plan = run(&mut connection);
+    assert!(plan.contains("Filter: (id = ANY ($2))"), "an empty table is read by company alone:\n{plan}");
+
+    let filled = raw.batch_execute(
+        "INSERT INTO delivery (company, id, webhook, event, kind, state, next_at, attempts, scheduled, created_at) \
+         SELECT 1, decode(lpad(to_hex(n), 32, '0'), 'hex'), '\\x01', '\\x01', 'account.created', 1, 0, 1, 1, 0 \
+         FROM generate_series(1, 20000) AS n",
+    );
+    filled.expect("filled");
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let plan = run(&mut connection);
+        if plan.contains("(id = ANY ($2)))") && !plan.contains("Filter") {
+            return;
+        }
+        assert!(Instant::now() < deadline, "still the plan of the empty table:\n{plan}");
+        thread::sleep(LOOK_EVERY / 10);
+    }
+}
