@@ -11,6 +11,7 @@ mod cadence_part;
 mod chance;
 mod core_part;
 mod dataset;
+mod dead;
 mod drive;
 mod fresh;
 mod http;
@@ -65,7 +66,7 @@ pub struct Options {
     /// The service's program; by default the one beside this program
     #[arg(long, value_name = "FILE")]
     rapport: Option<PathBuf>,
-    /// Another build of the service, which the fresh case measures first, for comparison
+    /// Another build of the service, which the fresh and dead cases measure first, for comparison
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Where the figures are written as JSON
@@ -93,6 +94,8 @@ enum Part {
 pub enum Case {
     /// Ingest moves to ten webhooks from an empty database on, second by second
     Fresh,
+    /// One healthy webhook beside many whose receivers hang
+    Dead,
     /// Ingest moves to one webhook, at full rate
     One,
     /// Single upserts to one webhook, at full rate
@@ -165,8 +168,9 @@ impl Plan {
         self.cases.is_empty() || self.cases.contains(&case)
     }
 
-    pub fn is_only(&self, case: Case) -> bool {
-        self.cases == [case]
+    /// Whether nothing but these cases was asked for.
+    pub fn is_only(&self, cases: &[Case]) -> bool {
+        !self.cases.is_empty() && self.cases.iter().all(|case| cases.contains(case))
     }
 
     /// The long value, or the short one of a quick run.

@@ -1,5 +1,6 @@
 //! Receivers of webhooks: HTTPS listeners on one thread, as cheap as we can make them. The path of a webhook
-//! says how it is answered: `/ok/N` at once, `/stall/N` never, `/flaky/N` every fifteenth time.
+//! says how it is answered: `/ok/N` at once, `/stall/N` never, `/flaky/N` every fifteenth time, `/tires/N` a hundred
+//! times and then never again.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,6 +28,7 @@ const READ_BYTES: usize = 8 * 1024;
 /// Flaky webhooks succeed often enough that twenty failures in a row never come.
 const FLAKY_SUCCEEDS_EVERY: u32 = 15;
 const MOST_FLAKY: usize = 128;
+const TIRES_AFTER: u32 = 100;
 /// Of how many arrivals one has its age looked at.
 const SAMPLE_EVERY: u64 = 8;
 
@@ -169,7 +171,11 @@ impl Arrivals {
         }
         self.others.fetch_add(1, Ordering::Relaxed);
         let count = self.flaky[webhook % MOST_FLAKY].fetch_add(1, Ordering::Relaxed) + 1;
-        behaviour == "flaky" && count.is_multiple_of(FLAKY_SUCCEEDS_EVERY)
+        match behaviour {
+            "flaky" => count.is_multiple_of(FLAKY_SUCCEEDS_EVERY),
+            "tires" => count <= TIRES_AFTER,
+            _ => false,
+        }
     }
 
     fn record(&self, webhook: usize, body: &[u8]) {

@@ -13,6 +13,7 @@ use crate::backlog;
 use crate::bare_client;
 use crate::body::{EVENTS_PER_BATCH, Gate, MovingBatches, MovingUpserts, Stages};
 use crate::dataset::{self, Dataset, Ids};
+use crate::dead;
 use crate::drive::{self, Driven, Times};
 use crate::fresh;
 use crate::http::Endpoint;
@@ -121,7 +122,10 @@ pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<(
     if plan.includes(Case::Fresh) {
         fresh::run(plan, engine, &ground, &receiver, report)?;
     }
-    if plan.is_only(Case::Fresh) {
+    if plan.includes(Case::Dead) {
+        dead::run(plan, engine, &ground, &receiver, report)?;
+    }
+    if plan.is_only(&[Case::Fresh, Case::Dead]) {
         return Ok(());
     }
     report.say("loading");

@@ -1,0 +1,209 @@
+//! One healthy webhook beside a great many whose receivers hang: from the start, or after they worked for a while.
+//! What is measured is how long the healthy one waits, alone and beside them, and how soon the test of a new webhook
+//! arrives. Everything goes over HTTP, so that any build of the service can be measured.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+use crate::Plan;
+use crate::drive;
+use crate::http::Endpoint;
+use crate::measure::{Latencies, Watch};
+use crate::place::{Engine, Ground};
+use crate::receiver::{Hosts, Receiver};
+use crate::report::{Report, Row, Target, whole};
+use crate::service::{self, Credentials, Service};
+use crate::webhooks_part::{PROJECTS, add_webhooks};
+
+/// The healthy webhook's arrivals may take so much longer than alone.
+const MOST_SLOWDOWN: f64 = 2.0;
+const MOST_TEST_MS: f64 = 1_000.0;
+const LATE_LIMIT: Duration = Duration::from_secs(90);
+const STATUSES: [&str; 2] = ["contacted", "in_trial"];
+
+struct Case {
+    name: &'static str,
+    behaviour: &'static str,
+    dead: usize,
+    per_second: u32,
+}
+
+const CASES: [Case; 2] = [
+    Case { name: "(c) 1,000 that hang, one event a second", behaviour: "stall", dead: 1_000, per_second: 1 },
+    Case {
+        name: "(d) 100 that work for a while and then hang, ten events a second",
+        behaviour: "tires",
+        dead: 100,
+        per_second: 10,
+    },
+];
+
+/// Where the dead ones are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Nobody,
+    SameCompany,
+    OtherCompany,
+}
+
+/// What was seen of a run.
+struct Seen {
+    waits: Latencies,
+    missing: u64,
+    test_ms: f64,
+    rss: f64,
+}
+
+impl Seen {
+    /// What never arrived waited as long as anybody looked.
+    fn p99(&self) -> f64 {
+        let worst = if self.missing > 0 { LATE_LIMIT.as_secs_f64() * 1_000.0 } else { 0.0 };
+        self.waits.percentile(99.0).unwrap_or(f64::INFINITY).max(worst)
+    }
+}
+
+pub fn run(
+    plan: &Plan,
+    engine: Engine,
+    ground: &Ground,
+    receiver: &Receiver,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let programs = plan.baseline.iter().map(|program| (program.as_path(), true));
+    for (program, is_baseline) in programs.chain([(plan.rapport.as_path(), false)]) {
+        let prefix = if is_baseline { "baseline: " } else { "" };
+        let mut alone = f64::INFINITY;
+        for case in &CASES {
+            for beside in [Beside::Nobody, Beside::SameCompany, Beside::OtherCompany] {
+                let seen = measure(plan, program, ground, receiver, case, beside)?;
+                let place = match beside {
+                    Beside::Nobody => "alone",
+                    Beside::SameCompany => "in the same company",
+                    Beside::OtherCompany => "in another company",
+                };
+                let note = format!(
+                    "{} missing; the test of a new webhook took {:.0} ms; {:.0} MB",
+                    seen.missing, seen.test_ms, seen.rss
+                );
+                let label = format!("{prefix}{}: {place}", case.name);
+                report.add(Row::new(label).latencies(&seen.waits).with("test_ms", seen.test_ms).note(note));
+                if beside == Beside::Nobody {
+                    alone = seen.p99();
+                } else if !is_baseline {
+                    let what = format!("{engine}: {}, {place}", case.name);
+                    report.check(
+                        format!("{what}: p99 to alone"),
+                        seen.p99() / alone,
+                        Target::AtMost(MOST_SLOWDOWN),
+                    );
+                    report.check(
+                        format!("{what}: a test arrives (ms)"),
+                        seen.test_ms,
+                        Target::AtMost(MOST_TEST_MS),
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measure(
+    plan: &Plan,
+    program: &Path,
+    ground: &Ground,
+    receiver: &Receiver,
+    case: &Case,
+    beside: Beside,
+) -> anyhow::Result<Seen> {
+    let plan = &Plan { rapport: program.to_owned(), ..plan.clone() };
+    let place = ground.fresh()?;
+    let companies = [
+        service::create_company(plan, &place, PROJECTS[0])?,
+        service::create_company(plan, &place, PROJECTS[1])?,
+    ];
+    let service = Service::start_trusting(plan, &place, receiver.authority())?;
+    let watch = Watch::start(service.process());
+    for company in &companies {
+        change(&service, company, "prospect")?;
+    }
+    let arrivals = &receiver.arrivals;
+    arrivals.begin(true);
+    add_webhooks(&service, &companies[0], [receiver.url("ok", 0, Hosts::Own)].into_iter())?;
+    change(&service, &companies[0], "in_negotiation")?;
+    ensure!(arrivals.wait_for(1, LATE_LIMIT) == 1, "the healthy webhook gets nothing");
+    let dead = plan.pick(case.dead, 50);
+    let urls = (0..dead).map(|number| receiver.url(case.behaviour, number, Hosts::Own));
+    let moved: &[Credentials] = match beside {
+        Beside::Nobody => &companies[..1],
+        Beside::SameCompany => {
+            add_webhooks(&service, &companies[0], urls)?;
+            &companies[..1]
+        }
+        Beside::OtherCompany => {
+            add_webhooks(&service, &companies[1], urls)?;
+            &companies
+        }
+    };
+    let time = plan.pick(Duration::from_mins(1), Duration::from_secs(4));
+    arrivals.begin(true);
+    let caused = steadily(&service, moved, case.per_second, time)?;
+    let arrived = arrivals.wait_for(caused, LATE_LIMIT);
+    let waits = arrivals.ages();
+    arrivals.begin(false);
+    let test_ms = test_a_new_one(&service, &companies[0], receiver)?;
+    let usage = watch.finish();
+    service.stop()?;
+    Ok(Seen { waits, missing: caused.saturating_sub(arrived), test_ms, rss: usage.peak_memory })
+}
+
+/// Moves an account of each company at a steady rate; says how often.
+fn steadily(
+    service: &Service,
+    companies: &[Credentials],
+    per_second: u32,
+    time: Duration,
+) -> anyhow::Result<u64> {
+    let every = Duration::from_secs(1) / per_second;
+    let started = Instant::now();
+    let mut changes: u32 = 0;
+    while every * changes < time {
+        thread::sleep((started + every * changes).saturating_duration_since(Instant::now()));
+        for company in companies {
+            change(service, company, STATUSES[changes as usize % STATUSES.len()])?;
+        }
+        changes += 1;
+    }
+    Ok(u64::from(changes))
+}
+
+fn change(service: &Service, company: &Credentials, status: &str) -> anyhow::Result<()> {
+    let body = json!({ "project": company.project, "imported_id": "crm-00000001", "status": status });
+    post(service, company, "/api/accounts/upsert-by-imported-id/", &body).map(drop)
+}
+
+/// Creates a webhook and presses Test; how many milliseconds later it arrives.
+fn test_a_new_one(service: &Service, company: &Credentials, receiver: &Receiver) -> anyhow::Result<f64> {
+    let url = receiver.url("ok", 1, Hosts::Own);
+    let events = json!(["client.contact_due"]);
+    let made = post(service, company, "/api/webhooks/", &json!({ "url": url, "events": events }))?;
+    let path = format!("/api/webhooks/{}/test/", made["id"].as_str().unwrap_or_default());
+    let pressed = Instant::now();
+    post(service, company, &path, &json!({}))?;
+    receiver.arrivals.wait_for(1, LATE_LIMIT);
+    Ok(whole(u64::try_from(pressed.elapsed().as_millis())?))
+}
+
+fn post(service: &Service, company: &Credentials, path: &str, body: &Value) -> anyhow::Result<Value> {
+    let endpoint = Endpoint::post(path, &format!("authorization: Bearer {}", company.api_token));
+    let mut request = Vec::new();
+    endpoint.write(&mut request, body.to_string().as_bytes());
+    let (status, answer) = drive::call(service.address, &request)?;
+    let text = String::from_utf8_lossy(&answer);
+    ensure!((200..300).contains(&status), "{path} was answered {status}: {text}");
+    Ok(serde_json::from_slice(&answer)?)
+}
