@@ -33,6 +33,9 @@ const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version 
 /// Any two processes that migrate one database meet at this lock.
 const MIGRATION_LOCK: i64 = 0x7261_7070_6f72_7400;
 
+/// A change of a table that others hold must not make them queue behind it for long.
+const TABLE_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'";
+
 /// The schema this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
@@ -93,14 +96,16 @@ pub fn postgres(client: &mut Client) -> Result<i64, Error> {
         Error::fault(format!("the schema could not be brought up to date: {text}"))
     };
     let mut tx = client.transaction().map_err(bad)?;
+    // Whoever comes second waits for the first, and an index over a large table takes longer than any statement of a
+    // request may.
+    tx.batch_execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").map_err(bad)?;
     tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).map_err(bad)?;
+    tx.batch_execute(TABLE_LOCK_TIMEOUT).map_err(bad)?;
     tx.batch_execute(VERSION_TABLE).map_err(bad)?;
     let found: i64 =
         tx.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).map_err(bad)?.get(0);
     refuse_newer(found)?;
     if found < VERSION {
-        // An index over a large table takes longer than any statement of a request may.
-        tx.batch_execute("SET LOCAL statement_timeout = 0").map_err(bad)?;
         for (version, text) in pending(found) {
             tx.batch_execute(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
             tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).map_err(bad)?;
