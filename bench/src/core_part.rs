@@ -24,6 +24,8 @@ const UPSERT_CONNECTIONS: usize = 64;
 /// Of this many accounts the ratios to raw are asked for; of the sizes that are run, the nearest one.
 const RATIO_ACCOUNTS: usize = 100_000;
 const MOST_MEMORY_MB: f64 = 200.0;
+/// What an ingest request may take on SQLite at full load, whatever its writer and its checkpoints do.
+const INGEST_P999_MS: f64 = 500.0;
 
 /// What the targets ask for, by engine.
 struct Targets {
@@ -112,6 +114,10 @@ fn serve(
         let (driven, usage) = measure(plan, &service, batches)?;
         let ids = if with_event_id { "with" } else { "without" };
         report.add(row(&format!("ingest {ids} event_id, {INGEST_CONNECTIONS} connections"), &driven, &usage));
+        if let (Engine::Sqlite, Some(millis)) = (engine, driven.latencies.percentile(99.9)) {
+            let what = format!("{engine}: p99.9 in ms of ingest {ids} event_id, {accounts} accounts");
+            report.check(what, millis, Target::AtMost(INGEST_P999_MS));
+        }
         rates.ingest[usize::from(with_event_id)] = driven.work_per_second();
         acknowledged += i64::try_from(driven.total_work)?;
         most_memory = most_memory.max(usage.peak_memory);

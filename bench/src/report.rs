@@ -45,11 +45,12 @@ struct Check {
 }
 
 /// The columns of the table, in order, with their headings.
-const COLUMNS: [(&str, &str); 10] = [
+const COLUMNS: [(&str, &str); 11] = [
     ("rate", "rate/s"),
     ("requests", "requests/s"),
     ("p50_ms", "p50 ms"),
     ("p99_ms", "p99 ms"),
+    ("p999_ms", "p99.9 ms"),
     ("kilobytes", "KB"),
     ("rss_mb", "RSS MB"),
     ("processors", "CPU"),
@@ -80,7 +81,7 @@ impl Row {
     }
 
     pub fn latencies(self, latencies: &Latencies) -> Self {
-        let figures = [("p50_ms", 50.0), ("p99_ms", 99.0)];
+        let figures = [("p50_ms", 50.0), ("p99_ms", 99.0), ("p999_ms", 99.9)];
         figures.into_iter().fold(self, |row, (name, percent)| match latencies.percentile(percent) {
             Some(millis) => row.with(name, millis),
             None => row,

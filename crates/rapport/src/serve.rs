@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::OsRandom;
+use crate::commands::explained;
 use crate::config::Config;
 use crate::data_dir::{self, Locks};
 use crate::option_value::BaseUrl;
@@ -102,7 +103,7 @@ impl Service<'_> {
         let tasks = TaskTracker::new();
         background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
         let sending = sending::start(&self.app, self.config, &self.outbound, &tasks, &stop_background);
-        sending.await.context("the webhook sender cannot be started")?;
+        sending.await.map_err(explained).context("the webhook sender cannot be started")?;
         mailing::start(&self.app, self.mailer.clone(), &tasks, &stop_background);
         let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
         self.say_hello(listening).await;

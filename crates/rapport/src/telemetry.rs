@@ -15,6 +15,10 @@ const QUIET: &str = "warn";
 const BUCKETS: [f64; 14] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
+const LOG_BYTES: &str = "rapport_store_log_bytes";
+const BLOCKED_CHECKPOINTS: &str = "rapport_store_blocked_checkpoints_total";
+const FAILED_CHECKPOINTS: &str = "rapport_store_failed_checkpoints_total";
+
 pub fn log_of_service(config: &Config) {
     start_logging(config, config.log.value.as_str());
 }
@@ -43,12 +47,25 @@ pub fn start_metrics() -> anyhow::Result<PrometheusHandle> {
     metrics::describe_gauge!("rapport_build_info", "Always 1; the labels say what runs.");
     metrics::gauge!("rapport_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     metrics::describe_gauge!("rapport_store_queue_depth", "Changes that wait for the database.");
+    metrics::describe_gauge!(LOG_BYTES, "Bytes in SQLite's write-ahead log.");
+    metrics::describe_counter!(
+        BLOCKED_CHECKPOINTS,
+        "Checkpoints of a long log that a reader's snapshot held up."
+    );
+    metrics::describe_counter!(FAILED_CHECKPOINTS, "Checkpoints that failed.");
     Ok(handle)
 }
 
 /// The figures as text; those that are looked up rather than counted are looked up now.
 pub fn render(handle: &PrometheusHandle, app: &rapport_app::App) -> String {
+    let figures = app.store().figures();
     #[expect(clippy::cast_precision_loss, reason = "the queue is bounded far below 2^52")]
-    metrics::gauge!("rapport_store_queue_depth").set(app.store().figures().waiting as f64);
+    metrics::gauge!("rapport_store_queue_depth").set(figures.waiting as f64);
+    if let Some(log) = figures.log {
+        #[expect(clippy::cast_precision_loss, reason = "the log is far below 2^52 bytes")]
+        metrics::gauge!(LOG_BYTES).set(log.bytes as f64);
+        metrics::counter!(BLOCKED_CHECKPOINTS).absolute(log.blocked_checkpoints);
+        metrics::counter!(FAILED_CHECKPOINTS).absolute(log.failed_checkpoints);
+    }
     handle.render()
 }

@@ -68,7 +68,7 @@ mod tx;
 mod value;
 pub mod webhook;
 
-pub use engine::{Config, Database, Figures, Query, Store, migrate_only};
+pub use engine::{Config, Database, Figures, LogFigures, Query, Store, migrate_only};
 pub use error::Error;
 pub use faults::{Fault, Faults};
 pub use queue::{Job, Lane, Verdict};

@@ -8,6 +8,7 @@ use postgres::Client;
 use rusqlite::{Connection as Sqlite, OptionalExtension};
 
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
+use crate::engine::sqlite::in_words;
 use crate::error::Error;
 
 const MIGRATIONS: [&str; 15] = [
@@ -49,8 +50,9 @@ pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
     if found > 0 {
         back_up(connection, path, found)?;
     }
-    let bad =
-        |error: rusqlite::Error| Error::fault(format!("the schema could not be brought up to date: {error}"));
+    let bad = |error: rusqlite::Error| {
+        Error::Unavailable(format!("the schema could not be brought up to date: {}", in_words(&error)))
+    };
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(bad)?;
     tx.execute_batch(VERSION_TABLE).map_err(bad)?;
     // Another process may have been first.
@@ -64,7 +66,9 @@ pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
 }
 
 pub fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
-    let bad = |error: rusqlite::Error| Error::Unavailable(format!("the database cannot be read: {error}"));
+    let bad = |error: rusqlite::Error| {
+        Error::Unavailable(format!("the database cannot be read: {}", in_words(&error)))
+    };
     let known: Option<i64> = connection
         .query_row("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'", [], |row| row.get(0))
         .optional()
@@ -83,8 +87,9 @@ fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> 
     if copy.exists() {
         return Ok(());
     }
-    let bad =
-        |error: rusqlite::Error| Error::Unavailable(format!("the backup before migrating failed: {error}"));
+    let bad = |error: rusqlite::Error| {
+        Error::Unavailable(format!("the backup before migrating failed: {}", in_words(&error)))
+    };
     connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(bad)?;
     tracing::info!(backup = %copy.display(), "backed up the database before migrating");
     Ok(())

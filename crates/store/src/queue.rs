@@ -77,8 +77,10 @@ pub trait Job: Send {
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
-struct Waiting {
-    job: Box<dyn Job>,
+/// A job with its place in the queue.
+pub struct Waiting {
+    pub job: Box<dyn Job>,
+    pub lane: Lane,
     since: Instant,
 }
 
@@ -115,7 +117,7 @@ impl Queue {
         if state.closed {
             return Err((job, Error::Closed));
         }
-        let waiting = Waiting { since: Instant::now(), job };
+        let waiting = Waiting { since: Instant::now(), lane, job };
         match lane {
             Lane::Outcome => state.outcome.push_back(waiting),
             Lane::Background => state.background.push_back(waiting),
@@ -138,6 +140,28 @@ impl Queue {
     /// Waits for work and takes a group of it; `None` once closed and empty. What was taken is `finished`
     /// before more is asked for.
     pub fn take(&self, limits: Group) -> Option<Vec<Box<dyn Job>>> {
+        let group = self.take_waiting(limits)?;
+        Some(group.into_iter().map(|waiting| waiting.job).collect())
+    }
+
+    /// Puts jobs that were taken back at the front of their lanes, in the order they were taken. They keep the
+    /// time they came, so going back makes nobody wait longer than the limit.
+    pub fn give_back(&self, jobs: impl DoubleEndedIterator<Item = Waiting>) {
+        let mut state = self.state.lock();
+        for waiting in jobs.rev() {
+            match waiting.lane {
+                Lane::Outcome => state.outcome.push_front(waiting),
+                Lane::Background => state.background.push_front(waiting),
+                Lane::Interactive => {
+                    state.interactive_weight += waiting.job.weight();
+                    state.interactive.push_front(waiting);
+                }
+            }
+        }
+    }
+
+    /// Like `take`, for a writer that may give part of the group back.
+    pub fn take_waiting(&self, limits: Group) -> Option<Vec<Waiting>> {
         let mut state = self.state.lock();
         loop {
             if state.closed && state.is_empty() {
@@ -210,13 +234,13 @@ impl State {
         expired
     }
 
-    fn take_group(&mut self, limits: Group) -> Vec<Box<dyn Job>> {
+    fn take_group(&mut self, limits: Group) -> Vec<Waiting> {
         if limits.one_family {
             return self.take_family(limits);
         }
         let mut group = Vec::new();
         let mut weight = 0;
-        group.extend(self.outcome.drain(..).map(|waiting| waiting.job));
+        group.extend(self.outcome.drain(..));
         while let Some(first) = self.interactive.front() {
             let next = first.job.weight();
             if group.len() >= limits.max_jobs || (weight + next > limits.max_weight && !group.is_empty()) {
@@ -224,14 +248,14 @@ impl State {
             }
             weight += next;
             self.interactive_weight -= next;
-            group.extend(self.interactive.pop_front().map(|waiting| waiting.job));
+            group.extend(self.interactive.pop_front());
         }
-        group.extend(self.background.pop_front().map(|waiting| waiting.job));
+        group.extend(self.background.pop_front());
         group
     }
 
     /// The first job that need not wait for another group, and those that may run together with it.
-    fn take_family(&mut self, limits: Group) -> Vec<Box<dyn Job>> {
+    fn take_family(&mut self, limits: Group) -> Vec<Waiting> {
         let under_way = &self.under_way;
         let may_go = |waiting: &Waiting| {
             let job = &waiting.job;
@@ -244,16 +268,16 @@ impl State {
         let interactive = lanes.len() == 1;
         let Some(first) = lane.remove(at) else { return Vec::new() };
         let mut weight = first.job.weight();
-        let mut group = vec![first.job];
-        if let Some(family) = group[0].family() {
-            let company = group[0].company();
-            let most = group[0].most_together().min(limits.max_jobs);
+        let (company, family) = (first.job.company(), first.job.family());
+        let most = first.job.most_together().min(limits.max_jobs);
+        let mut group = vec![first];
+        if let Some(family) = family {
             while at < lane.len() && group.len() < most {
                 let job = &lane[at].job;
                 let fits = weight + job.weight() <= limits.max_weight;
                 if fits && job.family() == Some(family) && job.company() == company {
                     weight += job.weight();
-                    group.extend(lane.remove(at).map(|waiting| waiting.job));
+                    group.extend(lane.remove(at));
                 } else {
                     at += 1;
                 }

@@ -24,16 +24,21 @@ pub fn routes(app: App, metrics: Option<MetricsText>) -> Router {
         .route("/metrics", get(async move || figures(metrics.as_ref())))
 }
 
-/// Ready is who can read the database now.
+/// Ready if the database can be read, and storage knows of nothing that keeps it from writing.
 async fn ready(State(app): State<App>) -> Response {
+    if app.store().health().is_err() {
+        // What is wrong is in the log; it may name files, which are nobody's business out here.
+        return not_ready("the database cannot be written");
+    }
     let read = app.read_across(|across| rapport_store::company::by_slug(across, ""));
     match tokio::time::timeout(READY_TIMEOUT, read).await {
         Ok(Ok(_)) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
-        Ok(Err(_)) | Err(_) => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "the database cannot be read")
-                .into_response()
-        }
+        Ok(Err(_)) | Err(_) => not_ready("the database cannot be read"),
     }
+}
+
+fn not_ready(detail: &'static str) -> Response {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail).into_response()
 }
 
 fn figures(metrics: Option<&MetricsText>) -> Response {

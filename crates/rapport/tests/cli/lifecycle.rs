@@ -58,7 +58,13 @@ fn figures_are_served() {
     let service = Place::sqlite().serve();
     let (status, figures) = service.get("/metrics");
     assert_eq!(status, 200);
-    for name in ["rapport_build_info{version=", "rapport_store_queue_depth 0"] {
+    for name in [
+        "rapport_build_info{version=",
+        "rapport_store_queue_depth 0",
+        "rapport_store_log_bytes ",
+        "rapport_store_blocked_checkpoints_total 0",
+        "rapport_store_failed_checkpoints_total 0",
+    ] {
         assert!(figures.contains(name), "{name} is missing in:\n{figures}");
     }
 }

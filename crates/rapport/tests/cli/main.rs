@@ -5,6 +5,7 @@ mod beside_service;
 mod company;
 mod configuration;
 mod crash;
+mod database_file;
 mod demo;
 mod doctor;
 mod import;

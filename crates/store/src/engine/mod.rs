@@ -2,8 +2,9 @@
 //!
 //! Use cases and storage are synchronous; whoever waits for an answer waits on a channel.
 
+mod health;
 pub(crate) mod postgres;
-mod sqlite;
+pub(crate) mod sqlite;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use rapport_domain::id::CompanyId;
 use tokio::sync::oneshot;
 
+use self::health::Health;
 use crate::error::Error;
 use crate::faults::Faults;
 use crate::queue::{Job, Lane, Queue, ReadQueue, Verdict};
@@ -60,6 +62,17 @@ pub trait Query: Send + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
     pub waiting: usize,
+    /// Of SQLite's write-ahead log; PostgreSQL looks after its own.
+    pub log: Option<LogFigures>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogFigures {
+    /// What the log holds now. The file keeps its size when the log starts over, so it may be larger.
+    pub bytes: u64,
+    /// Checkpoints of a long log that a reader's snapshot kept from copying most of it.
+    pub blocked_checkpoints: u64,
+    pub failed_checkpoints: u64,
 }
 
 /// An open database. Dropping it stops its threads after the work they hold.
@@ -67,6 +80,8 @@ pub struct Store {
     writes: Arc<Queue>,
     reads: Arc<ReadQueue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    health: Arc<Health>,
+    log: Option<Arc<sqlite::Log>>,
     faults: Option<Faults>,
 }
 
@@ -75,11 +90,16 @@ impl Store {
     pub fn open(config: &Config) -> Result<Self, Error> {
         let writes = Arc::new(Queue::default());
         let reads = Arc::new(ReadQueue::default());
-        let threads = match &config.database {
-            Database::Sqlite(path) => sqlite::start(path, config, &writes, &reads)?,
-            Database::Postgres(url) => postgres::start(url, config, &writes, &reads)?,
+        let health = Arc::new(Health::default());
+        let (threads, log) = match &config.database {
+            Database::Sqlite(path) => {
+                let started = sqlite::start(path, config, (&writes, &reads), &health)?;
+                (started.threads, Some(started.log))
+            }
+            Database::Postgres(url) => (postgres::start(url, config, &writes, &reads)?, None),
         };
-        Ok(Self { writes, reads, threads: Mutex::new(threads), faults: config.faults.clone() })
+        let faults = config.faults.clone();
+        Ok(Self { writes, reads, threads: Mutex::new(threads), health, log, faults })
     }
 
     /// Hands a job to the writers, or answers it "busy" at once.
@@ -126,7 +146,12 @@ impl Store {
     }
 
     pub fn figures(&self) -> Figures {
-        Figures { waiting: self.writes.depth() }
+        Figures { waiting: self.writes.depth(), log: self.log.as_ref().map(|log| log.figures()) }
+    }
+
+    /// Whether changes can be stored, as far as storage knows without trying; the error says why not.
+    pub fn health(&self) -> Result<(), Error> {
+        self.health.check()
     }
 
     /// Works off what waits, then stops.
@@ -186,25 +211,4 @@ fn run_batch(
     let mut tx = Tx::new(connection, first.company());
     let verdict = guarded(|| first.run(rest, &mut tx))?;
     Ok((verdict, tx.into_after_commit()))
-}
-
-/// Splits a group into batches of one family and company, in order of their first job.
-fn batches(group: Vec<Box<dyn Job>>) -> Vec<Vec<Box<dyn Job>>> {
-    let mut batches: Vec<Vec<Box<dyn Job>>> = Vec::new();
-    for job in group {
-        let family = job.family();
-        let home = family.and_then(|family| {
-            batches.iter_mut().find(|batch| {
-                let first = &batch[0];
-                first.family() == Some(family)
-                    && first.company() == job.company()
-                    && batch.len() < first.most_together()
-            })
-        });
-        match home {
-            Some(batch) => batch.push(job),
-            None => batches.push(vec![job]),
-        }
-    }
-    batches
 }

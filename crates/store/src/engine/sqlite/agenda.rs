@@ -1,0 +1,91 @@
+//! What of a group runs in one transaction, and in which batches.
+//!
+//! A group is bounded by its weight when it is taken, but what a row costs depends on what is in memory: with
+//! a cold cache a hundred times as much. So it is bounded by time as well: past the limit the writer commits
+//! what it has, and the rest goes back to the front of the queue. Every lane that waits gets at least one
+//! batch of each transaction, so that no lane can starve another.
+
+use std::any::TypeId;
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crate::queue::{Job, Lane, Waiting};
+
+/// Past this a transaction takes up no more than each lane's first batch.
+const LONGEST_GROUP: Duration = Duration::from_millis(100);
+/// What one batch should take at most.
+const LONGEST_BATCH: Duration = Duration::from_millis(40);
+/// A family's batches are never cut to less than this, and begin with it while its cost is unknown.
+const LEAST_WEIGHT: usize = 64;
+
+pub type Batch = Vec<Box<dyn Job>>;
+
+/// A group, handed out batch by batch.
+pub struct Agenda {
+    jobs: VecDeque<Waiting>,
+    begun: Instant,
+    served: Vec<Lane>,
+}
+
+impl Agenda {
+    pub fn new(group: Vec<Waiting>) -> Self {
+        Self { jobs: group.into(), begun: Instant::now(), served: Vec::new() }
+    }
+
+    /// The next job in order, with the others of its family and company that fit beside it.
+    pub fn next(&mut self, costs: &Costs) -> Option<Batch> {
+        let is_late = self.begun.elapsed() >= LONGEST_GROUP;
+        let may_run = |waiting: &Waiting| !is_late || !self.served.contains(&waiting.lane);
+        let mut at = self.jobs.iter().position(may_run)?;
+        let first = self.jobs.remove(at)?;
+        if !self.served.contains(&first.lane) {
+            self.served.push(first.lane);
+        }
+        let mut batch = vec![first.job];
+        let (company, most) = (batch[0].company(), batch[0].most_together());
+        let Some(family) = batch[0].family() else { return Some(batch) };
+        let most_weight = costs.most_weight(family);
+        let mut weight = batch[0].weight();
+        while at < self.jobs.len() && batch.len() < most {
+            let job = &self.jobs[at].job;
+            if job.family() != Some(family) || job.company() != company {
+                at += 1;
+                continue;
+            }
+            weight += job.weight();
+            if weight > most_weight {
+                break;
+            }
+            batch.extend(self.jobs.remove(at).map(|waiting| waiting.job));
+        }
+        Some(batch)
+    }
+
+    /// What there was no time for, in order.
+    pub fn left(self) -> VecDeque<Waiting> {
+        self.jobs
+    }
+}
+
+/// What a unit of weight took lately, by family.
+#[derive(Default)]
+pub struct Costs(HashMap<TypeId, Duration>);
+
+impl Costs {
+    pub fn note(&mut self, batch: &Batch, took: Duration) {
+        let Some(family) = batch[0].family() else { return };
+        let weight: usize = batch.iter().map(|job| job.weight()).sum();
+        // What a small batch takes is mostly not by weight.
+        if weight < LEAST_WEIGHT && took < LONGEST_BATCH {
+            return;
+        }
+        let cost = took / u32::try_from(weight.max(1)).unwrap_or(u32::MAX);
+        self.0.entry(family).and_modify(|known| *known = (*known + cost) / 2).or_insert(cost);
+    }
+
+    fn most_weight(&self, family: TypeId) -> usize {
+        let Some(cost) = self.0.get(&family) else { return LEAST_WEIGHT };
+        let most = LONGEST_BATCH.as_nanos() / cost.as_nanos().max(1);
+        usize::try_from(most).unwrap_or(usize::MAX).max(LEAST_WEIGHT)
+    }
+}

@@ -1,0 +1,83 @@
+//! Why SQLite refused, in words that name what to repair.
+
+use std::path::Path;
+
+use rusqlite::{ErrorCode, ffi};
+
+use crate::error::Error;
+
+pub fn from_sqlite(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy,
+        _ => match named(&error) {
+            Some(cause) => Error::Unavailable(cause),
+            None => Error::fault(error.to_string()),
+        },
+    }
+}
+
+/// The error of a database that cannot be opened.
+pub fn cannot_open(path: &Path, error: &rusqlite::Error) -> Error {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if let Some(missing) = directory.filter(|directory| !directory.exists()) {
+        return Error::Unavailable(format!("the directory {} does not exist", missing.display()));
+    }
+    Error::Unavailable(format!("{}: {}", path.display(), in_words(error)))
+}
+
+pub fn read_only(path: &Path) -> Error {
+    let advice = "let the user that runs Rapport write to it and to its directory";
+    Error::Unavailable(format!("{} is read-only: {advice}", path.display()))
+}
+
+/// The cause where we know it, else what SQLite says.
+pub fn in_words(error: &rusqlite::Error) -> String {
+    named(error).unwrap_or_else(|| error.to_string())
+}
+
+/// The causes that lie outside of us: the disk, its rights, memory.
+fn named(error: &rusqlite::Error) -> Option<String> {
+    let words = match error.sqlite_error_code()? {
+        ErrorCode::DiskFull => "the disk is full",
+        ErrorCode::ReadOnly => "the database file, its directory or the file system is read-only",
+        ErrorCode::CannotOpen => "the database file or its log cannot be opened; is the directory writable?",
+        ErrorCode::OutOfMemory => "out of memory",
+        ErrorCode::SystemIoFailure => match error.sqlite_error()?.extended_code {
+            ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE => {
+                "a write to the disk failed; the disk, a quota or a limit on file sizes may be exhausted"
+            }
+            ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => {
+                "the disk failed to sync what was written"
+            }
+            ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ => "a read from the disk failed",
+            code => return Some(format!("{error} (code {code})")),
+        },
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_called_that() {
+        // SQLite answers the same when a file may have no more pages and when the disk has no room for them.
+        let connection = Connection::open_in_memory().expect("opened");
+        connection.execute_batch("PRAGMA max_page_count = 10").expect("limited");
+        let full = connection.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(100000))");
+        let full = full.expect_err("no room");
+        assert_eq!(in_words(&full), "the disk is full");
+        assert!(matches!(from_sqlite(full), Error::Unavailable(cause) if cause == "the disk is full"));
+    }
+
+    #[test]
+    fn a_fault_of_ours_is_none_of_the_disk() {
+        let connection = Connection::open_in_memory().expect("opened");
+        let bad = connection.execute_batch("SELECT * FROM missing").expect_err("no such table");
+        assert!(matches!(from_sqlite(bad), Error::Fault(text) if text.contains("missing")));
+    }
+}

@@ -1,0 +1,198 @@
+//! The write-ahead log, kept short without ever making the writer wait for a reader or for the database file.
+//!
+//! SQLite appends every commit to the log; a checkpoint copies the log into the database file and syncs it. Once
+//! all of it is copied and nobody reads from it, the next commit starts the log over. Three facts of SQLite's
+//! `walCheckpoint` shape what is done here:
+//!
+//! - A PASSIVE checkpoint waits for nobody and keeps no writer away. Whatever it costs, only this thread pays.
+//! - It syncs the database file only when it has reached the end of the log. Under constant writing it never
+//!   does: the writer has appended more. So nothing is synced until somebody pauses the writer, and then
+//!   everything at once, which took the writer a second when it did that itself.
+//! - The other modes hold the write lock while they copy, sync and wait for readers.
+//!
+//! So the checkpointer copies with PASSIVE, and once the log is long enough it asks the writer for a pause
+//! between two groups. In the pause it copies the little that is left, which makes SQLite sync the file, and
+//! then lets the log start over (RESTART, which has nothing left to copy or sync then). The pause ends when that
+//! is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not on the disk.
+//! When the sync took longer, it went on beside the writer, the next try has only what came since to sync, and
+//! the log grew a little meanwhile. When a reader holds a snapshot open, no pause is asked for again until the
+//! reader has moved on.
+//!
+//! A disk that syncs more slowly than the writer writes would never catch up. Past `FULL_FRAMES` the writer
+//! therefore pauses before every group, still with the same limit.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::connection::Conn;
+use super::files::Files;
+use super::from_sqlite;
+use super::log::{self, Log, bytes};
+use crate::error::Error;
+
+/// The log is started over once it has this many frames (64 MiB).
+const RESTART_FRAMES: u32 = 16_384;
+/// A log of this length is logged as growing (128 MiB).
+const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
+/// The log may not grow much beyond this for want of a fast disk (512 MiB).
+const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
+/// How long the writer may be asked to pause: the first where the log has just become long enough, the second
+/// at four times that.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How often a restart is tried before the checkpointer sleeps again.
+const TRIES: usize = 4;
+/// How long to wait for a short read that is in the way of the end of a pause.
+const BREATH: Duration = Duration::from_millis(1);
+/// What the file is cut to when the log starts over after it had grown.
+pub const MOST_FILE_BYTES: u32 = 2 * RESTART_FRAMES * log::FRAME_BYTES;
+
+/// How far a checkpoint came. A writer that appended meanwhile makes no difference: `frames` is what the log
+/// had when it began, so what is not `copied` is what somebody still reads.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    frames: u32,
+    copied: u32,
+}
+
+impl Progress {
+    fn is_complete(self) -> bool {
+        self.copied >= self.frames
+    }
+
+    /// Short reads leave a little of the log, a snapshot that is held open leaves ever more.
+    fn is_nearly_complete(self) -> bool {
+        self.frames.saturating_sub(self.copied) <= RESTART_FRAMES / 2
+    }
+}
+
+/// Runs beside the writer for as long as there is one.
+pub struct Checkpointer {
+    connection: Conn,
+    log: Arc<Log>,
+    files: Files,
+    has_more: bool,
+    /// How far the log was copied when a reader used up a pause.
+    stuck_at: Option<u32>,
+    is_long: bool,
+    is_failing: bool,
+}
+
+impl Checkpointer {
+    pub fn new(connection: Conn, log: Arc<Log>, files: Files) -> Self {
+        Self { connection, log, files, has_more: false, stuck_at: None, is_long: false, is_failing: false }
+    }
+
+    /// Ends with the writer, and hands out its connection.
+    pub fn run(mut self) -> Conn {
+        while let Some(has_committed) = self.log.wait() {
+            // The writer looks at every commit; this is for a service that has nothing to write.
+            let _ = self.files.check();
+            if has_committed || self.has_more {
+                self.round();
+            }
+        }
+        self.connection
+    }
+
+    fn round(&mut self) {
+        for _ in 0..TRIES {
+            let Some(progress) = self.copy() else { return };
+            self.has_more = !progress.is_complete();
+            let is_stuck = self.stuck_at == Some(progress.copied) && !progress.is_complete();
+            let is_blocked = is_stuck || !progress.is_nearly_complete();
+            self.note(progress.frames, is_blocked);
+            if progress.frames < RESTART_FRAMES || is_blocked {
+                return;
+            }
+            let end = self.log.pause(pause_limit(progress.frames));
+            let is_restarted = self.restart(end);
+            self.log.end_pause();
+            if is_restarted {
+                return self.note(0, false);
+            }
+        }
+    }
+
+    /// Copies what nobody reads any more, beside the writer.
+    fn copy(&mut self) -> Option<Progress> {
+        match self.checkpoint("PASSIVE") {
+            Ok(progress) => {
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("checkpoints work again");
+                }
+                // Another process is at it; what it leaves is for the next round.
+                self.has_more = progress.is_none();
+                progress
+            }
+            Err(error) => {
+                self.log.count_failed();
+                self.has_more = true;
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(%error, "checkpoints fail; the write-ahead log grows until they work again");
+                }
+                None
+            }
+        }
+    }
+
+    /// Copies the rest and has the next commit start the log over, all while the writer pauses.
+    fn restart(&mut self, end: Instant) -> bool {
+        self.stuck_at = None;
+        while Instant::now() < end {
+            let Some(progress) = self.copy() else { return false };
+            if progress.is_complete() {
+                return self.start_over(end);
+            }
+            self.stuck_at = Some(progress.copied);
+            thread::sleep(BREATH);
+        }
+        false
+    }
+
+    fn start_over(&mut self, end: Instant) -> bool {
+        // Another process may have written meanwhile. RESTART would copy and sync that under the write lock.
+        let still_complete = matches!(self.checkpoint("NOOP"), Ok(Some(progress)) if progress.is_complete());
+        let left = end.saturating_duration_since(Instant::now());
+        if !still_complete || left.is_zero() {
+            return false;
+        }
+        // Reads that began before the end was reached still use the log; those that begin now do not.
+        let waits = self.connection.sqlite.busy_timeout(left);
+        let restarted = waits.map_err(from_sqlite).and_then(|()| self.checkpoint("RESTART"));
+        matches!(restarted, Ok(Some(_)))
+    }
+
+    /// `None` where another process runs a checkpoint, or readers were in the way of a RESTART.
+    fn checkpoint(&self, mode: &str) -> Result<Option<Progress>, Error> {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        let columns = |row: &rusqlite::Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let (busy, frames, copied): (bool, i64, i64) =
+            self.connection.sqlite.query_row(&sql, [], columns).map_err(from_sqlite)?;
+        let count = |number: i64| u32::try_from(number).unwrap_or(0);
+        Ok((!busy).then(|| Progress { frames: count(frames), copied: count(copied) }))
+    }
+
+    fn note(&mut self, frames: u32, is_blocked: bool) {
+        self.log.note_length(frames);
+        if is_blocked && frames >= RESTART_FRAMES {
+            self.log.count_blocked();
+        }
+        self.log.pause_always((frames > FULL_FRAMES && !is_blocked).then_some(LONGEST_PAUSE));
+        let megabytes = bytes(frames) >> 20;
+        if frames >= LONG_FRAMES && !self.is_long {
+            self.is_long = true;
+            let reason =
+                if is_blocked { "a reader holds an old snapshot open" } else { "the disk is too slow" };
+            tracing::warn!(frames, megabytes, reason, "the write-ahead log is growing");
+        } else if frames < RESTART_FRAMES && self.is_long {
+            self.is_long = false;
+            tracing::info!(frames, "the write-ahead log is short again");
+        }
+    }
+}
+
+fn pause_limit(frames: u32) -> Duration {
+    SHORTEST_PAUSE.saturating_mul(frames / RESTART_FRAMES).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+}

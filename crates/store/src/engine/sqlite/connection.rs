@@ -1,0 +1,175 @@
+//! A connection to SQLite: statements, rows and values.
+
+use rapport_domain::id::CompanyId;
+use rusqlite::Connection as Sqlite;
+use rusqlite::types::ValueRef;
+
+use super::from_sqlite;
+use crate::dialect;
+use crate::error::Error;
+use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
+use crate::tx::Connection;
+use crate::value::{Cell, Row, Value};
+
+pub struct Conn {
+    pub sqlite: Sqlite,
+}
+
+impl Conn {
+    pub fn tuned(sqlite: Sqlite, cache_bytes: usize) -> Result<Self, Error> {
+        let kibibytes = i64::try_from(cache_bytes / 1024).unwrap_or(i64::MAX);
+        sqlite.pragma_update(None, "cache_size", -kibibytes).map_err(from_sqlite)?;
+        sqlite.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
+        sqlite.set_prepared_statement_cache_capacity(512);
+        Ok(Self { sqlite })
+    }
+
+    fn statement(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>, Error> {
+        self.sqlite.prepare_cached(sql).map_err(|error| named(sql, error))
+    }
+
+    pub fn control(&self, sql: &str) -> Result<(), Error> {
+        self.statement(sql)?.raw_execute().map(|_| ()).map_err(from_sqlite)
+    }
+
+    pub fn read(&mut self, read: crate::queue::Read) {
+        if let Err(error) = self.control("BEGIN DEFERRED") {
+            return read(Err(error));
+        }
+        read(Ok(self));
+        // No snapshot is kept between jobs.
+        let _ = self.control("COMMIT");
+    }
+
+    fn rows(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        let mut statement = self.statement(sql)?;
+        collect(&mut statement, values).map_err(|error| named(sql, error))
+    }
+}
+
+fn collect(statement: &mut rusqlite::CachedStatement, values: &[Value]) -> rusqlite::Result<Vec<Row>> {
+    for (n, value) in values.iter().enumerate() {
+        statement.raw_bind_parameter(n + 1, value)?;
+    }
+    let width = statement.column_count();
+    let mut found = Vec::new();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let cells = (0..width).map(|n| row.get_ref(n).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
+        found.push(Row::new(cells));
+    }
+    Ok(found)
+}
+
+fn cell(value: ValueRef) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Int(number),
+        #[expect(clippy::cast_possible_truncation, reason = "no column holds a float; sums are whole")]
+        ValueRef::Real(number) => Cell::Int(number as i64),
+        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+    }
+}
+
+impl Connection for Conn {
+    fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error> {
+        self.rows(statement.sqlite(), values)
+    }
+
+    fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
+        self.rows(&dialect::to_sqlite(sql), values)
+    }
+
+    fn facts(&mut self) -> Result<Vec<Row>, Error> {
+        self.rows(dialect::SQLITE_FACTS, &[])
+    }
+
+    fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
+        let sql = statement.sqlite();
+        let mut prepared = self.statement(sql)?;
+        let mut run = || {
+            for (n, value) in values.iter().enumerate() {
+                prepared.raw_bind_parameter(n + 1, value)?;
+            }
+            prepared.raw_execute()
+        };
+        run().map(|count| count as u64).map_err(|error| named(sql, error))
+    }
+
+    fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        let sql = statement.sqlite();
+        let mut prepared = self.statement(sql)?;
+        let mut all = values.to_vec();
+        all.push(Value::Null);
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            all[values.len()] = *key;
+            found.extend(collect(&mut prepared, &all).map_err(|error| named(sql, error))?);
+        }
+        Ok(found)
+    }
+
+    fn insert(
+        &mut self,
+        insert: &InsertMany,
+        company: CompanyId,
+        values: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        self.each_row(insert.sqlite(), insert.width(), company, values)
+    }
+
+    fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
+        self.each_row(update.sqlite(), update.width(), company, values).map(|_| ())
+    }
+
+    fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
+        self.each_row(delete.sqlite(), delete.width(), company, values).map(|_| ())
+    }
+}
+
+impl Conn {
+    fn each_row(
+        &self,
+        sql: &str,
+        width: usize,
+        company: CompanyId,
+        values: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        let mut prepared = self.statement(sql)?;
+        prepared.raw_bind_parameter(1, Value::from(company)).map_err(|error| named(sql, error))?;
+        let returns = prepared.column_count();
+        let mut found = Vec::new();
+        let mut run = |row: &[Value]| {
+            for (n, value) in row.iter().enumerate() {
+                prepared.raw_bind_parameter(n + 2, value)?;
+            }
+            if returns == 0 {
+                return prepared.raw_execute().map(|_| ());
+            }
+            let mut rows = prepared.raw_query();
+            while let Some(row) = rows.next()? {
+                let cells =
+                    (0..returns).map(|n| row.get_ref(n).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
+                found.push(Row::new(cells));
+            }
+            Ok(())
+        };
+        values.chunks_exact(width).try_for_each(&mut run).map_err(|error| named(sql, error))?;
+        Ok(found)
+    }
+}
+
+fn named(sql: &str, error: rusqlite::Error) -> Error {
+    match from_sqlite(error) {
+        Error::Fault(message) => {
+            Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>()))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,144 @@
+//! What the writer and the checkpointer share: whose turn it is, and how long the log is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::engine::LogFigures;
+
+const CHECKPOINT_EVERY: Duration = Duration::from_millis(250);
+/// A page and its header.
+pub const FRAME_BYTES: u32 = 4_096 + 24;
+
+/// The write-ahead log of one database.
+#[derive(Default)]
+pub struct Log {
+    turn: Mutex<Turn>,
+    changed: Condvar,
+    frames: AtomicU32,
+    blocked: AtomicU64,
+    failed: AtomicU64,
+}
+
+#[derive(Default)]
+struct Turn {
+    writing: bool,
+    has_committed: bool,
+    /// The pause that the checkpointer waits for.
+    wanted: Option<Duration>,
+    /// The pause before every group.
+    always: Option<Duration>,
+    pause_ends: Option<Instant>,
+    closed: bool,
+}
+
+impl Log {
+    /// The writer's side. Dropping it ends the checkpointer.
+    pub fn writer(self: &Arc<Self>) -> Turns {
+        Turns(Arc::clone(self))
+    }
+
+    pub fn figures(&self) -> LogFigures {
+        LogFigures {
+            bytes: bytes(self.frames.load(Ordering::Relaxed)),
+            blocked_checkpoints: self.blocked.load(Ordering::Relaxed),
+            failed_checkpoints: self.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn note_length(&self, frames: u32) {
+        self.frames.store(frames, Ordering::Relaxed);
+    }
+
+    pub fn count_blocked(&self) {
+        self.blocked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn count_failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has the writer pause before every group from now on, or no longer.
+    pub fn pause_always(&self, limit: Option<Duration>) {
+        self.turn.lock().always = limit;
+    }
+
+    /// Waits until the next look at the log is due; says whether there were commits since the last one.
+    /// `None` once the writer has gone.
+    pub fn wait(&self) -> Option<bool> {
+        let due = Instant::now() + CHECKPOINT_EVERY;
+        let mut turn = self.turn.lock();
+        while !turn.closed {
+            if self.changed.wait_until(&mut turn, due).timed_out() {
+                return Some(std::mem::take(&mut turn.has_committed));
+            }
+        }
+        None
+    }
+
+    /// Waits for a pause of the writer, and says when it ends at the latest.
+    pub fn pause(&self, limit: Duration) -> Instant {
+        let mut turn = self.turn.lock();
+        turn.wanted = Some(limit);
+        while turn.writing && turn.pause_ends.is_none() && !turn.closed {
+            self.changed.wait(&mut turn);
+        }
+        turn.wanted = None;
+        *turn.pause_ends.get_or_insert_with(|| Instant::now() + limit)
+    }
+
+    pub fn end_pause(&self) {
+        self.turn.lock().pause_ends = None;
+        self.changed.notify_all();
+    }
+}
+
+/// The writer's turns between pauses.
+pub struct Turns(Arc<Log>);
+
+impl Turns {
+    /// Pauses where the checkpointer asked for it, no longer than its limit. Then it is the writer's turn.
+    pub fn begin(&self) -> WritersTurn<'_> {
+        let Log { turn, changed, .. } = &*self.0;
+        let mut turn = turn.lock();
+        if let Some(limit) = turn.wanted.take().or(turn.always) {
+            turn.pause_ends.get_or_insert_with(|| Instant::now() + limit);
+            changed.notify_all();
+        }
+        while let Some(end) = turn.pause_ends {
+            if changed.wait_until(&mut turn, end).timed_out() {
+                turn.pause_ends = None;
+            }
+        }
+        turn.writing = true;
+        WritersTurn(&self.0)
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        self.0.turn.lock().closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+pub struct WritersTurn<'l>(&'l Log);
+
+impl Drop for WritersTurn<'_> {
+    fn drop(&mut self) {
+        let mut turn = self.0.turn.lock();
+        turn.writing = false;
+        turn.has_committed = true;
+        let is_awaited = turn.wanted.is_some();
+        drop(turn);
+        if is_awaited {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+pub fn bytes(frames: u32) -> u64 {
+    u64::from(frames) * u64::from(FRAME_BYTES)
+}

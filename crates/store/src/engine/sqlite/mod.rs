@@ -1,0 +1,144 @@
+//! SQLite: one writer thread that commits in groups, a few reader threads, and a checkpointer.
+//!
+//! The writer takes everything that arrived while the last commit was on its way to the disk, runs
+//! each batch in a savepoint, commits once and answers all: group commit with no waiting added.
+//!
+//! - `writer` runs groups, `agenda` decides what of a group runs while there is time.
+//! - `checkpointer` keeps the write-ahead log short without making the writer wait for readers or for the database
+//!   file; `log` is what the two share.
+//! - `files` notices when the database was deleted or replaced.
+//! - `cause` says in words why SQLite refused.
+
+mod agenda;
+mod cause;
+mod checkpointer;
+mod connection;
+mod files;
+mod log;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rusqlite::{Connection as Sqlite, MAIN_DB, OpenFlags};
+
+pub use self::cause::{from_sqlite, in_words};
+use self::checkpointer::Checkpointer;
+use self::connection::Conn;
+use self::files::Files;
+pub use self::log::Log;
+use self::writer::Writer;
+use super::Config;
+use super::health::Health;
+use crate::error::Error;
+use crate::migrate;
+use crate::queue::{Group, Queue, ReadQueue};
+
+/// Earlier write-ahead-log code can corrupt a database that several connections use.
+const OLDEST_VERSION: i32 = 3_051_003;
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const GROUP: Group = Group { max_jobs: 512, max_weight: 4096, one_family: false };
+
+/// What an engine that has started hands to the store.
+pub struct Started {
+    pub threads: Vec<JoinHandle<()>>,
+    pub log: Arc<Log>,
+}
+
+pub fn start(
+    path: &Path,
+    config: &Config,
+    (writes, reads): (&Arc<Queue>, &Arc<ReadQueue>),
+    health: &Arc<Health>,
+) -> Result<Started, Error> {
+    let mut connection = open(path, config.page_cache_bytes, config.durable)?;
+    migrate::sqlite(&mut connection.sqlite, path)?;
+    connection.sqlite.pragma_update(None, "wal_autocheckpoint", 0).map_err(from_sqlite)?;
+    let files = Files::watch(path, Arc::clone(health))?;
+    let log = Arc::new(Log::default());
+    let mut threads = Vec::new();
+    let (open_reader_guard, all_readers_closed) = channel::<()>();
+    for n in 0..config.readers.max(1) {
+        let mut reader = open_reader(path, config.page_cache_bytes / 8)?;
+        let (reads, guard) = (Arc::clone(reads), open_reader_guard.clone());
+        threads.push(spawn(&format!("sqlite-read-{n}"), move || {
+            while let Some(read) = reads.take() {
+                reader.read(read);
+            }
+            drop(reader);
+            drop(guard);
+        })?);
+    }
+    drop(open_reader_guard);
+    let checkpointer =
+        Checkpointer::new(open(path, 1 << 20, config.durable)?, Arc::clone(&log), files.clone());
+    let mut writer = Writer::new(connection, files);
+    let (writes, shared) = (Arc::clone(writes), Arc::clone(&log));
+    threads.push(spawn("sqlite-write", move || {
+        let turns = shared.writer();
+        while let Some(group) = writes.take_waiting(GROUP) {
+            let turn = turns.begin();
+            let left = writer.run_group(group);
+            drop(turn);
+            writes.give_back(left.into_iter());
+        }
+    })?);
+    threads.push(spawn("sqlite-checkpoint", move || {
+        let connection = checkpointer.run();
+        // The last connection to close empties and removes the log, which a connection that only reads cannot.
+        let _ = all_readers_closed.recv();
+        drop(connection);
+    })?);
+    Ok(Started { threads, log })
+}
+
+pub fn migrate(path: &Path) -> Result<i64, Error> {
+    let mut connection = open(path, 8 << 20, true)?;
+    migrate::sqlite(&mut connection.sqlite, path)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(|error| Error::Unavailable(error.to_string()))
+}
+
+fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
+    if rusqlite::version_number() < OLDEST_VERSION {
+        let found = rusqlite::version();
+        return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is needed")));
+    }
+    let cannot_open = |error: rusqlite::Error| cause::cannot_open(path, &error);
+    let sqlite = Sqlite::open(path).map_err(cannot_open)?;
+    // SQLite opens a file that it must not write for reading, and says so only at the first write.
+    if sqlite.is_readonly(MAIN_DB).map_err(cannot_open)? {
+        return Err(cause::read_only(path));
+    }
+    sqlite.busy_timeout(BUSY_TIMEOUT).map_err(cannot_open)?;
+    let mode: String =
+        sqlite.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(cannot_open)?;
+    if mode != "wal" {
+        return Err(Error::Unavailable(format!("{} cannot use a write-ahead log", path.display())));
+    }
+    let synchronous = if durable { "FULL" } else { "OFF" };
+    sqlite.pragma_update(None, "synchronous", synchronous).map_err(cannot_open)?;
+    sqlite.pragma_update(None, "journal_size_limit", checkpointer::MOST_FILE_BYTES).map_err(cannot_open)?;
+    Conn::tuned(sqlite, cache_bytes)
+}
+
+fn open_reader(path: &Path, cache_bytes: usize) -> Result<Conn, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let cannot_open = |error: rusqlite::Error| cause::cannot_open(path, &error);
+    let sqlite = Sqlite::open_with_flags(path, flags).map_err(cannot_open)?;
+    sqlite.busy_timeout(BUSY_TIMEOUT).map_err(cannot_open)?;
+    Conn::tuned(sqlite, cache_bytes)
+}
+
+/// Where SQLite keeps the write-ahead log of a database: beside the file itself, whatever links lead there.
+fn log_of(database: &Path) -> PathBuf {
+    let mut name = std::fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).into_os_string();
+    name.push("-wal");
+    PathBuf::from(name)
+}

@@ -1,0 +1,151 @@
+//! The writer: runs groups of jobs in one transaction each.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::agenda::{Agenda, Batch, Costs};
+use super::connection::Conn;
+use super::files::Files;
+use crate::engine::{act, run_batch};
+use crate::error::Error;
+use crate::queue::{Job, Lane, Verdict, Waiting};
+use crate::tx::AfterCommit;
+
+pub struct Writer {
+    connection: Conn,
+    files: Files,
+    costs: Costs,
+}
+
+/// Batches whose transaction was lost: none of them is answered.
+struct Lost {
+    jobs: Batch,
+    error: Error,
+}
+
+impl Writer {
+    pub fn new(connection: Conn, files: Files) -> Self {
+        Self { connection, files, costs: Costs::default() }
+    }
+
+    /// Runs what there is time for, and hands back the rest.
+    pub fn run_group(&mut self, group: Vec<Waiting>) -> VecDeque<Waiting> {
+        let begun = self.files.check().and_then(|()| self.connection.control("BEGIN IMMEDIATE"));
+        if let Err(error) = begun {
+            return turn_away(group, &error);
+        }
+        let mut agenda = Agenda::new(group);
+        match self.finish(|costs| agenda.next(costs)) {
+            Ok(()) => {}
+            Err(Lost { jobs, error }) if jobs.len() > 1 => {
+                tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                jobs.into_iter().for_each(|job| self.run_alone(job));
+            }
+            Err(Lost { jobs, error }) => settle_all(jobs, &error),
+        }
+        agenda.left()
+    }
+
+    fn run_alone(&mut self, job: Box<dyn Job>) {
+        if let Err(error) = self.connection.control("BEGIN IMMEDIATE") {
+            return job.settle(Err(error));
+        }
+        let mut batch = Some(vec![job]);
+        if let Err(Lost { jobs, error }) = self.finish(|_| batch.take()) {
+            settle_all(jobs, &error);
+        }
+    }
+
+    /// Runs batches in the transaction that was begun, commits it and answers them.
+    fn finish(&mut self, mut next: impl FnMut(&Costs) -> Option<Batch>) -> Result<(), Lost> {
+        let mut batches = Vec::new();
+        let mut results = Vec::new();
+        while let Some(mut batch) = next(&self.costs) {
+            let begun = Instant::now();
+            let result = self.run_part(&mut batch);
+            self.costs.note(&batch, begun.elapsed());
+            batches.push(batch);
+            match result {
+                Ok(result) => results.push(result),
+                Err(error) => {
+                    if !self.connection.sqlite.is_autocommit() {
+                        let _ = self.connection.control("ROLLBACK");
+                    }
+                    return Err(Lost { jobs: batches.into_iter().flatten().collect(), error });
+                }
+            }
+        }
+        if let Err(error) = self.connection.control("COMMIT") {
+            let _ = self.connection.control("ROLLBACK");
+            return Err(Lost { jobs: batches.into_iter().flatten().collect(), error });
+        }
+        let kept = self.files.check();
+        for (batch, result) in batches.into_iter().zip(results) {
+            match result.and_then(|actions| kept.clone().map(|()| actions)) {
+                Ok(actions) => {
+                    act(actions);
+                    batch.into_iter().for_each(|job| job.settle(Ok(())));
+                }
+                Err(error) => settle_all(batch, &error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one batch of a group. The outer error means that the whole transaction must go: SQLite
+    /// rolled it back itself (a full disk, an I/O error), or a batch without a savepoint failed.
+    fn run_part(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Result<Vec<AfterCommit>, Error>, Error> {
+        // Hot families refuse nothing halfway, so they go without: under an open savepoint every
+        // statement pays for all pages changed since, and a batch of thousands becomes quadratic.
+        if batch[0].family().is_some() {
+            return match run_batch(&mut self.connection, batch)? {
+                (Verdict::Commit, actions) => Ok(Ok(actions)),
+                (Verdict::Rollback, _) => Err(Error::fault("a batch asked to be rolled back")),
+            };
+        }
+        let result = self.run_in_savepoint(batch);
+        if self.connection.sqlite.is_autocommit() {
+            return Err(result.err().unwrap_or_else(|| Error::fault("the transaction ended early")));
+        }
+        Ok(result)
+    }
+
+    fn run_in_savepoint(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Vec<AfterCommit>, Error> {
+        self.connection.control("SAVEPOINT job")?;
+        match run_batch(&mut self.connection, batch) {
+            Ok((Verdict::Commit, actions)) => {
+                self.connection.control("RELEASE job")?;
+                Ok(actions)
+            }
+            Ok((Verdict::Rollback, _)) => self.undo().map(|()| Vec::new()),
+            Err(error) => {
+                if !self.connection.sqlite.is_autocommit() {
+                    self.undo()?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn undo(&self) -> Result<(), Error> {
+        self.connection.control("ROLLBACK TO job")?;
+        self.connection.control("RELEASE job")
+    }
+}
+
+/// Answers a group that could not begin. While another process holds the write lock, only callers who wait
+/// are turned away; the rest keeps its place.
+fn turn_away(group: Vec<Waiting>, error: &Error) -> VecDeque<Waiting> {
+    let keeps_place = |waiting: &Waiting| matches!(error, Error::Busy) && waiting.lane != Lane::Interactive;
+    let (kept, refused): (VecDeque<_>, VecDeque<_>) = group.into_iter().partition(keeps_place);
+    for waiting in refused {
+        waiting.job.settle(Err(error.clone()));
+    }
+    kept
+}
+
+fn settle_all(jobs: Batch, error: &Error) {
+    for job in jobs {
+        job.settle(Err(error.clone()));
+    }
+}
