@@ -4,16 +4,24 @@
 
 pub mod app;
 pub mod browser;
+pub mod chance;
+pub mod disk;
 pub mod hands;
 pub mod mail;
 pub mod postgres;
 pub mod postgres_proxy;
+pub mod power_cut;
 pub mod receiver;
+pub mod recording;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
 pub use crate::browser::Browser;
+pub use crate::chance::Chance;
+pub use crate::disk::{Disk, DiskError};
 pub use crate::hands::Hands;
 pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
 pub use crate::postgres::PostgresServer;
 pub use crate::postgres_proxy::PostgresProxy;
+pub use crate::power_cut::Unsynced;
 pub use crate::receiver::{Behaviour, ReceivedRequest, Receiver};
+pub use crate::recording::Recording;
