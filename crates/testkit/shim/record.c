@@ -107,9 +107,10 @@ static const char *name_under(const char *path, char *room) {
     return path + directory_length + 1;
 }
 
-static int is_shared_memory(const char *name) {
+/* Shared memory, which no recovery relies on, and what the program says. */
+static int is_ignored(const char *name) {
     size_t length = strlen(name);
-    return length >= 4 && strcmp(name + length - 4, "-shm") == 0;
+    return length >= 4 && (strcmp(name + length - 4, "-shm") == 0 || strcmp(name + length - 4, ".log") == 0);
 }
 
 /* The regular file behind a descriptor, if it is in the watched directory. */
@@ -120,7 +121,7 @@ static int watched(int fd, struct stat *found) {
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0) return 0;
     path[length] = 0;
-    return strncmp(path, directory, directory_length) == 0 && path[directory_length] == '/' && !is_shared_memory(path);
+    return strncmp(path, directory, directory_length) == 0 && path[directory_length] == '/' && !is_ignored(path);
 }
 
 static void record(uint32_t kind, uint64_t inode, uint64_t offset, const void *data, size_t length) {
@@ -148,7 +149,7 @@ static int opened(int fd, const char *path, int existed) {
     struct stat found;
     const char *name = name_under(path, room);
     int before = errno;
-    if (fd >= 0 && name && !is_shared_memory(name) && fstat(fd, &found) == 0 && S_ISREG(found.st_mode))
+    if (fd >= 0 && name && !is_ignored(name) && fstat(fd, &found) == 0 && S_ISREG(found.st_mode))
         record(existed ? OPEN : CREATE, found.st_ino, 0, name, strlen(name));
     errno = before;
     return fd;
@@ -287,7 +288,7 @@ SYNC(fdatasync)
 static void unlinked(const char *path) {
     char room[PATH_MAX];
     const char *name = name_under(path, room);
-    if (name && !is_shared_memory(name)) record(UNLINK, 0, 0, name, strlen(name));
+    if (name && !is_ignored(name)) record(UNLINK, 0, 0, name, strlen(name));
 }
 
 int unlink(const char *path) {

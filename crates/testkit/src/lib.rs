@@ -8,9 +8,11 @@ pub mod chance;
 pub mod disk;
 pub mod hands;
 pub mod mail;
+pub mod old_database;
 pub mod postgres;
 pub mod postgres_proxy;
 pub mod power_cut;
+pub mod raw;
 pub mod receiver;
 pub mod recording;
 

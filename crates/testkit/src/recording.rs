@@ -15,13 +15,16 @@ const HEAD_BYTES: usize = 32;
 /// Of a record that a test adds; the others are those of `shim/record.c`.
 const NOTE: u32 = 100;
 
-/// All files of a directory but those in shared memory, which no recovery relies on.
+/// The ends of names that the library ignores: shared memory, which no recovery relies on, and what the program says.
+const IGNORED: [&str; 2] = ["-shm", ".log"];
+
+/// The files of a directory whose changes are recorded.
 pub fn files_in(directory: &Path) -> Files {
     let entries = fs::read_dir(directory).expect("listing the watched directory").flatten();
     let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     plain
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
-        .filter(|(name, _)| !name.ends_with("-shm"))
+        .filter(|(name, _)| !IGNORED.iter().any(|end| name.ends_with(end)))
         .map(|(name, path)| (name, fs::read(path).expect("reading a watched file")))
         .collect()
 }
