@@ -4,12 +4,12 @@ mod bad_options;
 mod beside_service;
 mod company;
 mod configuration;
-mod crash;
 mod demo;
 mod doctor;
 mod import;
 mod lifecycle;
 mod mail;
 mod misbehaving;
+#[expect(dead_code, reason = "the tests of faults use the rest")]
 mod program;
 mod receiving_webhooks;
