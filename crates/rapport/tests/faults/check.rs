@@ -208,7 +208,7 @@ pub fn compare_attempts(place: &Place, receiver: &Receiver, findings: &mut Findi
 /// service is to do.
 fn copy_of_embedded(place: &Place) -> Option<Place> {
     let Database::Sqlite(original) = place.database() else { return None };
-    let copy = Place::sqlite();
+    let copy = Place::in_memory();
     for name in ["rapport.db", "rapport.db-wal"] {
         let from = original.with_file_name(name);
         if from.exists() {

@@ -55,13 +55,18 @@ pub struct Load {
 impl Load {
     /// The clients are spread over the nodes.
     pub fn start(credentials: &Credentials, nodes: &[&str]) -> Self {
-        Self::start_heard(credentials, nodes, Arc::new(|_, _| ()))
+        Self::start_heard(credentials, nodes, WRITERS, Arc::new(|_, _| ()))
     }
 
-    pub fn start_heard(credentials: &Credentials, nodes: &[&str], listener: Listener) -> Self {
+    pub fn start_heard(
+        credentials: &Credentials,
+        nodes: &[&str],
+        clients: usize,
+        listener: Listener,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let addresses: Vec<_> = nodes.iter().map(|node| Arc::new(Mutex::new((*node).to_owned()))).collect();
-        let writers = (0..WRITERS).map(|n| {
+        let writers = (0..clients).map(|n| {
             let writer = Writer {
                 n,
                 address: Arc::clone(&addresses[n % nodes.len()]),

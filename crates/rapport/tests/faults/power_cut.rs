@@ -22,6 +22,9 @@ const PART: usize = 250;
 /// Requests that are acknowledged in each of the two lives of a recorded service.
 const SHORT_LIVES: [usize; 2] = [60, 40];
 const LONG_LIVES: [usize; 2] = [1000, 600];
+const CONTROL_LIVES: [usize; 2] = [20, 10];
+/// Between the requests of a client that is alone: what its last one caused is done by the next, mostly.
+const CONTROL_PAUSE: Duration = Duration::from_millis(50);
 const RECORDED_WITHIN: Duration = Duration::from_mins(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const LOG: &str = "rapport.db-wal";
@@ -33,7 +36,7 @@ fn a_power_cut_loses_nothing_acknowledged() {
     let chance = Chance::new(7);
     for images in POWER_CUTS.in_parts(PART) {
         let mut run = Run::start("power cuts on SQLite");
-        let recording = record(if images < PART { SHORT_LIVES } else { LONG_LIVES });
+        let recording = record(if images < PART { SHORT_LIVES } else { LONG_LIVES }, WRITERS, Duration::ZERO);
         let mut cuts: Vec<usize> = (0..images).map(|_| moment(&recording, &chance)).collect();
         cuts.sort_unstable();
         let mut replay = recording.replay(None);
@@ -59,7 +62,7 @@ fn a_power_cut_loses_nothing_acknowledged() {
 /// The control: without the one sync of the log that an acknowledgement relied on, the check finds a loss.
 #[test]
 fn a_dropped_sync_is_noticed_as_a_loss() {
-    let recording = record(SHORT_LIVES);
+    let recording = record(CONTROL_LIVES, 1, CONTROL_PAUSE);
     let relied_on = syncs_relied_on(&recording);
     assert!(relied_on.len() >= CONTROLS, "{} acknowledgements relied on one sync alone", relied_on.len());
     for (sync, cut) in relied_on.iter().step_by(relied_on.len() / CONTROLS).take(CONTROLS) {
@@ -73,7 +76,10 @@ fn a_dropped_sync_is_noticed_as_a_loss() {
         let found = examine_without(Some(*sync));
         assert!(found.lost > 0, "sync {sync} was dropped, and nothing lost was found: {:?}", found.problems);
     }
-    println!("control: {CONTROLS} of {CONTROLS} dropped syncs were found as losses");
+    println!(
+        "control: {CONTROLS} of {} syncs were dropped, one at a time, and found as losses",
+        relied_on.len()
+    );
 }
 
 /// The syncs of the log that were the only one while a request was under way, and the moments of its acknowledgement.
@@ -97,7 +103,7 @@ fn syncs_relied_on(recording: &Recording) -> Vec<(u64, usize)> {
 
 /// Runs the service under load, and records what it does to its data directory and what it acknowledged: in two lives
 /// of so many requests each, so that the end of one and the start of the next are recorded too.
-fn record(lives: [usize; 2]) -> Recording {
+fn record(lives: [usize; 2], clients: usize, pause: Duration) -> Recording {
     let scene = Scene::new(Place::sqlite());
     scene.create_webhook(&scene.serve());
     let disk = Arc::new(Disk::watch(scene.place.path()));
@@ -111,9 +117,12 @@ fn record(lives: [usize; 2]) -> Recording {
     let counted = Arc::clone(&acknowledged);
     let listener = move |moment, written: &Written| {
         heard.note(&Note::of(moment, written).to_string());
-        counted.fetch_add(usize::from(moment == Moment::Acknowledged), Ordering::Relaxed);
+        if moment == Moment::Acknowledged {
+            counted.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(pause);
+        }
     };
-    let load = Load::start_heard(&scene.credentials, &[&service.address], Arc::new(listener));
+    let load = Load::start_heard(&scene.credentials, &[&service.address], clients, Arc::new(listener));
     let wait_for = |requests| {
         let deadline = Instant::now() + RECORDED_WITHIN;
         while acknowledged.load(Ordering::Relaxed) < requests {
@@ -132,7 +141,7 @@ fn record(lives: [usize; 2]) -> Recording {
     service.signal("TERM");
     service.wait();
     let recording = disk.recording();
-    assert_eq!(acknowledged_before(&recording, recording.len()), written);
+    assert_eq!(acknowledged_before(&recording, recording.len())[..clients], written);
     recording
 }
 
@@ -190,7 +199,7 @@ fn moment(recording: &Recording, chance: &Chance) -> usize {
 
 /// Opens a disk image as the product does, and compares it with what was acknowledged.
 fn examine(image: &BTreeMap<String, Vec<u8>>, acknowledged: &[Written]) -> Findings {
-    let place = Place::sqlite();
+    let place = Place::in_memory();
     for (name, content) in image {
         std::fs::write(place.path().join(name), content).unwrap();
     }
