@@ -33,6 +33,17 @@ pub struct Options {
     pub durable: bool,
 }
 
+/// A way to stop the server while clients are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Sessions are ended, and everything is written: `pg_ctl stop -m fast`.
+    Fast,
+    /// Everything is dropped, and the next start recovers: `pg_ctl stop -m immediate`.
+    Immediate,
+    /// Every process is killed at once, as a power cut would.
+    Killed,
+}
+
 /// A running server. Dropping it stops the server and removes its data.
 #[derive(Debug)]
 pub struct PostgresServer {
@@ -98,28 +109,63 @@ impl PostgresServer {
         self.url(&name)
     }
 
-    /// Kills every process of the server at once, as a power cut would, and starts it on the same port and data.
-    pub fn restart_hard(&self) {
-        self.stop_hard();
+    /// Creates a database that holds what this one does, and returns its URL. Nobody may be connected to this one.
+    pub fn copy_of(&self, database: &str) -> String {
+        let (_, template) = database.rsplit_once('/').expect("the URL of a database");
+        let name = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
+        self.administer(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
+        self.url(&name)
+    }
+
+    /// Changes a setting of the running server; sessions see it at their next statement. `None` is the default.
+    pub fn set(&self, setting: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.administer(&format!("ALTER SYSTEM SET {setting} = '{value}'")),
+            None => self.administer(&format!("ALTER SYSTEM RESET {setting}")),
+        }
+        self.administer("SELECT pg_reload_conf()");
+    }
+
+    /// Ends all sessions of the service on this database.
+    pub fn terminate_sessions(&self, database: &str) {
+        let (_, name) = database.rsplit_once('/').expect("the URL of a database");
+        self.administer(&format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = '{name}' AND application_name = 'rapport'"
+        ));
+    }
+
+    /// Stops the server and starts it on the same port and data. Needs a durable server unless it stops in order.
+    pub fn restart(&self, how: Stop) {
+        self.stop(how);
         self.start_again();
     }
 
-    /// The first half of [`restart_hard`](Self::restart_hard): afterwards connections are refused.
-    pub fn stop_hard(&self) {
-        assert!(self.options.durable, "a server that is not durable would lose commits: start a durable one");
+    /// The first half of [`restart`](Self::restart): afterwards connections are refused.
+    pub fn stop(&self, how: Stop) {
+        assert!(
+            how == Stop::Fast || self.options.durable,
+            "a server that is not durable would lose commits: start a durable one"
+        );
         let mut postmaster = self.processes().postmaster.take().expect("the server is running");
-        // Stopped first, so that it forks no process after the list of them is made.
-        signal("STOP", &[postmaster.id()]);
-        let mut family = children_of(postmaster.id());
-        family.push(postmaster.id());
-        signal("KILL", &family);
-        postmaster.wait().expect("waiting for the killed server");
-        wait_until("the processes of the killed server to end", STOP_LIMIT, || {
+        let mut family = vec![postmaster.id()];
+        match how {
+            Stop::Fast => signal("INT", &family),
+            Stop::Immediate => signal("QUIT", &family),
+            Stop::Killed => {
+                // Stopped first, so that it forks no process after the list of them is made.
+                signal("STOP", &family);
+                family.extend(children_of(postmaster.id()));
+                signal("KILL", &family);
+            }
+        }
+        postmaster.wait().expect("waiting for the stopped server");
+        wait_until("the processes of the stopped server to end", STOP_LIMIT, || {
             !family.iter().any(|&process| is_running(process))
         });
     }
 
-    /// The second half of [`restart_hard`](Self::restart_hard): returns when the server has recovered.
+    /// The second half of [`restart`](Self::restart): returns when the server has recovered.
     pub fn start_again(&self) {
         assert!(self.processes().postmaster.is_none(), "the server is running already");
         if let Err(log) = self.try_start() {
@@ -362,7 +408,7 @@ fn free_port() -> u16 {
 }
 
 /// The synchronous client brings its own runtime and must not be used on a thread that is inside one.
-fn on_a_plain_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn on_a_plain_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -461,7 +507,7 @@ mod tests {
         let mut transaction = client.transaction().expect("opening a transaction");
         transaction.execute("INSERT INTO kept VALUES (3)", &[]).expect("inserting without a commit");
 
-        server.restart_hard();
+        server.restart(Stop::Killed);
 
         assert!(transaction.commit().is_err(), "the connection outlived the server");
         assert_eq!(row_count(&mut connect(&url)), 2);

@@ -4,7 +4,6 @@ mod bad_options;
 mod beside_service;
 mod company;
 mod configuration;
-mod crash;
 mod database_file;
 mod demo;
 mod doctor;
@@ -12,5 +11,6 @@ mod import;
 mod lifecycle;
 mod mail;
 mod misbehaving;
+#[expect(dead_code, reason = "the tests of faults use the rest")]
 mod program;
 mod receiving_webhooks;

@@ -27,8 +27,19 @@ impl Place {
         Self { directory: TempDir::new().unwrap(), database: None }
     }
 
+    /// The same where syncs cost nothing, if this machine has such a place: for many databases that are looked at once.
+    pub fn in_memory() -> Self {
+        let directory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+        Self { directory, database: None }
+    }
+
     pub fn postgres() -> Self {
-        Self { database: Some(PostgresServer::shared().fresh_database()), ..Self::sqlite() }
+        Self::on(PostgresServer::shared().fresh_database())
+    }
+
+    /// On a PostgreSQL database of this URL.
+    pub fn on(database: String) -> Self {
+        Self { database: Some(database), ..Self::sqlite() }
     }
 
     /// Another node's place: the same database and key, a data directory of its own.
@@ -85,6 +96,11 @@ impl Place {
     pub fn serve_with(&self, options: &[&str]) -> Service {
         let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
         command.args(options);
+        self.start(&mut command)
+    }
+
+    /// Starts the service by a command that was made for it.
+    pub fn start(&self, command: &mut Command) -> Service {
         let log = self.path().join("service.log");
         let mut child = command
             .stdout(Stdio::piped())

@@ -1,0 +1,59 @@
+//! Plain SQL on either engine, for tests that look behind the service's back.
+
+use ::postgres::{Client, NoTls, SimpleQueryMessage};
+use rapport_store::Database;
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use crate::postgres::on_a_plain_thread;
+
+/// Runs statements that return nothing.
+pub fn run(database: &Database, sql: &str) {
+    match database {
+        Database::Sqlite(path) => {
+            let connection = Connection::open(path).expect("opening the database");
+            connection.execute_batch(sql).unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)));
+        }
+        Database::Postgres(url) => on_a_plain_thread(|| {
+            let mut client = Client::connect(url, NoTls).expect("connecting to the database");
+            client.batch_execute(sql).unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)));
+        }),
+    }
+}
+
+/// The one value that a query finds, as text.
+pub fn ask(database: &Database, sql: &str) -> String {
+    try_ask(database, sql).unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)))
+}
+
+/// The same, or why there is none.
+pub fn try_ask(database: &Database, sql: &str) -> Result<String, String> {
+    match database {
+        Database::Sqlite(path) => {
+            let read = |connection: Connection| connection.query_row(sql, [], |row| row.get_ref(0).map(text));
+            Connection::open(path).and_then(read).map_err(|error| error.to_string())
+        }
+        Database::Postgres(url) => on_a_plain_thread(|| {
+            let mut client = Client::connect(url, NoTls).map_err(|error| error.to_string())?;
+            let messages = client.simple_query(sql).map_err(|error| error.to_string())?;
+            let value = messages.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                _ => None,
+            });
+            value.ok_or_else(|| "no row".to_owned())
+        }),
+    }
+}
+
+fn text(value: ValueRef) -> String {
+    match value {
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        ValueRef::Null => String::new(),
+    }
+}
+
+fn shortened(sql: &str) -> String {
+    sql.chars().take(200).collect()
+}
