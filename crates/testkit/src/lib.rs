@@ -14,4 +14,4 @@ pub use crate::browser::Browser;
 pub use crate::hands::Hands;
 pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
 pub use crate::postgres::PostgresServer;
-pub use crate::receiver::{Behaviour, ReceivedRequest, Receiver};
+pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};
