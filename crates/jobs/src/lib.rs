@@ -2,6 +2,7 @@
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
+//! - `failure` and `certificate` say in a sentence why an attempt failed.
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
 //! - `cadence` reminds of clients that became overdue.
@@ -13,9 +14,11 @@
 //! - `redelivery` takes redeliveries of many further; `retention` lets go of what is past its time.
 
 pub mod cadence;
+mod certificate;
 pub mod channel_totals;
 pub mod client;
 pub mod digest;
+mod failure;
 pub mod fields;
 pub mod guard;
 mod housekeeping;

@@ -6,6 +6,7 @@ mod disabling;
 mod fairness;
 mod guard;
 mod harness;
+mod hostile;
 mod misbehaviour;
 mod nodes;
 mod redelivery;
