@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rapport_domain::delivery::{Attempt, Delivery, Outcome, Progress, State, Verdict, after_attempt};
+use rapport_domain::delivery::{Attempt, Delivery, Progress, State, Verdict, after_attempt};
 use rapport_domain::event::Kind;
 use rapport_domain::id::{DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
@@ -206,10 +206,7 @@ fn describe(delivery: &mut Delivery, attempt: &Attempt, after: State) {
     if after == State::Succeeded && !succeeded {
         return;
     }
-    delivery.response_code = match attempt.outcome {
-        Outcome::Answered { code, .. } => Some(i64::from(code)),
-        Outcome::Failed(_) => None,
-    };
+    delivery.response_code = attempt.outcome.code().map(i64::from);
     delivery.error.clone_from(&attempt.error);
 }
 

@@ -21,7 +21,7 @@ pub const MAX_EXCERPT_BYTES: usize = 16 * 1024;
 pub const CONNECT_TIMEOUT_SECONDS: u64 = 5;
 pub const TOTAL_TIMEOUT_SECONDS: u64 = 15;
 
-/// Why no answer came.
+/// Why no complete response came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The name does not resolve.
@@ -63,6 +63,9 @@ pub enum Outcome {
         /// `Retry-After` in seconds, where the answer carried one.
         retry_after: Option<i64>,
     },
+    /// The status and the headers came, but the response didn't end: it broke off, or it took too long.
+    BrokenOff { code: u16, retry_after: Option<i64>, failure: Failure },
+    /// Not even a status came.
     Failed(Failure),
 }
 
@@ -79,19 +82,37 @@ pub enum Verdict {
 }
 
 impl Outcome {
+    /// The status code, where one came.
+    pub const fn code(self) -> Option<u16> {
+        match self {
+            Self::Answered { code, .. } | Self::BrokenOff { code, .. } => Some(code),
+            Self::Failed(_) => None,
+        }
+    }
+
+    /// Why no complete response came, where none did.
+    pub const fn failure(self) -> Option<Failure> {
+        match self {
+            Self::Answered { .. } => None,
+            Self::BrokenOff { failure, .. } | Self::Failed(failure) => Some(failure),
+        }
+    }
+
+    /// Only a complete response settles a delivery: one that breaks off is tried again, whatever its code.
     pub const fn verdict(self) -> Verdict {
         match self {
             Self::Answered { code: 200..=299, .. } => Verdict::Succeeded,
             Self::Answered { code: 401 | 404 | 410, .. } => Verdict::Final,
             Self::Failed(Failure::Own) => Verdict::NotCharged,
-            Self::Answered { .. } | Self::Failed(_) => Verdict::Again,
+            Self::Answered { .. } | Self::BrokenOff { .. } | Self::Failed(_) => Verdict::Again,
         }
     }
 
     /// How long the receiver asks to be left alone; only 429 and 503 may ask.
     const fn asked_wait(self) -> Option<i64> {
         match self {
-            Self::Answered { code: 429 | 503, retry_after: Some(seconds) } => {
+            Self::Answered { code: 429 | 503, retry_after: Some(seconds) }
+            | Self::BrokenOff { code: 429 | 503, retry_after: Some(seconds), .. } => {
                 Some(if seconds > MAX_RETRY_AFTER_SECONDS { MAX_RETRY_AFTER_SECONDS } else { seconds })
             }
             _ => None,
@@ -248,6 +269,20 @@ mod tests {
     }
 
     #[test]
+    fn a_response_that_breaks_off_keeps_its_code_and_is_tried_again() {
+        for code in [200, 204, 301, 401, 404, 410, 500] {
+            for failure in [Failure::Protocol, Failure::Timeout] {
+                let outcome = Outcome::BrokenOff { code, retry_after: None, failure };
+                assert_eq!(outcome.verdict(), Verdict::Again, "{outcome:?}");
+                assert_eq!((outcome.code(), outcome.failure()), (Some(code), Some(failure)));
+            }
+        }
+        assert_eq!((answered(200).code(), answered(200).failure()), (Some(200), None));
+        let failed = Outcome::Failed(Failure::Tls);
+        assert_eq!((failed.code(), failed.failure()), (None, Some(Failure::Tls)));
+    }
+
+    #[test]
     fn ten_attempts_follow_the_schedule_and_never_come_early() {
         let waits = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
         for (done, wait) in (0_i64..).zip(waits) {
@@ -287,6 +322,9 @@ mod tests {
         assert_eq!(after(500, 60), 5);
         assert_eq!(after(429, 1), 5);
         assert_eq!(after(429, 999_999), 86_400);
+        let outcome = Outcome::BrokenOff { code: 503, retry_after: Some(60), failure: Failure::Protocol };
+        let state = after_attempt(open(0), Reason::Automatic, outcome, true, NOW, 0).state;
+        assert_eq!(state, State::Open { next_at: NOW.plus_seconds(60) }, "it was asked before it broke off");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! decompression, a capped body.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,19 +21,25 @@ use rapport_domain::delivery::{
     Attempt, CONNECT_TIMEOUT_SECONDS, Failure, MAX_EXCERPT_BYTES, Outcome, Reason, TOTAL_TIMEOUT_SECONDS,
     Timings,
 };
-use rapport_domain::destination::{Destination, Host};
+use rapport_domain::destination::{Destination, Host, Refusal};
 use rapport_domain::time::Time;
+use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
+use crate::certificate::Verifier;
+use crate::failure::Broken;
 use crate::guard::{Guard, NotDialled, ResolveError};
 
 const AGENT: &str = concat!("Rapport/", env!("CARGO_PKG_VERSION"), " (webhooks)");
 /// As many as may be under way: webhooks that share a host share its connections.
 const MAX_IDLE_PER_DESTINATION: usize = 1024;
 const MAX_IDLE_AGE: Duration = Duration::from_secs(30);
+/// How long a connection that isn't needed any more may take to end in good order.
+const MAX_GOODBYE: Duration = Duration::from_secs(1);
 /// What a receiver's header may take of our memory.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
@@ -77,6 +82,7 @@ struct Idle {
     sender: SendRequest<Full<Bytes>>,
     address: SocketAddr,
     since: Instant,
+    lifeline: Lifeline,
 }
 
 /// A connection in use.
@@ -84,17 +90,11 @@ struct Line {
     sender: SendRequest<Full<Bytes>>,
     address: SocketAddr,
     reused: bool,
+    lifeline: Lifeline,
 }
 
-/// Why an attempt got no answer, in the words of its record.
-struct Broken {
-    failure: Failure,
-    error: String,
-}
-
-fn broken(failure: Failure, error: impl Into<String>) -> Broken {
-    Broken { failure, error: error.into() }
-}
+/// A connection ends soon after this is dropped, whatever its receiver does.
+type Lifeline = oneshot::Sender<()>;
 
 /// What an attempt has learnt so far; kept when the deadline cuts it off.
 #[derive(Default)]
@@ -120,11 +120,17 @@ pub fn tls_config(extra_authorities: &[rustls::pki_types::CertificateDer<'static
         tracing::warn!("some certificates given as extra authorities could not be used");
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let roots = Arc::new(roots);
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .expect("ring supports the default versions")
-        .with_root_certificates(roots)
+        .with_root_certificates(Arc::clone(&roots))
         .with_no_client_auth();
+    match WebPkiServerVerifier::builder_with_provider(roots, provider).build() {
+        Ok(verifier) => config.dangerous().set_certificate_verifier(Arc::new(Verifier(verifier))),
+        // The verifier that is there refuses everybody, as it must.
+        Err(error) => tracing::warn!(%error, "no certificate authorities found; every receiver is refused"),
+    }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config
 }
@@ -141,14 +147,17 @@ impl Client {
         let mut progress = Progress::default();
         let ended = match tokio::time::timeout(self.limits.total, self.run(&post, &mut progress)).await {
             Ok(ended) => ended,
-            Err(_) => Err(broken(Failure::Timeout, self.describe_timeout(&progress))),
+            Err(_) => Err(Broken::new(Failure::Timeout, self.describe_timeout(&progress))),
         };
         progress.timings.total = micros(started);
         let retry_after = progress.retry_after.and_then(|value| seconds_to_wait(&value, started_at));
         let (outcome, error) = match (ended, progress.code) {
             (Ok(()), Some(code)) => (Outcome::Answered { code, retry_after }, None),
-            (Ok(()), None) => (Outcome::Failed(Failure::Protocol), Some("no answer".to_owned())),
-            (Err(Broken { failure, error }), _) => (Outcome::Failed(failure), Some(error)),
+            (Ok(()), None) => (Outcome::Failed(Failure::Protocol), Some("no response came".to_owned())),
+            (Err(Broken { failure, error }), Some(code)) => {
+                (Outcome::BrokenOff { code, retry_after, failure }, Some(error))
+            }
+            (Err(Broken { failure, error }), None) => (Outcome::Failed(failure), Some(error)),
         };
         Attempt {
             started_at,
@@ -166,14 +175,13 @@ impl Client {
     fn describe_timeout(&self, progress: &Progress) -> String {
         let seconds = self.limits.total.as_secs_f32();
         match progress.code {
-            Some(code) => format!("timed out after {seconds} s: {code} came, but its body did not end"),
-            None => format!("timed out after {seconds} s: no answer came"),
+            Some(_) => format!("the response didn't end within {seconds} s"),
+            None => format!("no response within {seconds} s"),
         }
     }
 
     async fn run(&self, post: &Post<'_>, progress: &mut Progress) -> Result<(), Broken> {
-        let refused = |error: String| broken(Failure::Refused, error);
-        let destination = Destination::parse(post.url).map_err(|refusal| refused(refusal.to_string()))?;
+        let destination = Destination::parse(post.url).map_err(refused)?;
         let line = self.connect(&destination, progress, true).await?;
         let (reused, address) = (line.reused, line.address);
         match self.exchange(post, &destination, line, progress).await {
@@ -195,10 +203,22 @@ impl Client {
         may_reuse: bool,
     ) -> Result<Line, Broken> {
         let connecting = self.connect_within(destination, progress, may_reuse);
-        tokio::time::timeout(self.limits.connect, connecting).await.unwrap_or_else(|_| {
-            let seconds = self.limits.connect.as_secs_f32();
-            Err(broken(Failure::Timeout, format!("no connection within {seconds} s")))
-        })
+        match tokio::time::timeout(self.limits.connect, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(self.not_connected_in_time(destination, progress)),
+        }
+    }
+
+    fn not_connected_in_time(&self, destination: &Destination, progress: &Progress) -> Broken {
+        let seconds = self.limits.connect.as_secs_f32();
+        let sentence = match (progress.address, progress.timings.connect) {
+            (None, _) => format!("{} wasn't resolved within {seconds} s", host_text(destination)),
+            (Some(address), None) => {
+                format!("{address} didn't accept a connection within {seconds} s; check its firewall")
+            }
+            (Some(_), Some(_)) => format!("the TLS handshake didn't finish within {seconds} s"),
+        };
+        Broken::new(Failure::Timeout, sentence)
     }
 
     async fn connect_within(
@@ -208,7 +228,8 @@ impl Client {
         may_reuse: bool,
     ) -> Result<Line, Broken> {
         let started = Instant::now();
-        let addresses = self.guard.addresses(destination).await.map_err(not_dialled)?;
+        let addresses =
+            self.guard.addresses(destination).await.map_err(|reason| not_dialled(reason, destination))?;
         if matches!(destination.host(), Host::Name(_)) {
             progress.timings.dns = Some(micros(started));
         }
@@ -223,29 +244,38 @@ impl Client {
         let name = match destination.host() {
             Host::Ip(ip) => ServerName::from(ip),
             Host::Name(name) => ServerName::try_from(name.to_owned())
-                .map_err(|_| broken(Failure::Tls, "the host is no name that TLS can verify"))?,
+                .map_err(|_| Broken::new(Failure::Tls, format!("{name} isn't a name that TLS can verify")))?,
         };
-        let stream = self.tls.connect(name, stream).await.map_err(tls_failed)?;
+        let stream = self.tls.connect(name, stream).await.map_err(|error| Broken::handshake(&error))?;
         progress.timings.tls = Some(micros(started));
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| broken(Failure::Protocol, error.to_string()))?;
+            .map_err(|error| Broken::response(&error))?;
+        let (lifeline, let_go) = oneshot::channel();
         self.tasks.spawn(async move {
-            let _ = connection.await;
+            // A receiver that doesn't read what it is sent would hold its connection for ever.
+            let abandoned = async {
+                let _ = let_go.await;
+                tokio::time::sleep(MAX_GOODBYE).await;
+            };
+            tokio::select! {
+                _ = connection => {}
+                () = abandoned => {}
+            }
         });
-        Ok(Line { sender, address, reused: false })
+        Ok(Line { sender, address, reused: false, lifeline })
     }
 
     /// A kept connection to an address that may be dialled now.
     fn kept(&self, destination: &Destination, addresses: &[IpAddr]) -> Option<Line> {
         let mut idle = self.idle.lock();
         let kept = idle.get_mut(destination.authority())?;
-        while let Some(Idle { sender, address, since }) = kept.pop() {
+        while let Some(Idle { sender, address, since, lifeline }) = kept.pop() {
             let usable = since.elapsed() < MAX_IDLE_AGE && !sender.is_closed() && sender.is_ready();
             if usable && addresses.contains(&address.ip()) {
-                return Some(Line { sender, address, reused: true });
+                return Some(Line { sender, address, reused: true, lifeline });
             }
         }
         None
@@ -255,7 +285,8 @@ impl Client {
         let mut idle = self.idle.lock();
         let kept = idle.entry(destination.authority().to_owned()).or_default();
         if kept.len() < MAX_IDLE_PER_DESTINATION {
-            kept.push(Idle { sender: line.sender, address: line.address, since: Instant::now() });
+            let Line { sender, address, lifeline, .. } = line;
+            kept.push(Idle { sender, address, since: Instant::now(), lifeline });
         }
     }
 
@@ -276,8 +307,8 @@ impl Client {
     ) -> Result<(), Broken> {
         let started = Instant::now();
         let request = request(post, destination)?;
-        line.sender.ready().await.map_err(protocol_failed)?;
-        let response = line.sender.send_request(request).await.map_err(protocol_failed)?;
+        line.sender.ready().await.map_err(|error| Broken::response(&error))?;
+        let response = line.sender.send_request(request).await.map_err(|error| Broken::response(&error))?;
         progress.timings.first_byte = Some(micros(started));
         progress.code = Some(response.status().as_u16());
         progress.retry_after = response.headers().get(RETRY_AFTER).cloned();
@@ -291,7 +322,7 @@ impl Client {
 }
 
 fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>>, Broken> {
-    let own = |error: String| broken(Failure::Own, error);
+    let own = |error: String| Broken::new(Failure::Own, error);
     let header = |text: &str| HeaderValue::from_str(text).map_err(|error| own(error.to_string()));
     let request = Request::post(destination.path_and_query())
         .header(HOST, header(destination.authority())?)
@@ -310,7 +341,7 @@ async fn dial(
     port: u16,
     progress: &mut Progress,
 ) -> Result<(TcpStream, SocketAddr), Broken> {
-    let mut last = broken(Failure::Connect, "no address to dial");
+    let mut last = Broken::new(Failure::Connect, "the host has no address to connect to");
     for ip in addresses {
         let address = SocketAddr::new(*ip, port);
         progress.address = Some(address);
@@ -319,43 +350,35 @@ async fn dial(
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, address));
             }
-            Err(error) if is_ours(&error) => return Err(broken(Failure::Own, error.to_string())),
-            Err(error) => last = broken(Failure::Connect, format!("{address}: {error}")),
+            Err(error) => last = Broken::connecting(address, &error),
+        }
+        if last.failure == Failure::Own {
+            break;
         }
     }
     Err(last)
 }
 
-/// No sockets, no local address, no network: nothing about the receiver.
-fn is_ours(error: &io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    const ENOBUFS: i32 = 105;
-    matches!(error.raw_os_error(), Some(ENFILE | EMFILE | ENOBUFS))
-        || matches!(
-            error.kind(),
-            io::ErrorKind::AddrNotAvailable | io::ErrorKind::NetworkDown | io::ErrorKind::OutOfMemory
-        )
+fn refused(refusal: Refusal) -> Broken {
+    Broken::new(Failure::Refused, refusal.to_string())
 }
 
-fn not_dialled(reason: NotDialled) -> Broken {
+fn not_dialled(reason: NotDialled, destination: &Destination) -> Broken {
     match reason {
-        NotDialled::Refused(refusal) => broken(Failure::Refused, refusal.to_string()),
-        NotDialled::Unresolved(ResolveError::NotFound(text)) => broken(Failure::Dns, text),
-        NotDialled::Unresolved(ResolveError::Own(text)) => broken(Failure::Own, text),
+        NotDialled::Refused(refusal) => refused(refusal),
+        NotDialled::Unresolved(ResolveError::NotFound(_)) => {
+            let name = host_text(destination);
+            Broken::new(Failure::Dns, format!("{name} has no address; check the name and its DNS records"))
+        }
+        NotDialled::Unresolved(ResolveError::Own(text)) => Broken::new(Failure::Own, text),
     }
 }
 
-fn tls_failed(error: io::Error) -> Broken {
-    let text = format!("TLS: {error}");
-    let about_tls = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
-    broken(if about_tls { Failure::Tls } else { Failure::Protocol }, text)
-}
-
-fn protocol_failed(error: hyper::Error) -> Broken {
-    use std::error::Error as _;
-    let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-    broken(Failure::Protocol, format!("{error}{cause}"))
+fn host_text(destination: &Destination) -> String {
+    match destination.host() {
+        Host::Ip(ip) => ip.to_string(),
+        Host::Name(name) => name.to_owned(),
+    }
 }
 
 /// `Retry-After` is seconds or a date (RFC 9110).
@@ -373,10 +396,7 @@ fn seconds_to_wait(retry_after: &HeaderValue, now: Time) -> Option<i64> {
 async fn read_body(response: Response<Incoming>, progress: &mut Progress) -> Result<(), Broken> {
     let mut body = response.into_body();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            let broken_off = protocol_failed(error);
-            broken(broken_off.failure, format!("the body broke off: {}", broken_off.error))
-        })?;
+        let frame = frame.map_err(|error| Broken::body(&error))?;
         let Some(data) = frame.data_ref() else { continue };
         let room = MAX_EXCERPT_BYTES - progress.excerpt.len();
         progress.excerpt.extend_from_slice(&data[..data.len().min(room)]);

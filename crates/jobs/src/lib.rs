@@ -2,6 +2,7 @@
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
+//! - `failure` and `certificate` say in a sentence why an attempt failed.
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` holds it against
 //!   the database.
@@ -14,9 +15,11 @@
 //! - `redelivery` runs bulk redeliveries; `retention` removes what is past its time.
 
 pub mod cadence;
+mod certificate;
 pub mod channel_totals;
 pub mod client;
 pub mod digest;
+mod failure;
 pub mod fields;
 mod flights;
 pub mod guard;

@@ -9,6 +9,7 @@ mod data_dir;
 mod database;
 mod demo;
 mod extra_ca;
+mod file_limit;
 mod listen;
 mod mail_option;
 mod mailing;

@@ -21,6 +21,7 @@ use crate::clock::OsRandom;
 use crate::commands::explained;
 use crate::config::Config;
 use crate::data_dir::{self, Locks};
+use crate::file_limit::{self, Needs};
 use crate::option_value::BaseUrl;
 use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
@@ -42,6 +43,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
 
 /// The same in a runtime that has begun, on a listener of its own where there is one already.
 pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) -> anyhow::Result<ExitCode> {
+    file_limit::raise(Needs::of(config));
     data_dir::prepare(config)?;
     let _locks = Locks::take(config)?;
     let random = Arc::new(OsRandom::new());

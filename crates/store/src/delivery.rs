@@ -1,7 +1,7 @@
 //! Deliveries and their attempts: written in the transaction of the change, claimed by a node,
 //! settled in batches.
 
-use rapport_domain::delivery::{Attempt, Delivery, Outcome, Reason, State};
+use rapport_domain::delivery::{Attempt, Delivery, Failure, Reason, State};
 use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, CompanyId, DeliveryId, EventId, WebhookId};
 use rapport_domain::time::Time;
@@ -226,10 +226,8 @@ pub struct NumberedAttempt<'a> {
 pub fn insert_attempts(tx: &mut Tx, attempts: &[NumberedAttempt]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(attempts.len() * INSERT_ATTEMPTS.width());
     for NumberedAttempt { delivery, number, attempt } in attempts {
-        let (code, failure) = match attempt.outcome {
-            Outcome::Answered { code, .. } => (Some(i64::from(code)), None),
-            Outcome::Failed(failure) => (None, Some(failure.as_str())),
-        };
+        let code = attempt.outcome.code().map(i64::from);
+        let failure = attempt.outcome.failure().map(Failure::as_str);
         let succeeded = attempt.outcome.verdict() == rapport_domain::delivery::Verdict::Succeeded;
         let excerpt = (!attempt.excerpt.is_empty()).then_some(attempt.excerpt.as_slice());
         rows.extend::<[Value; 16]>([

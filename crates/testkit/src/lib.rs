@@ -25,5 +25,5 @@ pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
 pub use crate::postgres::PostgresServer;
 pub use crate::postgres_proxy::PostgresProxy;
 pub use crate::power_cut::Unsynced;
-pub use crate::receiver::{Behaviour, ReceivedRequest, Receiver};
+pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};
 pub use crate::recording::Recording;

@@ -116,7 +116,7 @@ fn a_timeout_is_retried() {
         let hook = sending.webhook(&receiver.url("/hook"));
         let attempt = is_retried(sending, &hook, &receiver);
         assert_eq!((attempt.response_code, attempt.failure.as_deref()), (None, Some("timeout")));
-        assert_eq!(attempt.error.as_deref(), Some("timed out after 1 s: no answer came"));
+        assert_eq!(attempt.error.as_deref(), Some("no response within 1 s"));
     });
 }
 

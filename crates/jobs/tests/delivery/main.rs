@@ -7,6 +7,7 @@ mod disabling;
 mod fairness;
 mod guard;
 mod harness;
+mod hostile;
 mod lost;
 mod misbehaviour;
 mod nodes;

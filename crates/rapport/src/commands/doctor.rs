@@ -9,6 +9,7 @@ use rapport_store::doctor::{Finding, Level, examine};
 
 use super::print;
 use crate::config::Config;
+use crate::file_limit::{self, Needs};
 use crate::secret_key::SecretKey;
 use crate::{data_dir, extra_ca};
 
@@ -19,7 +20,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
         ..finding
     }));
     findings.extend([look_at_listener(config), look_at_destinations(config), look_at_extra_ca(config)]);
-    findings.push(look_at_mail(config));
+    findings.extend([look_at_mail(config), look_at_file_limit(config)]);
     let line = |finding: &Finding| format!("{:<4}  {}\n", finding.level.as_str(), finding.text);
     print(&findings.iter().map(line).collect::<String>())?;
     let failed = findings.iter().any(|finding| finding.level == Level::Fail);
@@ -99,6 +100,19 @@ fn look_at_mail(config: &Config) -> Finding {
         Security::Tls | Security::StartTls => {
             finding(Level::Ok, format!("{shown}; rapport mail test tries it"))
         }
+    }
+}
+
+fn look_at_file_limit(config: &Config) -> Finding {
+    let needs = Needs::of(config);
+    match file_limit::hard_limit() {
+        Ok(limit) => match needs.shortage(limit) {
+            Some(shortage) => finding(Level::Warn, format!("open files: {shortage}")),
+            None => {
+                finding(Level::Ok, format!("open files: up to {limit}, and {} can be needed", needs.files()))
+            }
+        },
+        Err(error) => finding(Level::Warn, format!("open files: the limit can't be read: {error}")),
     }
 }
 

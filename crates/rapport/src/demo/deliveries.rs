@@ -106,7 +106,9 @@ impl PastSender {
         let is_down = days_ago < DOWN_DAYS && self.webhooks.last() == Some(&webhook);
         let (outcome, error) = self.answer(is_down);
         let timings = match outcome {
-            Outcome::Failed(_) => Timings { total: 15_000_000, ..Timings::default() },
+            Outcome::BrokenOff { .. } | Outcome::Failed(_) => {
+                Timings { total: 15_000_000, ..Timings::default() }
+            }
             Outcome::Answered { .. } => self.timings(),
         };
         let excerpt = match outcome {
@@ -137,7 +139,7 @@ impl PastSender {
             (false, 7..=20) => answered(204, None),
             (false, 21..) => answered(200, None),
             _ => {
-                let error = "timed out after 15 s: no answer came";
+                let error = "no response within 15 s";
                 (Outcome::Failed(Failure::Timeout), Some(error.to_owned()))
             }
         }

@@ -7,6 +7,7 @@ mod configuration;
 mod database_file;
 mod demo;
 mod doctor;
+mod file_limit;
 mod import;
 mod lifecycle;
 mod mail;

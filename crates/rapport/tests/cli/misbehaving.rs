@@ -1,9 +1,10 @@
 //! Receivers that misbehave cost the service no memory: an endless body, four gibibytes in a small gzip body, a byte
-//! now and then, half a header, a reset. The program is measured as the system sees it.
+//! now and then, half a header, a reset, and floods of headers, of chunks and of "100 Continue". The program is
+//! measured as the system sees it.
 
 use std::time::Duration;
 
-use rapport_testkit::{Behaviour, Receiver};
+use rapport_testkit::{Behaviour, Hostile, Identity, Opening, Receiver, Step};
 use serde_json::{Value, json};
 
 use crate::program::{Place, Service, wait_until};
@@ -12,6 +13,8 @@ const MEBIBYTE: u64 = 1 << 20;
 /// One body read to its end would be far more.
 const MOST_GROWTH: u64 = 64 * MEBIBYTE;
 const ACCOUNTS: usize = 60;
+/// Past what the headers of a response may take.
+const ENOUGH_FLOODED: u64 = 64 << 10;
 /// Deliveries to each of those who answer at all, before memory is looked at.
 const ENOUGH: usize = 25;
 
@@ -36,6 +39,11 @@ fn memory_stays_flat_whatever_receivers_answer() {
             let webhook = json!({ "url": receiver.url(path), "events": ["account.created"] });
             post(&service, &token, "/api/webhooks/", &webhook);
         }
+        let floods = floods();
+        for flood in &floods {
+            let webhook = json!({ "url": flood.url("/flood"), "events": ["account.created"] });
+            post(&service, &token, "/api/webhooks/", &webhook);
+        }
         let before = service.most_memory();
         for number in 0..ACCOUNTS {
             let account =
@@ -46,11 +54,30 @@ fn memory_stays_flat_whatever_receivers_answer() {
         wait_until("the receivers to be tried", || {
             ["/endless", "/bomb"].into_iter().all(|path| arrived(path) >= ENOUGH)
                 && ["/slow", "/half", "/reset"].into_iter().all(|path| arrived(path) >= 1)
+                && floods.iter().all(|flood| flood.requests() >= 1 && flood.bytes_sent() >= ENOUGH_FLOODED)
         });
         let grown = service.most_memory() - before;
         assert!(grown < MOST_GROWTH, "grew by {} MiB", grown / MEBIBYTE);
         println!("grew by {} MiB over {} requests", grown / MEBIBYTE, receiver.requests().len());
     });
+}
+
+/// Receivers that never stop talking once they have begun.
+fn floods() -> Vec<Hostile> {
+    let floods = [
+        ("", "HTTP/1.1 100 Continue\r\n\r\n"),
+        ("HTTP/1.1 200 OK\r\n", "x-filler: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"),
+        ("HTTP/1.1 200 OK\r\nx-filler: ", "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "1\r\nx\r\n"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;", "extension"),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", "x-filler: y\r\n"),
+    ];
+    let start = |(beginning, over_and_over): (&str, &str)| {
+        let flood = Step::Flood(over_and_over.repeat(1_000).into_bytes());
+        let steps = vec![Step::ReadRequest, Step::send(beginning), flood];
+        Hostile::start(Opening::Tls(Identity::Trusted), steps)
+    };
+    floods.map(start).into()
 }
 
 fn post(service: &Service, token: &str, path: &str, body: &Value) {

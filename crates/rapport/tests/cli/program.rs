@@ -99,6 +99,12 @@ impl Place {
         self.start(&mut command)
     }
 
+    /// Starts the service within limits of a shell, such as `ulimit -n 100`.
+    pub fn serve_within(&self, limits: &str) -> Service {
+        let service = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        self.start(&mut within(limits, &service))
+    }
+
     /// Starts the service by a command that was made for it.
     pub fn start(&self, command: &mut Command) -> Service {
         let log = self.path().join("service.log");
@@ -121,13 +127,19 @@ impl Place {
 
 /// The program, away from whatever configuration the developer has.
 pub fn program(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rapport"));
+    let mut command = program_named(env!("CARGO_BIN_EXE_rapport"));
+    command.args(arguments);
+    command
+}
+
+fn program_named(name: &str) -> Command {
+    let mut command = Command::new(name);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("RAPPORT_") {
             command.env_remove(name);
         }
     }
-    command.args(arguments).stdin(Stdio::null());
+    command.stdin(Stdio::null());
     command
 }
 
@@ -146,6 +158,19 @@ pub fn demo(temporary: &Path) -> (Service, String) {
         address.unwrap_or_default().clone_into(&mut service.address);
     }
     (service, said)
+}
+
+/// The same command, started by a shell that first lowers limits for it.
+pub fn within(limits: &str, command: &Command) -> Command {
+    let mut shell = program_named("sh");
+    shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]).arg(command.get_program());
+    shell.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    shell
 }
 
 /// How a run ended.
@@ -213,6 +238,14 @@ impl Service {
             ended.is_some()
         });
         ended.unwrap()
+    }
+
+    /// The soft and the hard limit of open files.
+    pub fn file_limits(&self) -> (u64, u64) {
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+        let mut limits = line.split_whitespace().map(|limit| limit.parse().unwrap());
+        (limits.next().unwrap(), limits.next().unwrap())
     }
 
     /// The most memory that the process ever held, in bytes.

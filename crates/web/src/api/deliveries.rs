@@ -113,12 +113,13 @@ struct AttemptView {
     duration_ms: i64,
     #[schema(value_type = webhook_schema::AttemptStatus)]
     status: &'static str,
-    /// Null where no answer came.
+    /// Null if no status came. A response that broke off keeps its code.
     #[schema(required = true)]
     response_code: Option<i64>,
+    /// What went wrong, in a sentence.
     #[schema(required = true)]
     error: Option<String>,
-    /// Why no answer came.
+    /// Why no complete response came.
     #[schema(required = true, value_type = Option<webhook_schema::ErrorClass>)]
     error_class: Option<String>,
     /// Asked for by an operator; it starts no schedule.

@@ -50,7 +50,7 @@ pub enum AttemptStatus {
     Failed,
 }
 
-/// Why an attempt had no answer.
+/// Why an attempt got no complete response.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ErrorClass {

@@ -57,7 +57,9 @@ pub async fn record(server: &Tenant, delivery: &Value, outcome: Outcome, manual:
         error: match outcome {
             Outcome::Answered { code: 200..=299, .. } => None,
             Outcome::Answered { code, .. } => Some(format!("answered {code}")),
-            Outcome::Failed(failure) => Some(failure.as_str().to_owned()),
+            Outcome::BrokenOff { failure, .. } | Outcome::Failed(failure) => {
+                Some(failure.as_str().to_owned())
+            }
         },
         timings: Timings { dns: Some(250), connect: Some(1_000), total: 12_600, ..Timings::default() },
         address: Some("192.0.2.1:443".to_owned()),

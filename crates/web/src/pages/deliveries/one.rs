@@ -82,7 +82,7 @@ impl AttemptView {
         without_code(self.kept.response_code, self.kept.error.as_deref().unwrap_or_default())
     }
 
-    /// Why no answer came, in words.
+    /// Why no complete response came, in words.
     fn failure(&self) -> Option<&str> {
         self.kept.failure.as_deref().map(|failure| match failure {
             "dns" => "name not found",

@@ -15,7 +15,7 @@ use rapport_store::{Error, Snapshot, delivery, webhook};
 
 use crate::pages::chart::success::{Bar, SuccessChart};
 use crate::pages::deliveries::filter::state_name;
-use crate::pages::deliveries::row::{Row, rows};
+use crate::pages::deliveries::row::{Row, rows, without_code};
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
@@ -46,6 +46,12 @@ struct WebhookPage {
 framed!("webhooks": WebhookPage);
 
 impl WebhookPage {
+    /// Why it failed; the code stands beside it.
+    #[expect(clippy::unused_self, reason = "templates call methods only")]
+    fn reason<'a>(&self, failure: &'a LastFailure) -> &'a str {
+        without_code(failure.response_code, failure.error.as_deref().unwrap_or_default())
+    }
+
     fn place(&self) -> &str {
         place(&self.webhook)
     }

@@ -1,0 +1,265 @@
+//! A real HTTPS server on loopback for webhook tests: records what arrives and answers as it is told, badly
+//! if need be. It knows nothing of signatures or event kinds; tests judge what it recorded.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use hyper::header::HeaderMap;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tempfile::NamedTempFile;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
+
+use self::behaviour::respond;
+use self::certificates::Authority;
+use self::faulty::{Fault, FaultyStream};
+
+pub use self::behaviour::Behaviour;
+pub use self::certificates::Identity;
+pub use self::hostile::{Hostile, Opening, Step};
+
+mod behaviour;
+mod certificates;
+mod faulty;
+mod hostile;
+#[cfg(test)]
+mod tests;
+
+/// A request that arrived in full.
+#[derive(Clone, Debug)]
+pub struct ReceivedRequest {
+    pub method: String,
+    /// With the query, as sent.
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    pub at: Instant,
+}
+
+impl ReceivedRequest {
+    /// The value of a header that is there once and is text.
+    #[track_caller]
+    pub fn header(&self, name: &str) -> &str {
+        let mut values = self.headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().expect("a header of plain text"),
+            (None, _) => panic!("the request has no header {name}"),
+            (Some(_), Some(_)) => panic!("the request has the header {name} more than once"),
+        }
+    }
+}
+
+/// A running receiver, one thread whatever its load. Dropping it closes its port and connections.
+#[derive(Debug)]
+pub struct Receiver {
+    address: SocketAddr,
+    authority_pem: String,
+    authority_file: NamedTempFile,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Receiver {
+    /// A receiver that answers 200. All receivers of a process have certificates of the same authority.
+    pub fn start() -> Self {
+        Self::start_with(Authority::shared())
+    }
+
+    /// A receiver whose certificate comes from an authority of its own, which nobody trusts.
+    pub fn start_untrusted() -> Self {
+        Self::start_with(&Authority::create())
+    }
+
+    fn start_with(authority: &Authority) -> Self {
+        let authority_file = NamedTempFile::new().expect("a file for the receiver's authority");
+        std::fs::write(&authority_file, &authority.pem).expect("writing the receiver's authority");
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = oneshot::channel();
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port");
+        let address = listener.local_addr().expect("the receiver's address");
+        let acceptor = TlsAcceptor::from(Arc::clone(&authority.server_config));
+        let for_thread = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("receiver".to_owned())
+            .spawn(move || run(listener, acceptor, for_thread, stopped))
+            .expect("a thread for the receiver");
+        Self {
+            address,
+            authority_pem: authority.pem.clone(),
+            authority_file,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `path` begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
+    /// The certificate to trust, as PEM text.
+    pub fn ca_pem(&self) -> &str {
+        &self.authority_pem
+    }
+
+    /// The certificate to trust, as a file that lives as long as the receiver.
+    pub fn ca_file(&self) -> &Path {
+        self.authority_file.path()
+    }
+
+    /// What requests get that neither a path nor the script claims.
+    pub fn answer(&self, behaviour: Behaviour) {
+        self.shared.state().default = behaviour;
+    }
+
+    /// What the next requests get, one after the other, except those whose path has an answer of its own.
+    pub fn script(&self, behaviours: Vec<Behaviour>) {
+        self.shared.state().script.extend(behaviours);
+    }
+
+    /// What every request to this path (without its query) gets from now on.
+    pub fn answer_path(&self, path: &str, behaviour: Behaviour) {
+        self.shared.state().by_path.insert(path.to_owned(), behaviour);
+    }
+
+    /// Everything received so far, in the order of arrival.
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.shared.state().requests.clone()
+    }
+
+    /// Waits until at least `count` requests have arrived. Blocks the thread: not for inside a runtime whose
+    /// only thread is to send them.
+    #[track_caller]
+    pub fn wait_for(&self, count: usize, timeout: Duration) -> Vec<ReceivedRequest> {
+        let (state, waited) = self
+            .shared
+            .arrived
+            .wait_timeout_while(self.shared.state(), timeout, |state| state.requests.len() < count)
+            .unwrap_or_else(PoisonError::into_inner);
+        let requests = state.requests.clone();
+        drop(state);
+        if waited.timed_out() {
+            let lines: Vec<_> = requests.iter().map(|it| format!("  {} {}\n", it.method, it.path)).collect();
+            panic!(
+                "expected {count} requests within {timeout:?}, {} arrived over {} connections:\n{}",
+                requests.len(),
+                self.connections(),
+                lines.concat()
+            );
+        }
+        requests
+    }
+
+    /// How many TLS connections were set up so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the receiver's thread and its owner both hold.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    arrived: Condvar,
+    connections: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State {
+    requests: Vec<ReceivedRequest>,
+    default: Behaviour,
+    script: VecDeque<Behaviour>,
+    by_path: HashMap<String, Behaviour>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            requests: Vec::new(),
+            default: Behaviour::Status(200),
+            script: VecDeque::new(),
+            by_path: HashMap::new(),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the request and chooses its answer in one step, so that the script follows the order of arrival.
+    fn record(&self, request: ReceivedRequest) -> Behaviour {
+        let mut state = self.state();
+        let path = request.path.split('?').next().unwrap_or_default();
+        let by_path = state.by_path.get(path).cloned();
+        let behaviour = by_path.or_else(|| state.script.pop_front()).unwrap_or_else(|| state.default.clone());
+        state.requests.push(request);
+        self.arrived.notify_all();
+        behaviour
+    }
+}
+
+/// The receiver's thread: everything on it ends with its runtime.
+fn run(
+    listener: std::net::TcpListener,
+    acceptor: TlsAcceptor,
+    shared: Arc<Shared>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        listener.set_nonblocking(true).expect("a listener that does not block");
+        let listener = TcpListener::from_std(listener).expect("a listener in the runtime");
+        tokio::select! {
+            () = accept(listener, acceptor, shared) => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                tokio::spawn(serve(socket, acceptor.clone(), Arc::clone(&shared)));
+            }
+            // Out of descriptors, most likely: the connections in hand will free some.
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// One connection. Its errors are the client's business: the tests look at what the client made of them.
+async fn serve(socket: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
+    let _ = socket.set_nodelay(true);
+    let Ok(tls) = acceptor.accept(socket).await else { return };
+    shared.connections.fetch_add(1, Ordering::SeqCst);
+    let fault = Arc::new(Mutex::new(Fault::None));
+    let stream = FaultyStream { tls, fault: Arc::clone(&fault) };
+    let service = service_fn(move |request| respond(request, Arc::clone(&shared), Arc::clone(&fault)));
+    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
