@@ -35,6 +35,8 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::Gate;
+
 /// The names and addresses the receivers' certificate is for.
 const CERTIFIED_NAMES: [&str; 5] = ["127.0.0.1", "::1", "localhost", "receiver.test", "*.receiver.test"];
 /// Ends inside the first header line after the status line.
@@ -71,6 +73,8 @@ pub enum Behaviour {
     /// 200 and the beginning of a body; then the connection is reset.
     Reset,
     Delay(Duration, Box<Behaviour>),
+    /// As said once the test opens the gate.
+    Until(Gate, Box<Behaviour>),
 }
 
 /// A request that arrived in full.
@@ -356,9 +360,21 @@ async fn respond(
     let method = parts.method.to_string();
     let request = ReceivedRequest { method, path, headers: parts.headers, body, at: Instant::now() };
     let mut behaviour = shared.record(request);
-    while let Behaviour::Delay(duration, then) = behaviour {
-        sleep(duration).await;
-        behaviour = *then;
+    loop {
+        behaviour = match behaviour {
+            Behaviour::Delay(duration, then) => {
+                sleep(duration).await;
+                *then
+            }
+            Behaviour::Until(gate, then) => {
+                gate.opened().await;
+                *then
+            }
+            ready => {
+                behaviour = ready;
+                break;
+            }
+        };
     }
     Ok(match behaviour {
         Behaviour::Status(code) => response(code, ReplyBody::empty()),
@@ -378,7 +394,7 @@ async fn respond(
             set_fault(&fault, Fault::ResetAfter(RESET_AFTER_BYTES));
             response(200, ReplyBody::repeat(zeros(), 2))
         }
-        Behaviour::Stall | Behaviour::Delay(..) => pending().await,
+        Behaviour::Stall | Behaviour::Delay(..) | Behaviour::Until(..) => pending().await,
     })
 }
 
