@@ -7,8 +7,6 @@ use rlimit::Resource;
 
 use crate::config::Config;
 
-/// Connections to receivers that are kept for their next request: as many again as are under way.
-const KEPT_PER_DELIVERY: u64 = 1;
 /// SQLite has the database, its log and the log's index open for each reader and writer.
 const FILES_PER_DATABASE_CONNECTION: u64 = 3;
 /// Standard streams, listeners, locks, timers, uploads, lookups and mail.
@@ -17,8 +15,10 @@ const OTHERS: u64 = 128;
 /// What the service may have open at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Deliveries under way.
+    /// Deliveries under way, those to receivers that hang included.
     deliveries: u64,
+    /// Connections to receivers that are kept for their next request.
+    kept: u64,
     /// Connections of clients.
     connections: u64,
     /// Readers and writers of the database.
@@ -28,15 +28,18 @@ pub struct Needs {
 impl Needs {
     pub fn of(config: &Config) -> Self {
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let sending = rapport_jobs::Config::default();
         Self {
-            deliveries: count(rapport_jobs::Config::default().slots),
+            deliveries: count(sending.most_connections()),
+            kept: count(sending.slots),
             connections: count(rapport_web::Config::default().max_connections),
             database: u64::from(config.database_readers.value) + u64::from(config.database_writers.value),
         }
     }
 
     pub fn files(self) -> u64 {
-        self.deliveries * (1 + KEPT_PER_DELIVERY)
+        self.deliveries
+            + self.kept
             + self.connections
             + self.database * FILES_PER_DATABASE_CONNECTION
             + OTHERS
@@ -77,10 +80,10 @@ mod tests {
 
     #[test]
     fn a_limit_below_what_can_be_needed_is_a_shortage() {
-        let needs = Needs { deliveries: 1_024, connections: 4_096, database: 7 };
-        assert_eq!(needs.files(), 2_048 + 4_096 + 21 + 128);
+        let needs = Needs { deliveries: 1_024, kept: 512, connections: 4_096, database: 7 };
+        assert_eq!(needs.files(), 1_024 + 512 + 4_096 + 21 + 128);
         assert_eq!(needs.shortage(needs.files()), None);
         let shortage = needs.shortage(needs.files() - 1).expect("one file too few");
-        assert!(shortage.starts_with("only 6292 files may be open; 1024 deliveries"), "{shortage}");
+        assert!(shortage.starts_with("only 5780 files may be open; 1024 deliveries"), "{shortage}");
     }
 }

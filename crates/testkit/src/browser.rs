@@ -1,19 +1,19 @@
-//! A real Chromium, driven as a person would: by what buttons say and what fields are called. Debian's chromium and
-//! chromium-driver; each browser has a driver and a profile of its own, and ends with the test in whatever way.
+//! A real Chromium window: Debian's chromium and chromium-driver. Each browser has a driver and a profile of its own,
+//! and ends with the test, however that ends. What a person does in it is in `acts` and `hands`, what they see in
+//! `sight`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
-use fantoccini::elements::Element;
-use fantoccini::wd::Capabilities;
-use fantoccini::{Client, ClientBuilder, Locator};
+use fantoccini::error::NewSessionError;
+use fantoccini::wd::{Capabilities, TimeoutConfiguration};
+use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::Hands;
@@ -22,9 +22,10 @@ const INSTALL_HINT: &str = "install Debian's chromium and chromium-driver, or ru
 const AXE_HINT: &str = "axe-core is missing: run ./scripts/test, which fetches it";
 /// The shell holds the other end of a pipe: when this process ends, so do driver and browser.
 const WATCHED_DRIVER: &str = "chromedriver --port=0 --log-level=WARNING & read gone; kill -KILL -$$";
-/// How long something may take to appear.
-const PATIENCE: Duration = Duration::from_secs(20);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A browser that a busy machine kept from starting in time is started again.
+const STARTS: usize = 3;
+/// How long a page may take to load, and a script to run.
+const LOAD_LIMIT: Duration = Duration::from_mins(2);
 
 /// How a browser is set up.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,7 @@ pub struct Browser {
     pub(crate) client: Client,
     pub(crate) hands: Hands,
     base: String,
-    driver: Child,
+    _driver: Driver,
     _profile: TempDir,
 }
 
@@ -57,218 +58,49 @@ impl Browser {
     }
 
     pub async fn open_as(base: &str, setup: Setup) -> Self {
-        let profile = tempfile::tempdir().expect("a profile");
-        let (driver, port) = start_driver();
-        let mut capabilities = Capabilities::new();
-        let mut arguments = vec![
-            "--headless=new".to_owned(),
-            "--no-sandbox".to_owned(),
-            "--disable-gpu".to_owned(),
-            "--disable-dev-shm-usage".to_owned(),
-            "--disable-background-networking".to_owned(),
-            "--disable-component-update".to_owned(),
-            "--disable-sync".to_owned(),
-            "--no-first-run".to_owned(),
-            "--lang=en-US".to_owned(),
-            // Drawn without a graphics processor, the passage from page to page costs more than the pages.
-            "--force-prefers-reduced-motion".to_owned(),
-            format!("--user-data-dir={}", profile.path().display()),
-            format!("--window-size={},{}", setup.width, setup.height),
-        ];
-        if setup.dark {
-            arguments.push("--blink-settings=preferredColorScheme=0".to_owned());
+        let mut started = Self::start(base, setup).await;
+        for _ in 1..STARTS {
+            if started.is_err() {
+                started = Self::start(base, setup).await;
+            }
         }
-        let scripts = if setup.hands == Hands::NoScripts { 2 } else { 1 };
-        let preferences = json!({ "profile.managed_default_content_settings.javascript": scripts });
-        capabilities
-            .insert("goog:chromeOptions".to_owned(), json!({ "args": arguments, "prefs": preferences }));
-        let mut builder = ClientBuilder::new(HttpConnector::new());
-        let connected = builder.capabilities(capabilities).connect(&format!("http://127.0.0.1:{port}")).await;
-        let client =
-            connected.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"));
-        let base = base.trim_end_matches('/').to_owned();
-        Self { client, hands: setup.hands, base, driver, _profile: profile }
+        started.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"))
     }
 
+    async fn start(base: &str, setup: Setup) -> Result<Self, NewSessionError> {
+        let profile = tempfile::tempdir().expect("a profile");
+        let driver = Driver::start();
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        builder.capabilities(capabilities(&profile, setup));
+        let client = builder.connect(&format!("http://127.0.0.1:{}", driver.port)).await?;
+        let limits = TimeoutConfiguration::new(Some(LOAD_LIMIT), Some(LOAD_LIMIT), Some(Duration::ZERO));
+        client.update_timeouts(limits).await.map_err(NewSessionError::UnexpectedError)?;
+        let base = base.trim_end_matches('/').to_owned();
+        Ok(Self { client, hands: setup.hands, base, _driver: driver, _profile: profile })
+    }
+
+    /// Opens a page and waits until it is loaded.
     pub async fn go(&self, path: &str) {
         let address = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.base) };
         self.client.goto(&address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
     }
 
+    /// Loads the page again.
     pub async fn reload(&self) {
-        self.client.refresh().await.expect("the page loads again");
+        self.client.refresh().await.unwrap_or_else(|error| panic!("the page doesn't load again: {error}"));
     }
 
-    /// To the page before, as the browser's button does.
+    /// Goes to the page before, as the browser's button does.
     pub async fn back(&self) {
-        self.client.back().await.expect("a page before");
+        let before = self.document().await;
+        self.client.back().await.unwrap_or_else(|error| panic!("there is no page to go back to: {error}"));
+        self.leave(&before, "going back").await;
     }
 
+    /// The path of the page that is open now.
     pub async fn path(&self) -> String {
-        let url = self.client.current_url().await.expect("an address");
+        let url = self.client.current_url().await.unwrap_or_else(|error| panic!("no address: {error}"));
         url.path().to_owned()
-    }
-
-    /// Clicks the first link, button or menu that says exactly this.
-    pub async fn click(&self, text: &str) {
-        self.click_on(Locator::XPath(&saying(text)), text).await;
-    }
-
-    /// Clicks it twice, as fast as can be.
-    pub async fn click_twice(&self, text: &str) {
-        let found = self.shown(Locator::XPath(&saying(text))).await;
-        let found = found.unwrap_or_else(|| panic!("there is no {text:?} to click"));
-        self.push_twice(found).await.unwrap_or_else(|error| panic!("{text}: {error}"));
-    }
-
-    /// Clicks what a selector finds.
-    pub async fn click_css(&self, selector: &str) {
-        self.click_on(Locator::Css(selector), selector).await;
-    }
-
-    async fn click_on(&self, locator: Locator<'_>, what: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let refused = match self.shown(locator).await {
-                Some(element) => match self.push(element).await {
-                    Ok(()) => return,
-                    Err(error) => error.to_string(),
-                },
-                None => "it is not there".to_owned(),
-            };
-            if Instant::now() > deadline {
-                self.give_up(format!("cannot click {what:?}: {refused}")).await;
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
-    }
-
-    /// The first element that is displayed.
-    async fn shown(&self, locator: Locator<'_>) -> Option<Element> {
-        for element in self.client.find_all(locator).await.ok()? {
-            if element.is_displayed().await.unwrap_or(false) {
-                return Some(element);
-            }
-        }
-        None
-    }
-
-    /// Types into the field of this name, instead of what stood there.
-    pub async fn fill(&self, name: &str, text: &str) {
-        let field = self.field(name).await;
-        self.write(&field, text).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-    }
-
-    /// Chooses a file.
-    pub async fn attach(&self, name: &str, file: &str) {
-        let field = self.field(name).await;
-        self.put(&field, file).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-    }
-
-    /// Chooses an option by its value.
-    pub async fn choose(&self, name: &str, value: &str) {
-        let field = self.field(name).await;
-        self.pick(&field, value).await.unwrap_or_else(|error| panic!("{name}={value}: {error}"));
-    }
-
-    /// The same in the field that a selector finds, where several have one name.
-    pub async fn choose_css(&self, selector: &str, value: &str) {
-        let field = self.found(selector).await;
-        self.pick(&field, value).await.unwrap_or_else(|error| panic!("{selector}={value}: {error}"));
-    }
-
-    async fn field(&self, name: &str) -> Element {
-        self.found(&format!("[name=\"{name}\"]:not([type=hidden])")).await
-    }
-
-    async fn found(&self, selector: &str) -> Element {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(field) = self.shown(Locator::Css(selector)).await {
-                return field;
-            }
-            if Instant::now() > deadline {
-                self.give_up(format!("there is no field {selector}")).await;
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
-    }
-
-    /// Presses keys wherever the focus is, one after the other; `\u{e007}` is Enter.
-    pub async fn press(&self, keys: &str) {
-        let pressed = keys.chars().fold(KeyActions::new("keyboard".to_owned()), |actions, value| {
-            actions.then(KeyAction::Down { value }).then(KeyAction::Up { value })
-        });
-        self.client.perform_actions(pressed).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
-    }
-
-    /// Presses a key while another one is held.
-    pub async fn press_with(&self, held: char, key: char) {
-        let pressed = KeyActions::new("keyboard".to_owned())
-            .then(KeyAction::Down { value: held })
-            .then(KeyAction::Down { value: key })
-            .then(KeyAction::Up { value: key })
-            .then(KeyAction::Up { value: held });
-        self.client.perform_actions(pressed).await.unwrap_or_else(|error| panic!("{key:?}: {error}"));
-    }
-
-    /// Waits until the page says something.
-    pub async fn see(&self, text: &str) {
-        self.wait(&format!("the page to say {text:?}"), async |browser: &Self| {
-            browser.text().await.contains(text)
-        })
-        .await;
-    }
-
-    /// Waits until the page does not say it any more.
-    pub async fn see_not(&self, text: &str) {
-        self.wait(&format!("the page not to say {text:?}"), async |browser: &Self| {
-            !browser.text().await.contains(text)
-        })
-        .await;
-    }
-
-    pub async fn wait(&self, what: &str, done: impl AsyncFn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !done(self).await {
-            if Instant::now() > deadline {
-                self.give_up(format!("waited in vain for {what}")).await;
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
-    }
-
-    /// What a person reads.
-    pub async fn text(&self) -> String {
-        if self.hands != Hands::NoScripts {
-            // The same as below, at a small part of its price.
-            let text = self.client.execute("return document.body?.innerText ?? ''", Vec::new()).await;
-            return text.ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();
-        }
-        match self.client.find(Locator::Css("body")).await {
-            Ok(body) => body.text().await.unwrap_or_default(),
-            Err(_) => String::new(),
-        }
-    }
-
-    /// The text of the first element that a selector finds.
-    pub async fn text_of(&self, selector: &str) -> String {
-        let found = self.client.find(Locator::Css(selector)).await;
-        let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
-        found.text().await.unwrap_or_default()
-    }
-
-    /// An attribute of the first element that a selector finds; empty where it has none.
-    pub async fn attribute_of(&self, selector: &str, name: &str) -> String {
-        let found = self.client.find(Locator::Css(selector)).await;
-        let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
-        found.attr(name).await.ok().flatten().unwrap_or_default()
-    }
-
-    /// What stands in the field of this name.
-    pub async fn value_of(&self, name: &str) -> String {
-        let value = self.field(name).await.prop("value").await;
-        value.unwrap_or_else(|error| panic!("{name}: {error}")).unwrap_or_default()
     }
 
     /// The cookies of the page, as a browser sends them along.
@@ -276,26 +108,6 @@ impl Browser {
         let cookies = self.client.get_all_cookies().await.expect("cookies");
         let pairs = cookies.iter().map(|cookie| format!("{}={}", cookie.name(), cookie.value()));
         pairs.collect::<Vec<_>>().join("; ")
-    }
-
-    pub async fn count(&self, selector: &str) -> usize {
-        self.client.find_all(Locator::Css(selector)).await.map_or(0, |found| found.len())
-    }
-
-    pub async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
-        self.client.execute(script, arguments).await.unwrap_or_else(|error| panic!("{script}: {error}"))
-    }
-
-    /// Drags one element onto another, as a mouse does.
-    pub async fn drag(&self, from: &str, to: &str) {
-        // Chromium's driver makes no drag events of mouse moves when headless: they are made here.
-        let script = "
-            const [from, to] = [...arguments].map((selector) => document.querySelector(selector));
-            const dataTransfer = new DataTransfer();
-            const send = (target, kind) =>
-                target.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer }));
-            send(from, 'dragstart'); send(to, 'dragover'); send(to, 'drop'); send(from, 'dragend');";
-        self.run(script, vec![json!(from), json!(to)]).await;
     }
 
     /// What axe-core finds wrong with the page, one line each.
@@ -324,53 +136,68 @@ impl Browser {
     pub async fn close(self) {
         let _ = self.client.clone().close().await;
     }
+}
 
-    /// Says why, and what the page says.
-    async fn give_up(&self, why: String) -> ! {
-        let address = self.client.current_url().await.map_or_else(|_| String::new(), |url| url.to_string());
-        panic!("{why}\nat {address}, which says:\n{}", self.text().await)
+fn capabilities(profile: &TempDir, setup: Setup) -> Capabilities {
+    let mut arguments = vec![
+        "--headless=new".to_owned(),
+        "--no-sandbox".to_owned(),
+        "--disable-gpu".to_owned(),
+        "--disable-dev-shm-usage".to_owned(),
+        "--disable-background-networking".to_owned(),
+        "--disable-component-update".to_owned(),
+        "--disable-sync".to_owned(),
+        "--no-first-run".to_owned(),
+        "--lang=en-US".to_owned(),
+        // Drawn without a graphics processor, the passage from page to page costs more than the pages.
+        "--force-prefers-reduced-motion".to_owned(),
+        format!("--user-data-dir={}", profile.path().display()),
+        format!("--window-size={},{}", setup.width, setup.height),
+    ];
+    if setup.dark {
+        arguments.push("--blink-settings=preferredColorScheme=0".to_owned());
+    }
+    let scripts = if setup.hands == Hands::NoScripts { 2 } else { 1 };
+    let preferences = json!({ "profile.managed_default_content_settings.javascript": scripts });
+    let options = json!({ "args": arguments, "prefs": preferences });
+    [("goog:chromeOptions".to_owned(), options)].into_iter().collect()
+}
+
+/// The process that drives a browser. Dropping it ends both.
+struct Driver {
+    shell: Child,
+    port: u16,
+}
+
+impl Driver {
+    fn start() -> Self {
+        let started = Command::new("sh")
+            .args(["-c", WATCHED_DRIVER])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut shell = started.expect("starting a shell");
+        let mut output = BufReader::new(shell.stdout.take().expect("its output"));
+        let said =
+            output.by_ref().lines().map_while(Result::ok).find(|line| line.contains("successfully on port "));
+        let port =
+            said.as_deref().and_then(|line| line.rsplit(' ').next()?.trim_end_matches('.').parse().ok());
+        // The driver could not write to a closed pipe.
+        shell.stdout = Some(output.into_inner());
+        Self { shell, port: port.unwrap_or_else(|| panic!("chromedriver does not start: {INSTALL_HINT}")) }
     }
 }
 
-impl Drop for Browser {
+impl Drop for Driver {
     fn drop(&mut self) {
         // The shell's end of the pipe closes, and it ends the driver and the browser with itself.
-        drop(self.driver.stdin.take());
-        let _ = self.driver.wait();
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
     }
-}
-
-fn start_driver() -> (Child, u16) {
-    let started = Command::new("sh")
-        .args(["-c", WATCHED_DRIVER])
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut driver = started.expect("starting a shell");
-    let mut output = BufReader::new(driver.stdout.take().expect("its output"));
-    let said =
-        output.by_ref().lines().map_while(Result::ok).find(|line| line.contains("successfully on port "));
-    let port = said.as_deref().and_then(|line| line.rsplit(' ').next()?.trim_end_matches('.').parse().ok());
-    // Whoever reads no more is written to no more.
-    driver.stdout = Some(output.into_inner());
-    (driver, port.unwrap_or_else(|| panic!("chromedriver does not start: {INSTALL_HINT}")))
 }
 
 fn axe_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/axe/node_modules/axe-core/axe.min.js")
-}
-
-/// Where to find a link, a button or a menu that says exactly this.
-fn saying(text: &str) -> String {
-    format!(
-        "//*[self::a or self::button or self::summary or self::label][normalize-space(.)={0} or @aria-label={0}]",
-        quoted(text)
-    )
-}
-
-/// A text as XPath reads it.
-fn quoted(text: &str) -> String {
-    if text.contains('"') { format!("'{text}'") } else { format!("\"{text}\"") }
 }

@@ -1,8 +1,6 @@
 //! With what a person works: the mouse, the keyboard alone, or a browser in which no script runs. A journey is written
 //! once and done with each of them.
 
-use std::time::Duration;
-
 use fantoccini::Locator;
 use fantoccini::actions::{InputSource as _, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 use fantoccini::elements::Element;
@@ -10,6 +8,7 @@ use fantoccini::error::CmdError;
 use serde_json::{Value, json};
 
 use crate::Browser;
+use crate::sight::Look;
 
 const TAB: char = '\u{e004}';
 const SHIFT: char = '\u{e008}';
@@ -20,8 +19,6 @@ const UP: &str = "\u{e013}";
 const SELECT_ALL: &str = "\u{e009}a\u{e000}";
 /// No page asks for more steps than this from anywhere to anywhere.
 const STEPS: usize = 400;
-/// How long a person without scripts looks at a page before they load it again.
-const LOOK: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hands {
@@ -57,14 +54,22 @@ macro_rules! with_all_hands {
 }
 
 impl Browser {
-    /// Clicks an element, or does with the keyboard what a click would.
-    pub(crate) async fn push(&self, element: Element) -> Result<(), CmdError> {
+    /// What a click on an element is for. By keyboard the focus is brought there.
+    pub(crate) async fn aim(&self, element: Element) -> Result<Element, CmdError> {
         if self.hands != Hands::Keyboard {
-            return element.click().await;
+            return Ok(element);
         }
         let control = self.control_of(element).await?;
         self.reach(&control).await?;
-        let ticked = matches!(control.attr("type").await?.as_deref(), Some("checkbox" | "radio"));
+        Ok(control)
+    }
+
+    /// Clicks an element that was aimed at, or does with the keyboard what a click would.
+    pub(crate) async fn push(&self, element: &Element) -> Result<(), CmdError> {
+        if self.hands != Hands::Keyboard {
+            return element.click().await;
+        }
+        let ticked = matches!(element.attr("type").await?.as_deref(), Some("checkbox" | "radio"));
         self.press(if ticked { " " } else { ENTER }).await;
         Ok(())
     }
@@ -86,7 +91,7 @@ impl Browser {
 
     /// Types into a field instead of what stood there. A date is written as `2027-01-31`, a time as
     /// `2027-01-31T09:30:00`.
-    pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<(), CmdError> {
+    pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<Look<()>, CmdError> {
         let kind = field.attr("type").await?;
         let is_date = is_date(kind.as_deref());
         let keys = if is_date { american(text) } else { text.to_owned() };
@@ -97,13 +102,13 @@ impl Browser {
         if self.hands == Hands::Keyboard && !is_date {
             field.send_keys(SELECT_ALL).await?;
         }
-        field.send_keys(&keys).await
+        field.send_keys(&keys).await.map(Look::Found)
     }
 
     /// Chooses an option by its value.
-    pub(crate) async fn pick(&self, field: &Element, value: &str) -> Result<(), CmdError> {
+    pub(crate) async fn pick(&self, field: &Element, value: &str) -> Result<Look<()>, CmdError> {
         if self.hands != Hands::Keyboard {
-            return field.select_by_value(value).await;
+            return field.select_by_value(value).await.map(Look::Found);
         }
         self.reach(field).await?;
         let script = "const [field, value] = arguments;
@@ -114,33 +119,38 @@ impl Browser {
             self.press(key).await;
         }
         let chosen = self.ask("return arguments[0].value", vec![json!(field)]).await?;
-        assert_eq!(chosen, json!(value), "the arrow keys choose it");
-        Ok(())
+        if chosen == json!(value) {
+            Ok(Look::Found(()))
+        } else {
+            Ok(Look::NotYet(format!("{chosen} is chosen")))
+        }
     }
 
     /// Chooses a file; the keyboard must reach the field, the window of the system is not ours.
-    pub(crate) async fn put(&self, field: &Element, file: &str) -> Result<(), CmdError> {
+    pub(crate) async fn put(&self, field: &Element, file: &str) -> Result<Look<()>, CmdError> {
         if self.hands == Hands::Keyboard {
             self.reach(field).await?;
         }
-        field.send_keys(file).await
-    }
-
-    /// Waits until the page says what happened meanwhile. Without scripts a person loads it again.
-    pub async fn see_news(&self, text: &str) {
-        self.wait(&format!("the page to tell {text:?}"), async |browser: &Self| {
-            let told = browser.text().await.contains(text);
-            if !told && browser.hands == Hands::NoScripts {
-                tokio::time::sleep(LOOK).await;
-                browser.reload().await;
-            }
-            told
-        })
-        .await;
+        field.send_keys(file).await.map(Look::Found)
     }
 
     /// Steps through the page until an element has the focus, and sees that it shows.
     async fn reach(&self, target: &Element) -> Result<(), CmdError> {
+        let shows = "const [target] = arguments; const style = getComputedStyle(target);
+            if (document.activeElement !== target) return null;
+            return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
+        loop {
+            self.step_to(target).await?;
+            match self.ask(shows, vec![json!(target)]).await? {
+                Value::Bool(true) => return Ok(()),
+                // A live update took the focus away.
+                Value::Null => {}
+                _ => panic!("the focus does not show at {}", target.html(false).await?),
+            }
+        }
+    }
+
+    async fn step_to(&self, target: &Element) -> Result<(), CmdError> {
         // Of the radio buttons of a group only one is a step, the arrows lead to the others.
         let near = "const [target] = arguments; const here = document.activeElement;
             const grouped = (one) => one.type === 'radio' ? one.name : NaN;
@@ -166,12 +176,7 @@ impl Browser {
             "return document.activeElement === arguments[0]",
             target,
         )
-        .await?;
-        let shows = "const style = getComputedStyle(arguments[0]);
-            return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
-        let shows = self.ask(shows, vec![json!(target)]).await?;
-        assert_eq!(shows, json!(true), "the focus does not show at {}", target.html(false).await?);
-        Ok(())
+        .await
     }
 
     /// The first step into a page is the link past its frame.

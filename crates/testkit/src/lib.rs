@@ -2,10 +2,12 @@
 //! throw-away PostgreSQL server and a proxy that breaks connections to it, a webhook receiver that can misbehave, a mail
 //! server, and a browser. Nothing here is part of the service.
 
+mod acts;
 pub mod app;
 pub mod browser;
 pub mod chance;
 pub mod disk;
+pub mod gate;
 pub mod hands;
 pub mod mail;
 pub mod old_database;
@@ -15,11 +17,13 @@ pub mod power_cut;
 pub mod raw;
 pub mod receiver;
 pub mod recording;
+mod sight;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
 pub use crate::browser::Browser;
 pub use crate::chance::Chance;
 pub use crate::disk::{Disk, DiskError};
+pub use crate::gate::Gate;
 pub use crate::hands::Hands;
 pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
 pub use crate::postgres::PostgresServer;
@@ -27,3 +31,4 @@ pub use crate::postgres_proxy::PostgresProxy;
 pub use crate::power_cut::Unsynced;
 pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};
 pub use crate::recording::Recording;
+pub use crate::sight::PATIENCE;

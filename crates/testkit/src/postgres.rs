@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use ::postgres::{Client, NoTls};
 
 const START_LIMIT: Duration = Duration::from_mins(1);
-const STOP_LIMIT: Duration = Duration::from_secs(20);
+const STOP_LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Another process can take the free port between our look at it and the server's bind.
 const PORT_TRIES: usize = 5;

@@ -256,20 +256,36 @@ function replace(region, other) {
   if (place >= 0) (alike()[place] ?? alike()[0])?.focus({ preventScroll: true });
 }
 if (one("[data-live]")) {
+  const lookEvery = 15_000;
   let stream;
+  let resting;
   const listen = () => {
     stream?.close();
+    clearInterval(resting);
+    resting = undefined;
     if (document.hidden) return;
     stream = new EventSource("/live");
-    // What changed between the page and the stream was told to nobody.
+    // Nobody was told what changed between the page and the stream.
     stream.addEventListener("open", look);
     stream.addEventListener("changed", look);
+    // A session has few streams, and a newer page took this one's. It is taken back when somebody comes back to this
+    // page, not before: pages must not take it from each other in turn.
+    stream.addEventListener("crowded", () => rest(look));
+    // The browser comes back by itself after a broken connection, but not after a refusal.
+    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && rest(listen));
+  };
+  // Without a stream the page looks now and then.
+  const rest = (next) => {
+    stream.close();
+    clearInterval(resting);
+    resting = setInterval(next, lookEvery);
   };
   listen();
   document.addEventListener("visibilitychange", () => {
     listen();
     look();
   });
+  addEventListener("focus", () => resting && listen());
 }
 
 // Cards that can be dragged to another column; the form in each card does the same.

@@ -124,8 +124,8 @@ async fn collect(headers: &HeaderMap, mut body: Body, max_bytes: usize) -> Resul
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let broken = |_| Problem::bad_request("broken_body", "the body ended before it was complete");
-        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        let frame = frame.map_err(|error| Problem::of_body(&error))?;
+        let Ok(data) = frame.into_data() else { continue };
         if first.len() + rest.len() + data.len() > max_bytes {
             drain(body).await;
             return Err(Problem::body_too_large(max_bytes));

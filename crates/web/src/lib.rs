@@ -7,6 +7,7 @@
 //! - `api/`: the endpoints, one group a file, each with its part of the OpenAPI document.
 //! - `pages/`: HTML for people.
 //! - `json`, `auth`, `rate_limit`: what comes in, from whom, how often.
+//! - `shares`, `slow_body`: what one client may take of what all share.
 
 mod api;
 mod auth;
@@ -18,6 +19,8 @@ mod pages;
 mod problem;
 mod rate_limit;
 mod server;
+mod shares;
+mod slow_body;
 
 pub use api::openapi::document as openapi_document;
 pub use pages::SetupSecret;

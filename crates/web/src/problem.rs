@@ -16,6 +16,7 @@ use serde::ser::SerializeMap;
 use serde_json::Value;
 
 use crate::auth::Scheme;
+use crate::slow_body::is_too_slow;
 
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 /// When to try again after "busy": the queue drains in well under a second.
@@ -98,6 +99,21 @@ impl Problem {
         let problem =
             Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body took too long to arrive");
         problem.with_header(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    pub fn too_many_connections() -> Self {
+        let detail = "too many connections are open from this address; close some and try again";
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail);
+        let problem = problem.with_header(header::CONNECTION, HeaderValue::from_static("close"));
+        problem.retry_after(BUSY_SECONDS)
+    }
+
+    /// The body ended with this error.
+    pub fn of_body(error: &axum::Error) -> Self {
+        if is_too_slow(error) {
+            return Self::body_too_slow();
+        }
+        Self::bad_request("broken_body", "the body ended before it was complete")
     }
 
     pub fn too_many_requests(retry_after: u64) -> Self {

@@ -147,7 +147,7 @@ impl RateLimiter {
 }
 
 /// An IPv6 subscriber has a whole /64: its addresses are one caller.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         address @ IpAddr::V4(_) => address,

@@ -1,5 +1,6 @@
 //! The router, and the loop that accepts connections for it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +26,18 @@ use crate::hashing::Hashing;
 use crate::health;
 use crate::pages::{self, Pages, Refusal, SetupSecret};
 use crate::problem::Problem;
-use crate::rate_limit::{Rate, RateLimiter};
+use crate::rate_limit::{Rate, RateLimiter, network};
+use crate::shares::{Shares, half};
+use crate::slow_body::{Watch, Watched};
 
 /// How long to wait when the system has no socket or file left to accept with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What a connection may buffer of a request's head or of a body's next part.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
+
+/// Refused connections that are told why at once; the others are closed.
+const MAX_REFUSALS: usize = 64;
+const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
 
 /// Renders the figures of `/metrics`.
 pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
@@ -44,7 +51,13 @@ pub struct Config {
     pub per_address: Rate,
     /// Requests of one address to the paths that anybody may call: invitations and forgotten passwords.
     pub per_stranger: Rate,
+    /// Open connections; one address may have half of them.
     pub max_connections: usize,
+    /// A request body that has not arrived by then is slow; one address may have a quarter as many slow ones as there
+    /// may be connections.
+    pub slow_after: Duration,
+    /// Live streams of pages; one address may have half of them.
+    pub max_streams: usize,
     /// For a request's head to arrive, and for a kept-alive connection to send its next one.
     pub header_timeout: Duration,
     pub body_timeout: Duration,
@@ -67,6 +80,8 @@ impl Default for Config {
             per_address: Rate { per_second: 50, burst: 100 },
             per_stranger: Rate { per_second: 1, burst: 10 },
             max_connections: 4_096,
+            slow_after: Duration::from_secs(1),
+            max_streams: 2_000,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(20),
             request_timeout: Duration::from_secs(30),
@@ -146,6 +161,9 @@ fn with_slash(mut request: Request) -> Request {
 /// Serves connections until `shutdown`, then lets requests under way finish.
 pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutdown: CancellationToken) {
     let slots = Arc::new(Semaphore::new(config.max_connections));
+    let share = half(config.max_connections);
+    let (addresses, refusals) = (Shares::new(share), Arc::new(Semaphore::new(MAX_REFUSALS)));
+    let watch = Watch { slow_after: config.slow_after, addresses: Arc::new(Shares::new(half(share))) };
     let connections = TaskTracker::new();
     let mut builder = http1::Builder::new();
     builder
@@ -158,7 +176,16 @@ pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutd
             () = shutdown.cancelled() => break,
         };
         let (stream, peer, slot) = accepted;
-        connections.spawn(connection(stream, peer, builder.clone(), router.clone(), shutdown.clone(), slot));
+        let Ok(place) = addresses.of(network(peer.0)).try_acquire_owned() else {
+            metrics::counter!("rapport_http_connections_refused_total").increment(1);
+            if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                connections.spawn(refuse(stream, builder.clone(), turn));
+            }
+            continue;
+        };
+        let connection =
+            Connection { peer, builder: builder.clone(), router: router.clone(), watch: watch.clone() };
+        connections.spawn(connection.serve(stream, shutdown.clone(), [slot, place]));
     }
     drop(listener);
     connections.close();
@@ -181,33 +208,46 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, P
     }
 }
 
-async fn connection(
-    stream: TcpStream,
+struct Connection {
     peer: Peer,
     builder: http1::Builder,
     router: Router,
-    shutdown: CancellationToken,
-    _slot: OwnedSemaphorePermit,
-) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection went away");
-        return;
-    }
-    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        router.clone().call(request)
-    });
-    let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = shutdown.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            served.await
+    watch: Watch,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, shutdown: CancellationToken, _places: [OwnedSemaphorePermit; 2]) {
+        let Self { peer, builder, router, watch } = self;
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection went away");
+            return;
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            let address = network(peer.0);
+            router.clone().call(request.map(|body| Watched::new(body, address, watch.clone())))
+        });
+        let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = served.as_mut() => ended,
+            () = shutdown.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection ended early");
+        }
     }
+}
+
+/// Tells a client that its address has too many connections.
+async fn refuse(stream: TcpStream, builder: http1::Builder, _turn: OwnedSemaphorePermit) {
+    let service = hyper::service::service_fn(async |_: hyper::Request<Incoming>| {
+        Ok::<_, Infallible>(Problem::too_many_connections().into_response())
+    });
+    let served = builder.serve_connection(TokioIo::new(stream), service);
+    let _ = tokio::time::timeout(REFUSAL_LIMIT, served).await;
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::refusal;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Runs `sql` in a transaction that stays open until `work` waits for it, then commits.
 fn while_open<T: Send>(app: &TestApp, sql: &str, work: impl FnOnce() -> T + Send) -> T {

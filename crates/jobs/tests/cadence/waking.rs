@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::Sweeping;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Runs the sweep while the test goes on, and stops it in the end.

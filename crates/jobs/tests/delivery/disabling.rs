@@ -1,12 +1,10 @@
 //! The streak of failures, what it does to a webhook, and the way back.
 
-use std::time::Duration;
-
 use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::webhook::Switch;
-use rapport_testkit::{Behaviour, Receiver};
+use rapport_testkit::{Behaviour, Gate, Receiver};
 use serde_json::json;
 
 use crate::harness::{Hook, Sending, conflict, requests_to, wait_for_requests, wait_for_requests_to};
@@ -112,12 +110,14 @@ fn events_of_a_webhook_disabled_by_hand_are_held_and_sent_when_it_is_enabled() {
 fn what_waits_in_memory_is_held_when_the_webhook_is_disabled() {
     Sending::on_both(|sending| {
         let receiver = Receiver::start();
-        receiver.answer(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Status(200))));
+        let gate = Gate::shut();
+        receiver.answer(Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(200))));
         let accounts: Vec<String> = (0..5).map(|_| sending.create_account()).collect();
         let hook = sending.webhook(&receiver.url("/hook"));
         sending.ingest("trial_started", &accounts);
         wait_for_requests(&receiver, 1);
         sending.disable(&hook);
+        gate.open();
         let ids: Vec<DeliveryId> = sending.deliveries(&hook).iter().map(|delivery| delivery.id).collect();
         sending.wait_for_success(ids[0]);
         sending.quiet();
@@ -187,11 +187,13 @@ fn a_test_that_was_under_way_when_the_url_changed_proves_nothing_of_the_new_one(
     Sending::on_both(|sending| {
         let receiver = Receiver::start();
         let hook = disabled_webhook(sending, &receiver);
-        receiver.answer(Behaviour::Delay(Duration::from_millis(300), Box::new(Behaviour::Status(200))));
+        let gate = Gate::shut();
+        receiver.answer(Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(200))));
         let test = sending.send_test(&hook);
         wait_for_requests(&receiver, 21);
         sending.clock().advance_seconds(60);
         sending.patch(&hook, json!({ "url": receiver.url("/moved") }));
+        gate.open();
         sending.wait_for_success(test);
         assert_eq!(conflict(sending.enable(&hook, Held::Send)), "test_required");
     });
@@ -260,15 +262,17 @@ fn attempts_under_way_are_recorded_and_a_late_success_does_not_enable() {
         let accounts: Vec<String> = (0..50).map(|_| sending.create_account()).collect();
         let hook = sending.webhook(&receiver.url("/hook"));
         // The receiver proves itself, so that many requests may be under way at once; then it fails.
-        let after =
-            |millis, code| Behaviour::Delay(Duration::from_millis(millis), Box::new(Behaviour::Status(code)));
+        let (failures, success) = (Gate::shut(), Gate::shut());
+        let after = |gate: &Gate, code| Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(code)));
         receiver.script(vec![Behaviour::Status(200); 25]);
-        receiver.script(vec![after(2000, 200)]);
-        receiver.answer(after(700, 500));
+        receiver.script(vec![after(&success, 200)]);
+        receiver.answer(after(&failures, 500));
         sending.ingest("trial_started", &accounts);
         wait_for_requests(&receiver, 50);
+        failures.open();
         sending.wait_for_streak(&hook, 24);
         assert!(matches!(sending.webhook_now(&hook).switch, Switch::AutoDisabled { .. }));
+        success.open();
         sending.wait_for_streak(&hook, 0);
         assert!(
             matches!(sending.webhook_now(&hook).switch, Switch::AutoDisabled { .. }),

@@ -39,7 +39,7 @@ use tokio_util::task::TaskTracker;
 const PATIENCE: Duration = Duration::from_mins(1);
 const POLL_EVERY: Duration = Duration::from_millis(2);
 /// For all but the tests of deadlines: a loaded machine is no failure of the receiver.
-const PATIENT: Limits = Limits { connect: Duration::from_secs(5), total: Duration::from_secs(10) };
+const PATIENT: Limits = Limits { connect: Duration::from_secs(30), total: Duration::from_mins(1) };
 /// Short, so that receivers which never answer are given up soon.
 pub const HASTY: Limits = Limits { connect: Duration::from_secs(1), total: Duration::from_secs(1) };
 /// The key of the testkit's vault.

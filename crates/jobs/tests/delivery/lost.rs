@@ -10,7 +10,7 @@ use rapport_app::Error;
 use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
 use rapport_store::{Fault, Faults};
-use rapport_testkit::{Behaviour, Engine, Receiver};
+use rapport_testkit::{Behaviour, Engine, Gate, Receiver};
 
 use crate::harness::{Hook, Options, Sending, eventually, payload, wait_for_requests};
 
@@ -129,13 +129,14 @@ fn what_could_not_be_given_back_when_a_webhook_was_disabled_is_sent_when_it_is_e
             let trouble = Trouble::default();
             let sending = Sending::with(engine, options(trouble.faults("::GiveBack", fault, 1)));
             let receiver = Receiver::start();
-            let late = Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Status(500)));
-            receiver.script(vec![late]);
+            let gate = Gate::shut();
+            receiver.script(vec![Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(500)))]);
             let hook = sending.webhook(&receiver.url("/hook"));
             (0..10).for_each(|_| drop(sending.create_account()));
             wait_for_requests(&receiver, 1);
             trouble.set(true);
             sending.disable(&hook);
+            gate.open();
             // The first comes back as a failure; the nine that wait in memory cannot be given back.
             sending.wait_for_streak(&hook, 1);
             trouble.set(false);

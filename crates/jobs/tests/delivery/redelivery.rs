@@ -1,11 +1,9 @@
 //! Redelivery: one more attempt of the same delivery, in any state, that starts no schedule.
 
-use std::time::Duration;
-
 use rapport_app::erasure::erase_payloads;
 use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
-use rapport_testkit::{Behaviour, Receiver, block_on};
+use rapport_testkit::{Behaviour, Gate, Receiver, block_on};
 
 use crate::harness::{Sending, conflict, wait_for_requests};
 
@@ -148,18 +146,21 @@ fn redeliveries_asked_for_without_a_sender_are_made_when_there_is_one() {
 #[test]
 fn a_redelivery_of_what_waits_in_memory_is_one_attempt_more_and_not_two() {
     Sending::on_both(|sending| {
-        let slowly = |code| Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Status(code)));
+        let (first, last) = (Gate::shut(), Gate::shut());
+        let after = |gate: &Gate| Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(500)));
         let receiver = Receiver::start();
-        receiver.script(vec![slowly(500), Behaviour::Status(500), slowly(500)]);
+        receiver.script(vec![after(&first), Behaviour::Status(500), after(&last)]);
         receiver.answer(Behaviour::Status(500));
         let hook = sending.webhook(&receiver.url("/hook"));
         sending.create_account();
         wait_for_requests(&receiver, 1);
         let id = sending.send_event(&hook);
         sending.redeliver(id).expect("a redelivery");
+        first.open();
         // Its own attempt is under way, and nobody else takes the delivery for one that waits.
         wait_for_requests(&receiver, 3);
         sending.quiet();
+        last.open();
         let attempts = sending.wait_for_attempts(id, 2);
         assert_eq!(attempts.iter().map(|it| it.manual).collect::<Vec<_>>(), [true, false]);
         sending.quiet();

@@ -5,9 +5,8 @@ use rapport_app::{Command, Context, Error, Needs};
 use rapport_domain::delivery::State;
 use rapport_domain::event::Kind;
 use rapport_store::Tx;
-use rapport_testkit::{Behaviour, Receiver, block_on};
+use rapport_testkit::{Behaviour, Gate, Receiver, block_on};
 use serde_json::json;
-use std::time::Duration;
 
 use crate::harness::{Sending, conflict, eventually, payload, requests_to, wait_for_requests};
 
@@ -108,7 +107,8 @@ fn a_rollback_leaves_no_delivery_and_sends_nothing() {
 fn deleting_a_webhook_ends_its_open_deliveries() {
     Sending::on_both(|sending| {
         let receiver = Receiver::start();
-        let slow = Behaviour::Delay(Duration::from_millis(1500), Box::new(Behaviour::Status(500)));
+        let gate = Gate::shut();
+        let slow = Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(500)));
         receiver.script(vec![Behaviour::Status(200), Behaviour::Status(500), slow]);
         let hook = sending.webhook(&receiver.url("/hook"));
         let [done, waiting, under_way] = [(); 3].map(|()| {
@@ -122,6 +122,7 @@ fn deleting_a_webhook_ends_its_open_deliveries() {
         });
         let queued = sending.send_event(&hook);
         sending.delete(&hook);
+        gate.open();
         for id in [waiting, under_way, queued] {
             let ended = sending.wait_for_state(id, State::Failed);
             assert_eq!(ended.error.as_deref(), Some("webhook_deleted"));

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 pub const FROM: &str = "Rapport <rapport@crm.acme.test>";
 pub const BASE_URL: &str = "https://crm.acme.test";
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const POLL_EVERY: Duration = Duration::from_millis(5);
 

@@ -9,6 +9,7 @@ mod deliveries;
 mod lives;
 mod past;
 mod story;
+mod unhurried;
 
 use std::fs;
 use std::net::SocketAddr;

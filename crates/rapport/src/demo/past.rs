@@ -41,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 use super::deliveries::PastSender;
 use super::lives::{self, Deed, Step};
 use super::story;
+use super::unhurried::Unhurried;
 use crate::commands::explained;
 
 /// Delivery history is kept for 90 days: earlier deliveries would be pruned at once.
@@ -138,7 +139,7 @@ impl Past {
             owner_name: story::OWNER.1.to_owned(),
             password_hash: password_hash.clone(),
         };
-        let created = app.write(&Access::NO_COMPANY, command).await.map_err(explained)?;
+        let created = app.write(&Access::NO_COMPANY, Unhurried(command)).await.map_err(explained)?;
         let owner = presented(Kind::ApiToken, &created.api_token)?;
         let company = owner.company();
         let mut past = Self {
@@ -332,7 +333,7 @@ impl Past {
     }
 
     async fn write<C: Command>(&self, access: &Access, command: C) -> anyhow::Result<C::Reply> {
-        self.app.write(access, command).await.map_err(|error| match error {
+        self.app.write(access, Unhurried(command)).await.map_err(|error| match error {
             Error::Invalid(invalid) => anyhow!("{invalid:?}"),
             other => explained(other),
         })

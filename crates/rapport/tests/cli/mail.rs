@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Place, program, run};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The test server's password, as a URL spells it.
 const LOGIN: &str = "rapport:p%3Ass%2Fw%40rd%25";
 const FROM: &str = "Rapport <rapport@acme.test>";

@@ -67,7 +67,7 @@ async fn an_account_is_made_by_hand(hands: Hands) {
         ("key1", "plan"),
         ("value1", "pro"),
     ] {
-        assert_eq!(browser.value_of(field).await, typed, "{field}");
+        browser.expect_value(field, typed).await;
     }
     assert_eq!(found(&office, ""), [], "nothing is made");
 
@@ -106,7 +106,8 @@ async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
     browser.see("1 account").await;
     browser.see("Nordlys Bank").await;
     browser.see_not("Fjord Foods").await;
-    assert_eq!(browser.count("tr[data-href]").await, found(&office, "status=customer&field.plan=pro").len());
+    let listed = found(&office, "status=customer&field.plan=pro").len();
+    browser.expect_count("tr[data-href]", listed).await;
 
     browser.click("Save view").await;
     browser.fill("name", "Paying pros").await;
@@ -122,7 +123,7 @@ async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
 
 async fn rename_and_delete_the_view(browser: &Browser) {
     browser.click("Edit view").await;
-    assert_eq!(browser.value_of("name").await, "Paying pros");
+    browser.expect_value("name", "Paying pros").await;
     browser.fill("name", "Pros").await;
     browser.click("Rename").await;
     browser.see("The view has its new name.").await;
@@ -134,7 +135,7 @@ async fn rename_and_delete_the_view(browser: &Browser) {
     browser.click("Edit view").await;
     browser.click("Delete this view").await;
     browser.see("The view “Pros” is deleted.").await;
-    assert_eq!(browser.text_of("nav[aria-label=Views]").await, "All accounts");
+    browser.expect_text("nav[aria-label=Views]", "All accounts").await;
     browser.click("Undo").await;
     browser.see("The view “Pros” is saved for everyone.").await;
     browser.see("plan is “pro”").await;
@@ -150,9 +151,7 @@ async fn columns_are_chosen_and_exported(hands: Hands) {
         browser.click(label).await;
     }
     browser.click("Apply").await;
-    browser
-        .wait("the chosen columns", async |browser| browser.text_of("thead").await == "Name Status plan")
-        .await;
+    browser.expect_text("thead", "Name Status plan").await;
     browser.see("2 accounts").await;
     let lines = download(&office, &browser, "a[download]").await;
     assert!(lines[0].ends_with("name,imported_id,status,custom_fields.plan"), "{lines:?}");
@@ -220,7 +219,7 @@ async fn a_domain_that_cannot_be_looked_up_stays_typed(hands: Hands) {
     browser.fill("domain", "localhost").await;
     browser.click("Look up").await;
     browser.see("Must be a domain such as acme.com").await;
-    assert_eq!(browser.value_of("domain").await, "localhost");
+    browser.expect_value("domain", "localhost").await;
     browser.click("Type it in instead").await;
     browser.see("New account").await;
     browser.close().await;

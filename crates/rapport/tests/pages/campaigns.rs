@@ -30,7 +30,7 @@ async fn counts(browser: &Browser, hands: Hands, text: &str) {
     if hands == Hands::NoScripts {
         browser.click("Count").await;
     }
-    browser.wait(text, async |browser| browser.text_of("#counts").await.contains(text)).await;
+    browser.see_in("#counts", text).await;
 }
 
 async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
@@ -49,7 +49,7 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
     browser.see("The prospect").await;
     browser.see("The lost").await;
     for out in ["The customer", "The in_trial", "The do_not_contact", "The contacted"] {
-        assert!(!browser.text().await.contains(out), "{out}");
+        browser.see_not(out).await;
     }
     browser.see("Never in any campaign").await;
     browser.see("They count as customers unless trials are included").await;
@@ -85,9 +85,9 @@ async fn create(browser: &Browser, hands: Hands) {
     counts(browser, hands, "2 accounts are in").await;
     browser.click("Save").await;
     browser.see("Is required.").await;
-    assert_eq!(browser.value_of("field").await, "plan", "what was typed stays");
-    assert_eq!(browser.value_of("value").await, "pro");
-    assert_eq!(browser.count("input[value=acquisition]:checked").await, 1);
+    browser.expect_value("field", "plan").await;
+    browser.expect_value("value", "pro").await;
+    browser.expect_count("input[value=acquisition]:checked", 1).await;
     browser.fill("name", "Spring fair").await;
     browser.click("Save").await;
     browser.see("Spring fair is saved.").await;
@@ -95,8 +95,8 @@ async fn create(browser: &Browser, hands: Hands) {
 
 async fn edit(browser: &Browser, hands: Hands) {
     browser.click("Edit e").await;
-    assert_eq!(browser.value_of("name").await, "Spring fair");
-    assert_eq!(browser.value_of("value").await, "pro");
+    browser.expect_value("name", "Spring fair").await;
+    browser.expect_value("value", "pro").await;
     browser.click("Include accounts in trial, although the goal leaves customers out").await;
     counts(browser, hands, "3 accounts are in").await;
     browser.fill("name", "Spring and summer").await;
@@ -109,5 +109,5 @@ async fn who_is_left_out(browser: &Browser) {
     browser.click_css("#counts a[href*='status=do_not_contact']").await;
     browser.see("The do_not_contact").await;
     browser.see("1 account").await;
-    assert_eq!(browser.count("tr[data-href]").await, 1);
+    browser.expect_count("tr[data-href]", 1).await;
 }

@@ -33,7 +33,7 @@ async fn a_channel_has_codes_and_an_end(hands: Hands) {
     add_and_archive_a_code(&office, &browser).await;
 
     browser.click("Rename").await;
-    assert_eq!(browser.value_of("name").await, "Spring fair");
+    browser.expect_value("name", "Spring fair").await;
     browser.fill("name", "Autumn fair").await;
     browser.click("Save").await;
     browser.see("The channel has its new name.").await;
@@ -66,7 +66,7 @@ async fn add_and_archive_a_code(office: &Office, browser: &Browser) {
     browser.fill("code", "spring 26").await;
     browser.click("Add").await;
     browser.see("May hold letters").await;
-    assert_eq!(browser.value_of("code").await, "spring 26");
+    browser.expect_value("code", "spring 26").await;
     browser.fill("code", "SPRING-26").await;
     browser.click("Add").await;
     browser.see("The code SPRING-26 is live.").await;

@@ -34,7 +34,7 @@ async fn an_overdue_client_is_listed_until_contact_is_logged(hands: Hands) {
         browser.click("Log contact").await;
     }
     browser.fill("note", "They like the new reports").await;
-    browser.press("\u{e007}").await;
+    browser.press_and_leave("\u{e007}").await;
     browser.see("Nobody is overdue").await;
     browser.click("Dashboard").await;
     browser.see("Ana Ruiz").await;

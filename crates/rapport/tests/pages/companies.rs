@@ -50,10 +50,10 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     there.fill("time_zone", "Europe/Berlin").await;
     here.click_css(".me a[href='/profile']").await;
     here.see("Where you are logged in").await;
-    assert_eq!(here.count("[aria-labelledby=sessions] tbody tr").await, 2);
+    here.expect_count("[aria-labelledby=sessions] tbody tr", 2).await;
     here.click("Log out everywhere else").await;
     here.see("Your other sessions are logged out.").await;
-    assert_eq!(here.count("[aria-labelledby=sessions] tbody tr").await, 1);
+    here.expect_count("[aria-labelledby=sessions] tbody tr", 1).await;
     here.see("this one").await;
 
     there.click("Save").await;
@@ -63,7 +63,7 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     there.click("Log in").await;
     // Back to the page that they were at, where nothing was saved meanwhile.
     there.see("Default currency").await;
-    assert_eq!(there.path().await, "/settings");
+    there.arrive("/settings").await;
     assert_eq!(office.api("GET", "/api/settings/", &json!(null))["time_zone"], "UTC");
     here.close().await;
     there.close().await;

@@ -1,13 +1,9 @@
 //! The dashboard: each number leads to the list behind it.
 
-use std::time::Duration;
-
-use rapport_testkit::{Behaviour, Browser, Hands, Receiver, with_all_hands};
+use rapport_testkit::{Behaviour, Browser, Hands, PATIENCE, Receiver, with_all_hands};
 use serde_json::json;
 
 use crate::office::Office;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 with_all_hands!(numbers_lead_to_the_lists_behind_them);
 
@@ -33,7 +29,7 @@ async fn numbers_lead_to_the_lists_behind_them(hands: Hands) {
     browser.click("Dashboard").await;
     browser.see("Mail is not set up").await;
     browser.click("Mail").await;
-    arrived(&browser, "/settings/mail").await;
+    browser.arrive("/settings/mail").await;
     browser.close().await;
 }
 
@@ -45,29 +41,24 @@ fn overdue(office: &Office, name: &str) -> String {
     id
 }
 
-async fn arrived(browser: &Browser, path: &str) {
-    browser.wait(path, async |browser| browser.path().await == path).await;
-}
-
 async fn rows(browser: &Browser, count: usize) {
-    let what = format!("{count} rows");
-    browser.wait(&what, async |browser| browser.count("main tbody tr").await == count).await;
+    browser.expect_count("main tbody tr", count).await;
 }
 
 async fn stages(browser: &Browser) {
     browser.click("2 accounts, Customer").await;
-    arrived(browser, "/accounts").await;
+    browser.arrive("/accounts").await;
     rows(browser, 2).await;
     browser.see_not("Åre Lifts").await;
     browser.click("Dashboard").await;
     browser.click("Open the board").await;
-    arrived(browser, "/pipeline").await;
+    browser.arrive("/pipeline").await;
 }
 
 async fn overdue_clients(browser: &Browser, clients: &[String]) {
     browser.click("Dashboard").await;
     browser.click_css("[aria-labelledby=overdue-title] a.big").await;
-    arrived(browser, "/clients").await;
+    browser.arrive("/clients").await;
     rows(browser, clients.len()).await;
     browser.click("Dashboard").await;
     browser.click_css(&format!("[aria-labelledby=overdue-title] a[href='/accounts/{}']", clients[0])).await;
@@ -77,11 +68,11 @@ async fn overdue_clients(browser: &Browser, clients: &[String]) {
 async fn this_week(browser: &Browser) {
     browser.click("Dashboard").await;
     browser.click("New accounts this week: 3").await;
-    arrived(browser, "/accounts").await;
+    browser.arrive("/accounts").await;
     rows(browser, 3).await;
     browser.click("Dashboard").await;
     browser.click("Moves this week: 2").await;
-    arrived(browser, "/pipeline/moves").await;
+    browser.arrive("/pipeline/moves").await;
     rows(browser, 2).await;
 }
 
@@ -90,14 +81,16 @@ async fn deliveries(browser: &Browser, webhook: &str) {
     browser.see_news("Delivered in 7 days").await;
     browser.see_news("50 %").await;
     browser.click("50 %").await;
-    arrived(browser, "/deliveries").await;
+    browser.arrive("/deliveries").await;
     rows(browser, 2).await;
-    assert_eq!(browser.count("[name=since]:not([value=''])").await, 1, "only of these seven days");
+    // Only of these seven days.
+    browser.expect_count("[name=since]:not([value=''])", 1).await;
     browser.click("Dashboard").await;
     browser.click_css("[aria-labelledby=webhooks-title] a[href*='state=failed']").await;
     browser.see("404").await;
     rows(browser, 1).await;
-    assert_eq!(browser.count("[name=since]:not([value=''])").await, 1, "only of these seven days");
+    // Only of these seven days.
+    browser.expect_count("[name=since]:not([value=''])", 1).await;
     browser.click("Dashboard").await;
     browser.click_css("[aria-labelledby=webhooks-title] header a").await;
     browser.click_css(&format!("a[href='/webhooks/{webhook}']")).await;

@@ -1,14 +1,13 @@
 //! The log of deliveries: filtered, read attempt by attempt, sent again one by one and many at once, live.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use rapport_testkit::{Behaviour, Browser, Hands, Receiver, with_all_hands};
+use rapport_testkit::{Behaviour, Browser, Hands, PATIENCE, Receiver, with_all_hands};
 use serde_json::{Value, json};
 
 use crate::office::Office;
+use crate::program::wait_until;
 
-const PATIENCE: Duration = Duration::from_secs(20);
 const ENTER: &str = "\u{e007}";
 const ROWS: &str = "#deliveries tbody tr";
 
@@ -49,8 +48,8 @@ async fn the_log_is_filtered_and_a_delivery_read_and_sent_again(hands: Hands) {
 
 /// Waits for a page that was filtered so, and looks how much there is on it.
 async fn filtered(browser: &Browser, by: &str, rows: usize) {
-    browser.wait("the filter to be applied", async |browser| browser.count(by).await == 1).await;
-    assert_eq!(browser.count(ROWS).await, rows, "{by}:\n{}", browser.text().await);
+    browser.expect_count(by, 1).await;
+    browser.expect_count(ROWS, rows).await;
 }
 
 /// What is chosen by mouse applies by itself; Enter applies what was chosen by keys; there is a button for both.
@@ -62,7 +61,7 @@ async fn filter_it(browser: &Browser, hands: Hands, webhook: &str) {
     }
     browser.see("Nordlys Bank").await;
     // One filter is kept while another is chosen.
-    assert_eq!(browser.count(&format!("[name=webhook] [value='{webhook}'][selected]")).await, 1);
+    browser.expect_count(&format!("[name=webhook] [value='{webhook}'][selected]"), 1).await;
     browser.click("Clear").await;
     filtered(browser, "form.filters:not(:has([selected]))", 3).await;
 }
@@ -71,7 +70,7 @@ async fn choose(browser: &Browser, hands: Hands, name: &str, value: &str, rows: 
     browser.choose(name, value).await;
     match hands {
         Hands::Mouse => {}
-        Hands::Keyboard => browser.press(ENTER).await,
+        Hands::Keyboard => browser.press_and_leave(ENTER).await,
         Hands::NoScripts => browser.click("Filter").await,
     }
     filtered(browser, &format!("[name={name}] [value='{value}'][selected]"), rows).await;
@@ -96,12 +95,13 @@ async fn filter_by_time(office: &Office, browser: &Browser) {
 /// By either id; one that is nobody's is refused, and stays to be mended.
 async fn filter_by_account(browser: &Browser) {
     browser.fill("account", "crm-nobody").await;
-    browser.press(ENTER).await;
+    browser.press_and_leave(ENTER).await;
     filtered(browser, "[name=account][value='crm-nobody']", 0).await;
-    assert_eq!(browser.count(".banner[role=alert]").await, 1);
-    assert_eq!(browser.count("a[href^='/redeliveries/new']").await, 0, "it would mean all there are");
+    browser.expect_count(".banner[role=alert]", 1).await;
+    // It would mean all there are.
+    browser.expect_count("a[href^='/redeliveries/new']", 0).await;
     browser.fill("account", "crm-1").await;
-    browser.press(ENTER).await;
+    browser.press_and_leave(ENTER).await;
     browser.see("Of the account Nordlys Bank.").await;
     filtered(browser, "[name=account][value='crm-1']", 3).await;
 }
@@ -110,9 +110,8 @@ async fn read_it(browser: &Browser) {
     browser.see("Failed").await;
     browser.see("\"name\": \"Nordlys Bank\"").await;
     browser.see("sha256=").await;
-    let attempt = browser.text_of("#attempts li").await;
     for part in ["#1", "404", "automatic", "127.0.0.1", "TLS", "total", "<b>moved</b> away"] {
-        assert!(attempt.contains(part), "{part} is missing in:\n{attempt}");
+        browser.see_in("#attempts li", part).await;
     }
     // The response can be folded away and shown again.
     browser.click("Response").await;
@@ -128,8 +127,9 @@ async fn send_it_again(office: &Office, browser: &Browser, receiver: &Receiver) 
     browser.see("Another attempt is on its way.").await;
     browser.see_news("#2").await;
     browser.see_news("Succeeded").await;
-    let newest = browser.text_of("#attempts li").await;
-    assert!(newest.contains("204") && newest.contains("manual"), "{newest}");
+    for part in ["204", "manual"] {
+        browser.see_in("#attempts li", part).await;
+    }
     let delivery = office.api("GET", &format!("/api{path}/"), &Value::Null);
     assert_eq!(
         (&delivery["state"], &delivery["attempt_count"]),
@@ -163,33 +163,40 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
     browser.click("Clear").await;
 
     choose(&browser, hands, "type", "account.created", 3).await;
-    ask_for_three(&browser).await;
+    ask_for(&browser, 3).await;
     browser.see_news("3 of 3 made").await;
     browser.see_news("Finished").await;
     let ids: BTreeSet<String> =
         receiver.wait_for(6, PATIENCE).iter().map(|it| it.header("X-Service-Delivery").to_owned()).collect();
     assert_eq!(ids.len(), 3, "each was sent again under its own id");
 
-    // Nobody answers any more: it goes on until somebody cancels it.
+    // After a failure there is one request at a time. Nobody answers any more, so four take a minute, unless somebody
+    // cancels them.
+    receiver.answer(Behaviour::Status(404));
+    office.account(json!({ "imported_id": "crm-3", "name": "Nordlys Bank" }));
+    wait_until("the failure to be recorded", || {
+        office.api("GET", "/api/deliveries/?state=failed&limit=1", &Value::Null)["items"][0].is_object()
+    });
     receiver.answer(Behaviour::Stall);
     browser.click("in the log").await;
-    ask_for_three(&browser).await;
-    receiver.wait_for(7, PATIENCE);
+    ask_for(&browser, 4).await;
+    receiver.wait_for(8, PATIENCE);
     browser.see("Running").await;
     browser.click("Cancel").await;
     browser.see("Cancelled. Requests already under way will finish.").await;
-    assert_eq!(browser.count("form[action$='/cancel']").await, 0, "what is cancelled is over");
+    // What is cancelled is over.
+    browser.expect_count("form[action$='/cancel']", 0).await;
     browser.click("Redeliveries").await;
     browser.see("Finished").await;
-    assert_eq!(browser.text_of("#redeliveries tbody tr .badge").await, "Cancelled");
+    browser.expect_text("#redeliveries tbody tr .badge", "Cancelled").await;
     browser.close().await;
 }
 
 /// Counts first, then does it.
-async fn ask_for_three(browser: &Browser) {
+async fn ask_for(browser: &Browser, count: usize) {
     browser.click("Bulk redeliver").await;
-    browser.see("3 deliveries").await;
-    browser.click("Redeliver 3 deliveries").await;
+    browser.see(&format!("{count} deliveries")).await;
+    browser.click(&format!("Redeliver {count} deliveries")).await;
     browser.see("The bulk redelivery has started.").await;
 }
 
@@ -210,9 +217,9 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     browser.press("j").await;
     office.account(json!({ "imported_id": "crm-2", "name": "Harbour Freight" }));
     browser.see("Harbour Freight").await;
-    assert_eq!(browser.run(focused, Vec::new()).await, before, "the focus stays");
-    let chosen = browser.run("return document.querySelector('tr.here')?.dataset.href", Vec::new()).await;
-    assert_eq!(chosen, before, "the chosen row stays chosen");
+    // The focus stays, and the chosen row stays chosen.
+    browser.expect_script(focused, &before).await;
+    browser.expect_script("return document.querySelector('tr.here')?.dataset.href", &before).await;
     assert_eq!(browser.run("return window.untouched", Vec::new()).await, json!(true));
 
     browser.go(&format!("/webhooks/{id}")).await;
@@ -220,8 +227,7 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     browser.see("To be made").await;
     office.account(json!({ "imported_id": "crm-3", "name": "Åre Lifts" }));
     browser.see("Åre Lifts").await;
-    let counted = async |browser: &Browser| browser.text_of("details.more td.n").await == "3";
-    browser.wait("three in the table", counted).await;
+    browser.expect_text("details.more td.n", "3").await;
     browser.see("To be made").await;
     browser.close().await;
 }

@@ -2,6 +2,7 @@
 
 use rapport_testkit::browser::Setup;
 use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::json;
 
 use crate::program::{Place, Service};
 
@@ -29,8 +30,8 @@ async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
     fill_in(&browser, "nordlys").await;
     browser.click("Create the company").await;
     browser.see("They are shown this once").await;
-    assert!(browser.text_of("#token").await.starts_with("rap_"));
-    assert!(browser.text_of("#key").await.starts_with("rik_"));
+    browser.see_in("#token", "rap_").await;
+    browser.see_in("#key", "rik_").await;
     browser.click("To the dashboard").await;
     browser.see("Nordlys & Söhne").await;
     browser.see("Ida Berg").await;
@@ -50,11 +51,7 @@ async fn open(service: &Service, hands: Hands) -> Browser {
 /// The script writes the project's name after the company's.
 async fn the_project_follows(browser: &Browser) {
     let project = "return document.getElementById('project').value";
-    browser
-        .wait("the project name to follow", async |browser| {
-            browser.run(project, Vec::new()).await == "nordlys-sohne"
-        })
-        .await;
+    browser.expect_script(project, &json!("nordlys-sohne")).await;
 }
 
 /// All but the company's name.
@@ -94,12 +91,11 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands
     browser.fill("company", "Nordlys").await;
     fill_in(&browser, "Not A Slug!").await;
     browser.click("Create the company").await;
-    browser
-        .wait("the fault", async |browser| !browser.text_of("#project-note").await.starts_with("Short"))
-        .await;
-    assert_eq!(browser.count("#project[aria-invalid]").await, 1);
-    assert_eq!(browser.count("#name[value='Ida Berg']").await, 1, "what was typed stays");
-    assert_eq!(browser.count("#password[value='']").await, 1, "but for the password");
+    browser.expect_count("#project[aria-invalid]", 1).await;
+    // What was typed stays.
+    browser.expect_count("#name[value='Ida Berg']", 1).await;
+    // But for the password.
+    browser.expect_count("#password[value='']", 1).await;
     if hands != Hands::NoScripts {
         assert_eq!(browser.axe().await, [""; 0]);
     }

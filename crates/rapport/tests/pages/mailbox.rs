@@ -1,12 +1,8 @@
 //! A mail server beside an office, and the mails that it took.
 
-use std::time::Duration;
-
-use rapport_testkit::{MailSecurity, MailServer, ReceivedMail};
+use rapport_testkit::{MailSecurity, MailServer, PATIENCE, ReceivedMail};
 
 use crate::office::Office;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Mailbox(MailServer);
 

@@ -84,7 +84,8 @@ async fn join(browser: &Browser, invitation: &str) {
     browser.click("Join").await;
     browser.see("Dashboard").await;
     browser.see("Bo Lind").await;
-    assert_eq!(browser.count("a[href='/settings']").await, 0, "a member manages nothing");
+    // A member manages nothing.
+    browser.expect_count("a[href='/settings']", 0).await;
     // It works once.
     browser.go(invitation).await;
     browser.see("This link is used, replaced or too old").await;

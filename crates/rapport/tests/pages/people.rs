@@ -2,6 +2,7 @@
 
 use rapport_testkit::browser::Setup;
 use rapport_testkit::{Browser, Hands, with_all_hands};
+use serde_json::json;
 
 use crate::office::{Login, Office, log_in};
 
@@ -56,6 +57,7 @@ async fn the_theme_is_a_choice() {
     browser.go("/profile").await;
     browser.click("Dark").await;
     browser.click_css("form[action='/theme'] button").await;
-    browser.wait("the dark theme", async |browser| browser.run(background, Vec::new()).await != light).await;
+    let is_dark = format!("return getComputedStyle(document.body).backgroundColor !== {light}");
+    browser.expect_script(&is_dark, &json!(true)).await;
     browser.close().await;
 }

@@ -1,13 +1,10 @@
 //! A card is moved to another stage, by its menu or by dragging it: the history, the webhook and the undo follow.
 
-use std::time::Duration;
-
-use rapport_testkit::{Browser, Hands, Receiver, with_all_hands};
+use rapport_testkit::{Browser, Hands, PATIENCE, Receiver, with_all_hands};
 use serde_json::{Value, json};
 
 use crate::office::Office;
 
-const PATIENCE: Duration = Duration::from_secs(20);
 /// One more than a column shows at a time.
 const CARDS: usize = 15;
 
@@ -43,8 +40,7 @@ fn account(office: &Office, name: &str, status: &str) -> String {
 }
 
 async fn stands_in(browser: &Browser, id: &str, stage: &str) {
-    let card = format!("#stage-{stage} #{id}");
-    browser.wait(&format!("the card in {stage}"), async |browser| browser.count(&card).await == 1).await;
+    browser.expect_count(&format!("#stage-{stage} #{id}"), 1).await;
 }
 
 fn was_announced(receiver: &Receiver, count: usize, status: &str) {
@@ -62,8 +58,7 @@ async fn a_card_is_moved_by_its_menu_and_back_again(hands: Hands) {
     account(&office, "Harbour Freight", "prospect");
     let browser = office.browser_with(hands).await;
     if hands == Hands::Keyboard {
-        browser.press("g").await;
-        browser.press("p").await;
+        browser.go_by_keys("gp", "/pipeline").await;
     } else {
         browser.click("Pipeline").await;
     }
@@ -81,11 +76,12 @@ async fn a_card_is_moved_by_its_menu_and_back_again(hands: Hands) {
 
     browser.click("Moves").await;
     browser.see("Ana Ruiz").await;
-    assert_eq!(browser.count("#moves tbody tr").await, 2);
-    let newest = browser.text_of("#moves tbody tr").await.replace('\n', " ");
-    assert!(newest.starts_with("Nordlys Bank In trial Prospect Ana Ruiz"), "{newest}");
+    browser.expect_count("#moves tbody tr", 2).await;
+    for (cell, text) in [(1, "Nordlys Bank"), (2, "In trial"), (3, "Prospect"), (4, "Ana Ruiz")] {
+        browser.expect_text(&format!("#moves tbody tr td:nth-child({cell})"), text).await;
+    }
     browser.click("Nordlys Bank").await;
-    browser.wait("the account", async |browser| browser.path().await == format!("/accounts/{id}")).await;
+    browser.arrive(&format!("/accounts/{id}")).await;
     browser.close().await;
 }
 

@@ -26,3 +26,24 @@ async fn the_pulse_card_changes_without_a_reload() {
     );
     browser.close().await;
 }
+
+#[tokio::test]
+async fn a_page_that_lost_its_stream_to_newer_ones_still_changes_and_takes_none_back() {
+    let office = Office::open();
+    let account =
+        office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
+    let browser = office.browser().await;
+    browser.go(&format!("/accounts/{}", account["id"].as_str().expect("an id"))).await;
+    // As many more as a session may have.
+    let others = "window.lost = 0;
+        window.others = [1, 2, 3, 4].map(() => new EventSource('/live'));
+        window.others.forEach((other) => (other.onerror = () => window.lost++))";
+    browser.run(others, Vec::new()).await;
+    let all_open = "return window.others.every((other) => other.readyState === EventSource.OPEN)";
+    browser.expect_script(all_open, &json!(true)).await;
+
+    office.ingest(json!([{ "imported_id": "crm-1", "kind": "feature_used", "feature": "app.export" }]));
+    browser.see("app.export").await;
+    assert_eq!(browser.run("return window.lost", Vec::new()).await, json!(0), "the newer ones keep theirs");
+    browser.close().await;
+}

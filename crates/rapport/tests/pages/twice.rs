@@ -28,7 +28,7 @@ async fn a_token_is_made_once(hands: Hands) {
     // The browser sends the form again, and the same token is shown.
     browser.reload().await;
     browser.see("Keep it now: it is shown this once.").await;
-    assert_eq!(browser.text_of("#token").await, token);
+    browser.expect_text("#token", &token).await;
     assert_eq!(tokens(&office), before + 1);
     browser.close().await;
 }
@@ -45,12 +45,7 @@ async fn an_invitation_is_sent_once(hands: Hands) {
     browser.see("Invite somebody").await;
     browser.fill("email", "bo@acme.test").await;
     browser.click("Invite").await;
-    browser
-        .wait("an answer", async |browser| {
-            let text = browser.text().await;
-            text.contains("This address has an open invitation") || text.contains("is on its way.")
-        })
-        .await;
+    browser.see_any(&["This address has an open invitation", "is on its way."]).await;
     let open = office.api("GET", "/api/invitations/", &json!(null));
     assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
     // A second mail would be among these.

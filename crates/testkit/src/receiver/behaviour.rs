@@ -18,6 +18,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::faulty::{Fault, set_fault};
 use super::{ReceivedRequest, Shared};
+use crate::Gate;
 
 /// Ends inside the first header line after the status line.
 pub const HALF_HEADER_BYTES: usize = 20;
@@ -53,6 +54,8 @@ pub enum Behaviour {
     /// 200 and the beginning of a body; then the connection is reset.
     Reset,
     Delay(Duration, Box<Behaviour>),
+    /// As said once the test opens the gate.
+    Until(Gate, Box<Behaviour>),
 }
 
 pub async fn respond(
@@ -66,9 +69,21 @@ pub async fn respond(
     let method = parts.method.to_string();
     let request = ReceivedRequest { method, path, headers: parts.headers, body, at: Instant::now() };
     let mut behaviour = shared.record(request);
-    while let Behaviour::Delay(duration, then) = behaviour {
-        sleep(duration).await;
-        behaviour = *then;
+    loop {
+        behaviour = match behaviour {
+            Behaviour::Delay(duration, then) => {
+                sleep(duration).await;
+                *then
+            }
+            Behaviour::Until(gate, then) => {
+                gate.opened().await;
+                *then
+            }
+            ready => {
+                behaviour = ready;
+                break;
+            }
+        };
     }
     Ok(match behaviour {
         Behaviour::Status(code) => response(code, ReplyBody::empty()),
@@ -88,7 +103,7 @@ pub async fn respond(
             set_fault(&fault, Fault::ResetAfter(RESET_AFTER_BYTES));
             response(200, ReplyBody::repeat(zeros(), 2))
         }
-        Behaviour::Stall | Behaviour::Delay(..) => pending().await,
+        Behaviour::Stall | Behaviour::Delay(..) | Behaviour::Until(..) => pending().await,
     })
 }
 

@@ -13,11 +13,11 @@ use rapport_app::Needs;
 use rapport_app::inbound::{Entry, ReceiveMail, Received};
 use rapport_app::reading::mail;
 use rapport_domain::conversation::Direction;
-use rapport_domain::id::{AccountId, ConversationId, MessageId};
+use rapport_domain::id::{AccountId, CompanyId, ConversationId, MessageId};
 use rapport_domain::inbound::MAX_MAIL_BYTES;
 use rapport_store::mail_reference::Logged;
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,9 +26,10 @@ use crate::api::call::Caller;
 use crate::api::{Api, schema};
 use crate::json;
 use crate::problem::Problem;
+use crate::shares::{Shares, half};
 
 /// What mails on their way may take of our memory: six of the largest, thousands of plain ones.
-pub const ROOM_KIB: usize = 6 * (MAX_MAIL_BYTES >> 10);
+const ROOM_KIB: usize = 6 * (MAX_MAIL_BYTES >> 10);
 const MEDIA_TYPES: [&str; 2] = ["message/rfc822", "message/global"];
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -176,11 +177,34 @@ fn count(received: &Received) {
     metrics::counter!("rapport_inbound_mails_total", "outcome" => outcome).increment(1);
 }
 
+/// The memory for mails on their way, in kibibytes. Mails that come slowly keep what they announced; half of it is all
+/// that one company's mails may have, so that those of others still find room.
+pub struct MailRoom {
+    all: Arc<Semaphore>,
+    companies: Shares<CompanyId>,
+}
+
+type Room = [OwnedSemaphorePermit; 2];
+
+impl Default for MailRoom {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(ROOM_KIB)), companies: Shares::new(half(ROOM_KIB)) }
+    }
+}
+
+impl MailRoom {
+    async fn take(&self, company: CompanyId, kib: u32) -> Result<Room, AcquireError> {
+        // Its own share first: what waits for that keeps nothing from others.
+        let share = self.companies.of(company).acquire_many_owned(kib).await?;
+        Ok([share, Arc::clone(&self.all).acquire_many_owned(kib).await?])
+    }
+}
+
 /// A request with a mail. The caller is verified before more than a header is taken in.
 struct MailCall {
     caller: Caller,
     /// The mail, and its room in memory.
-    raw: Result<(Bytes, OwnedSemaphorePermit), Problem>,
+    raw: Result<(Bytes, Room), Problem>,
 }
 
 impl FromRequest<Api> for MailCall {
@@ -203,7 +227,7 @@ impl FromRequest<Api> for MailCall {
             json::drain(body).await;
             return Ok(Self { caller, raw: Err(problem) });
         }
-        let room = Arc::clone(&api.0.mail_room).acquire_many_owned(kib_of(&parts.headers, &body));
+        let room = api.0.mail_room.take(caller.presented.company, kib_of(&parts.headers, &body));
         let Ok(Ok(room)) = tokio::time::timeout(api.0.body_timeout, room).await else {
             return Err(Problem::of(rapport_app::Error::Busy, caller.scheme));
         };

@@ -58,10 +58,10 @@ use rapport_app::{Access, Answer, App, Command, Error, Needs};
 use rapport_domain::company::Company;
 use rapport_domain::member::Role;
 use rapport_store::Snapshot;
-use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::call::Caller;
+use crate::api::inbound::MailRoom;
 use crate::hashing::Hashing;
 use crate::problem::Problem;
 use crate::rate_limit::RateLimiter;
@@ -128,14 +128,13 @@ struct Shared {
     body_timeout: Duration,
     max_import_bytes: u64,
     hashing: Arc<Hashing>,
-    /// Kibibytes of mails that may be in memory at once.
-    mail_room: Arc<Semaphore>,
+    mail_room: MailRoom,
 }
 
 impl Api {
     pub fn new(app: App, limiter: Arc<RateLimiter>, hashing: Arc<Hashing>, config: &Config) -> Self {
         let &Config { body_timeout, max_import_bytes, .. } = config;
-        let mail_room = Arc::new(Semaphore::new(inbound::ROOM_KIB));
+        let mail_room = MailRoom::default();
         Self(Arc::new(Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room }))
     }
 

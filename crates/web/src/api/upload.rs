@@ -121,7 +121,7 @@ async fn receive(api: &Api, caller: &Caller, mut upload: Upload, mut body: Body)
                     }
                 }
             }
-            Ok(Some(Err(_))) => Problem::bad_request("broken_body", "the body ended before it was complete"),
+            Ok(Some(Err(error))) => Problem::of_body(&error),
             Err(_) => Problem::body_too_slow(),
         };
         upload.abandon().await;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::pages::Pages;
 use crate::pages::refusal::Refusal;
+use crate::slow_body::is_too_slow;
 
 /// The hidden field that tells two showings of a form apart.
 pub const FORM: &str = "form";
@@ -127,8 +128,8 @@ pub async fn read_body(request: Request, pages: &Pages) -> Result<Bytes, Refusal
     let body = axum::body::to_bytes(request.into_body(), MAX_BYTES);
     match tokio::time::timeout(pages.0.body_timeout, body).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(Refusal::too_large()),
-        Err(_) => Err(Refusal::too_slow()),
+        Ok(Err(error)) if !is_too_slow(&error) => Err(Refusal::too_large()),
+        Ok(Err(_)) | Err(_) => Err(Refusal::too_slow()),
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,15 +19,33 @@ use tokio::time::{sleep, timeout};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
+use crate::rate_limit::network;
 
 /// A page does not look more often.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 /// It looks at least so often: other nodes commit too, and times go by.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(15);
-/// The browser comes back so soon after the stream ended.
-const MESSAGE: &str = "retry: 2000\nevent: changed\ndata:\n\n";
 /// A stream ends after this many messages and the browser asks anew: whatever it held is let go.
 const MAX_MESSAGES: usize = 5_000;
+/// For a connection that is slow: a change, and the last message of the stream.
+const QUEUED: usize = 2;
+
+#[derive(Debug, Clone, Copy)]
+enum Message {
+    Changed,
+    /// A newer stream of the session took the place of this one.
+    Crowded,
+}
+
+impl Message {
+    /// The browser comes back two seconds after a stream ended, unless the script closed it.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Changed => "retry: 2000\nevent: changed\ndata:\n\n",
+            Self::Crowded => "event: crowded\ndata:\n\n",
+        }
+    }
+}
 
 pub fn routes() -> Router<Pages> {
     Router::new().route("/live", get(changes))
@@ -37,14 +54,21 @@ pub fn routes() -> Router<Pages> {
 async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
     let found = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
-    let Ok(place) = Arc::clone(&pages.0.streams).try_acquire_owned() else {
+    let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.address)) else {
         return Err(Refusal::of(rapport_app::Error::Busy));
     };
     let commits = pages.app().services().commits().listen(company);
-    let (sender, receiver) = mpsc::channel(1);
+    let (sender, receiver) = mpsc::channel(QUEUED);
     tokio::spawn(async move {
-        tell(&pages, &visitor, commits, &sender).await;
-        drop(place);
+        tokio::select! {
+            () = tell(&pages, &visitor, commits, &sender) => {}
+            // The browser went away: its place is free at once.
+            () = sender.closed() => {}
+            () = stream.over.cancelled() => {
+                let _ = sender.try_send(Message::Crowded);
+            }
+        }
+        drop(stream);
     });
     let mut response = Response::new(Body::new(Messages(receiver)));
     let headers = response.headers_mut();
@@ -55,30 +79,31 @@ async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Respons
     Ok(response)
 }
 
-/// Sends a message after each change until the browser goes away or the session is over.
+/// Sends a message after each change until the session is over.
 async fn tell(
     pages: &Pages,
     visitor: &Visitor,
     mut commits: watch::Receiver<()>,
-    messages: &mpsc::Sender<()>,
+    messages: &mpsc::Sender<Message>,
 ) {
     for _ in 0..MAX_MESSAGES {
-        tokio::select! {
-            () = messages.closed() => return,
-            // Sooner or later there is something to look at; either way.
-            _ = timeout(AT_LEAST_EVERY, commits.changed()) => {}
-        }
+        // Sooner or later there is something to look at; either way.
+        let _ = timeout(AT_LEAST_EVERY, commits.changed()).await;
         commits.mark_unchanged();
         let still = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
-        if still.is_err() || messages.send(()).await.is_err() {
-            return;
+        // Only an empty queue takes this message, so that the last one of the stream finds a place beside it.
+        let Ok(mut places) = messages.reserve_many(QUEUED).await else { return };
+        match places.next() {
+            Some(place) if still.is_ok() => place.send(Message::Changed),
+            _ => return,
         }
+        drop(places);
         sleep(AT_MOST_EVERY).await;
     }
 }
 
 /// The body of the answer.
-struct Messages(mpsc::Receiver<()>);
+struct Messages(mpsc::Receiver<Message>);
 
 impl hyper::body::Body for Messages {
     type Data = Bytes;
@@ -88,8 +113,7 @@ impl hyper::body::Body for Messages {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0
-            .poll_recv(cx)
-            .map(|message| message.map(|()| Ok(Frame::data(Bytes::from_static(MESSAGE.as_bytes())))))
+        let frame = |message: Message| Ok(Frame::data(Bytes::from_static(message.text().as_bytes())));
+        self.0.poll_recv(cx).map(|message| message.map(frame))
     }
 }

@@ -7,7 +7,7 @@
 //! - `form`, `draft`: what was typed, and what is wrong with it. `replay`: a form that arrives twice does nothing
 //!   twice. `flash`: what the next page says about what was done. `origin`: forms come from our own pages only.
 //! - `words/`: times, numbers and money as people read them. `chart`: figures drawn as SVG.
-//! - `assets`: the stylesheet and the script. `live`: says when something changed.
+//! - `assets`: the stylesheet and the script. `live`: says when something changed; `streams`: to how many at once.
 
 mod accounts;
 mod assets;
@@ -27,6 +27,7 @@ mod refusal;
 mod replay;
 mod setup;
 mod stranger;
+mod streams;
 mod theme;
 mod visitor;
 mod words;
@@ -52,13 +53,13 @@ use rapport_app::submission::Once;
 use rapport_app::{Access, App, Command, Error, Needs, Services};
 use rapport_domain::member::Role;
 use rapport_store::Snapshot;
-use tokio::sync::Semaphore;
 
 use crate::hashing::Hashing;
 use crate::pages::form::Form;
 use crate::pages::frame::{Frame, Shown};
 use crate::pages::replay::Replays;
 use crate::pages::setup::Setup;
+use crate::pages::streams::Streams;
 use crate::pages::visitor::Visitor;
 use crate::rate_limit::RateLimiter;
 use crate::server::Config;
@@ -70,8 +71,6 @@ const MEMBER: Needs = Needs::Role(Role::Member);
 const ADMIN: Needs = Needs::Role(Role::Admin);
 /// More are not counted: what a page costs must not grow with the company.
 const MOST_COUNTED: i64 = 1_000;
-/// Live streams that one process keeps open.
-const MAX_STREAMS: usize = 1_000;
 
 /// All pages.
 pub fn routes(pages: Pages) -> Router {
@@ -113,7 +112,7 @@ struct Shared {
     max_import_bytes: u64,
     replays: Replays,
     setup: Setup,
-    streams: Arc<Semaphore>,
+    streams: Streams,
 }
 
 impl Pages {
@@ -126,7 +125,7 @@ impl Pages {
             max_import_bytes: config.max_import_bytes,
             replays: Replays::default(),
             setup: Setup::new(config.setup.clone()),
-            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            streams: Streams::new(config.max_streams),
         }))
     }
 

@@ -1,6 +1,7 @@
 //! Inbound mail over HTTP: the key, the media type, the limits, and what is answered.
 
 use rapport_app::credential::{Key, RotateKey};
+use rapport_testkit::TestCompany;
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Tenant, column, members_of, on_both_engines, path_of};
@@ -19,12 +20,17 @@ on_both_engines! {
     addresses_are_attached_listed_and_removed,
 }
 
-const INBOUND: &str = "/api/inbound/email/";
-const MAIL: &str = "From: Ana Keller <ana@nordlys.test>\r\nTo: sales@acme.test\r\nSubject: Offer\r\n\
+pub const INBOUND: &str = "/api/inbound/email/";
+pub const MAIL: &str = "From: Ana Keller <ana@nordlys.test>\r\nTo: sales@acme.test\r\nSubject: Offer\r\n\
                     Date: Mon, 05 Jan 2026 09:15:00 +0100\r\nMessage-ID: <1@nordlys.test>\r\n\r\nHello.\r\n";
 
 fn key(acme: &Tenant) -> String {
-    acme.company.write(RotateKey(Key::Inbound)).expect("a key").text
+    key_of(&acme.company)
+}
+
+/// A fresh key of a company.
+pub fn key_of(company: &TestCompany) -> String {
+    company.write(RotateKey(Key::Inbound)).expect("a key").text
 }
 
 fn posting<'a>(acme: &'a Tenant, key: &str, mail: impl Into<Vec<u8>>) -> Call<'a> {

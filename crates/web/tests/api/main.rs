@@ -6,6 +6,7 @@ mod clients;
 mod concurrency;
 mod contacts;
 mod conversations;
+mod crowding;
 mod digests;
 mod errors;
 mod export;

@@ -1,0 +1,227 @@
+//! What a person does on a page, by what buttons say and what fields are called. What leads to another page waits for
+//! that page: whatever a test does next, it does there.
+
+use std::time::{Duration, Instant};
+
+use fantoccini::Locator;
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
+use fantoccini::elements::{Element, ElementRef};
+use fantoccini::error::CmdError;
+use serde_json::json;
+
+use crate::Browser;
+use crate::sight::{Look, PATIENCE, field_of, is_missed, is_passing};
+
+/// How long keys may take to lead somewhere before they are pressed again.
+const KEYS_LIMIT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What a click did.
+struct Clicked {
+    /// The document that it was made in.
+    document: ElementRef,
+    leads_away: bool,
+}
+
+impl Browser {
+    /// Clicks the first link, button or menu that says exactly this.
+    pub async fn click(&self, text: &str) {
+        self.click_on(Locator::XPath(&saying(text)), text).await;
+    }
+
+    /// Clicks what a selector finds.
+    pub async fn click_css(&self, selector: &str) {
+        self.click_on(Locator::Css(selector), selector).await;
+    }
+
+    /// Clicks a button whose form the browser doesn't send, because something in it is still missing.
+    pub async fn click_in_vain(&self, text: &str) {
+        self.click_once(Locator::XPath(&saying(text)), text).await;
+    }
+
+    /// Clicks a button that sends a form twice, as fast as can be.
+    pub async fn click_twice(&self, text: &str) {
+        let (locator, what) = (saying(text), format!("{text:?} to click twice"));
+        let document = self
+            .until(&what, async || {
+                let Some(element) = self.shown(Locator::XPath(&locator)).await? else { return Ok(missing()) };
+                let document = document_of(&element).await?;
+                match self.push_twice(element).await {
+                    Err(error) if is_missed(&error) || !is_passing(&error) => Err(error),
+                    Ok(()) | Err(_) => Ok(Look::Found(document)),
+                }
+            })
+            .await;
+        self.leave(&document, &format!("clicking {text:?} twice")).await;
+    }
+
+    async fn click_on(&self, locator: Locator<'_>, what: &str) {
+        let clicked = self.click_once(locator, what).await;
+        if clicked.leads_away {
+            self.leave(&clicked.document, &format!("clicking {what:?}")).await;
+        }
+    }
+
+    async fn click_once(&self, locator: Locator<'_>, what: &str) -> Clicked {
+        self.until(&format!("{what:?} to click"), async || {
+            let Some(element) = self.shown(locator).await? else { return Ok(missing()) };
+            let element = self.aim(element).await?;
+            let (document, leads_away) = (document_of(&element).await?, leads_away(self, &element).await?);
+            match self.push(&element).await {
+                Err(error) if is_missed(&error) || !is_passing(&error) => Err(error),
+                // The page may be gone before the driver could say so: a second click would be one too many.
+                Ok(()) | Err(_) => Ok(Look::Found(Clicked { document, leads_away })),
+            }
+        })
+        .await
+    }
+
+    /// Types into the field of this name, instead of what stood there.
+    pub async fn fill(&self, name: &str, text: &str) {
+        let write = async |field: Element| self.write(&field, text).await;
+        self.in_field(&field_of(name), text, write).await;
+    }
+
+    /// Chooses a file.
+    pub async fn attach(&self, name: &str, file: &str) {
+        let put = async |field: Element| self.put(&field, file).await;
+        self.in_field(&field_of(name), file, put).await;
+    }
+
+    /// Chooses an option by its value.
+    pub async fn choose(&self, name: &str, value: &str) {
+        self.choose_css(&field_of(name), value).await;
+    }
+
+    /// The same in the field that a selector finds, where several have one name.
+    pub async fn choose_css(&self, selector: &str, value: &str) {
+        let pick = async |field: Element| self.pick(&field, value).await;
+        self.in_field(selector, value, pick).await;
+    }
+
+    /// Does something with a field, and does it anew if the field was replaced meanwhile.
+    async fn in_field(
+        &self,
+        selector: &str,
+        value: &str,
+        act: impl AsyncFn(Element) -> Result<Look<()>, CmdError>,
+    ) {
+        self.until(&format!("the field {selector} to take {value:?}"), async || {
+            let Some(field) = self.shown(Locator::Css(selector)).await? else { return Ok(missing()) };
+            act(field).await
+        })
+        .await;
+    }
+
+    /// Presses keys wherever the focus is, one after the other; `\u{e007}` is Enter.
+    pub async fn press(&self, keys: &str) {
+        let pressed = keys.chars().fold(KeyActions::new("keyboard".to_owned()), |actions, value| {
+            actions.then(KeyAction::Down { value }).then(KeyAction::Up { value })
+        });
+        self.perform(pressed, keys).await;
+    }
+
+    /// Presses a key while another one is held.
+    pub async fn press_with(&self, held: char, key: char) {
+        let pressed = KeyActions::new("keyboard".to_owned())
+            .then(KeyAction::Down { value: held })
+            .then(KeyAction::Down { value: key })
+            .then(KeyAction::Up { value: key })
+            .then(KeyAction::Up { value: held });
+        self.perform(pressed, &key.to_string()).await;
+    }
+
+    async fn perform(&self, actions: KeyActions, keys: &str) {
+        match self.client.perform_actions(actions).await {
+            Err(error) if !is_passing(&error) => panic!("{keys:?}: {error}"),
+            // Keys that lead to another page may arrive there before the driver could say so.
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Presses keys that lead to another page, such as Enter in a field, and waits for it.
+    pub async fn press_and_leave(&self, keys: &str) {
+        let document = self.document().await;
+        self.press(keys).await;
+        self.leave(&document, &format!("pressing {keys:?}")).await;
+    }
+
+    /// Goes to a page by the keys that lead there. Keys that belong together count only if they follow each other fast;
+    /// on a busy machine they may not, and a person presses them again.
+    pub async fn go_by_keys(&self, keys: &str, path: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.press(keys).await;
+            let pressed = Instant::now();
+            while pressed.elapsed() < KEYS_LIMIT {
+                let url = self.client.current_url().await;
+                if Instant::now() > deadline || url.is_ok_and(|url| url.path() == path) {
+                    return self.arrive(path).await;
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+        }
+    }
+
+    /// Drags one element onto another, as a mouse does, and waits for the page that it leads to.
+    pub async fn drag(&self, from: &str, to: &str) {
+        // Chromium's driver makes no drag events of mouse moves when headless: they are made here.
+        let script = "
+            const [from, to] = [...arguments].map((selector) => document.querySelector(selector));
+            const dataTransfer = new DataTransfer();
+            const send = (target, kind) =>
+                target.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer }));
+            send(from, 'dragstart'); send(to, 'dragover'); send(to, 'drop'); send(from, 'dragend');";
+        self.expect_some(from).await;
+        self.expect_some(to).await;
+        let document = self.document().await;
+        match self.client.execute(script, vec![json!(from), json!(to)]).await {
+            Err(error) if !is_passing(&error) => panic!("cannot drag {from}: {error}"),
+            Ok(_) | Err(_) => {}
+        }
+        self.leave(&document, &format!("dragging {from} to {to}")).await;
+    }
+}
+
+fn missing<T>() -> Look<T> {
+    Look::NotYet("it isn't there".to_owned())
+}
+
+async fn document_of(element: &Element) -> Result<ElementRef, CmdError> {
+    Ok(element.find(Locator::XPath("ancestor::html")).await?.element_id())
+}
+
+/// Whether a click on an element opens another page: it is a link, or it sends a form.
+async fn leads_away(browser: &Browser, element: &Element) -> Result<bool, CmdError> {
+    let kind = element.attr("type").await?;
+    match (element.tag_name().await?.as_str(), kind.as_deref()) {
+        ("a", _) => {
+            let is_page = element.attr("href").await?.is_some_and(|href| !href.starts_with('#'));
+            Ok(is_page && element.attr("download").await?.is_none())
+        }
+        ("button", None | Some("submit")) | ("input", Some("submit")) => {
+            let form = match element.attr("form").await? {
+                Some(id) => Some(browser.client.find(Locator::Id(&id)).await?),
+                None => element.find_all(Locator::XPath("ancestor::form")).await?.pop(),
+            };
+            match form {
+                Some(form) => Ok(form.attr("method").await?.as_deref() != Some("dialog")),
+                None => Ok(false),
+            }
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Where to find a link, a button or a menu that says exactly this.
+fn saying(text: &str) -> String {
+    format!(
+        "//*[self::a or self::button or self::summary or self::label][normalize-space(.)={0} or @aria-label={0}]",
+        quoted(text)
+    )
+}
+
+/// A text as XPath reads it.
+fn quoted(text: &str) -> String {
+    if text.contains('"') { format!("'{text}'") } else { format!("\"{text}\"") }
+}
