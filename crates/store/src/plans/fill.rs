@@ -119,9 +119,8 @@ fn insert(client: &mut Client, alike: bool, source: impl Fn(&str) -> String) {
 fn value_of(table: &str, column: &str, kind: &str, last_of_key: bool) -> String {
     let several = |per: u32| format!("# / {per}");
     match (table, column, kind) {
-        ("company" | "node", "id", _) => "c".to_owned(),
+        ("company" | "node", "id", _) | (_, "company", _) => "c".to_owned(),
         ("company", "slug", _) => "'company-' || c".to_owned(),
-        (_, "company", _) => "c".to_owned(),
         (_, "webhook" | "channel" | "import", "bytea") => bytes("# % 200"),
         (_, "event" | "account", "bytea") if !last_of_key => bytes(&several(4)),
         (_, "delivery" | "conversation" | "content" | "person", "bytea") if !last_of_key => {
