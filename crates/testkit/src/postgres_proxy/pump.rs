@@ -129,9 +129,11 @@ fn forward(
     let mut to = BufWriter::new(to);
     let mut message = Vec::new();
     loop {
-        message.resize(HEADER_BYTES, 0);
-        from.read_exact(&mut message)?;
-        let length = message_length(&message[1..])?;
+        let mut header = [0; HEADER_BYTES];
+        from.read_exact(&mut header)?;
+        let length = message_length(&header[1..])?;
+        message.clear();
+        message.extend_from_slice(&header);
         message.resize(1 + length, 0);
         from.read_exact(&mut message[HEADER_BYTES..])?;
         match watch(message[0], &message[HEADER_BYTES..]) {
