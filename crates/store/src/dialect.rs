@@ -19,6 +19,9 @@ pub const SQLITE_FACTS: &str = "SELECT 'SQLite ' || sqlite_version(), p.page_cou
 pub const POSTGRES_FACTS: &str =
     "SELECT 'PostgreSQL ' || current_setting('server_version'), pg_database_size(current_database())";
 
+/// An embedded database has no clock but the process's.
+pub const POSTGRES_CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {
     let hinted = sql.replace("/*INDEXED BY ", "INDEXED BY ").replace("*/", "");

@@ -36,6 +36,7 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod facts;
+mod health;
 pub mod history;
 pub mod import;
 pub mod import_data;
@@ -67,6 +68,7 @@ pub mod webhook;
 
 pub use engine::{Config, Database, Figures, Query, Store, migrate_only};
 pub use error::Error;
+pub use health::Outage;
 pub use queue::{Job, Lane, Verdict};
 pub use statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 pub use tx::{Across, Snapshot, Tx};

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use postgres::Client;
 use rusqlite::{Connection as Sqlite, OptionalExtension};
 
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
+use crate::engine::Link;
 use crate::error::Error;
 
 const MIGRATIONS: [&str; 13] = [
@@ -84,25 +84,27 @@ fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> 
     Ok(())
 }
 
-pub fn postgres(client: &mut Client) -> Result<i64, Error> {
-    let bad = |error: postgres::Error| {
-        let text = error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string);
-        Error::fault(format!("the schema could not be brought up to date: {text}"))
+/// On an error the transaction goes with the link.
+pub fn postgres(link: &mut Link) -> Result<i64, Error> {
+    let bad = |error| match error {
+        Error::Fault(text) => Error::fault(format!("the schema could not be brought up to date: {text}")),
+        other => other,
     };
-    let mut tx = client.transaction().map_err(bad)?;
-    tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).map_err(bad)?;
-    tx.batch_execute(VERSION_TABLE).map_err(bad)?;
-    let found: i64 =
-        tx.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).map_err(bad)?.get(0);
+    let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK}); {VERSION_TABLE}");
+    link.batch(&begin).map_err(bad)?;
+    let found = link.prepare("SELECT coalesce(max(version), 0) FROM schema_version").map_err(bad)?;
+    let found = link.query(&found, &[]).map_err(bad)?;
+    let found: i64 = found.first().ok_or_else(|| Error::fault("no schema version"))?.get(0);
     refuse_newer(found)?;
     if found < VERSION {
         for (version, text) in pending(found) {
-            tx.batch_execute(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
-            tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).map_err(bad)?;
+            link.batch(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
+            let insert = format!("INSERT INTO schema_version (version) VALUES ({version})");
+            link.batch(&insert).map_err(bad)?;
         }
-        tx.batch_execute(REPORTING).map_err(bad)?;
+        link.batch(REPORTING).map_err(bad)?;
     }
-    tx.commit().map_err(bad)?;
+    link.batch("COMMIT").map_err(bad)?;
     Ok(VERSION)
 }
 
@@ -184,14 +186,14 @@ mod tests {
     #[test]
     fn accounts_that_were_there_before_get_their_clocks_on_postgres() {
         let url = PostgresServer::shared().fresh_database();
-        let mut client = Client::connect(&url, ::postgres::NoTls).expect("connected");
+        let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
         client.batch_execute(VERSION_TABLE).expect("made");
         for (version, text) in old_texts() {
             client.batch_execute(&worded(text, &POSTGRES_WORDS)).expect("made");
             client.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).expect("noted");
         }
         client.batch_execute(&accounts(|letter| format!("'\\x{letter:032x}'::bytea"))).expect("filled");
-        postgres(&mut client).expect("migrated");
+        crate::engine::migrate_only(&crate::engine::Database::Postgres(url)).expect("migrated");
         let rows = client.query(ROWS, &[]).expect("read");
         let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(rows, EXPECTED);

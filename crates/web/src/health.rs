@@ -24,15 +24,20 @@ pub fn routes(app: App, metrics: Option<MetricsText>) -> Router {
         .route("/metrics", get(async move || figures(metrics.as_ref())))
 }
 
-/// Ready is who can read the database now.
+/// Ready if the database can be read now and the last writes did not fail.
 async fn ready(State(app): State<App>) -> Response {
     let read = app.read_across(|across| rapport_store::company::by_slug(across, ""));
-    match tokio::time::timeout(READY_TIMEOUT, read).await {
-        Ok(Ok(_)) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
-        Ok(Err(_)) | Err(_) => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", "the database cannot be read")
-                .into_response()
+    let answer = tokio::time::timeout(READY_TIMEOUT, read).await;
+    if !matches!(answer, Ok(Ok(_))) {
+        return Problem::not_ready("the database cannot be read").into_response();
+    }
+    // Looked at after the read, which may be the success that ends an outage.
+    match app.store().health() {
+        Ok(()) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
+        Err(outage) if outage.writes_only => {
+            Problem::not_ready("the database cannot be written").into_response()
         }
+        Err(_) => Problem::not_ready("the database is not available").into_response(),
     }
 }
 

@@ -10,12 +10,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rapport_domain::id::CompanyId;
+use rapport_domain::time::Time;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection as Sqlite, ErrorCode, OpenFlags};
 
 use super::{Config, act, batches, run_batch};
 use crate::dialect;
 use crate::error::Error;
+use crate::health::{Health, Side};
 use crate::migrate;
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
 use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
@@ -35,6 +37,7 @@ pub fn start(
     config: &Config,
     writes: &Arc<Queue>,
     reads: &Arc<ReadQueue>,
+    health: &Arc<Health>,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
     let mut writer = open(path, config.page_cache_bytes, config.durable)?;
     migrate::sqlite(&mut writer.sqlite, path)?;
@@ -51,10 +54,10 @@ pub fn start(
         })?);
     }
     let checkpointer = open(path, 1 << 20, config.durable)?;
-    let (writes, shared) = (Arc::clone(writes), Arc::clone(&log));
+    let (writes, shared, health) = (Arc::clone(writes), Arc::clone(&log), Arc::clone(health));
     threads.push(spawn("sqlite-write", move || {
         while let Some(group) = writes.take(GROUP) {
-            writer.run_group(group);
+            writer.run_group(group, &health);
             shared.committed.store(true, Ordering::Relaxed);
             writer.restart_log(&shared);
         }
@@ -84,12 +87,21 @@ struct Log {
 
 /// Copies the log into the database file beside the writer, so that commits never wait for it.
 fn checkpoint(connection: &Conn, log: &Log) {
+    let mut failing = false;
     while !log.closed.load(Ordering::Relaxed) {
         thread::park_timeout(CHECKPOINT_EVERY);
         if log.committed.swap(false, Ordering::Relaxed) {
             match connection.checkpoint("PASSIVE") {
-                Ok(frames) => log.frames.store(frames, Ordering::Relaxed),
-                Err(error) => tracing::warn!(%error, "a checkpoint failed"),
+                Ok(frames) => {
+                    log.frames.store(frames, Ordering::Relaxed);
+                    failing = false;
+                }
+                // Said once: on a full disk the next one fails just so.
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "a checkpoint failed");
+                    failing = true;
+                }
+                Err(error) => tracing::debug!(%error, "a checkpoint failed again"),
             }
         }
     }
@@ -172,24 +184,33 @@ impl Conn {
         let _ = self.control("COMMIT");
     }
 
-    fn run_group(&mut self, group: Vec<Box<dyn Job>>) {
-        match self.try_group(batches(group)) {
+    fn run_group(&mut self, group: Vec<Box<dyn Job>>, health: &Health) {
+        match self.try_group(batches(group), health) {
             Ok(()) => {}
             Err((jobs, error)) if jobs.len() > 1 => {
-                tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                if error.is_outage() {
+                    tracing::debug!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                } else {
+                    tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                }
                 for job in jobs {
-                    if let Err((alone, error)) = self.try_group(vec![vec![job]]) {
-                        settle_all(alone, &error);
+                    if let Err((alone, error)) = self.try_group(vec![vec![job]], health) {
+                        settle_all(alone, &error, health);
                     }
                 }
             }
-            Err((jobs, error)) => settle_all(jobs, &error),
+            Err((jobs, error)) => settle_all(jobs, &error, health),
         }
     }
 
     /// Runs batches in one transaction and answers them. Where the whole transaction was lost, the
     /// jobs come back unanswered.
-    fn try_group(&mut self, mut batches: Vec<Vec<Box<dyn Job>>>) -> Result<(), (Vec<Box<dyn Job>>, Error)> {
+    fn try_group(
+        &mut self,
+        mut batches: Vec<Vec<Box<dyn Job>>>,
+        health: &Health,
+    ) -> Result<(), (Vec<Box<dyn Job>>, Error)> {
+        let changes = self.sqlite.total_changes();
         if let Err(error) = self.control("BEGIN IMMEDIATE") {
             return Err((batches.into_iter().flatten().collect(), error));
         }
@@ -209,13 +230,17 @@ impl Conn {
             let _ = self.control("ROLLBACK");
             return Err((batches.into_iter().flatten().collect(), error));
         }
+        if self.sqlite.total_changes() != changes {
+            // A commit that wrote nothing proves nothing about the disk.
+            health.succeeded(Side::Write);
+        }
         for (batch, result) in batches.into_iter().zip(results) {
             match result {
                 Ok(actions) => {
                     act(actions);
                     batch.into_iter().for_each(|job| job.settle(Ok(())));
                 }
-                Err(error) => settle_all(batch, &error),
+                Err(error) => settle_all(batch, &error, health),
             }
         }
         Ok(())
@@ -267,7 +292,8 @@ impl Conn {
     }
 }
 
-fn settle_all(jobs: Vec<Box<dyn Job>>, error: &Error) {
+fn settle_all(jobs: Vec<Box<dyn Job>>, error: &Error, health: &Health) {
+    health.failed(Side::Write, error, jobs.len());
     for job in jobs {
         job.settle(Err(error.clone()));
     }
@@ -309,6 +335,10 @@ impl Connection for Conn {
 
     fn facts(&mut self) -> Result<Vec<Row>, Error> {
         self.rows(dialect::SQLITE_FACTS, &[])
+    }
+
+    fn clock(&mut self) -> Result<Option<Time>, Error> {
+        Ok(None)
     }
 
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {

@@ -13,6 +13,7 @@ mod postgres;
 mod queue;
 mod recent;
 mod records;
+mod silence;
 mod stage_totals;
 mod statements;
 mod support;
