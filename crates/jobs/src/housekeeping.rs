@@ -2,69 +2,23 @@
 //! for what nobody told this node of, and the ending of deliveries nobody wants any more.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use rapport_app::delivery::{EndDeliveries, TakeOver};
 use rapport_app::job_report::Job;
-use rapport_app::{Access, App, Command, Context, Error, Needs};
+use rapport_app::{Access, App, Error, log_failure};
 use rapport_domain::time::Time;
-use rapport_store::{Lane, Tx, delivery, manual_attempt, node, webhook};
+use rapport_store::{delivery, manual_attempt, webhook};
 use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::nodes::{Heartbeat, Watch};
 use crate::sender::{Config, Message};
 
 const BEAT_EVERY: Duration = Duration::from_secs(2);
-/// A node not heard of for so long is dead to the others; it stops sending a little before.
-const DEAD_AFTER_SECONDS: i64 = 10;
-const STOP_SENDING_AFTER: Duration = Duration::from_secs(8);
-const FORGET_NODES_AFTER_DAYS: i64 = 7;
-
-/// A new incarnation.
-pub struct RegisterNode;
-
-impl Command for RegisterNode {
-    type Reply = i64;
-    const NEEDS: Needs = Needs::Server;
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<i64, Error> {
-        node::forget(tx, cx.now.plus_days(-FORGET_NODES_AFTER_DAYS))?;
-        Ok(node::register(tx, cx.now)?)
-    }
-}
-
-struct Beat(i64);
-
-impl Command for Beat {
-    type Reply = ();
-    const NEEDS: Needs = Needs::Server;
-    const LANE: Lane = Lane::Outcome;
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
-        Ok(node::beat(tx, self.0, cx.now)?)
-    }
-}
-
-/// Whether this node is alive in the eyes of the others.
-#[derive(Clone)]
-pub struct Heartbeat {
-    node: i64,
-    alone: bool,
-    last: Arc<Mutex<Instant>>,
-}
-
-impl Heartbeat {
-    pub fn new(node: i64, alone: bool) -> Self {
-        Self { node, alone, last: Arc::new(Mutex::new(Instant::now())) }
-    }
-
-    /// A node past its own deadline starts nothing: another may have taken over.
-    pub fn may_send(&self) -> bool {
-        self.alone || self.last.lock().elapsed() < STOP_SENDING_AFTER
-    }
-}
+/// Clocks drift slowly; an operator may set one at any time.
+const FOLLOW_CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 pub async fn run(
     app: App,
@@ -73,26 +27,31 @@ pub async fn run(
     mail: mpsc::UnboundedSender<Message>,
     stop: CancellationToken,
 ) {
-    let mut beats = tokio::time::interval(BEAT_EVERY);
-    let mut sweeps = tokio::time::interval(config.sweep);
-    sweeps.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut beats = interval(BEAT_EVERY);
+    let mut sweeps = interval(config.sweep);
+    let mut clock_looks = interval(FOLLOW_CLOCK_EVERY);
+    for ticks in [&mut beats, &mut sweeps, &mut clock_looks] {
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    }
+    let mut watch = Watch::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = beats.tick() => {
-                if !beat.alone {
-                    let sent = Instant::now();
-                    match app.write(&Access::NO_COMPANY, Beat(beat.node)).await {
-                        Ok(()) => *beat.last.lock() = sent,
-                        Err(error) => tracing::warn!(%error, "the heartbeat failed"),
-                    }
+                if let Err(error) = beat.beat(&app).await {
+                    log_failure!(error, "the heartbeat failed");
+                }
+            }
+            _ = clock_looks.tick() => {
+                if let Err(error) = app.follow_database_clock().await {
+                    log_failure!(error, "the database's clock could not be read");
                 }
             }
             _ = sweeps.tick() => {
                 app.services().jobs().begin(Job::Deliveries, app.now());
-                let ended = sweep(&app, &beat, &mail).await;
+                let ended = sweep(&app, &beat, &mut watch, &mail).await;
                 if let Err(error) = &ended {
-                    tracing::warn!(%error, "looking for waiting deliveries failed");
+                    log_failure!(error, "looking for waiting deliveries failed");
                 }
                 app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), config.sweep);
             }
@@ -100,8 +59,13 @@ pub async fn run(
     }
 }
 
-async fn sweep(app: &App, beat: &Heartbeat, mail: &mpsc::UnboundedSender<Message>) -> Result<(), Error> {
-    take_over(app, beat).await?;
+async fn sweep(
+    app: &App,
+    beat: &Heartbeat,
+    watch: &mut Watch,
+    mail: &mpsc::UnboundedSender<Message>,
+) -> Result<(), Error> {
+    take_over(app, beat, watch).await?;
     for (company, webhook, due) in app.read_across(webhook::with_work).await? {
         let _ = mail.send(Message::Due((company, webhook), due));
     }
@@ -112,22 +76,19 @@ async fn sweep(app: &App, beat: &Heartbeat, mail: &mpsc::UnboundedSender<Message
 }
 
 /// What dead nodes held waits in the database again, for whoever claims it.
-async fn take_over(app: &App, beat: &Heartbeat) -> Result<(), Error> {
-    let since = app.now().plus_seconds(-DEAD_AFTER_SECONDS);
-    let alive: HashSet<i64> = if beat.alone {
-        HashSet::new()
-    } else {
-        app.read_across(move |across| node::alive(across, since)).await?.into_iter().collect()
-    };
+async fn take_over(app: &App, beat: &Heartbeat, watch: &mut Watch) -> Result<(), Error> {
+    // Owners first: one that registered after the look at the nodes would seem to be dead.
+    let owners = app.read_across(delivery::owners).await?;
+    let manual = app.read_across(manual_attempt::owners).await?;
+    let alive = if beat.alone { HashSet::new() } else { watch.alive(app, beat.node).await? };
     let is_dead = |owner: &i64| *owner != beat.node && !alive.contains(owner);
-    for dead in app.read_across(delivery::owners).await?.into_iter().filter(is_dead) {
+    for dead in owners.into_iter().filter(is_dead) {
         let companies = app.read_across(move |across| delivery::owned_companies(across, dead)).await?;
         tracing::info!(dead, companies = companies.len(), "taking over what a dead node held");
         for company in companies {
             while app.write(&Access::System(company), TakeOver { dead }).await? {}
         }
     }
-    let manual = app.read_across(manual_attempt::owners).await?;
     for (company, dead) in manual.into_iter().filter(|(_, owner)| is_dead(owner)) {
         app.write(&Access::System(company), TakeOver { dead }).await?;
     }

@@ -4,6 +4,7 @@
 //! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes` and `places` are the sender's bookkeeping, without I/O.
+//! - `nodes` shows that this node is alive and sees who is dead; `housekeeping` acts on it.
 //! - `cadence` reminds of clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts findable by their custom fields.
@@ -24,6 +25,7 @@ mod lanes;
 pub mod lookup;
 pub mod mail;
 pub mod mailer;
+mod nodes;
 mod places;
 pub mod redelivery;
 pub mod retention;

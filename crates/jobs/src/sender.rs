@@ -15,7 +15,7 @@ use std::time::Duration;
 use rapport_app::delivery::{
     ClaimDue, ClaimManual, Dispatch, Place, RecordAttempt, Recorded, Release, Sender, reason,
 };
-use rapport_app::{Access, App};
+use rapport_app::{Access, App, log_failure};
 use rapport_domain::delivery::{Outcome, Verdict};
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
 use rapport_domain::time::Time;
@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use crate::client::{Client, Post};
 use crate::housekeeping;
 use crate::lanes::{Item, Key, Lanes, Slots};
+use crate::nodes::{Heartbeat, RegisterNode};
 use crate::places::Gates;
 
 /// How many are started between two looks at the mail.
@@ -46,11 +47,20 @@ pub struct Config {
     pub sweep: Duration,
     /// The only node on its database, proved by a lock: earlier incarnations are dead.
     pub alone: bool,
+    /// The place this node runs from. Whoever gives it proves by a lock that no other process has it, so that
+    /// earlier incarnations of the place are dead.
+    pub identity: Option<String>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { slots: 1024, tick: Duration::from_millis(100), sweep: Duration::from_secs(3), alone: false }
+        Self {
+            slots: 1024,
+            tick: Duration::from_millis(100),
+            sweep: Duration::from_secs(3),
+            alone: false,
+            identity: None,
+        }
     }
 }
 
@@ -62,12 +72,14 @@ pub async fn start(
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<(), rapport_app::Error> {
-    let node = app.write(&Access::NO_COMPANY, housekeeping::RegisterNode).await?;
+    let (identity, alone) = (config.identity.clone(), config.alone);
+    let register = RegisterNode { identity: identity.clone(), alone };
+    let node = app.write(&Access::NO_COMPANY, register).await?;
     let (mail, inbox) = mpsc::unbounded_channel();
     let gates = Arc::new(Gates::default());
     let post_office = PostOffice { node, mail: mail.clone(), gates: Arc::clone(&gates) };
     app.services().set_sender(Arc::new(post_office));
-    let beat = housekeeping::Heartbeat::new(node, config.alone);
+    let beat = Heartbeat::new(node, alone, identity);
     let state = State {
         app: app.clone(),
         client,
@@ -162,7 +174,7 @@ struct State {
     gates: Arc<Gates>,
     mail: mpsc::UnboundedSender<Message>,
     attempts: TaskTracker,
-    beat: housekeeping::Heartbeat,
+    beat: Heartbeat,
     claiming_manual: HashMap<CompanyId, bool>,
 }
 
@@ -301,7 +313,7 @@ impl State {
             let message = match read.await {
                 Ok(targets) => Message::Ready { items, targets },
                 Err(error) => {
-                    tracing::warn!(%error, "webhooks could not be read for sending; trying again");
+                    log_failure!(error, "webhooks could not be read for sending; trying again");
                     tokio::time::sleep(Duration::from_millis(500)).await;
                     Message::NotReady { items }
                 }
@@ -402,7 +414,7 @@ impl State {
                         Message::Claimed { key, items, more, next_due }
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "due deliveries could not be claimed; trying again");
+                        log_failure!(error, "due deliveries could not be claimed; trying again");
                         tokio::time::sleep(Duration::from_millis(500)).await;
                         Message::Claimed { key, items: Vec::new(), more: true, next_due: None }
                     }
@@ -426,7 +438,7 @@ impl State {
             {
                 Ok(claimed) => claimed,
                 Err(error) => {
-                    tracing::warn!(%error, "manual attempts could not be claimed");
+                    log_failure!(error, "manual attempts could not be claimed");
                     Vec::new()
                 }
             };
@@ -458,7 +470,7 @@ impl State {
             self.attempts.spawn(async move {
                 let release = Release { node, deliveries };
                 if let Err(error) = app.write(&Access::System(company), release).await {
-                    tracing::warn!(%error, "deliveries could not be given back");
+                    log_failure!(error, "deliveries could not be given back");
                 }
             });
         }

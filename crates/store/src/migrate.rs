@@ -10,7 +10,7 @@ use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
 use crate::engine::Link;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("../migrations/0011_stage_totals.sql"),
     include_str!("../migrations/0012_ingest_rejects.sql"),
     include_str!("../migrations/0013_covering.sql"),
+    include_str!("../migrations/0014_node_identity.sql"),
 ];
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
@@ -144,7 +145,10 @@ mod tests {
                (2, {e}, 'e', 'e', 'prospect', '{}', 100, NULL, NULL, NULL, 0, 1, 1);
         INSERT INTO status_history (company, account, id, to_status, source, actor_kind, at)
         VALUES (1, {b}, {a}, 'prospect', 'upsert', 'system', 3),
-               (1, {b}, {b}, 'in_negotiation', 'upsert', 'system', 7)";
+               (1, {b}, {b}, 'in_negotiation', 'upsert', 'system', 7);
+        INSERT INTO node (started_at, heartbeat_at) VALUES (5, 9)";
+    /// The nodes of before have no place that anyone could prove to be theirs.
+    const NODES: &str = "SELECT count(*) FROM node WHERE identity IS NULL AND heartbeat_at = 9";
     const ROWS: &str = "SELECT status || ' ' || CAST(own AS TEXT) || ' ' || CAST(at AS TEXT) || ' ' \
                         || coalesce(snoozed_until, '-') || ' ' || CAST(last_contact_at AS TEXT) || ' ' \
                         || CAST(announced AS TEXT) FROM cadence ORDER BY account";
@@ -181,6 +185,7 @@ mod tests {
         let rows: Vec<String> =
             rows.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("read");
         assert_eq!(rows, EXPECTED);
+        assert_eq!(connection.query_row(NODES, [], |row| row.get(0)), Ok(1_i64));
     }
 
     #[test]
@@ -197,5 +202,6 @@ mod tests {
         let rows = client.query(ROWS, &[]).expect("read");
         let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(rows, EXPECTED);
+        assert_eq!(client.query_one(NODES, &[]).expect("read").get::<_, i64>(0), 1);
     }
 }

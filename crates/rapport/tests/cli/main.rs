@@ -11,5 +11,6 @@ mod import;
 mod lifecycle;
 mod mail;
 mod misbehaving;
+mod outage;
 mod program;
 mod receiving_webhooks;

@@ -31,6 +31,11 @@ impl Place {
         Self { database: Some(PostgresServer::shared().fresh_database()), ..Self::sqlite() }
     }
 
+    /// On this PostgreSQL database.
+    pub fn on_postgres(url: &str) -> Self {
+        Self { database: Some(url.to_owned()), ..Self::sqlite() }
+    }
+
     /// Another node's place: the same database and key, a data directory of its own.
     pub fn beside(&self) -> Self {
         let directory = TempDir::new().unwrap();
@@ -85,6 +90,24 @@ impl Place {
     pub fn serve_with(&self, options: &[&str]) -> Service {
         let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
         command.args(options);
+        self.start(command)
+    }
+
+    /// Starts the service by another program that is given its command line and becomes it.
+    pub fn serve_by(&self, starter: &[&str]) -> Service {
+        let service = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = Command::new(starter[0]);
+        command.args(&starter[1..]).arg(service.get_program()).args(service.get_args()).stdin(Stdio::null());
+        for (name, value) in service.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        self.start(command)
+    }
+
+    fn start(&self, mut command: Command) -> Service {
         let log = self.path().join("service.log");
         let mut child = command
             .stdout(Stdio::piped())
@@ -162,6 +185,34 @@ impl Service {
     }
 
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        self.try_request(method, path, headers, body).expect("an answer")
+    }
+
+    /// The same; nothing where the service ends before it answers.
+    pub fn try_request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<(u16, String)> {
+        let (head, body) = self.exchange(method, path, headers, body)?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Some((status, body))
+    }
+
+    /// The head of an answer, with its headers.
+    pub fn head_of(&self, path: &str) -> String {
+        self.exchange("GET", path, &[], "").expect("an answer").0
+    }
+
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<(String, String)> {
         let mut stream = self.connect();
         let headers: Vec<String> =
             headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -171,12 +222,15 @@ impl Service {
             body.len(),
             headers = headers.concat(),
         );
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        (status, body.to_owned())
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.to_owned(), body.to_owned()))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn connect(&self) -> TcpStream {
