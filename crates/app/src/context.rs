@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
@@ -23,6 +24,17 @@ const SEEN_SECONDS: i64 = 5 * 60;
 
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Time;
+
+    /// Time that has passed since a moment of the clock's own, for measuring: it never goes back, whatever
+    /// happens to `now`. A clock that is moved by hand measures by its hands.
+    fn passed(&self) -> Duration {
+        Duration::from_micros(self.now().as_micros().unsigned_abs())
+    }
+
+    /// Goes by a shared clock from now on, which is ahead of `now` by so much (or behind it).
+    fn follow(&self, ahead_micros: i64) {
+        let _ = ahead_micros;
+    }
 }
 
 /// A source of secret randomness.

@@ -32,7 +32,30 @@ pub enum Error {
     Store(rapport_store::Error),
 }
 
+/// Logs that work failed which runs again: a warning, unless the database is away or busy. That has a line in
+/// the log of its own, and everything that runs by itself would add one every few seconds.
+#[macro_export]
+macro_rules! log_failure {
+    ($error:expr, $($rest:tt)+) => {
+        if $error.is_outage() {
+            ::tracing::debug!(error = %$error, $($rest)+);
+        } else {
+            ::tracing::warn!(error = %$error, $($rest)+);
+        }
+    };
+}
+
 impl Error {
+    /// The database is away or busy, or the service is stopping: nothing is wrong with the work itself.
+    pub fn is_outage(&self) -> bool {
+        use rapport_store::Error as Stored;
+        match self {
+            Self::Busy | Self::OutcomeUnknown | Self::Unavailable(_) | Self::Closed => true,
+            Self::Store(error) => !matches!(error, Stored::Fault(_)),
+            _ => false,
+        }
+    }
+
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         Self::Conflict { code, detail: detail.into() }
     }

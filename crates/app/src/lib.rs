@@ -57,6 +57,7 @@ pub mod webhook;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rapport_domain::company::Company;
 use rapport_domain::time::Time;
@@ -68,6 +69,10 @@ pub use context::{Clock, Random, Services};
 pub use error::Error;
 pub use mail::{MailRoute, Outside};
 pub use vault::Vault;
+
+/// Nodes need not agree more closely, and a clock that follows each little difference would jump about.
+const CLOCK_TOLERANCE_MICROS: i64 = 1_000_000;
+const CLOCK_ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// The application: commands and reads over an open store.
 #[derive(Clone)]
@@ -99,6 +104,43 @@ impl App {
 
     pub fn now(&self) -> Time {
         self.services.clock.now()
+    }
+
+    /// See [`Clock::passed`].
+    pub fn passed(&self) -> Duration {
+        self.services.clock.passed()
+    }
+
+    /// Has this process go by the database's clock, where several share one: leases and due times that one
+    /// node writes are read by the others.
+    pub async fn follow_database_clock(&self) -> Result<(), Error> {
+        let asked = self.passed();
+        let clock = self.read_across(database_clock).await?;
+        self.follow(clock, asked);
+        Ok(())
+    }
+
+    /// The same, for the command line.
+    pub fn follow_database_clock_blocking(&self) -> Result<(), Error> {
+        let asked = self.passed();
+        let clock = self.read_across_blocking(database_clock)?;
+        self.follow(clock, asked);
+        Ok(())
+    }
+
+    fn follow(&self, database: Option<Time>, asked: Duration) {
+        let (Some(database), answered) = (database, self.passed()) else { return };
+        let took = answered.saturating_sub(asked);
+        // It was read somewhere within that time. A slow answer says too little.
+        let error = i64::try_from(took.as_micros() / 2).unwrap_or(i64::MAX);
+        let ahead = database.micros_since(self.now()).saturating_add(error);
+        if took < CLOCK_ANSWER_LIMIT && ahead.abs() > CLOCK_TOLERANCE_MICROS {
+            self.services.clock.follow(ahead);
+            tracing::warn!(
+                seconds = ahead / 1_000_000,
+                "this machine's clock differs from the database's, which is used"
+            );
+        }
     }
 
     pub fn services(&self) -> &Arc<Services> {
@@ -178,6 +220,10 @@ impl App {
         let found = self.store.read_across(read).blocking_recv();
         found.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)
     }
+}
+
+fn database_clock(across: &mut Across) -> Result<Option<Time>, rapport_store::Error> {
+    across.clock()
 }
 
 fn settled(error: rapport_store::Error) -> Error {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rapport_app::cadence::{Stepped, end_snoozes, step};
 use rapport_app::job_report::Job;
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use rapport_domain::cadence::{begun_everywhere, next_due};
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::Time;
@@ -34,7 +34,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
             Ok(Some(next)) => until(*next, app.now()).clamp(least, every),
             Ok(None) => every,
             Err(error) => {
-                tracing::warn!(%error, "it could not be looked who is due for contact; trying again");
+                log_failure!(error, "it could not be looked who is due for contact; trying again");
                 every
             }
         };
@@ -69,7 +69,7 @@ pub async fn round(app: &App, stop: &CancellationToken) -> Result<Option<Time>, 
             Ok(next) => next,
             Err(error) => {
                 let company = outlook.company.id.0;
-                tracing::warn!(%error, company, "the clients of a company could not be swept; trying again");
+                log_failure!(error, company, "the clients of a company could not be swept; trying again");
                 None
             }
         };

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rapport_app::channel_total::{Count, due, keep, step};
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use rapport_domain::channel_total::SHARE;
 use rapport_domain::id::CompanyId;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let forever = async {
         loop {
             if let Err(error) = all_companies(&app).await {
-                tracing::warn!(%error, "accounts per channel could not be counted; trying again later");
+                log_failure!(error, "accounts per channel could not be counted; trying again later");
             }
             tokio::time::sleep(every).await;
         }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use rapport_app::App;
 use rapport_app::digest::{Made, make_due};
 use rapport_app::job_report::Job;
+use rapport_app::{App, log_failure};
 use tokio_util::sync::CancellationToken;
 
 /// How often it is looked, unless a test wants it otherwise.
@@ -18,7 +18,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
         app.services().jobs().begin(Job::Digest, app.now());
         let ended = make_due(&app, &mut made).await;
         if let Err(error) = &ended {
-            tracing::warn!(%error, "digests could not be made; trying again");
+            log_failure!(error, "digests could not be made; trying again");
         }
         app.services().jobs().end(Job::Digest, app.now(), ended.as_ref().err(), every);
         tokio::select! {

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rapport_app::fields::{fill_step, unfilled};
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use tokio_util::sync::CancellationToken;
 
 /// After a step storage has at least so long for others.
@@ -16,7 +16,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// Runs until nothing is left to do, or `stop`.
 pub async fn run(app: App, stop: CancellationToken) {
     while let Err(error) = all_companies(&app, &stop).await {
-        tracing::warn!(%error, "custom fields could not be put into their index; trying again later");
+        log_failure!(error, "custom fields could not be put into their index; trying again later");
         if stop.run_until_cancelled(tokio::time::sleep(AFTER_FAILURE)).await.is_none() {
             return;
         }

@@ -3,71 +3,26 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use rapport_app::delivery::EndDeliveries;
 use rapport_app::job_report::Job;
 use rapport_app::ownership::TakeOver;
-use rapport_app::{Access, App, Command, Context, Error, Needs};
+use rapport_app::{Access, App, Error, log_failure};
 use rapport_domain::time::Time;
-use rapport_store::{Lane, Tx, delivery, manual_attempt, node, webhook};
+use rapport_store::{delivery, manual_attempt, webhook};
 use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::nodes::{Heartbeat, Watch};
 use crate::places::Gates;
 use crate::reconcile::{Suspects, reconcile};
 use crate::sender::Message;
 
 const BEAT_EVERY: Duration = Duration::from_secs(2);
-/// A node not heard of for so long is dead to the others; it stops sending a little before.
-const DEAD_AFTER_SECONDS: i64 = 10;
-const STOP_SENDING_AFTER: Duration = Duration::from_secs(8);
-const FORGET_NODES_AFTER_DAYS: i64 = 7;
-
-/// A new incarnation.
-pub struct RegisterNode;
-
-impl Command for RegisterNode {
-    type Reply = i64;
-    const NEEDS: Needs = Needs::Server;
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<i64, Error> {
-        node::forget(tx, cx.now.plus_days(-FORGET_NODES_AFTER_DAYS))?;
-        Ok(node::register(tx, cx.now)?)
-    }
-}
-
-struct Beat(i64);
-
-impl Command for Beat {
-    type Reply = ();
-    const NEEDS: Needs = Needs::Server;
-    const LANE: Lane = Lane::Outcome;
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
-        Ok(node::beat(tx, self.0, cx.now)?)
-    }
-}
-
-/// Whether this node is alive in the eyes of the others.
-#[derive(Clone)]
-pub struct Heartbeat {
-    node: i64,
-    alone: bool,
-    last: Arc<Mutex<Instant>>,
-}
-
-impl Heartbeat {
-    pub fn new(node: i64, alone: bool) -> Self {
-        Self { node, alone, last: Arc::new(Mutex::new(Instant::now())) }
-    }
-
-    /// A node past its own deadline starts nothing: another may have taken over.
-    pub fn may_send(&self) -> bool {
-        self.alone || self.last.lock().elapsed() < STOP_SENDING_AFTER
-    }
-}
+/// Clocks drift slowly; an operator may set one at any time.
+const FOLLOW_CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// What the sender's surroundings work with.
 pub struct Surroundings {
@@ -77,23 +32,42 @@ pub struct Surroundings {
     pub mail: mpsc::UnboundedSender<Message>,
 }
 
+/// What a sweep remembers for the next.
+#[derive(Default)]
+struct Seen {
+    nodes: Watch,
+    suspects: Suspects,
+}
+
 impl Surroundings {
     /// Runs until `stop`.
     pub async fn run(self, every: Duration, stop: CancellationToken) {
-        let mut beats = tokio::time::interval(BEAT_EVERY);
-        let mut sweeps = tokio::time::interval(every);
-        sweeps.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut suspects = Suspects::default();
+        let mut beats = interval(BEAT_EVERY);
+        let mut sweeps = interval(every);
+        let mut clock_looks = interval(FOLLOW_CLOCK_EVERY);
+        for ticks in [&mut beats, &mut sweeps, &mut clock_looks] {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        let mut seen = Seen::default();
         let app = &self.app;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = beats.tick() => self.beat().await,
+                _ = beats.tick() => {
+                    if let Err(error) = self.beat.beat(app).await {
+                        log_failure!(error, "the heartbeat failed");
+                    }
+                }
+                _ = clock_looks.tick() => {
+                    if let Err(error) = app.follow_database_clock().await {
+                        log_failure!(error, "failed to read the database's clock");
+                    }
+                }
                 _ = sweeps.tick() => {
                     app.services().jobs().begin(Job::Deliveries, app.now());
-                    let ended = self.sweep(&mut suspects).await;
+                    let ended = self.sweep(&mut seen).await;
                     if let Err(error) = &ended {
-                        tracing::warn!(%error, "failed to look for waiting deliveries");
+                        log_failure!(error, "failed to look for waiting deliveries");
                     }
                     app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), every);
                 }
@@ -101,21 +75,10 @@ impl Surroundings {
         }
     }
 
-    async fn beat(&self) {
-        if self.beat.alone {
-            return;
-        }
-        let sent = Instant::now();
-        match self.app.write(&Access::NO_COMPANY, Beat(self.beat.node)).await {
-            Ok(()) => *self.beat.last.lock() = sent,
-            Err(error) => tracing::warn!(%error, "the heartbeat failed"),
-        }
-    }
-
-    async fn sweep(&self, suspects: &mut Suspects) -> Result<(), Error> {
+    async fn sweep(&self, seen: &mut Seen) -> Result<(), Error> {
         let Self { app, beat, gates, mail } = self;
-        take_over(app, beat).await?;
-        reconcile(app, beat.node, gates, suspects).await?;
+        take_over(app, beat, &mut seen.nodes).await?;
+        reconcile(app, beat.node, gates, &mut seen.suspects).await?;
         for (company, webhook, due) in app.read_across(webhook::with_work).await? {
             let _ = mail.send(Message::Due((company, webhook), due));
         }
@@ -127,22 +90,19 @@ impl Surroundings {
 }
 
 /// What dead nodes held waits in the database again, for whoever claims it.
-async fn take_over(app: &App, beat: &Heartbeat) -> Result<(), Error> {
-    let since = app.now().plus_seconds(-DEAD_AFTER_SECONDS);
-    let alive: HashSet<i64> = if beat.alone {
-        HashSet::new()
-    } else {
-        app.read_across(move |across| node::alive(across, since)).await?.into_iter().collect()
-    };
+async fn take_over(app: &App, beat: &Heartbeat, watch: &mut Watch) -> Result<(), Error> {
+    // Owners first: one that registered after the look at the nodes would seem to be dead.
+    let owners = app.read_across(delivery::owners).await?;
+    let manual = app.read_across(manual_attempt::owners).await?;
+    let alive = if beat.alone { HashSet::new() } else { watch.alive(app, beat.node).await? };
     let is_dead = |owner: &i64| *owner != beat.node && !alive.contains(owner);
-    for dead in app.read_across(delivery::owners).await?.into_iter().filter(is_dead) {
+    for dead in owners.into_iter().filter(is_dead) {
         let companies = app.read_across(move |across| delivery::owned_companies(across, dead)).await?;
         tracing::info!(dead, companies = companies.len(), "taking over what a dead node held");
         for company in companies {
             while app.write(&Access::System(company), TakeOver { dead }).await? {}
         }
     }
-    let manual = app.read_across(manual_attempt::owners).await?;
     for (company, dead) in manual.into_iter().filter(|(_, owner)| is_dead(owner)) {
         app.write(&Access::System(company), TakeOver { dead }).await?;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_app::job_report::Job;
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use rapport_domain::id::ImportId;
 use rapport_store::import::active;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ pub async fn run(app: App, stop: CancellationToken) {
         app.services().jobs().begin(Job::Imports, app.now());
         let ended = round(&app, &stop, &mut runners).await;
         if let Err(error) = &ended {
-            tracing::warn!(%error, "imports could not be taken further; trying again");
+            log_failure!(error, "imports could not be taken further; trying again");
         }
         let is_busy = matches!(ended, Ok(true));
         let pause = if is_busy { Duration::ZERO } else { IDLE };
@@ -58,7 +58,7 @@ async fn round(
             }
             Ok(Stepped::Elsewhere | Stepped::Ended) => {}
             Err(error) => {
-                tracing::warn!(%error, import = %id, "an import could not be taken further; trying again");
+                log_failure!(error, import = %id, "an import could not be taken further; trying again");
                 runners.insert(id, runner);
             }
         }

@@ -6,6 +6,7 @@
 //! - `lookup` fetches home pages by the same rules.
 //! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` holds it against
 //!   the database.
+//! - `nodes` shows that this node is alive and sees who is dead; `housekeeping` acts on it.
 //! - `cadence` reminds of clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts findable by their custom fields.
@@ -29,6 +30,7 @@ mod lanes;
 pub mod lookup;
 pub mod mail;
 pub mod mailer;
+mod nodes;
 mod places;
 mod reconcile;
 pub mod redelivery;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rapport_app::job_report::Job;
 use rapport_app::mail::{Outgoing, record, take_due};
 use rapport_app::password_reset::answer_requests;
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use rapport_domain::id::CompanyId;
 use rapport_store::mail::companies_due;
 use tokio::task::JoinSet;
@@ -27,7 +27,7 @@ pub async fn run(app: App, mailer: Option<Arc<Mailer>>, stop: CancellationToken,
         app.services().jobs().begin(Job::Mail, app.now());
         let ended = round(&app, mailer.as_ref(), &stop).await;
         if let Err(error) = &ended {
-            tracing::warn!(%error, "mail could not be looked after; trying again");
+            log_failure!(error, "mail could not be looked after; trying again");
         }
         app.services().jobs().end(Job::Mail, app.now(), ended.as_ref().err(), every);
         tokio::select! {

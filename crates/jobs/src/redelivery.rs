@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rapport_app::job_report::Job;
 use rapport_app::redelivery::{Stepped, step};
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use rapport_store::redelivery::running;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ pub async fn run(app: App, stop: CancellationToken) {
             Ok(true) => BUSY,
             Ok(false) => IDLE,
             Err(error) => {
-                tracing::warn!(%error, "redeliveries could not be taken further; trying again");
+                log_failure!(error, "redeliveries could not be taken further; trying again");
                 IDLE
             }
         };

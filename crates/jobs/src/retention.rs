@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rapport_app::job_report::Job;
 use rapport_app::retention::{Round, step};
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, log_failure};
 use rapport_domain::id::CompanyId;
 use rapport_store::company;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
         app.services().jobs().begin(Job::Retention, app.now());
         let ended = all_companies(&app, &stop, &mut rounds).await;
         if let Err(error) = &ended {
-            tracing::warn!(%error, "old history could not be pruned; trying again later");
+            log_failure!(error, "old history could not be pruned; trying again later");
         }
         app.services().jobs().end(Job::Retention, app.now(), ended.as_ref().err(), every);
         tokio::select! {

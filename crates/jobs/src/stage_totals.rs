@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rapport_app::App;
 use rapport_app::stage_totals::{counted_at, recount};
+use rapport_app::{App, log_failure};
 use rapport_domain::id::CompanyId;
 use rapport_store::company;
 use tokio::sync::watch;
@@ -41,7 +41,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
                         watches.entry(company.id).or_insert_with(|| Watch::new(&app, company.id));
                     }
                 }
-                Err(error) => tracing::warn!(%error, "companies could not be listed; trying again later"),
+                Err(error) => log_failure!(error, "companies could not be listed; trying again later"),
             }
         }
         for (company, watch) in &mut watches {
@@ -78,7 +78,7 @@ impl Watch {
         self.commits.mark_unchanged();
         if let Err(error) = count(app, company, changed).await {
             self.commits.mark_changed();
-            tracing::warn!(%error, company = company.0, "stages could not be counted; trying again later");
+            log_failure!(error, company = company.0, "stages could not be counted; trying again later");
         }
         self.not_before = Instant::now() + (begun.elapsed() * SHARE).max(every);
     }

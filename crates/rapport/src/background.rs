@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use rapport_app::credential::NoteUses;
 use rapport_app::session::NoteSessions;
-use rapport_app::{Access, App};
+use rapport_app::{Access, App, log_failure};
 use rapport_domain::id::{CompanyId, CredentialId, SessionId};
 use rapport_domain::time::Time;
 use tokio::time::{MissedTickBehavior, interval};
@@ -54,13 +54,13 @@ async fn write_uses(app: &App) {
     }
     for (company, seen) in seen {
         if let Err(error) = app.write(&Access::System(company), NoteSessions(seen)).await {
-            tracing::warn!(%error, company = company.0, "the last use of sessions was not written down");
+            log_failure!(error, company = company.0, "the last use of sessions was not written down");
         }
     }
     for (company, uses) in uses {
         if let Err(error) = app.write(&Access::System(company), NoteUses(uses)).await {
             // A later use writes a later time: nothing to make up for.
-            tracing::warn!(%error, company = company.0, "the last use of credentials was not written down");
+            log_failure!(error, company = company.0, "the last use of credentials was not written down");
         }
     }
 }

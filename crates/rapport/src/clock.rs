@@ -1,17 +1,38 @@
 //! Time and chance from the machine: the one place that asks it for either.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rapport_app::{Clock, Random};
 use rapport_domain::time::Time;
 use ring::rand::{SecureRandom, SystemRandom};
 
-pub struct SystemClock;
+/// The machine's clock, and how far a shared one is ahead of it.
+pub struct SystemClock {
+    started: Instant,
+    ahead_micros: AtomicI64,
+}
+
+impl SystemClock {
+    pub fn new() -> Self {
+        Self { started: Instant::now(), ahead_micros: AtomicI64::new(0) }
+    }
+}
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
     fn now(&self) -> Time {
-        Time::from_timestamp(jiff::Timestamp::now())
+        let own = Time::from_timestamp(jiff::Timestamp::now());
+        Time::from_micros(own.as_micros() + self.ahead_micros.load(Ordering::Relaxed))
+    }
+
+    fn passed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn follow(&self, ahead_micros: i64) {
+        self.ahead_micros.fetch_add(ahead_micros, Ordering::Relaxed);
     }
 }
 
@@ -83,6 +104,33 @@ mod tests {
             random.fill(&mut bytes);
             let different = bytes.iter().collect::<HashSet<_>>().len();
             assert!(length < 64 || different > 64, "{different} different bytes in {length}");
+        }
+    }
+
+    const DAY_MICROS: i64 = 86_400_000_000;
+
+    #[test]
+    fn a_process_goes_by_the_databases_clock_where_it_has_one() {
+        for engine in rapport_testkit::Engine::BOTH {
+            let test = rapport_testkit::TestApp::on(engine);
+            let store = rapport_store::Store::open(&rapport_store::Config::new(test.database().clone()));
+            let clock = std::sync::Arc::new(SystemClock::new());
+            let vault = rapport_app::Vault::new(&[7; 32]);
+            let random = std::sync::Arc::new(OsRandom::new());
+            let app = rapport_app::App::new(store.expect("opened"), clock.clone(), random, vault);
+            // The machine's clock is set eight days ahead, or back.
+            for skew in [8 * DAY_MICROS, -8 * DAY_MICROS] {
+                clock.follow(skew);
+                let passed = app.passed();
+                app.follow_database_clock_blocking().expect("asked");
+                let off = app.now().micros_since(SystemClock::new().now());
+                let shared = engine == rapport_testkit::Engine::Postgres;
+                assert_eq!(off.abs() < DAY_MICROS, shared, "{off} on {engine}");
+                assert!(app.passed() < passed + Duration::from_hours(1), "what measures is left alone");
+                if !shared {
+                    clock.follow(-skew);
+                }
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -12,6 +12,10 @@ use rapport_store::Database;
 use crate::config::Config;
 
 const LOCK_FILE: &str = "rapport.lock";
+/// Of the node that runs from a data directory, where the database is a server's.
+const NODE_LOCK_FILE: &str = "node.lock";
+/// New at every start of the kernel.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OWNER_ONLY_DIR: u32 = 0o700;
 const OWNER_ONLY_FILE: u32 = 0o600;
 
@@ -31,19 +35,44 @@ pub fn prepare(config: &Config) -> anyhow::Result<()> {
 /// dropped; the operating system lets go of it however the process ends.
 pub struct Locks {
     _files: Vec<File>,
+    identity: Option<String>,
 }
 
 impl Locks {
-    /// Takes the locks. On PostgreSQL there are none: any number of nodes may run.
+    /// Takes the locks. On PostgreSQL any number of nodes may run, also from one directory: the first of them
+    /// there gets its lock.
     pub fn take(config: &Config) -> anyhow::Result<Self> {
         let Database::Sqlite(database) = &config.database.value.0 else {
-            return Ok(Self { _files: Vec::new() });
+            let locked = lock_place(&config.data_dir.value.join(NODE_LOCK_FILE));
+            let (file, identity) = locked.unzip();
+            return Ok(Self { _files: file.into_iter().collect(), identity });
         };
         let data_dir = lock(&config.data_dir.value.join(LOCK_FILE), "data directory", "--data-dir")?;
         // A service with a data directory of its own may still have been given the same database.
         let database = lock(&beside(database), "database", "--database")?;
-        Ok(Self { _files: vec![data_dir, database] })
+        Ok(Self { _files: vec![data_dir, database], identity: None })
     }
+
+    /// The name of the place this process has for itself. Whoever had it before is dead.
+    pub fn identity(&self) -> Option<&str> {
+        self.identity.as_deref()
+    }
+}
+
+/// Locks a file and names it so that nobody else can hold the lock of that name: a file of one running kernel.
+/// A copy of the directory has another number, a copy of the machine another boot. After a reboot the name is
+/// new too, and the former node is dead once it has been silent for a while, as any other.
+fn lock_place(path: &Path) -> Option<(File, String)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(OWNER_ONLY_FILE);
+    let file = options.open(path).ok()?;
+    file.try_lock().ok()?;
+    let boot = fs::read_to_string(BOOT_ID).ok()?;
+    let metadata = file.metadata().ok()?;
+    // Deleted and made again between the opening and the lock, it would be another's by now.
+    let there = fs::metadata(path).ok()?;
+    let same = (there.dev(), there.ino()) == (metadata.dev(), metadata.ino());
+    same.then(|| (file, format!("{}/{:x}/{:x}", boot.trim(), metadata.dev(), metadata.ino())))
 }
 
 /// Never the database file itself: closing it would drop the locks SQLite holds on it.

@@ -7,6 +7,7 @@ use rapport_app::{App, Clock, Random};
 use rapport_store::{Error, Store};
 
 use crate::clock::SystemClock;
+use crate::commands::explained;
 use crate::config::Config;
 use crate::secret_key::SecretKey;
 
@@ -17,7 +18,10 @@ pub fn open(
     random: Arc<dyn Random>,
     secret_key: &SecretKey,
 ) -> anyhow::Result<App> {
-    open_at(config, store, Arc::new(SystemClock), random, secret_key)
+    let app = open_at(config, store, Arc::new(SystemClock::new()), random, secret_key)?;
+    // Before anything is written with a time of this machine's own.
+    app.follow_database_clock_blocking().map_err(explained).with_context(|| unusable(config))?;
+    Ok(app)
 }
 
 /// The same by a clock of another time.

@@ -18,6 +18,7 @@ pub async fn start(
     app: &App,
     config: &Config,
     outbound: &Outbound,
+    identity: Option<String>,
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<(), rapport_app::Error> {
@@ -31,7 +32,7 @@ pub async fn start(
     let client = Client::new(guard, tls, Limits::default(), connections);
     // The lock on the data directory proves that no other service sends from an embedded database.
     let alone = matches!(config.database.value.0, Database::Sqlite(_));
-    let settings = rapport_jobs::Config { alone, ..rapport_jobs::Config::default() };
+    let settings = rapport_jobs::Config { alone, identity, ..rapport_jobs::Config::default() };
     rapport_jobs::start(app, Arc::new(client), settings, stop.clone(), tasks).await?;
     tasks.spawn(rapport_jobs::cadence::run(app.clone(), stop.clone(), rapport_jobs::cadence::EVERY));
     tasks.spawn(rapport_jobs::redelivery::run(app.clone(), stop.clone()));

@@ -25,7 +25,7 @@ use crate::file_limit::{self, Needs};
 use crate::option_value::BaseUrl;
 use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
-use crate::stop::Signals;
+use crate::stop::{Signals, Stop};
 use crate::{background, database, mailing, sending, telemetry, welcome};
 
 /// Sockets and parsing need no more; the database has threads of its own.
@@ -43,9 +43,12 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
 
 /// The same in a runtime that has begun, on a listener of its own where there is one already.
 pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) -> anyhow::Result<ExitCode> {
+    let stop = Stop::default();
+    let signals = runtime.block_on(async { Signals::catch() }).context("signals cannot be caught")?;
+    runtime.spawn(signals.guard(stop.clone()));
     file_limit::raise(Needs::of(config));
     data_dir::prepare(config)?;
-    let _locks = Locks::take(config)?;
+    let locks = Locks::take(config)?;
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
     let outbound = Outbound::load(config)?;
@@ -58,11 +61,13 @@ pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) 
     // Outside the runtime: the PostgreSQL client is a synchronous one.
     let app = database::open(config, &config.store(), random, &secret_key)?;
     let setup = password::generate(app.services()).replace('-', "");
-    let service = Service { config, app, outbound, mailer, secret_key, metrics, setup: setup.into() };
-    runtime.block_on(service.run(listener))?;
+    let identity = locks.identity().map(str::to_owned);
+    let setup = setup.into();
+    let service = Service { config, app, outbound, mailer, secret_key, metrics, setup, identity };
+    let ended = runtime.block_on(service.run(listener, &stop));
     // What did not end in time must not hold up the process.
     runtime.shutdown_background();
-    Ok(ExitCode::SUCCESS)
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 pub fn runtime() -> anyhow::Result<Runtime> {
@@ -88,15 +93,14 @@ struct Service<'a> {
     metrics: PrometheusHandle,
     /// In the link that makes the first company.
     setup: Arc<str>,
+    /// The place that the lock on the data directory proves to be this process's.
+    identity: Option<String>,
 }
 
 impl Service<'_> {
-    async fn run(self, listener: TcpListener) -> anyhow::Result<()> {
+    async fn run(self, listener: TcpListener, stop: &Stop) -> anyhow::Result<()> {
         let listening = listener.local_addr().context("the listener has no address")?;
-        let (stop_http, stop_background, finished) =
-            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
-        let signals = Signals::catch().context("signals cannot be caught")?;
-        let watcher = tokio::spawn(signals.watch(stop_http.clone(), finished.clone()));
+        let (stop_http, stop_background) = (stop.asked.clone(), CancellationToken::new());
         let base_url = self.base_url(listening);
         self.app.services().set_outside(mailing::outside(self.config, &base_url));
         if let Some(route) = mailing::route(self.config) {
@@ -104,9 +108,12 @@ impl Service<'_> {
         }
         let tasks = TaskTracker::new();
         background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
-        let sending = sending::start(&self.app, self.config, &self.outbound, &tasks, &stop_background);
+        let identity = self.identity.clone();
+        let sending =
+            sending::start(&self.app, self.config, &self.outbound, identity, &tasks, &stop_background);
         sending.await.map_err(explained).context("the webhook sender cannot be started")?;
         mailing::start(&self.app, self.mailer.clone(), &tasks, &stop_background);
+        stop.serving();
         let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
         self.say_hello(listening).await;
 
@@ -122,10 +129,10 @@ impl Service<'_> {
         if timeout_at(asked_at + BACKGROUND_LIMIT, tasks.wait()).await.is_err() {
             tracing::warn!("background work did not end in time");
         }
-        let closing = close_store(self.app);
-        timeout_at(asked_at + STOP_LIMIT, closing).await.context("the database was not closed in time")??;
-        finished.cancel();
-        watcher.await.context("the signal watcher panicked")?;
+        if !close_store(self.app, asked_at + STOP_LIMIT).await? {
+            bail!("the database was not closed in time: it does not answer");
+        }
+        stop.finished.cancel();
         tracing::info!("stopped");
         Ok(())
     }
@@ -175,6 +182,9 @@ impl Service<'_> {
     }
 }
 
-async fn close_store(app: App) -> anyhow::Result<()> {
-    tokio::task::spawn_blocking(move || app.store().close()).await.context("closing the database panicked")
+/// Whether it was closed by then.
+async fn close_store(app: App, deadline: Instant) -> anyhow::Result<bool> {
+    let limit = deadline.saturating_duration_since(Instant::now());
+    let closing = tokio::task::spawn_blocking(move || app.store().close_within(limit));
+    closing.await.context("closing the database panicked")
 }

@@ -23,6 +23,9 @@ pub const POSTGRES_DOUBLINGS: &str = "SELECT CAST(coalesce(sum(floor(ln(1 + pg_r
                                       AS BIGINT) FROM pg_class \
                                       WHERE relkind = 'r' AND relnamespace = CAST(current_schema() AS REGNAMESPACE)";
 
+/// An embedded database has no clock but the process's.
+pub const POSTGRES_CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {
     let hinted = sql.replace("/*INDEXED BY ", "INDEXED BY ").replace("*/", "");

@@ -1,17 +1,19 @@
 //! What an administrator should know about a database. Looks only: makes and changes nothing.
 
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Duration;
 
-use postgres::{Client, NoTls};
 use rusqlite::{Connection, OpenFlags};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
 
-use crate::engine::Database;
-use crate::engine::postgres::described;
+use crate::engine::{Database, Link};
+use crate::error::Error;
 use crate::migrate;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const SESSION: &str = "SET statement_timeout = '15s'";
+const STATEMENT_LIMIT: Duration = Duration::from_secs(17);
 /// The oldest version that the tests run on.
 const OLDEST_POSTGRES: i32 = 150_000;
 
@@ -48,7 +50,10 @@ pub fn examine(database: &Database) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ended = match database {
         Database::Sqlite(path) => examine_sqlite(path, &mut findings).map_err(|error| error.to_string()),
-        Database::Postgres(url) => examine_postgres(url, &mut findings).map_err(|error| described(&error)),
+        Database::Postgres(url) => examine_postgres(url, &mut findings).map_err(|error| match error {
+            Error::Unavailable(detail) | Error::Fault(detail) => detail,
+            other => other.to_string(),
+        }),
     };
     if let Err(error) = ended {
         findings.push(Finding::new(Level::Fail, error));
@@ -63,7 +68,7 @@ fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqli
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(CONNECT_TIMEOUT)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     findings.push(Finding::new(Level::Ok, format!("SQLite {}", rusqlite::version())));
     match migrate::sqlite_version(&connection) {
         Ok(version) => findings.push(schema(version)),
@@ -77,13 +82,14 @@ fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqli
     Ok(())
 }
 
-fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), postgres::Error> {
-    let mut client = postgres::Config::from_str(url)?.connect_timeout(CONNECT_TIMEOUT).connect(NoTls)?;
-    let shown = setting(&mut client, "server_version")?;
-    let number: i32 = setting(&mut client, "server_version_num")?.parse().unwrap_or(0);
+fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let mut link = Link::new(url, SESSION, Some(STATEMENT_LIMIT))?;
+    link.connect()?;
+    let shown = setting(&mut link, "server_version")?;
+    let number: i32 = setting(&mut link, "server_version_num")?.parse().unwrap_or(0);
     let level = if number >= OLDEST_POSTGRES { Level::Ok } else { Level::Warn };
     findings.push(Finding::new(level, format!("PostgreSQL {shown} (15 or newer is tested)")));
-    findings.push(schema(postgres_version(&mut client)?));
+    findings.push(schema(postgres_version(&mut link)?));
     for (name, good, why) in [
         ("fsync", &["on"][..], "a crash of the machine can destroy the database"),
         ("full_page_writes", &["on"], "a crash of the machine can destroy the database"),
@@ -94,7 +100,7 @@ fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), postgr
         ),
         ("server_encoding", &["UTF8"], "not every text can be kept"),
     ] {
-        let value = setting(&mut client, name)?;
+        let value = setting(&mut link, name)?;
         findings.push(if good.contains(&value.as_str()) {
             Finding::new(Level::Ok, format!("{name} = {value}"))
         } else {
@@ -104,17 +110,25 @@ fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), postgr
     Ok(())
 }
 
-fn setting(client: &mut Client, name: &str) -> Result<String, postgres::Error> {
-    client.query_one("SELECT current_setting($1)", &[&name])?.try_get(0)
+fn setting(link: &mut Link, name: &str) -> Result<String, Error> {
+    let statement = link.prepare("SELECT current_setting($1)")?;
+    only(&link.query(&statement, &[&name])?)
 }
 
-fn postgres_version(client: &mut Client) -> Result<i64, postgres::Error> {
-    let known: bool =
-        client.query_one("SELECT to_regclass('schema_version') IS NOT NULL", &[])?.try_get(0)?;
+fn postgres_version(link: &mut Link) -> Result<i64, Error> {
+    let statement = link.prepare("SELECT to_regclass('schema_version') IS NOT NULL")?;
+    let known: bool = only(&link.query(&statement, &[])?)?;
     if !known {
         return Ok(0);
     }
-    client.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[])?.try_get(0)
+    let statement = link.prepare("SELECT coalesce(max(version), 0) FROM schema_version")?;
+    only(&link.query(&statement, &[])?)
+}
+
+/// The one value of the one row.
+fn only<'a, T: FromSql<'a>>(rows: &'a [Row]) -> Result<T, Error> {
+    let row = rows.first().ok_or_else(|| Error::fault("no row"))?;
+    row.try_get(0).map_err(|error| Error::fault(error.to_string()))
 }
 
 fn schema(found: i64) -> Finding {

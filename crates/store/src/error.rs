@@ -24,6 +24,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The database failed, and not this piece of work.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown)
+    }
+
     pub(crate) fn fault(message: impl Into<String>) -> Self {
         Self::Fault(message.into())
     }

@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
-use postgres::Client;
 use rusqlite::{Connection as Sqlite, OptionalExtension};
 
 use crate::dialect::{POSTGRES_WORDS, SQLITE_WORDS};
+use crate::engine::Link;
 use crate::engine::sqlite::in_words;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 15] = [
+const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -27,6 +27,7 @@ const MIGRATIONS: [&str; 15] = [
     include_str!("../migrations/0013_covering.sql"),
     include_str!("../migrations/0014_standing.sql"),
     include_str!("../migrations/0015_statistics.sql"),
+    include_str!("../migrations/0016_node_identity.sql"),
 ];
 const STATISTICS: &str = include_str!("../migrations/statistics.postgres.sql");
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
@@ -95,30 +96,33 @@ fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> 
     Ok(())
 }
 
-pub fn postgres(client: &mut Client) -> Result<i64, Error> {
-    let bad = |error: postgres::Error| {
-        let text = error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string);
-        Error::fault(format!("the schema could not be brought up to date: {text}"))
+/// On an error the transaction goes with the link.
+pub fn postgres(link: &mut Link) -> Result<i64, Error> {
+    let bad = |error| match error {
+        Error::Fault(text) => Error::fault(format!("the schema could not be brought up to date: {text}")),
+        other => other,
     };
-    let mut tx = client.transaction().map_err(bad)?;
     // Whoever comes second waits for the first, and an index over a large table takes longer than any statement of a
     // request may.
-    tx.batch_execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0").map_err(bad)?;
-    tx.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).map_err(bad)?;
-    tx.batch_execute(TABLE_LOCK_TIMEOUT).map_err(bad)?;
-    tx.batch_execute(VERSION_TABLE).map_err(bad)?;
-    let found: i64 =
-        tx.query_one("SELECT coalesce(max(version), 0) FROM schema_version", &[]).map_err(bad)?.get(0);
+    let begin = format!(
+        "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; \
+         SELECT pg_advisory_xact_lock({MIGRATION_LOCK}); {TABLE_LOCK_TIMEOUT}; {VERSION_TABLE}"
+    );
+    link.batch(&begin).map_err(bad)?;
+    let found = link.prepare("SELECT coalesce(max(version), 0) FROM schema_version").map_err(bad)?;
+    let found = link.query(&found, &[]).map_err(bad)?;
+    let found: i64 = found.first().ok_or_else(|| Error::fault("no schema version"))?.get(0);
     refuse_newer(found)?;
     if found < VERSION {
         for (version, text) in pending(found) {
-            tx.batch_execute(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
-            tx.execute("INSERT INTO schema_version (version) VALUES ($1)", &[&version]).map_err(bad)?;
+            link.batch(&worded(text, &POSTGRES_WORDS)).map_err(bad)?;
+            let insert = format!("INSERT INTO schema_version (version) VALUES ({version})");
+            link.batch(&insert).map_err(bad)?;
         }
-        tx.batch_execute(STATISTICS).map_err(bad)?;
-        tx.batch_execute(REPORTING).map_err(bad)?;
+        link.batch(STATISTICS).map_err(bad)?;
+        link.batch(REPORTING).map_err(bad)?;
     }
-    tx.commit().map_err(bad)?;
+    link.batch("COMMIT").map_err(bad)?;
     Ok(VERSION)
 }
 
@@ -158,7 +162,10 @@ mod tests {
                (2, {e}, 'e', 'e', 'prospect', '{}', 100, NULL, NULL, NULL, 0, 1, 1);
         INSERT INTO status_history (company, account, id, to_status, source, actor_kind, at)
         VALUES (1, {b}, {a}, 'prospect', 'upsert', 'system', 3),
-               (1, {b}, {b}, 'in_negotiation', 'upsert', 'system', 7)";
+               (1, {b}, {b}, 'in_negotiation', 'upsert', 'system', 7);
+        INSERT INTO node (started_at, heartbeat_at) VALUES (5, 9)";
+    /// The nodes of before have no place that anyone could prove to be theirs.
+    const NODES: &str = "SELECT count(*) FROM node WHERE identity IS NULL AND heartbeat_at = 9";
     const ROWS: &str = "SELECT status || ' ' || CAST(own AS TEXT) || ' ' || CAST(at AS TEXT) || ' ' \
                         || coalesce(snoozed_until, '-') || ' ' || CAST(last_contact_at AS TEXT) || ' ' \
                         || CAST(announced AS TEXT) FROM cadence ORDER BY account";
@@ -195,22 +202,24 @@ mod tests {
         let rows: Vec<String> =
             rows.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("read");
         assert_eq!(rows, EXPECTED);
+        assert_eq!(connection.query_row(NODES, [], |row| row.get(0)), Ok(1_i64));
     }
 
     #[test]
     fn accounts_that_were_there_before_get_their_clocks_on_postgres() {
         let url = PostgresServer::shared().fresh_database();
-        let mut client = Client::connect(&url, ::postgres::NoTls).expect("connected");
+        let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
         client.batch_execute(VERSION_TABLE).expect("made");
         for (version, text) in old_texts() {
             client.batch_execute(&worded(text, &POSTGRES_WORDS)).expect("made");
             client.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).expect("noted");
         }
         client.batch_execute(&accounts(|letter| format!("'\\x{letter:032x}'::bytea"))).expect("filled");
-        postgres(&mut client).expect("migrated");
+        crate::engine::migrate_only(&crate::engine::Database::Postgres(url)).expect("migrated");
         let rows = client.query(ROWS, &[]).expect("read");
         let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(rows, EXPECTED);
+        assert_eq!(client.query_one(NODES, &[]).expect("read").get::<_, i64>(0), 1);
     }
 
     /// The version before PostgreSQL was told how our keys are distributed.
@@ -219,7 +228,7 @@ mod tests {
     #[test]
     fn a_filled_database_learns_how_its_keys_are_distributed() {
         let url = PostgresServer::shared().fresh_database();
-        let mut client = Client::connect(&url, ::postgres::NoTls).expect("connected");
+        let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
         client.batch_execute(VERSION_TABLE).expect("made");
         for (version, text) in pending(0).take_while(|(version, _)| *version <= BEFORE_STATISTICS) {
             client.batch_execute(&worded(text, &POSTGRES_WORDS)).expect("made");
@@ -238,7 +247,7 @@ mod tests {
         let companies = "SELECT CAST(n_distinct AS BIGINT) FROM pg_stats WHERE tablename = 'event_mark' AND attname = 'company'";
         let mut known = || client.query_one(companies, &[]).expect("known").get::<_, i64>(0);
         assert_eq!(known(), -1, "as many as rows");
-        postgres(&mut client).expect("migrated");
+        crate::engine::migrate_only(&crate::engine::Database::Postgres(url)).expect("migrated");
         let known: i64 = client.query_one(companies, &[]).expect("known").get(0);
         assert_eq!(known, 1);
         let rows: i64 = client.query_one("SELECT count(*) FROM event_mark", &[]).expect("counted").get(0);

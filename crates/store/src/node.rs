@@ -1,4 +1,7 @@
 //! Nodes: the processes that send. Each start is a new incarnation with a number of its own.
+//!
+//! `heartbeat_at` grows with every beat. Others ask whether it has changed, never how old it is: that would
+//! compare the clocks of two machines.
 
 use rapport_domain::time::Time;
 
@@ -8,28 +11,54 @@ use crate::tx::{Across, Tx};
 use crate::values;
 
 statements! {
-    reference REGISTER = "INSERT INTO node (started_at, heartbeat_at) VALUES ($1, $1) RETURNING id";
-    reference BEAT = "UPDATE node SET heartbeat_at = $2 WHERE id = $1";
-    reference ALIVE = "SELECT id FROM node WHERE heartbeat_at > $1";
-    reference FORGET = "DELETE FROM node WHERE heartbeat_at < $1";
+    reference REGISTER = "INSERT INTO node (started_at, heartbeat_at, identity) VALUES ($1, $1, $2) RETURNING id";
+    // A node that was forgotten while it was silent comes back with its next beat.
+    reference BEAT = "INSERT INTO node (id, started_at, heartbeat_at, identity) VALUES ($1, $2, $2, $3) \
+                      ON CONFLICT (id) DO UPDATE SET heartbeat_at = \
+                      CASE WHEN node.heartbeat_at < excluded.heartbeat_at THEN excluded.heartbeat_at \
+                      ELSE node.heartbeat_at + 1 END";
+    reference BEATS = "SELECT id, heartbeat_at FROM node";
+    reference FORGET = "DELETE FROM node WHERE id = $1 AND heartbeat_at = $2";
+    reference FORGET_FORMER = "DELETE FROM node WHERE identity = $1";
+    reference FORGET_ALL = "DELETE FROM node";
 }
 
-pub fn register(tx: &mut Tx, now: Time) -> Result<i64, Error> {
-    let mut row = tx.query_opt(&REGISTER, values![now])?.ok_or_else(|| Error::fault("no node number"))?;
-    row.take()
+/// The last beat that the table has of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beat {
+    pub node: i64,
+    pub beat: i64,
 }
 
-pub fn beat(tx: &mut Tx, node: i64, now: Time) -> Result<(), Error> {
-    tx.execute(&BEAT, values![node, now])?;
+pub fn register(tx: &mut Tx, identity: Option<&str>, now: Time) -> Result<i64, Error> {
+    let row = tx.query_opt(&REGISTER, values![now, identity])?;
+    row.ok_or_else(|| Error::fault("no node number"))?.take()
+}
+
+pub fn beat(tx: &mut Tx, node: i64, identity: Option<&str>, now: Time) -> Result<(), Error> {
+    tx.execute(&BEAT, values![node, now, identity])?;
     Ok(())
 }
 
-/// The nodes heard of since `since`.
-pub fn alive(across: &mut Across, since: Time) -> Result<Vec<i64>, Error> {
-    across.query(&ALIVE, values![since])?.into_iter().map(|mut row| row.take()).collect()
+pub fn beats(across: &mut Across) -> Result<Vec<Beat>, Error> {
+    let rows = across.query(&BEATS, &[])?.into_iter();
+    rows.map(|mut row| Ok(Beat { node: row.take()?, beat: row.take()? })).collect()
 }
 
-pub fn forget(tx: &mut Tx, before: Time) -> Result<(), Error> {
-    tx.execute(&FORGET, values![before])?;
+/// Forgets a node that has not beaten since it was looked at.
+pub fn forget(tx: &mut Tx, last: Beat) -> Result<(), Error> {
+    tx.execute(&FORGET, values![last.node, last.beat])?;
+    Ok(())
+}
+
+/// Forgets the earlier incarnations of a place. To everyone a node that is not in the table is dead.
+pub fn forget_former(tx: &mut Tx, identity: &str) -> Result<(), Error> {
+    tx.execute(&FORGET_FORMER, values![identity])?;
+    Ok(())
+}
+
+/// Forgets every node, for the one that is proved to be the only one.
+pub fn forget_all(tx: &mut Tx) -> Result<(), Error> {
+    tx.execute(&FORGET_ALL, &[])?;
     Ok(())
 }

@@ -205,10 +205,22 @@ impl Queue {
         }
     }
 
+    /// Turns away what waited too long; says how much that was. Writers do so themselves while they come by.
+    pub fn expire(&self) -> usize {
+        let expired = self.state.lock().expire();
+        let count = expired.len();
+        expired.into_iter().for_each(|waiting| waiting.job.settle(Err(Error::Busy)));
+        count
+    }
+
     /// No more is taken in; what waits is still worked off.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_all();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
     }
 
     pub fn depth(&self) -> usize {
@@ -332,6 +344,19 @@ impl ReadQueue {
             }
             read(Err(Error::Busy));
         }
+    }
+
+    /// Turns away what waited too long; says how much that was.
+    pub fn expire(&self) -> usize {
+        let mut expired = Vec::new();
+        let mut state = self.state.lock();
+        while state.0.front().is_some_and(|(_, since)| since.elapsed() >= MAX_WAIT) {
+            expired.extend(state.0.pop_front());
+        }
+        drop(state);
+        let count = expired.len();
+        expired.into_iter().for_each(|(read, _)| read(Err(Error::Busy)));
+        count
     }
 
     pub fn close(&self) {

@@ -6,6 +6,7 @@
 use std::ops::{Deref, DerefMut};
 
 use rapport_domain::id::CompanyId;
+use rapport_domain::time::Time;
 
 use crate::error::Error;
 use crate::statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
@@ -35,6 +36,8 @@ pub(crate) trait Connection {
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
     /// One row: which database this is, and how many bytes it takes.
     fn facts(&mut self) -> Result<Vec<Row>, Error>;
+    /// The database's own clock, where it has one.
+    fn clock(&mut self) -> Result<Option<Time>, Error>;
 }
 
 /// One company's data at one moment. Cannot write.
@@ -211,6 +214,11 @@ impl<'c> Across<'c> {
 
     pub(crate) fn facts(&mut self) -> Result<Vec<Row>, Error> {
         self.connection.facts()
+    }
+
+    /// The database's own clock, which all nodes share; an embedded database has none.
+    pub fn clock(&mut self) -> Result<Option<Time>, Error> {
+        self.connection.clock()
     }
 
     /// A statement with `= ANY($n)`, `$n` being its last parameter.

@@ -4,7 +4,6 @@
 
 use std::error::Error as StdError;
 
-use postgres::types::{IsNull, ToSql, Type as PgType, private::BytesMut, to_sql_checked};
 use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
@@ -14,6 +13,7 @@ use rapport_domain::id::{
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
+use tokio_postgres::types::{IsNull, ToSql, Type as PgType, private::BytesMut, to_sql_checked};
 
 use crate::error::Error;
 

@@ -98,7 +98,12 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
     if response.status().is_server_error()
         && let Some(Fault(fault)) = response.extensions_mut().remove::<Fault>()
     {
-        tracing::error!(company, %fault, "a request failed");
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            // The outage has its own line in the log; one for each request would bury it.
+            tracing::debug!(company, %fault, "a request failed");
+        } else {
+            tracing::error!(company, %fault, "a request failed");
+        }
     }
     write_headers(response.headers_mut(), id, is_api);
     let status = response.status().as_u16();

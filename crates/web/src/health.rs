@@ -24,21 +24,22 @@ pub fn routes(app: App, metrics: Option<MetricsText>) -> Router {
         .route("/metrics", get(async move || figures(metrics.as_ref())))
 }
 
-/// Ready if the database can be read, and storage knows of nothing that keeps it from writing.
+/// Ready if the database can be read now and the last writes did not fail.
 async fn ready(State(app): State<App>) -> Response {
-    if app.store().health().is_err() {
-        // What is wrong is in the log; it may name files, which are nobody's business out here.
-        return not_ready("the database cannot be written");
-    }
     let read = app.read_across(|across| rapport_store::company::by_slug(across, ""));
-    match tokio::time::timeout(READY_TIMEOUT, read).await {
-        Ok(Ok(_)) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
-        Ok(Err(_)) | Err(_) => not_ready("the database cannot be read"),
+    let answer = tokio::time::timeout(READY_TIMEOUT, read).await;
+    if !matches!(answer, Ok(Ok(_))) {
+        return Problem::not_ready("the database cannot be read").into_response();
     }
-}
-
-fn not_ready(detail: &'static str) -> Response {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail).into_response()
+    // Looked at after the read, which may be the success that ends an outage. The cause stays in the log: it may
+    // name files.
+    match app.store().health() {
+        Ok(()) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
+        Err(outage) if outage.writes_only => {
+            Problem::not_ready("the database cannot be written").into_response()
+        }
+        Err(_) => Problem::not_ready("the database is not available").into_response(),
+    }
 }
 
 fn figures(metrics: Option<&MetricsText>) -> Response {

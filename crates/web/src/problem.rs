@@ -127,6 +127,11 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "timed_out", detail).retry_after(BUSY_SECONDS)
     }
 
+    /// The service cannot do its work now, for those who decide where to send requests.
+    pub fn not_ready(detail: &'static str) -> Self {
+        Self::unavailable("not_ready", detail, AWAY_SECONDS)
+    }
+
     /// A fault of ours. The answer names nothing of it; the log has it under the request's id.
     pub fn internal(fault: impl Into<String>) -> Self {
         let detail = "an unexpected error; the server's log has it under this answer's X-Request-Id";

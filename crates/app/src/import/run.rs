@@ -103,7 +103,7 @@ impl Runner {
     pub async fn release(self) {
         let command = Release { id: self.import, runner: self.id };
         if let Err(error) = self.app.write(&self.access, command).await {
-            tracing::warn!(%error, import = %self.import, "an import was not released");
+            crate::log_failure!(error, import = %self.import, "an import was not released");
         }
     }
 

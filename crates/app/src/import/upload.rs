@@ -126,7 +126,7 @@ impl Upload {
     /// Lets go of what has come so far. Should this fail, retention does it.
     pub async fn abandon(self) {
         if let Err(error) = self.app.write(&self.access, RemoveImport(self.id)).await {
-            tracing::warn!(%error, import = %self.id, "an abandoned upload is left to retention");
+            crate::log_failure!(error, import = %self.id, "an abandoned upload is left to retention");
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::client::Client;
 use crate::flights::{Slots, Ticket};
 use crate::housekeeping;
 use crate::lanes::{Item, Key, Lanes};
+use crate::nodes::{Heartbeat, RegisterNode};
 use crate::places::Gates;
 use state::State;
 
@@ -43,11 +44,20 @@ pub struct Config {
     pub sweep: Duration,
     /// The only node on its database, proved by a lock: earlier incarnations are dead.
     pub alone: bool,
+    /// The place this node runs from. Whoever gives it proves by a lock that no other process has it, so that
+    /// earlier incarnations of the place are dead.
+    pub identity: Option<String>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { slots: 1024, tick: Duration::from_millis(100), sweep: Duration::from_secs(3), alone: false }
+        Self {
+            slots: 1024,
+            tick: Duration::from_millis(100),
+            sweep: Duration::from_secs(3),
+            alone: false,
+            identity: None,
+        }
     }
 }
 
@@ -66,7 +76,9 @@ pub async fn start(
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<(), rapport_app::Error> {
-    let node = app.write(&Access::NO_COMPANY, housekeeping::RegisterNode).await?;
+    let (identity, alone) = (config.identity.clone(), config.alone);
+    let register = RegisterNode { identity: identity.clone(), alone };
+    let node = app.write(&Access::NO_COMPANY, register).await?;
     let (mail, inbox) = mpsc::unbounded_channel();
     let gates = Arc::new(Gates::default());
     let mut lanes = Lanes::new(Slots { total: config.slots });
@@ -76,7 +88,7 @@ pub async fn start(
     }
     let post_office = PostOffice { node, mail: mail.clone(), gates: Arc::clone(&gates) };
     app.services().set_sender(Arc::new(post_office));
-    let beat = housekeeping::Heartbeat::new(node, config.alone);
+    let beat = Heartbeat::new(node, alone, identity);
     let surroundings = housekeeping::Surroundings {
         app: app.clone(),
         beat: beat.clone(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rapport_app::delivery::Recorded;
 use rapport_app::dispatch::{Dispatch, Owned};
 use rapport_app::ownership::{ClaimDue, ClaimManual, GiveBack, TakeBack};
-use rapport_app::{Access, App};
+use rapport_app::{Access, App, log_failure};
 use rapport_domain::delivery::Verdict;
 use rapport_domain::id::{CompanyId, RedeliveryId, WebhookId};
 use rapport_store::webhook::{self, Target};
@@ -20,8 +20,8 @@ use super::attempt::Attempting;
 use super::{Checked, Message};
 use crate::client::Client;
 use crate::flights::Ticket;
-use crate::housekeeping::Heartbeat;
 use crate::lanes::{Item, Key, Lanes};
+use crate::nodes::Heartbeat;
 use crate::places::Gates;
 
 /// How many are started between two looks at the mail.
@@ -227,7 +227,7 @@ impl State {
             let message = match app.read_across(move |across| wanted.read(across)).await {
                 Ok(checked) => Message::Ready { items, checked },
                 Err(error) => {
-                    tracing::debug!(%error, "failed to read webhooks for sending; trying again");
+                    log_failure!(error, "failed to read webhooks for sending; trying again");
                     tokio::time::sleep(PAUSE).await;
                     Message::NotReady { items }
                 }
@@ -304,7 +304,7 @@ impl State {
                         Message::Claimed { key, items, more, next_due }
                     }
                     Err(error) => {
-                        tracing::debug!(%error, "failed to claim due deliveries; trying again");
+                        log_failure!(error, "failed to claim due deliveries; trying again");
                         tokio::time::sleep(PAUSE).await;
                         Message::Claimed { key, items: Vec::new(), more: true, next_due: None }
                     }
@@ -337,7 +337,7 @@ impl State {
                 }
                 Err(error) => {
                     // The next sweep finds them again.
-                    tracing::debug!(%error, "failed to claim manual attempts");
+                    log_failure!(error, "failed to claim manual attempts");
                     Message::ClaimedManual { company, items: Vec::new(), more: false }
                 }
             };
@@ -357,7 +357,7 @@ impl State {
             let (app, node) = (self.app.clone(), self.node);
             self.attempts.spawn(async move {
                 if let Err(error) = app.write(&Access::System(company), GiveBack { node, owned }).await {
-                    tracing::debug!(%error, "failed to give deliveries back");
+                    log_failure!(error, "failed to give deliveries back");
                 }
             });
         }
@@ -367,7 +367,7 @@ impl State {
         let app = self.app.clone();
         self.attempts.spawn(async move {
             if let Err(error) = app.write(&Access::System(company), TakeBack { bulk, attempts }).await {
-                tracing::debug!(%error, "failed to take back cancelled attempts");
+                log_failure!(error, "failed to take back cancelled attempts");
             }
         });
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use rapport_app::ingest::{Ingest, Ingested};
+use rapport_app::job_report::Job;
 use rapport_app::redeliver::Redeliver;
 use rapport_app::upsert::Upsert;
 use rapport_app::webhook::{
@@ -95,6 +96,8 @@ pub struct Options {
     pub slots: usize,
     /// What fails in the sender's own process.
     pub faults: Option<Faults>,
+    /// The place that every node of the test runs from, one after the other.
+    pub identity: Option<&'static str>,
 }
 
 impl Default for Options {
@@ -105,6 +108,7 @@ impl Default for Options {
             names: Names::default(),
             slots: Config::default().slots,
             faults: None,
+            identity: None,
         }
     }
 }
@@ -185,14 +189,30 @@ impl Sending {
 
     /// Another process that sends, beside the one there is.
     pub fn another_node(&self) -> Node {
+        self.another_node_by(self.clock())
+    }
+
+    /// The same by a clock of its own.
+    pub fn another_node_by(&self, clock: &TestClock) -> Node {
         let seed = self.nodes_made.get() + 100;
         self.nodes_made.set(self.nodes_made.get() + 1);
-        Node::start(&self.test, &self.options, seed)
+        Node::start(&self.test, &self.options, clock, seed)
+    }
+
+    /// The nodes that are started from now on run from another place.
+    pub fn run_from(&mut self, place: &'static str) {
+        self.options.identity = Some(place);
     }
 
     pub fn start(&mut self) {
         assert!(self.node.is_none(), "a sender is running already");
         self.node = Some(self.another_node());
+    }
+
+    /// See [`Node::sweep`].
+    #[track_caller]
+    pub fn sweep(&self) {
+        self.node.as_ref().expect("a sender is running").sweep();
     }
 
     /// In good order: what is under way ends, what waits is given back.
@@ -470,10 +490,11 @@ pub struct Node {
     runtime: Option<Runtime>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    clock: TestClock,
 }
 
 impl Node {
-    fn start(test: &TestApp, options: &Options, seed: u64) -> Self {
+    fn start(test: &TestApp, options: &Options, clock: &TestClock, seed: u64) -> Self {
         let config = rapport_store::Config {
             readers: 1,
             writers: 2,
@@ -481,8 +502,8 @@ impl Node {
             ..rapport_store::Config::new(test.database().clone())
         };
         let store = Store::open(&config).expect("opening the database for a sender");
-        let (clock, random) = (Arc::new(test.clock().clone()), Arc::new(SeededRandom::new(seed)));
-        let app = App::new(store, clock, random, Vault::new(&VAULT_KEY));
+        let (hands, random) = (Arc::new(clock.clone()), Arc::new(SeededRandom::new(seed)));
+        let app = App::new(store, hands, random, Vault::new(&VAULT_KEY));
         let allowed = options.allowed.iter().map(|network| network.parse().expect("a network")).collect();
         let guard = Arc::new(Guard::new(AddressPolicy { allowed }, Arc::new(options.names.clone())));
         app.services().set_destination_check(Arc::clone(&guard) as _);
@@ -494,11 +515,27 @@ impl Node {
             // What a lock on the data directory proves for SQLite.
             alone: test.engine() == Engine::Sqlite,
             slots: options.slots,
+            identity: options.identity.map(str::to_owned),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         runtime.block_on(rapport_jobs::start(&app, client, config, stop.clone(), &tasks)).expect("a sender");
-        Self { app, runtime: Some(runtime), stop, tasks }
+        Self { app, runtime: Some(runtime), stop, tasks, clock: clock.clone() }
+    }
+
+    /// Waits until this node has looked at everything once more: who is alive, and what waits.
+    #[track_caller]
+    pub fn sweep(&self) {
+        // The run that is under way began before.
+        for _ in 0..2 {
+            self.clock.advance_seconds(1);
+            let now = self.clock.now();
+            eventually("a sweep", || {
+                let reports = self.app.services().jobs().all();
+                let (_, report) = reports.into_iter().find(|(job, _)| *job == Job::Deliveries)?;
+                (report.last_run? >= now).then_some(())
+            });
+        }
     }
 
     pub fn stop(self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rapport_domain::delivery::State;
 use rapport_domain::id::DeliveryId;
-use rapport_testkit::{Behaviour, Engine, Receiver};
+use rapport_testkit::{Behaviour, Engine, Receiver, TestClock};
 
 use crate::harness::{Hook, Options, Sending, payload, wait_for_requests};
 
@@ -86,6 +86,7 @@ fn a_sender_killed_in_the_middle_loses_nothing() {
         sending.kill();
         sending.start();
         if sending.test().engine() == Engine::Postgres {
+            sending.sweep();
             sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
         } else {
             sending.move_to_due(retried);
@@ -108,6 +109,8 @@ fn a_manual_attempt_that_a_killed_sender_held_is_made_by_the_next() {
         wait_for_requests(&receiver, 2);
         sending.kill();
         sending.start();
+        // It must have seen the silent node before it can see that it stays silent.
+        sending.sweep();
         sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
         let attempts = sending.wait_for_attempts(id, 2);
         assert!(attempts[1].manual && attempts[1].succeeded);
@@ -130,6 +133,67 @@ fn of_two_nodes_one_takes_over_what_the_dead_other_held() {
     assert_eq!(receiver.requests().len(), 1, "a node is not dead for having been silent a moment");
     sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
     assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1, "the stalled one is sent again");
+    survivor.stop();
+}
+
+#[test]
+fn nodes_whose_clocks_differ_leave_each_other_alone() {
+    for days_ahead in [8, -8] {
+        let mut sending = Sending::with(Engine::Postgres, Options::default());
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        receiver.script(vec![Behaviour::Stall]);
+        (0..EVENTS).for_each(|_| drop(sending.create_account()));
+        wait_for_requests(&receiver, 1);
+        let clock = TestClock::at(sending.now());
+        clock.advance_days(days_ahead);
+        let other = sending.another_node_by(&clock);
+        other.sweep();
+        assert_eq!(sending.test().rows("node"), 2, "no live node is forgotten");
+        assert_eq!(receiver.requests().len(), 1, "what a live node holds is not taken from it");
+        // It still sees that the other is dead when it is.
+        sending.kill();
+        other.sweep();
+        clock.set(clock.now().max(sending.now()).plus_seconds(DEAD_AFTER_SECONDS));
+        assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1);
+        other.stop();
+    }
+}
+
+#[test]
+fn a_restarted_node_takes_over_from_its_former_self_at_once() {
+    let options = Options { identity: Some("this place"), ..Options::default() };
+    for (identity, engine) in [(None, Engine::Sqlite), (options.identity, Engine::Postgres)] {
+        let mut sending = Sending::with(engine, Options { identity, ..options.clone() });
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        receiver.script(vec![Behaviour::Stall]);
+        (0..EVENTS).for_each(|_| drop(sending.create_account()));
+        wait_for_requests(&receiver, 1);
+        sending.kill();
+        sending.start();
+        // The clock has not moved: nobody was watched for ten seconds.
+        assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1, "on {engine}");
+        assert_eq!(sending.test().rows("node"), 1, "the former self is forgotten");
+    }
+}
+
+#[test]
+fn a_node_of_another_place_waits_until_the_silent_one_is_dead() {
+    let mut sending =
+        Sending::with(Engine::Postgres, Options { identity: Some("here"), ..Options::default() });
+    let receiver = Receiver::start();
+    let hook = sending.webhook(&receiver.url("/hook"));
+    receiver.script(vec![Behaviour::Stall]);
+    (0..EVENTS).for_each(|_| drop(sending.create_account()));
+    wait_for_requests(&receiver, 1);
+    sending.kill();
+    sending.run_from("elsewhere");
+    let survivor = sending.another_node();
+    survivor.sweep();
+    assert_eq!(receiver.requests().len(), 1);
+    sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
+    assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1);
     survivor.stop();
 }
 

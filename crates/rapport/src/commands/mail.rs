@@ -25,7 +25,7 @@ fn test(config: &Config, arguments: &TestMail) -> anyhow::Result<ExitCode> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the runtime cannot be started")?;
-    let now = SystemClock.now();
+    let now = SystemClock::new().now();
     let mut random = [0; 10];
     OsRandom::new().fill(&mut random);
     let id: MailId = IdSequence::default().next(now, random);

@@ -150,7 +150,7 @@ async fn make_past(
 ) -> anyhow::Result<Option<Credentials>> {
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
-    let now = SystemClock.now();
+    let now = SystemClock::new().now();
     let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
     // What is thrown away anyway need not be on the disk with each of some thousand commits.
     let store = rapport_store::Config { durable: is_kept, ..config.store() };

@@ -12,6 +12,7 @@ mod import;
 mod lifecycle;
 mod mail;
 mod misbehaving;
+mod outage;
 #[expect(dead_code, reason = "the tests of faults use the rest")]
 mod program;
 mod receiving_webhooks;

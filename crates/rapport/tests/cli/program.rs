@@ -204,6 +204,34 @@ impl Service {
     }
 
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+        self.try_request(method, path, headers, body).expect("an answer")
+    }
+
+    /// The same; nothing where the service ends before it answers.
+    pub fn try_request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<(u16, String)> {
+        let (head, body) = self.exchange(method, path, headers, body)?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Some((status, body))
+    }
+
+    /// The head of an answer, with its headers.
+    pub fn head_of(&self, path: &str) -> String {
+        self.exchange("GET", path, &[], "").expect("an answer").0
+    }
+
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<(String, String)> {
         let mut stream = self.connect();
         let headers: Vec<String> =
             headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
@@ -213,12 +241,15 @@ impl Service {
             body.len(),
             headers = headers.concat(),
         );
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        (status, body.to_owned())
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.to_owned(), body.to_owned()))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn connect(&self) -> TcpStream {

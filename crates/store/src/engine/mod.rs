@@ -2,25 +2,35 @@
 //!
 //! Use cases and storage are synchronous; whoever waits for an answer waits on a channel.
 
-mod health;
+mod link;
 pub(crate) mod postgres;
+mod sql_state;
 pub(crate) mod sqlite;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rapport_domain::id::CompanyId;
 use tokio::sync::oneshot;
 
-use self::health::Health;
 use crate::error::Error;
 use crate::faults::Faults;
+use crate::health::{Health, Outage, Side};
 use crate::queue::{Job, Lane, Queue, ReadQueue, Verdict};
 use crate::tx::{Across, AfterCommit, Connection, Snapshot, Tx};
+
+pub(crate) use link::Link;
+
+/// How often work that waited too long is looked for, where no thread of the engine comes to do it.
+const EXPIRE_EVERY: Duration = Duration::from_millis(250);
+/// What closing may take where nobody says.
+const CLOSE_LIMIT: Duration = Duration::from_secs(30);
+const CLOSE_POLL: Duration = Duration::from_millis(2);
 
 /// Which database, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,8 +89,8 @@ pub struct LogFigures {
 pub struct Store {
     writes: Arc<Queue>,
     reads: Arc<ReadQueue>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
     health: Arc<Health>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     log: Option<Arc<sqlite::Log>>,
     faults: Option<Faults>,
 }
@@ -91,15 +101,21 @@ impl Store {
         let writes = Arc::new(Queue::default());
         let reads = Arc::new(ReadQueue::default());
         let health = Arc::new(Health::default());
-        let (threads, log) = match &config.database {
+        let (mut threads, log) = match &config.database {
             Database::Sqlite(path) => {
                 let started = sqlite::start(path, config, (&writes, &reads), &health)?;
                 (started.threads, Some(started.log))
             }
-            Database::Postgres(url) => (postgres::start(url, config, &writes, &reads)?, None),
+            Database::Postgres(url) => (postgres::start(url, config, &writes, &reads, &health)?, None),
         };
+        threads.push(start_expiry(&writes, &reads, &health)?);
         let faults = config.faults.clone();
-        Ok(Self { writes, reads, threads: Mutex::new(threads), health, log, faults })
+        Ok(Self { writes, reads, health, threads: Mutex::new(threads), log, faults })
+    }
+
+    /// Whether the database does what it is asked to; where it does not, since when and why.
+    pub fn health(&self) -> Result<(), Outage> {
+        self.health.now()
     }
 
     /// Hands a job to the writers, or answers it "busy" at once.
@@ -135,8 +151,13 @@ impl Store {
         read: impl FnOnce(&mut dyn Connection) -> Result<T, Error> + Send + 'static,
     ) -> oneshot::Receiver<Result<T, Error>> {
         let (reply, receiver) = oneshot::channel();
+        let health = Arc::clone(&self.health);
         let pushed = self.reads.push(Box::new(move |connection| {
             let answer = connection.and_then(|connection| guarded(|| read(connection)));
+            match &answer {
+                Ok(_) => health.succeeded(Side::Read),
+                Err(error) => health.failed(Side::Read, error, 1),
+            }
             let _ = reply.send(answer);
         }));
         if let Err((read, error)) = pushed {
@@ -149,18 +170,29 @@ impl Store {
         Figures { waiting: self.writes.depth(), log: self.log.as_ref().map(|log| log.figures()) }
     }
 
-    /// Whether changes can be stored, as far as storage knows without trying; the error says why not.
-    pub fn health(&self) -> Result<(), Error> {
-        self.health.check()
-    }
-
     /// Works off what waits, then stops.
     pub fn close(&self) {
+        self.close_within(CLOSE_LIMIT);
+    }
+
+    /// The same, in limited time: false where a thread still waits for the database then. It is left behind.
+    pub fn close_within(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
         self.writes.close();
         self.reads.close();
+        let mut in_time = true;
         for thread in self.threads.lock().drain(..) {
-            let _ = thread.join();
+            while !thread.is_finished() && Instant::now() < deadline {
+                thread.thread().unpark();
+                thread::sleep(CLOSE_POLL);
+            }
+            if thread.is_finished() {
+                let _ = thread.join();
+            } else {
+                in_time = false;
+            }
         }
+        in_time
     }
 }
 
@@ -168,6 +200,23 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Turns away what waited too long even while every thread of the engine waits for the database.
+fn start_expiry(
+    writes: &Arc<Queue>,
+    reads: &Arc<ReadQueue>,
+    health: &Arc<Health>,
+) -> Result<JoinHandle<()>, Error> {
+    let (writes, reads, health) = (Arc::clone(writes), Arc::clone(reads), Arc::clone(health));
+    let work = move || {
+        while !writes.is_closed() {
+            thread::park_timeout(EXPIRE_EVERY);
+            health.turned_away(writes.expire() + reads.expire());
+        }
+    };
+    let spawned = thread::Builder::new().name("store-expiry".to_owned()).spawn(work);
+    spawned.map_err(|error| Error::Unavailable(error.to_string()))
 }
 
 /// Brings a database's schema up to date without starting anything; says the version it has now.

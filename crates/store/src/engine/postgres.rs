@@ -8,36 +8,48 @@
 mod outgrown;
 
 use std::collections::HashMap;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use postgres::error::SqlState;
-use postgres::types::{ToSql, Type as PgType};
-use postgres::{Client, NoTls, SimpleQueryMessage};
 use rapport_domain::id::CompanyId;
+use rapport_domain::time::Time;
+use tokio_postgres::types::{ToSql, Type as PgType};
 
+use super::link::Link;
 use super::{Config, act, run_batch};
 use crate::dialect;
 use crate::error::Error;
+use crate::health::{Health, Side};
 use crate::migrate;
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
 use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Type, Value};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Every statement finds its rows by an index that its keys are bound to, and the keys it drives by are few. So plans
 /// are made without values and kept, and the ways to read a whole company first are ruled out: a bitmap and the table
-/// of a hash join are filled before the first row is answered, whatever the LIMIT.
+/// of a hash join are filled before the first row is answered, whatever the LIMIT. The server ends what a client left
+/// behind that went away without a word, so that its locks stand in nobody's way.
 pub(crate) const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeout = '5s'; \
-     SET idle_in_transaction_session_timeout = '30s'; SET default_transaction_isolation = 'read committed'; \
+     SET idle_in_transaction_session_timeout = '10s'; SET tcp_user_timeout = '15s'; \
+     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; \
+     SET default_transaction_isolation = 'read committed'; \
      SET plan_cache_mode = 'force_generic_plan'; SET jit = off; SET enable_seqscan = off; \
      SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
+/// A little past the server's own timeout, which ends a statement in better order.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(17);
+/// A change of the schema takes as long as it takes.
+const MIGRATION_SESSION: &str =
+    "SET idle_in_transaction_session_timeout = '10s'; SET statement_timeout = 0; SET lock_timeout = 0";
 const GROUP: Group = Group { max_jobs: 512, max_weight: 2000, one_family: true };
-/// How often a transaction that another one was in the way of runs again.
+/// How often a transaction that another one was in the way of runs again, and for how long: a session that
+/// died holding locks is in the way until the server ends it.
 const MAX_RUNS: usize = 8;
+const RUN_AGAIN_FOR: Duration = Duration::from_secs(5);
+/// A lost connection found within this time is replaced before the work begins; past it the caller has waited
+/// long enough.
+const REPLACE_WITHIN: Duration = Duration::from_secs(4);
 /// Statements kept prepared on a connection, as on SQLite.
 const MAX_PREPARED: usize = 512;
 /// A plan made for a few rows may read all of what a table grows to. This often a connection looks whether a table
@@ -51,6 +63,7 @@ pub fn start(
     config: &Config,
     writes: &Arc<Queue>,
     reads: &Arc<ReadQueue>,
+    health: &Arc<Health>,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
     migrate(url)?;
     let mut threads = Vec::new();
@@ -65,11 +78,11 @@ pub fn start(
     }
     for n in 0..config.writers.max(1) {
         let mut writer = Conn::open(url)?;
-        let writes = Arc::clone(writes);
+        let (writes, health) = (Arc::clone(writes), Arc::clone(health));
         threads.push(spawn(&format!("pg-write-{n}"), move || {
             while let Some(group) = writes.take(GROUP) {
                 let key = (group[0].company(), group[0].family());
-                writer.run_group(group);
+                writer.run_group(group, &health);
                 writes.finished(key);
             }
         })?);
@@ -78,8 +91,9 @@ pub fn start(
 }
 
 pub fn migrate(url: &str) -> Result<i64, Error> {
-    let mut connection = Conn::open(url)?;
-    migrate::postgres(connection.client()?)
+    let mut link = Link::new(url, MIGRATION_SESSION, None)?;
+    link.connect()?;
+    migrate::postgres(&mut link)
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
@@ -88,63 +102,65 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 }
 
 struct Conn {
-    config: postgres::Config,
-    client: Option<Client>,
-    prepared: HashMap<String, postgres::Statement>,
+    link: Link,
+    prepared: HashMap<String, tokio_postgres::Statement>,
     /// How large the tables were when the plans were made, and when that was last looked at.
     planned_for: Option<i64>,
     looked_at: Option<Instant>,
+    /// Whether the transaction under way has written.
+    wrote: bool,
 }
 
 impl Conn {
     fn open(url: &str) -> Result<Self, Error> {
-        let mut config = postgres::Config::from_str(url)
-            .map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
-        config.connect_timeout(CONNECT_TIMEOUT).application_name("rapport");
+        let link = Link::new(url, SESSION, Some(STATEMENT_LIMIT))?;
         let mut connection =
-            Self { config, client: None, prepared: HashMap::new(), planned_for: None, looked_at: None };
+            Self { link, prepared: HashMap::new(), planned_for: None, looked_at: None, wrote: false };
         connection.connected()?;
         Ok(connection)
     }
 
-    /// The client of the transaction under way: on a new connection there would be none.
-    fn client(&mut self) -> Result<&mut Client, Error> {
-        let open = self.client.as_mut().filter(|client| !client.is_closed());
-        open.ok_or_else(|| Error::Unavailable("the connection was lost".to_owned()))
-    }
-
-    /// The client, connected anew where the last connection was lost.
-    fn connected(&mut self) -> Result<&mut Client, Error> {
-        if self.client.as_ref().is_none_or(Client::is_closed) {
+    /// Connects anew where the last connection was lost.
+    fn connected(&mut self) -> Result<(), Error> {
+        if !self.link.is_open() {
             self.prepared.clear();
-            let mut client = self.config.connect(NoTls).map_err(from_postgres)?;
-            client.batch_execute(SESSION).map_err(from_postgres)?;
-            self.client = Some(client);
+            self.link.connect()?;
         }
-        self.client.as_mut().ok_or_else(|| Error::fault("no connection"))
+        Ok(())
     }
 
     fn begin(&mut self, sql: &str) -> Result<(), Error> {
-        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
-            return self.connected()?.batch_execute(sql).map_err(from_postgres);
+        self.wrote = false;
+        let (had_one, since) = (self.link.is_open(), Instant::now());
+        match self.try_begin(sql) {
+            // The server may have closed it while nobody looked. Nothing was done yet, so that is no reason to
+            // turn the caller away.
+            Err(_) if had_one && !self.link.is_open() && since.elapsed() < REPLACE_WITHIN => {
+                self.try_begin(sql)
+            }
+            result => result,
         }
-        let planned_for = self.planned_for;
+    }
+
+    fn try_begin(&mut self, sql: &str) -> Result<(), Error> {
+        self.connected()?;
+        if self.looked_at.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return self.link.batch(sql);
+        }
         // In the same round trip.
-        let looking = format!("{sql}; {}", dialect::POSTGRES_DOUBLINGS);
-        let client = self.connected()?;
-        let size = last_number(&client.simple_query(&looking).map_err(from_postgres)?);
-        if size != planned_for {
-            client.batch_execute("DISCARD PLANS").map_err(from_postgres)?;
+        let size = self.link.last_number(&format!("{sql}; {}", dialect::POSTGRES_DOUBLINGS))?;
+        if size != self.planned_for {
+            self.link.batch("DISCARD PLANS")?;
         }
         (self.planned_for, self.looked_at) = (size, Some(Instant::now()));
         Ok(())
     }
 
     fn control(&mut self, sql: &str) -> Result<(), Error> {
-        self.client()?.batch_execute(sql).map_err(from_postgres)
+        self.link.batch(sql)
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<postgres::Statement, Error> {
+    fn prepare(&mut self, sql: &str) -> Result<tokio_postgres::Statement, Error> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
@@ -152,14 +168,14 @@ impl Conn {
             // Lists have more shapes than a server should keep plans for; those in use come back.
             self.prepared.clear();
         }
-        let statement = self.client()?.prepare(sql).map_err(|error| named(sql, &error))?;
+        let statement = self.link.prepare(sql).map_err(|error| named(sql, error))?;
         self.prepared.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 
     fn rows(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
         let statement = self.prepare(sql)?;
-        let rows = self.client()?.query(&statement, values).map_err(|error| named(sql, &error))?;
+        let rows = self.link.query(&statement, values).map_err(|error| named(sql, error))?;
         rows.iter().map(row).collect()
     }
 
@@ -170,13 +186,16 @@ impl Conn {
         }
         read(Ok(self));
         if self.control("COMMIT").is_err() {
-            self.client = None;
+            self.link.close();
         }
     }
 
-    fn run_group(&mut self, mut group: Vec<Box<dyn Job>>) {
+    fn run_group(&mut self, mut group: Vec<Box<dyn Job>>, health: &Health) {
         match self.transact(&mut group) {
             Ok(actions) => {
+                if self.wrote {
+                    health.succeeded(Side::Write);
+                }
                 act(actions);
                 group.into_iter().for_each(|job| job.settle(Ok(())));
             }
@@ -185,19 +204,23 @@ impl Conn {
             {
                 tracing::debug!(%error, jobs = group.len(), "a batch failed; its jobs run one by one");
                 for job in group {
-                    self.run_group(vec![job]);
+                    self.run_group(vec![job], health);
                 }
             }
-            Err(error) => group.into_iter().for_each(|job| job.settle(Err(error.clone()))),
+            Err(error) => {
+                health.failed(Side::Write, &error, group.len());
+                group.into_iter().for_each(|job| job.settle(Err(error.clone())));
+            }
         }
     }
 
     fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Vec<AfterCommit>, Error> {
+        let since = Instant::now();
         let mut runs = 0;
         loop {
             runs += 1;
             match self.transact_once(batch) {
-                Err(Error::Again) if runs < MAX_RUNS => {}
+                Err(Error::Again) if runs < MAX_RUNS && since.elapsed() < RUN_AGAIN_FOR => {}
                 Err(Error::Again) => return Err(Error::Busy),
                 result => return result,
             }
@@ -218,19 +241,25 @@ impl Conn {
         }
         match run_batch(self, batch) {
             Ok((Verdict::Commit, actions)) => {
-                // Lost before the COMMIT is sent, it is known to be undone.
-                self.client()?;
+                if !self.link.is_open() {
+                    // Lost before the COMMIT is sent, it is known to be undone.
+                    return Err(Error::Unavailable("the connection was lost".to_owned()));
+                }
                 match self.control("COMMIT") {
                     Ok(()) => Ok(actions),
                     Err(Error::Again) => Err(Error::Again),
                     Err(error) => {
-                        let lost = self.client.as_ref().is_none_or(Client::is_closed);
-                        self.client = None;
+                        let lost = !self.link.is_open();
+                        self.link.close();
                         Err(if lost { Error::OutcomeUnknown } else { error })
                     }
                 }
             }
-            Ok((Verdict::Rollback, _)) => self.undo().map(|()| Vec::new()),
+            Ok((Verdict::Rollback, _)) => {
+                // What was undone proves nothing about writing.
+                self.wrote = false;
+                self.undo().map(|()| Vec::new())
+            }
             Err(error) => {
                 self.undo()?;
                 Err(error)
@@ -239,12 +268,11 @@ impl Conn {
     }
 
     fn undo(&mut self) -> Result<(), Error> {
-        if self.client.as_ref().is_none_or(Client::is_closed) {
+        if !self.link.is_open() {
             // Gone with its connection.
-            self.client = None;
             return Ok(());
         }
-        self.control("ROLLBACK").inspect_err(|_| self.client = None)
+        self.control("ROLLBACK").inspect_err(|_| self.link.close())
     }
 }
 
@@ -321,10 +349,16 @@ impl Connection for Conn {
         self.rows(dialect::POSTGRES_FACTS, &[])
     }
 
+    fn clock(&mut self) -> Result<Option<Time>, Error> {
+        let rows = self.rows(dialect::POSTGRES_CLOCK, &[])?;
+        rows.into_iter().next().map(|mut row| row.take()).transpose()
+    }
+
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
         let prepared = self.prepare(statement.sql)?;
         let parameters = parameters(values);
-        self.client()?.execute(&prepared, &parameters).map_err(|error| named(statement.sql, &error))
+        self.wrote = true;
+        self.link.execute(&prepared, &parameters).map_err(|error| named(statement.sql, error))
     }
 
     fn query_keys(
@@ -376,25 +410,18 @@ impl Conn {
         let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
         let mut all: Vec<&(dyn ToSql + Sync)> = vec![&company.0];
         all.extend(columns.iter().map(Column::parameter));
+        self.wrote = true;
         self.rows(sql, &all)
     }
-}
-
-/// The number in the last row of what a simple query answered.
-fn last_number(messages: &[SimpleQueryMessage]) -> Option<i64> {
-    messages.iter().rev().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
-    })
 }
 
 fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
-fn row(found: &postgres::Row) -> Result<Row, Error> {
+fn row(found: &tokio_postgres::Row) -> Result<Row, Error> {
     let cells = found.columns().iter().enumerate().map(|(n, column)| {
-        let bad = |error: postgres::Error| Error::fault(error.to_string());
+        let bad = |error: tokio_postgres::Error| Error::fault(error.to_string());
         Ok(match *column.type_() {
             PgType::INT8 => found.try_get::<_, Option<i64>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Int),
             PgType::INT4 => {
@@ -413,45 +440,11 @@ fn row(found: &postgres::Row) -> Result<Row, Error> {
     cells.collect::<Result<Vec<_>, _>>().map(Row::new)
 }
 
-fn named(sql: &str, error: &postgres::Error) -> Error {
-    match classify(error) {
+fn named(sql: &str, error: Error) -> Error {
+    match error {
         Error::Fault(message) => {
             Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>()))
         }
         other => other,
-    }
-}
-
-pub fn from_postgres(error: postgres::Error) -> Error {
-    classify(&error)
-}
-
-/// With its cause: its own text stops at "error connecting to server".
-pub fn described(error: &postgres::Error) -> String {
-    let cause = std::error::Error::source(error);
-    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
-}
-
-fn classify(error: &postgres::Error) -> Error {
-    let Some(state) = error.code() else {
-        return Error::Unavailable(described(error));
-    };
-    match *state {
-        SqlState::T_R_SERIALIZATION_FAILURE
-        | SqlState::T_R_DEADLOCK_DETECTED
-        | SqlState::LOCK_NOT_AVAILABLE => Error::Again,
-        // Taken by another transaction between our look and our write: the next run sees it.
-        SqlState::UNIQUE_VIOLATION => {
-            tracing::warn!(%error, "a unique key was taken meanwhile; the transaction runs again");
-            Error::Again
-        }
-        SqlState::QUERY_CANCELED
-        | SqlState::ADMIN_SHUTDOWN
-        | SqlState::CRASH_SHUTDOWN
-        | SqlState::CANNOT_CONNECT_NOW
-        | SqlState::TOO_MANY_CONNECTIONS
-        | SqlState::DISK_FULL
-        | SqlState::OUT_OF_MEMORY => Error::Unavailable(described(error)),
-        _ => Error::fault(error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)),
     }
 }

@@ -13,6 +13,7 @@ mod postgres;
 mod queue;
 mod recent;
 mod records;
+mod silence;
 mod sqlite_files;
 mod sqlite_group;
 mod sqlite_log;

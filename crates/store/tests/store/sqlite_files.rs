@@ -38,7 +38,7 @@ fn check(file: &str, spoil: impl Fn(&Path), expected: &str) {
     let refused = write(2).expect_err("refused");
     assert!(matches!(&refused, Error::Unavailable(fault) if fault.contains(expected)), "{refused}");
     assert!(refused.to_string().contains(&*file.to_string_lossy()), "{refused}");
-    assert!(matches!(world.store.health(), Err(Error::Unavailable(_))));
+    assert!(world.store.health().expect_err("not healthy").cause.contains(expected));
 
     fs::rename(&aside, &file).expect("put back");
     wait_for_health(&world, true);

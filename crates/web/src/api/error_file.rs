@@ -70,7 +70,7 @@ pub fn respond(mut file: ErrorFile) -> Response {
                 }
                 // Without its end the file is seen to be broken.
                 Err(error) => {
-                    tracing::warn!(%error, import = %file.id(), "an error file was cut off");
+                    rapport_app::log_failure!(error, import = %file.id(), "an error file was cut off");
                     return;
                 }
             }

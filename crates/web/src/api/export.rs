@@ -191,7 +191,7 @@ impl hyper::body::Body for Pages {
                     self.step = Step::Ready(rows.into(), page.next);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "an export ended early");
+                    rapport_app::log_failure!(error, "an export ended early");
                     self.step = Step::Done;
                     return Poll::Ready(Some(Err(error)));
                 }

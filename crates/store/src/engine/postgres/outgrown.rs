@@ -9,11 +9,14 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// The plan that the connection keeps for a statement it has run.
 fn kept_plan(connection: &mut Conn) -> String {
-    let client = connection.client().expect("connected");
-    let row = client.query_one("SELECT name FROM pg_prepared_statements WHERE statement = $1", &[&LOCK.sql]);
-    let name: String = row.expect("prepared").get(0);
-    let rows = client.query(&format!("EXPLAIN EXECUTE {name}(NULL, NULL)"), &[]).expect("explained");
-    rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect()
+    let mut texts = |sql: &str, values: &[&(dyn ToSql + Sync)]| -> Vec<String> {
+        let statement = connection.link.prepare(sql).expect("prepared");
+        let rows = connection.link.query(&statement, values).expect("answered");
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let named = "SELECT CAST(name AS TEXT) FROM pg_prepared_statements WHERE statement = $1";
+    let name = texts(named, &[&LOCK.sql]).pop().expect("prepared");
+    texts(&format!("EXPLAIN EXECUTE {name}(NULL, NULL)"), &[]).join("\n")
 }
 
 fn run(connection: &mut Conn) -> String {
@@ -29,7 +32,7 @@ fn run(connection: &mut Conn) -> String {
 fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
     let url = PostgresServer::shared().fresh_database();
     migrate(&url).expect("migrated");
-    let mut raw = Client::connect(&url, NoTls).expect("connected");
+    let mut raw = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
     // Its ANALYZE would end the plan as well.
     raw.batch_execute("ALTER TABLE delivery SET (autovacuum_enabled = off)").expect("set");
     let mut connection = Conn::open(&url).expect("opened");

@@ -1,6 +1,7 @@
 //! A connection to SQLite: statements, rows and values.
 
 use rapport_domain::id::CompanyId;
+use rapport_domain::time::Time;
 use rusqlite::Connection as Sqlite;
 use rusqlite::types::ValueRef;
 
@@ -83,6 +84,10 @@ impl Connection for Conn {
 
     fn facts(&mut self) -> Result<Vec<Row>, Error> {
         self.rows(dialect::SQLITE_FACTS, &[])
+    }
+
+    fn clock(&mut self) -> Result<Option<Time>, Error> {
+        Ok(None)
     }
 
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {

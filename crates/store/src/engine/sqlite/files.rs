@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::log_of;
-use crate::engine::health::Health;
 use crate::error::Error;
+use crate::health::Health;
 
 /// The database and its log as they were when they were opened.
 #[derive(Clone)]
@@ -42,8 +42,8 @@ impl Files {
 
     /// Looks whether the files are still there, and tells the store's health.
     pub fn check(&self) -> Result<(), Error> {
-        self.health.set(self.files.iter().find_map(File::fault));
-        self.health.check()
+        self.health.set_fault(self.files.iter().find_map(File::fault));
+        self.health.check_fault()
     }
 }
 

@@ -32,8 +32,8 @@ use self::files::Files;
 pub use self::log::Log;
 use self::writer::Writer;
 use super::Config;
-use super::health::Health;
 use crate::error::Error;
+use crate::health::Health;
 use crate::migrate;
 use crate::queue::{Group, Queue, ReadQueue};
 
@@ -75,7 +75,7 @@ pub fn start(
     drop(open_reader_guard);
     let checkpointer =
         Checkpointer::new(open(path, 1 << 20, config.durable)?, Arc::clone(&log), files.clone());
-    let mut writer = Writer::new(connection, files);
+    let mut writer = Writer::new(connection, files, Arc::clone(health));
     let (writes, shared) = (Arc::clone(writes), Arc::clone(&log));
     threads.push(spawn("sqlite-write", move || {
         let turns = shared.writer();

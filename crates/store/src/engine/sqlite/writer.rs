@@ -1,6 +1,7 @@
 //! The writer: runs groups of jobs in one transaction each.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::agenda::{Agenda, Batch, Costs};
@@ -8,12 +9,14 @@ use super::connection::Conn;
 use super::files::Files;
 use crate::engine::{act, run_batch};
 use crate::error::Error;
+use crate::health::{Health, Side};
 use crate::queue::{Job, Lane, Verdict, Waiting};
 use crate::tx::AfterCommit;
 
 pub struct Writer {
     connection: Conn,
     files: Files,
+    health: Arc<Health>,
     costs: Costs,
 }
 
@@ -24,40 +27,45 @@ struct Lost {
 }
 
 impl Writer {
-    pub fn new(connection: Conn, files: Files) -> Self {
-        Self { connection, files, costs: Costs::default() }
+    pub fn new(connection: Conn, files: Files, health: Arc<Health>) -> Self {
+        Self { connection, files, health, costs: Costs::default() }
     }
 
     /// Runs what there is time for, and hands back the rest.
     pub fn run_group(&mut self, group: Vec<Waiting>) -> VecDeque<Waiting> {
         let begun = self.files.check().and_then(|()| self.connection.control("BEGIN IMMEDIATE"));
         if let Err(error) = begun {
-            return turn_away(group, &error);
+            return self.turn_away(group, &error);
         }
         let mut agenda = Agenda::new(group);
         match self.finish(|costs| agenda.next(costs)) {
             Ok(()) => {}
             Err(Lost { jobs, error }) if jobs.len() > 1 => {
-                tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                if error.is_outage() {
+                    tracing::debug!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                } else {
+                    tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                }
                 jobs.into_iter().for_each(|job| self.run_alone(job));
             }
-            Err(Lost { jobs, error }) => settle_all(jobs, &error),
+            Err(Lost { jobs, error }) => self.refuse(jobs, &error),
         }
         agenda.left()
     }
 
     fn run_alone(&mut self, job: Box<dyn Job>) {
         if let Err(error) = self.connection.control("BEGIN IMMEDIATE") {
-            return job.settle(Err(error));
+            return self.refuse(vec![job], &error);
         }
         let mut batch = Some(vec![job]);
         if let Err(Lost { jobs, error }) = self.finish(|_| batch.take()) {
-            settle_all(jobs, &error);
+            self.refuse(jobs, &error);
         }
     }
 
     /// Runs batches in the transaction that was begun, commits it and answers them.
     fn finish(&mut self, mut next: impl FnMut(&Costs) -> Option<Batch>) -> Result<(), Lost> {
+        let changes = self.connection.sqlite.total_changes();
         let mut batches = Vec::new();
         let mut results = Vec::new();
         while let Some(mut batch) = next(&self.costs) {
@@ -79,6 +87,10 @@ impl Writer {
             let _ = self.connection.control("ROLLBACK");
             return Err(Lost { jobs: batches.into_iter().flatten().collect(), error });
         }
+        if self.connection.sqlite.total_changes() != changes {
+            // A commit that wrote nothing proves nothing about the disk.
+            self.health.succeeded(Side::Write);
+        }
         let kept = self.files.check();
         for (batch, result) in batches.into_iter().zip(results) {
             match result.and_then(|actions| kept.clone().map(|()| actions)) {
@@ -86,7 +98,7 @@ impl Writer {
                     act(actions);
                     batch.into_iter().for_each(|job| job.settle(Ok(())));
                 }
-                Err(error) => settle_all(batch, &error),
+                Err(error) => self.refuse(batch, &error),
             }
         }
         Ok(())
@@ -131,21 +143,21 @@ impl Writer {
         self.connection.control("ROLLBACK TO job")?;
         self.connection.control("RELEASE job")
     }
-}
 
-/// Answers a group that could not begin. While another process holds the write lock, only callers who wait
-/// are turned away; the rest keeps its place.
-fn turn_away(group: Vec<Waiting>, error: &Error) -> VecDeque<Waiting> {
-    let keeps_place = |waiting: &Waiting| matches!(error, Error::Busy) && waiting.lane != Lane::Interactive;
-    let (kept, refused): (VecDeque<_>, VecDeque<_>) = group.into_iter().partition(keeps_place);
-    for waiting in refused {
-        waiting.job.settle(Err(error.clone()));
+    /// Answers a group that could not begin. While another process holds the write lock, only callers who wait
+    /// are turned away; the rest keeps its place.
+    fn turn_away(&self, group: Vec<Waiting>, error: &Error) -> VecDeque<Waiting> {
+        let keeps_place =
+            |waiting: &Waiting| matches!(error, Error::Busy) && waiting.lane != Lane::Interactive;
+        let (kept, refused): (VecDeque<_>, VecDeque<_>) = group.into_iter().partition(keeps_place);
+        self.refuse(refused.into_iter().map(|waiting| waiting.job).collect(), error);
+        kept
     }
-    kept
-}
 
-fn settle_all(jobs: Batch, error: &Error) {
-    for job in jobs {
-        job.settle(Err(error.clone()));
+    fn refuse(&self, jobs: Batch, error: &Error) {
+        self.health.failed(Side::Write, error, jobs.len());
+        for job in jobs {
+            job.settle(Err(error.clone()));
+        }
     }
 }

@@ -1,0 +1,288 @@
+//! Days on which the database fails: it goes silent, refuses, or cannot write. Requests are answered in limited time,
+//! signals work, readiness tells the truth, and the log says it once.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rapport_testkit::{PostgresProxy, PostgresServer};
+use serde_json::{Value, json};
+
+use crate::program::{Place, Service, wait_until};
+
+/// A request may wait for a place in the queue, for the verdict on a connection, and for a new one; a loaded machine
+/// takes its share. Without deadlines it would be the 30 seconds of the time limit for requests.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// From SIGTERM to the end is ten seconds; starting `kill` on a loaded machine takes a moment too.
+const STOP_LIMIT: Duration = Duration::from_secs(14);
+/// What "at once" may take on a loaded machine; far from the ten seconds of an orderly stop.
+const AT_ONCE: Duration = Duration::from_secs(5);
+const LOAD_THREADS: usize = 4;
+
+/// A place whose database is reached through a proxy, with a company in it.
+fn through_proxy() -> (PostgresProxy, Place, Company) {
+    let proxy = PostgresProxy::start(&PostgresServer::shared().fresh_database());
+    let place = Place::on(proxy.url().to_owned());
+    let company = Company::create(&place);
+    (proxy, place, company)
+}
+
+struct Company {
+    token: String,
+}
+
+impl Company {
+    fn create(place: &Place) -> Self {
+        let made =
+            place.json(&["company", "create", "acme", "--name", "Acme", "--owner", "a@acme.test", "--json"]);
+        Self { token: made["api_token"].as_str().unwrap().to_owned() }
+    }
+
+    /// The status that an upsert is answered with, and its problem's code.
+    fn upsert(&self, service: &Service, id: &str) -> (u16, String) {
+        self.try_upsert(service, id).expect("an answer")
+    }
+
+    /// The same; nothing where the service ends before it answers.
+    fn try_upsert(&self, service: &Service, id: &str) -> Option<(u16, String)> {
+        let body = json!({ "project": "acme", "imported_id": id }).to_string();
+        let authorization = format!("Bearer {}", self.token);
+        let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+        let (status, body) =
+            service.try_request("POST", "/api/accounts/upsert-by-imported-id/", &headers, &body)?;
+        let code =
+            serde_json::from_str::<Value>(&body).unwrap_or_default()["code"].as_str().map(str::to_owned);
+        Some((status, code.unwrap_or_default()))
+    }
+}
+
+fn log_of(place: &Place) -> String {
+    fs::read_to_string(place.path().join("service.log")).unwrap()
+}
+
+/// The lines that an operator would be called for.
+fn alarms(place: &Place) -> Vec<String> {
+    let log = log_of(place);
+    log.lines()
+        .filter(|line| line.contains(" WARN ") || line.contains(" ERROR "))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Upserts from several threads until `done`; answers how many were refused. Every answer is 2xx or 503.
+fn under_load(service: &Service, company: &Company, done: impl FnOnce()) -> usize {
+    let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for n in 0..LOAD_THREADS {
+            let (stop, refused) = (&stop, &refused);
+            scope.spawn(move || {
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let (status, code) = company.upsert(service, &format!("crm-{n}-{number}"));
+                    if status == 503 {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        assert!((200..300).contains(&status), "{status} {code}");
+                    }
+                }
+            });
+        }
+        // Also where it panics: the scope waits for its threads.
+        let _stops = StopsAtTheEnd(&stop);
+        done();
+    });
+    refused.load(Ordering::Relaxed)
+}
+
+struct StopsAtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopsAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn connections_that_went_silent_are_replaced() {
+    let (proxy, place, company) = through_proxy();
+    let service = place.serve();
+    assert_eq!(company.upsert(&service, "crm-1").0, 201);
+    proxy.silence_open();
+    let silent_since = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let (status, code) = company.upsert(&service, "crm-2");
+        assert!(asked.elapsed() < ANSWER_LIMIT, "an answer took {:?}", asked.elapsed());
+        // 200 where an attempt whose outcome was unknown had been stored.
+        if matches!(status, 200 | 201) {
+            break;
+        }
+        assert_eq!(status, 503, "{code}");
+        assert!(silent_since.elapsed() < ANSWER_LIMIT, "not recovered");
+    }
+    wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
+}
+
+#[test]
+fn a_database_that_never_answers_is_503_in_limited_time() {
+    let (proxy, place, company) = through_proxy();
+    let service = place.serve();
+    proxy.silence();
+    let authorization = format!("Bearer {}", company.token);
+    let asks: [(&str, &dyn Fn() -> u16); 3] = [
+        ("the look whether it is ready", &|| service.get("/health/ready").0),
+        ("a read", &|| {
+            let headers = [("Authorization", authorization.as_str())];
+            service.request("GET", "/api/accounts/", &headers, "").0
+        }),
+        ("a write", &|| company.upsert(&service, "crm-1").0),
+    ];
+    for (what, ask) in asks {
+        let asked = Instant::now();
+        assert_eq!(ask(), 503, "{what}");
+        assert!(asked.elapsed() < ANSWER_LIMIT, "{what} took {:?}", asked.elapsed());
+    }
+    assert_eq!(service.get("/health/live").0, 200);
+    proxy.heal();
+    wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
+    assert!(matches!(company.upsert(&service, "crm-1").0, 200 | 201));
+}
+
+#[test]
+fn sigterm_ends_it_in_time_whatever_the_database_does() {
+    let (proxy, place, company) = through_proxy();
+    let mut service = place.serve();
+    proxy.silence();
+    let asked = thread::scope(|scope| {
+        scope.spawn(|| {
+            // Under way when the signal comes; what it is answered is another test's matter.
+            let _ = service.try_request("GET", "/login", &[], "");
+        });
+        scope.spawn(|| drop(company.try_upsert(&service, "crm-1")));
+        thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        service.signal("TERM");
+        asked
+    });
+    let code = service.wait().code();
+    assert!(asked.elapsed() < STOP_LIMIT, "it took {:?}", asked.elapsed());
+    assert!(matches!(code, Some(0 | 1)), "{code:?}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_whatever_the_database_does() {
+    let (proxy, place, _) = through_proxy();
+    let mut service = place.serve();
+    proxy.silence();
+    service.signal("TERM");
+    wait_until("the service to begin to stop", || log_of(&place).contains("stopping"));
+    let asked = Instant::now();
+    service.signal("TERM");
+    let code = service.wait().code();
+    assert!(asked.elapsed() < AT_ONCE, "it took {:?}", asked.elapsed());
+    // Where its own end was faster, that is in order too.
+    assert!(matches!(code, Some(130 | 0 | 1)), "{code:?}");
+}
+
+#[test]
+fn a_signal_ends_a_start_that_waits_for_the_database() {
+    let (proxy, place, _) = through_proxy();
+    proxy.silence();
+    let log = fs::File::create(place.path().join("service.log")).unwrap();
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+    wait_until("it to connect", || proxy.open_connections() > 0);
+    let asked = Instant::now();
+    signal(child.id(), "TERM");
+    let code = child.wait().unwrap().code();
+    assert!(asked.elapsed() < AT_ONCE, "it took {:?}", asked.elapsed());
+    assert_eq!(code, Some(0), "{}", log_of(&place));
+}
+
+#[test]
+fn an_outage_has_one_line_when_it_begins_and_one_when_it_ends() {
+    let (proxy, place, company) = through_proxy();
+    let service = place.serve();
+    let refused = under_load(&service, &company, || {
+        proxy.refuse();
+        wait_until("the service to be not ready", || service.get("/health/ready").0 == 503);
+        let head = service.head_of("/health/ready");
+        assert!(head.to_ascii_lowercase().contains("retry-after: "), "{head}");
+        // Long enough for everything that runs by itself to fail a few times.
+        thread::sleep(Duration::from_secs(5));
+        proxy.heal();
+        wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
+    });
+    assert!(refused > 10, "the load was refused {refused} times only");
+    let alarms = alarms(&place);
+    assert_eq!(alarms.len(), 1, "{alarms:#?}");
+    assert!(alarms[0].contains("the database is not available"), "{alarms:#?}");
+    let log = log_of(&place);
+    let ends: Vec<&str> =
+        log.lines().filter(|line| line.contains("the database is available again")).collect();
+    assert_eq!(ends.len(), 1, "{ends:#?}");
+    assert!(ends[0].contains("turned_away="), "{ends:#?}");
+}
+
+#[test]
+fn a_read_only_database_is_503_and_not_ready() {
+    let database = PostgresServer::shared().fresh_database();
+    let place = Place::on(database.clone());
+    let company = Company::create(&place);
+    let service = place.serve();
+    let name = database.rsplit('/').next().unwrap();
+    let mut raw = postgres::Client::connect(&database, postgres::NoTls).unwrap();
+    let mut switch = |setting: &str| {
+        raw.batch_execute(&format!(
+            "SET default_transaction_read_only = off; \
+             ALTER DATABASE {name} SET default_transaction_read_only = {setting}; \
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE datname = current_database() AND application_name = 'rapport'"
+        ))
+        .unwrap();
+    };
+    switch("on");
+    let (status, code) = company.upsert(&service, "crm-1");
+    assert_eq!((status, code.as_str()), (503, "unavailable"));
+    assert_eq!(service.get("/health/ready").0, 503);
+    switch("off");
+    wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
+    assert_eq!(company.upsert(&service, "crm-1").0, 201);
+}
+
+#[test]
+fn a_full_disk_under_an_embedded_database_is_one_outage() {
+    let place = Place::sqlite();
+    let company = Company::create(&place);
+    // Files that may not grow past a limit stand for a full disk. By default the signal would end the process.
+    let service = place.serve_within("trap '' XFSZ");
+    assert_eq!(company.upsert(&service, "crm-1").0, 201);
+    limit_file_size(service.id(), "65536");
+    let refused = under_load(&service, &company, || {
+        wait_until("the service to be not ready", || service.get("/health/ready").0 == 503);
+        thread::sleep(Duration::from_secs(3));
+        limit_file_size(service.id(), "unlimited");
+        wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
+    });
+    assert!(refused > 10, "the load was refused {refused} times only");
+    let alarms = alarms(&place);
+    let outages = alarms.iter().filter(|line| line.contains("health: the database is not available")).count();
+    let checkpoints = alarms.iter().filter(|line| line.contains("a checkpoint failed")).count();
+    assert!(outages == 1 && checkpoints <= 2 && alarms.len() == outages + checkpoints, "{alarms:#?}");
+    assert_eq!(log_of(&place).matches("the database is available again").count(), 1);
+}
+
+fn limit_file_size(process: u32, bytes: &str) {
+    let limit = format!("--fsize={bytes}:unlimited");
+    let done = Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status();
+    assert!(done.expect("prlimit of util-linux").success());
+}
+
+fn signal(process: u32, name: &str) {
+    let script = format!("kill -s {name} {process}");
+    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+}

@@ -1,0 +1,315 @@
+//! One connection to PostgreSQL that never waits for ever.
+//!
+//! A thread of the engine drives its connection on a small runtime of its own and sleeps until the answer is
+//! there, as the library's synchronous client does. Beside the answer it waits for a verdict on the server: a
+//! network, a proxy or a stopped server can go silent without ever closing a connection, and then no answer
+//! and no error would come. A connection is given up on
+//! - when the server says, over a second connection, that it has nothing under way for this one;
+//! - when the server does not answer a second connection either;
+//! - when a statement outlives the server's own `statement_timeout`, whatever the server says.
+//!
+//! The kernel ends connections whose packets are lost (keep-alive, user timeout). A connection given up on is
+//! dropped without a word: saying goodbye would wait again.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::str::FromStr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Connection, NoTls, Row, SimpleQueryMessage, Socket, Statement};
+
+use super::sql_state;
+use crate::error::Error;
+
+/// To reach the server, be let in and set the session up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a statement may take before the server is asked what became of it.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two such questions.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How often the server must say that it has nothing under way: an answer may just be on its way to us.
+const IDLE_ANSWERS: u32 = 2;
+const CANCEL_LIMIT: Duration = Duration::from_secs(2);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How long sent packets may stay unacknowledged.
+const USER_TIMEOUT: Duration = Duration::from_secs(10);
+/// What the library has where nothing was configured.
+const UNSET_KEEPALIVE_IDLE: Duration = Duration::from_hours(2);
+
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+pub struct Link {
+    runtime: Runtime,
+    config: Config,
+    /// Runs on every new connection.
+    session: &'static str,
+    /// For a statement, where it has one.
+    limit: Option<Duration>,
+    open: Option<Open>,
+}
+
+struct Open {
+    client: Client,
+    connection: Connection<Socket, NoTlsStream>,
+    /// The server's process for this connection.
+    backend: i32,
+}
+
+/// How the wait for an answer ended.
+enum Ended<T> {
+    Answered(Result<T, tokio_postgres::Error>),
+    Closed(Option<tokio_postgres::Error>),
+    GivenUp(GivenUp),
+}
+
+/// Why a connection was given up on.
+enum GivenUp {
+    Idle,
+    NoAnswer,
+    Limit,
+}
+
+impl GivenUp {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Idle => "the connection went silent",
+            Self::NoAnswer => "the server does not answer",
+            Self::Limit => "the statement took too long",
+        }
+    }
+}
+
+impl Link {
+    /// Connects nothing yet.
+    pub fn new(url: &str, session: &'static str, limit: Option<Duration>) -> Result<Self, Error> {
+        let mut config =
+            Config::from_str(url).map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
+        config.connect_timeout(CONNECT_LIMIT).application_name("rapport");
+        if config.get_keepalives_idle() == UNSET_KEEPALIVE_IDLE {
+            config.keepalives_idle(KEEPALIVE_IDLE);
+        }
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(KEEPALIVE_INTERVAL);
+        }
+        if config.get_keepalives_retries().is_none() {
+            config.keepalives_retries(KEEPALIVE_RETRIES);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(USER_TIMEOUT);
+        }
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::Unavailable(error.to_string()))?;
+        Ok(Self { runtime, config, session, limit, open: None })
+    }
+
+    /// Whether there is a connection, as far as is known without asking.
+    pub fn is_open(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| !open.client.is_closed())
+    }
+
+    pub fn connect(&mut self) -> Result<(), Error> {
+        self.open = None;
+        let opening = open(&self.config, self.session);
+        match self.runtime.block_on(async { timeout(CONNECT_LIMIT, opening).await }) {
+            Ok(Ok(open)) => {
+                self.open = Some(open);
+                Ok(())
+            }
+            // Whatever it says (a wrong password, no such database), nothing can be stored now.
+            Ok(Err(error)) => Err(Error::Unavailable(sql_state::described(&error))),
+            Err(_) => Err(Error::Unavailable(format!(
+                "no connection within {} seconds: the server does not answer",
+                CONNECT_LIMIT.as_secs()
+            ))),
+        }
+    }
+
+    /// Drops the connection. The server rolls back what was open on it.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Several statements without parameters.
+    pub fn batch(&mut self, sql: &str) -> Result<(), Error> {
+        self.run(async |client| client.batch_execute(sql).await)
+    }
+
+    /// Several statements without parameters; the number in the last row that they answer.
+    pub fn last_number(&mut self, sql: &str) -> Result<Option<i64>, Error> {
+        let answers = self.run(async |client| client.simple_query(sql).await)?;
+        Ok(answers.iter().rev().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+            _ => None,
+        }))
+    }
+
+    pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
+        self.run(async |client| client.prepare(sql).await)
+    }
+
+    pub fn query(&mut self, statement: &Statement, values: Parameters) -> Result<Vec<Row>, Error> {
+        self.run(async |client| client.query(statement, values).await)
+    }
+
+    pub fn execute(&mut self, statement: &Statement, values: Parameters) -> Result<u64, Error> {
+        self.run(async |client| client.execute(statement, values).await)
+    }
+
+    /// Waits for an answer, or until there is no point in waiting any longer.
+    fn run<T>(
+        &mut self,
+        ask: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Error> {
+        let Some(open) = self.open.as_mut() else {
+            return Err(Error::Unavailable("the connection was lost".to_owned()));
+        };
+        let Open { client, connection, backend } = open;
+        let (config, limit, backend) = (&self.config, self.limit, *backend);
+        let ended = self.runtime.block_on(async {
+            let mut answer = pin!(ask(client));
+            let mut patience = pin!(out_of_patience(config, backend, limit));
+            poll_fn(|cx| {
+                let closed = poll_closed(connection, cx);
+                if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                    return Poll::Ready(match (answer, closed) {
+                        // The library's answer would be "closed"; the connection knows why.
+                        (Err(error), Poll::Ready(reason)) if error.is_closed() => Ended::Closed(reason),
+                        (answer, _) => Ended::Answered(answer),
+                    });
+                }
+                match closed {
+                    Poll::Ready(reason) => Poll::Ready(Ended::Closed(reason)),
+                    Poll::Pending => patience.as_mut().poll(cx).map(Ended::GivenUp),
+                }
+            })
+            .await
+        });
+        match ended {
+            Ended::Answered(answer) => answer.map_err(|error| {
+                if sql_state::ends_the_session(&error) {
+                    self.open = None;
+                }
+                sql_state::classify(&error)
+            }),
+            Ended::Closed(reason) => {
+                self.open = None;
+                let reason = reason.as_ref().map(sql_state::described);
+                Err(Error::Unavailable(reason.unwrap_or_else(|| "the connection was closed".to_owned())))
+            }
+            Ended::GivenUp(why) => {
+                self.give_up(&why);
+                Err(Error::Unavailable(why.reason().to_owned()))
+            }
+        }
+    }
+
+    fn give_up(&mut self, why: &GivenUp) {
+        let Some(open) = self.open.take() else { return };
+        if matches!(why, GivenUp::Limit) {
+            // It may still be at work, and hold locks: asked to stop while the next connection is made.
+            let cancel = open.client.cancel_token();
+            self.runtime.spawn(async move {
+                let _ = timeout(CANCEL_LIMIT, cancel.cancel_query(NoTls)).await;
+            });
+        }
+    }
+}
+
+async fn open(config: &Config, session: &str) -> Result<Open, tokio_postgres::Error> {
+    let (client, mut connection) = config.connect(NoTls).await?;
+    let sql = format!("{session}; SELECT pg_backend_pid()");
+    let answers = drive(&mut connection, client.simple_query(&sql)).await?;
+    let backend = first_cell(&answers).and_then(|number| number.parse().ok()).unwrap_or(0);
+    Ok(Open { client, connection, backend })
+}
+
+/// Waits for an answer on a connection that nobody else drives.
+async fn drive<T>(
+    connection: &mut Connection<Socket, NoTlsStream>,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, tokio_postgres::Error> {
+    let mut answer = pin!(answer);
+    poll_fn(|cx| {
+        // Closed, the connection has dropped the request, whose answer then is an error.
+        let _ = poll_closed(connection, cx);
+        answer.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Moves what is on its way in either direction; ready once the connection is over.
+fn poll_closed(
+    connection: &mut Connection<Socket, NoTlsStream>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<tokio_postgres::Error>> {
+    loop {
+        match connection.poll_message(cx) {
+            // Notices are not for us.
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(error)),
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+}
+
+/// Ends when it is pointless to wait for an answer any longer.
+async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>) -> GivenUp {
+    let since = Instant::now();
+    // With several hosts a second connection may reach another server, which knows nothing of this one.
+    let may_ask = config.get_hosts().len() <= 1 && config.get_hostaddrs().len() <= 1;
+    let mut idle = 0;
+    let mut wait = PATIENCE;
+    loop {
+        sleep(wait).await;
+        if limit.is_some_and(|limit| since.elapsed() >= limit) {
+            return GivenUp::Limit;
+        }
+        if may_ask {
+            match timeout(CONNECT_LIMIT, is_idle(config, backend, idle + 1 >= IDLE_ANSWERS)).await {
+                Ok(Ok(true)) => idle += 1,
+                // A server that refuses us (too many connections, say) is one that answers.
+                Ok(_) => idle = 0,
+                Err(_) => return GivenUp::NoAnswer,
+            }
+            if idle >= IDLE_ANSWERS {
+                return GivenUp::Idle;
+            }
+        }
+        wait = ASK_AGAIN_AFTER;
+    }
+}
+
+/// Asks the server, over another connection, whether it waits for us as we wait for it. `end` also ends the
+/// session, so that the locks of its transaction stand in nobody's way until the server's own timeouts.
+async fn is_idle(config: &Config, backend: i32, end: bool) -> Result<bool, tokio_postgres::Error> {
+    let (client, mut connection) = config.connect(NoTls).await?;
+    let sql = format!(
+        "SELECT coalesce((SELECT state FROM pg_stat_activity WHERE pid = {backend}), 'gone') \
+         IN ('idle', 'idle in transaction', 'idle in transaction (aborted)', 'gone')"
+    );
+    let answers = drive(&mut connection, client.simple_query(&sql)).await?;
+    let idle = first_cell(&answers) == Some("t");
+    if idle && end {
+        let sql = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE pid = {backend} AND application_name = 'rapport' AND state <> 'active'"
+        );
+        drive(&mut connection, client.simple_query(&sql)).await?;
+    }
+    Ok(idle)
+}
+
+fn first_cell(answers: &[SimpleQueryMessage]) -> Option<&str> {
+    answers.iter().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    })
+}
