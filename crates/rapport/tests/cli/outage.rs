@@ -271,7 +271,7 @@ fn a_full_disk_under_an_embedded_database_is_one_outage() {
     assert!(refused > 10, "the load was refused {refused} times only");
     let alarms = alarms(&place);
     let outages = alarms.iter().filter(|line| line.contains("health: the database is not available")).count();
-    let checkpoints = alarms.iter().filter(|line| line.contains("a checkpoint failed")).count();
+    let checkpoints = alarms.iter().filter(|line| line.contains("checkpoints fail")).count();
     assert!(outages == 1 && checkpoints <= 2 && alarms.len() == outages + checkpoints, "{alarms:#?}");
     assert_eq!(log_of(&place).matches("the database is available again").count(), 1);
 }
