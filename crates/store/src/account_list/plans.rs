@@ -336,7 +336,22 @@ fn postgres_reads_pages_by_indexes() {
     raw.batch_execute("VACUUM ANALYZE").expect("analyzed");
     faults.extend(plans_are_index_reads(&store, &mut raw, "analyzed"));
     assert!(faults.is_empty(), "{} plans are wrong:\n{}", faults.len(), faults.join("\n"));
+    keep_few(&mut raw);
     both_ways_find_the_same(&store);
+}
+
+/// Removes most accounts: a walk that checks all of them must end before the statement timeout, on a busy machine too.
+fn keep_few(raw: &mut postgres::Client) {
+    let kept = format!("'\\x{:032x}'::bytea", ACCOUNTS / 4);
+    for (table, id) in [
+        ("account", "id"),
+        ("account_word", "account"),
+        ("account_field", "account"),
+        ("account_seen", "account"),
+        ("cadence", "account"),
+    ] {
+        raw.batch_execute(&format!("DELETE FROM {table} WHERE {id} >= {kept}")).expect("deleted");
+    }
 }
 
 /// What is wrong with the plans, with the statistics as they are.

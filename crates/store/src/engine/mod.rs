@@ -28,8 +28,6 @@ pub(crate) use link::Link;
 
 /// How often work that waited too long is looked for, where no thread of the engine comes to do it.
 const EXPIRE_EVERY: Duration = Duration::from_millis(250);
-/// What closing may take where nobody says.
-const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 const CLOSE_POLL: Duration = Duration::from_millis(2);
 
 /// Which database, and where.
@@ -172,7 +170,12 @@ impl Store {
 
     /// Works off what waits, then stops.
     pub fn close(&self) {
-        self.close_within(CLOSE_LIMIT);
+        self.writes.close();
+        self.reads.close();
+        for thread in self.threads.lock().drain(..) {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
     }
 
     /// The same, in limited time: false where a thread still waits for the database then. It is left behind.

@@ -39,6 +39,7 @@ async fn crowded(engine: Engine, adjust: impl FnOnce(&mut Config)) -> Server {
         config.header_timeout = FOR_EVER;
         config.body_timeout = FOR_EVER;
         config.request_timeout = FOR_EVER;
+        config.slow_after = FOR_EVER;
         adjust(config);
     };
     Server::with(engine, patient).await
