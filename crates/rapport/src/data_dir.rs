@@ -53,7 +53,7 @@ impl Locks {
         Ok(Self { _files: vec![data_dir, database], identity: None })
     }
 
-    /// The name of the place this process has for itself. Whoever had it before is dead.
+    /// The name of the place this process has for itself. The process that had it before is dead.
     pub fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
     }

@@ -120,7 +120,7 @@ impl Health {
         }
     }
 
-    /// Notes that so many requests failed. What is not the database's failure is none.
+    /// Notes that so many requests failed. Other errors don't count.
     pub fn failed(&self, side: Side, error: &Error, requests: usize) {
         if self.fault.lock().is_some() {
             // The engine has said what is wrong, and says when it is over.

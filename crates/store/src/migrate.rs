@@ -102,7 +102,7 @@ pub fn postgres(link: &mut Link) -> Result<i64, Error> {
         Error::Fault(text) => Error::fault(format!("the schema could not be brought up to date: {text}")),
         other => other,
     };
-    // Whoever comes second waits for the first, and an index over a large table takes longer than any statement of a
+    // The second process waits for the first, and an index over a large table takes longer than any statement of a
     // request may.
     let begin = format!(
         "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; \

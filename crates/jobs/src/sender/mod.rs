@@ -44,7 +44,7 @@ pub struct Config {
     pub sweep: Duration,
     /// The only node on its database, proved by a lock: earlier incarnations are dead.
     pub alone: bool,
-    /// The place this node runs from. Whoever gives it proves by a lock that no other process has it, so that
+    /// The place this node runs from. The caller proves by a lock that no other process has it, so that
     /// earlier incarnations of the place are dead.
     pub identity: Option<String>,
 }

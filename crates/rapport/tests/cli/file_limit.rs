@@ -26,7 +26,7 @@ fn a_hard_limit_that_is_too_low_is_warned_of() {
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("WARN") && lines[0].contains("only 300 files"), "{}", lines[0]);
     assert!(lines[0].contains("LimitNOFILE"), "it says what to do: {}", lines[0]);
-    assert_eq!(service.get("/health/ready").0, 200, "it serves all the same");
+    assert_eq!(service.get("/health/ready").0, 200, "it still serves");
 }
 
 #[test]

@@ -40,7 +40,7 @@ enum Meaning {
     Again,
     /// Another transaction took a key between our look and our write: the next run sees it.
     Taken,
-    /// The server cannot do this now, whoever asks: a caller may come back.
+    /// The server cannot do this for anybody now: a caller may come back.
     Away,
     /// A mistake of ours: the same statement would fail again.
     Fault,

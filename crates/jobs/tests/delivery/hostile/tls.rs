@@ -161,7 +161,7 @@ fn certificates() -> Vec<Row> {
         ),
         tls("has the key of another certificate", Identity::ForeignKey, foreign_key),
         tls(
-            "has a certificate that is none",
+            "presents something that is not a certificate",
             Identity::Malformed,
             "the certificate is malformed; replace it",
         ),

@@ -1,5 +1,5 @@
 //! Requests larger than what the network holds, at receivers that don't read them: the client's writes block, and
-//! its connection must end all the same.
+//! its connection must still end.
 
 use std::sync::Arc;
 use std::time::Duration;
