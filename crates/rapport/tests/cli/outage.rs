@@ -2,6 +2,7 @@
 //! signals work, readiness tells the truth, and the log says it once.
 
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -17,8 +18,6 @@ use crate::program::{Place, Service, wait_until};
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// From SIGTERM to the end is ten seconds; starting `kill` on a loaded machine takes a moment too.
 const STOP_LIMIT: Duration = Duration::from_secs(14);
-/// What "at once" may take on a loaded machine; far from the ten seconds of an orderly stop.
-const AT_ONCE: Duration = Duration::from_secs(5);
 const LOAD_THREADS: usize = 4;
 
 /// A place whose database is reached through a proxy, with a company in it.
@@ -177,15 +176,15 @@ fn sigterm_ends_it_in_time_whatever_the_database_does() {
 fn a_second_signal_ends_it_at_once_whatever_the_database_does() {
     let (proxy, place, _) = through_proxy();
     let mut service = place.serve();
+    // A request whose end never comes keeps the service waiting, and then the database does.
+    let mut stream = service.connect();
+    stream.write_all(b"POST /api/pulse/ingest/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").unwrap();
+    assert_eq!(service.get("/health/live").0, 200);
     proxy.silence();
     service.signal("TERM");
     wait_until("the service to begin to stop", || log_of(&place).contains("stopping"));
-    let asked = Instant::now();
     service.signal("TERM");
-    let code = service.wait().code();
-    assert!(asked.elapsed() < AT_ONCE, "it took {:?}", asked.elapsed());
-    // Where its own end was faster, that is in order too.
-    assert!(matches!(code, Some(130 | 0 | 1)), "{code:?}");
+    assert_eq!(service.wait().code(), Some(130));
 }
 
 #[test]
@@ -196,11 +195,9 @@ fn a_signal_ends_a_start_that_waits_for_the_database() {
     let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
     wait_until("it to connect", || proxy.open_connections() > 0);
-    let asked = Instant::now();
     signal(child.id(), "TERM");
-    let code = child.wait().unwrap().code();
-    assert!(asked.elapsed() < AT_ONCE, "it took {:?}", asked.elapsed());
-    assert_eq!(code, Some(0), "{}", log_of(&place));
+    // Given up by itself, the start would end with 1.
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{}", log_of(&place));
 }
 
 #[test]
