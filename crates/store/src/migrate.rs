@@ -2,7 +2,8 @@
 //!
 //! An embedded database that already holds something is backed up beside itself first.
 
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection as Sqlite, OptionalExtension};
 
@@ -82,18 +83,42 @@ pub fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
         .map_err(bad)
 }
 
+/// Copies an embedded database beside itself. The copy has its final name only once it is complete and on the disk:
+/// a process that is killed meanwhile leaves nothing that could be taken for a backup.
 fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let copy = path.with_file_name(format!("{name}.before-v{VERSION}-from-v{version}"));
-    if copy.exists() {
-        return Ok(());
+    let failed = |cause: String| Error::Unavailable(format!("the backup before migrating failed: {cause}"));
+    let lock_path = beside(path, ".migrating");
+    let lock = File::create(&lock_path).map_err(|error| failed(error.to_string()))?;
+    // A second process waits, and then finds the copy that the first one made.
+    lock.lock().map_err(|error| failed(error.to_string()))?;
+    let copy = beside(path, &format!(".before-v{VERSION}-from-v{version}"));
+    let copied = if copy.exists() { Ok(()) } else { copy_into(connection, &copy).map_err(failed) };
+    let _ = fs::remove_file(&lock_path);
+    copied
+}
+
+fn copy_into(connection: &Sqlite, copy: &Path) -> Result<(), String> {
+    let part = beside(copy, ".part");
+    // What a killed process left.
+    for leftover in [part.clone(), beside(&part, "-journal")] {
+        let _ = fs::remove_file(leftover);
     }
-    let bad = |error: rusqlite::Error| {
-        Error::Unavailable(format!("the backup before migrating failed: {}", in_words(&error)))
-    };
-    connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]).map_err(bad)?;
+    connection.execute("VACUUM INTO ?1", [part.to_string_lossy()]).map_err(|error| in_words(&error))?;
+    let synced = File::open(&part).and_then(|file| file.sync_all());
+    let directory = copy.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let named = synced
+        .and_then(|()| fs::rename(&part, copy))
+        .and_then(|()| File::open(directory.unwrap_or(Path::new(".")))?.sync_all());
+    named.map_err(|error| error.to_string())?;
     tracing::info!(backup = %copy.display(), "backed up the database before migrating");
     Ok(())
+}
+
+/// The path of a file in the same directory, its name with this at its end.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    path.with_file_name(name)
 }
 
 /// On an error the transaction goes with the link.
