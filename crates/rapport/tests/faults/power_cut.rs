@@ -25,7 +25,7 @@ const LONG_LIVES: [usize; 2] = [1000, 600];
 const CONTROL_LIVES: [usize; 2] = [20, 10];
 /// Between the requests of a client that is alone: what its last one caused is done by the next, mostly.
 const CONTROL_PAUSE: Duration = Duration::from_millis(50);
-const RECORDED_WITHIN: Duration = Duration::from_mins(2);
+const RECORDED_WITHIN: Duration = Duration::from_mins(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const LOG: &str = "rapport.db-wal";
 /// Syncs that are dropped, one at a time, to see that the loss is noticed.
