@@ -62,7 +62,7 @@ impl PostgresProxy {
         self.set(Fault::CutBeforeCommit { every_nth });
     }
 
-    /// The connections of now stay open and nothing passes in either direction any more, for ever: as after a firewall
+    /// The open connections stay open and nothing passes in either direction any more, for ever: as after a firewall
     /// forgot them. New connections work.
     pub fn silence_open(&self) {
         for connection in self.shared.connections().iter() {
@@ -83,7 +83,7 @@ impl PostgresProxy {
         self.cut_all();
     }
 
-    /// Cuts all connections of now, silent ones too. New ones work.
+    /// Cuts all open connections, silent ones too. New ones work.
     pub fn cut_all(&self) {
         let connections = std::mem::take(&mut *self.shared.connections());
         for connection in connections {

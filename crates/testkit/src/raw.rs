@@ -26,7 +26,7 @@ pub fn ask(database: &Database, sql: &str) -> String {
     try_ask(database, sql).unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)))
 }
 
-/// The same, or why there is none.
+/// The same, or the reason why it failed.
 pub fn try_ask(database: &Database, sql: &str) -> Result<String, String> {
     match database {
         Database::Sqlite(path) => {

@@ -100,7 +100,7 @@ impl Browser {
     pub async fn expect_some(&self, selector: &str) {
         self.until(&format!("some of {selector}"), async || {
             let found = self.count_now(selector).await?;
-            Ok(check(found > 0, || "there are none".to_owned()))
+            Ok(check(found > 0, || "none were found".to_owned()))
         })
         .await;
     }

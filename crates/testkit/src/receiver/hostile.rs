@@ -86,7 +86,7 @@ impl Hostile {
     pub fn start_each(opening: Opening, scripts: Vec<Vec<Step>>) -> Self {
         assert!(!scripts.is_empty(), "a receiver without steps");
         let socket = loopback_socket();
-        // A small window: what isn't read soon blocks whoever sends it.
+        // A small window: what isn't read soon blocks its sender.
         socket.set_recv_buffer_size(4096).expect("a receive buffer");
         Self::run(socket, move |listener, seen| accept(listener, opening, scripts, seen))
     }

@@ -46,7 +46,7 @@ struct WebhookPage {
 framed!("webhooks": WebhookPage);
 
 impl WebhookPage {
-    /// Why it failed; the code stands beside it.
+    /// Why it failed, without the code, which is shown before it.
     #[expect(clippy::unused_self, reason = "templates call methods only")]
     fn reason<'a>(&self, failure: &'a LastFailure) -> &'a str {
         without_code(failure.response_code, failure.error.as_deref().unwrap_or_default())
