@@ -78,6 +78,10 @@ impl Context<'_> {
         tx.after_commit(move || changes.notify_one());
     }
 
+    pub fn fan_out_continues(&self) -> Arc<Notify> {
+        Arc::clone(self.services.fan_out_continues())
+    }
+
     pub fn vault(&self) -> &Vault {
         self.services.vault()
     }

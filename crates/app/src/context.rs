@@ -53,6 +53,7 @@ pub struct Services {
     sender: OnceLock<Arc<dyn Sender>>,
     destinations: OnceLock<Arc<dyn DestinationCheck>>,
     cadence: Arc<Notify>,
+    fan_out: Arc<Notify>,
     home_pages: OnceLock<Arc<dyn HomePages>>,
     vault: Vault,
     outside: OnceLock<Outside>,
@@ -73,6 +74,7 @@ impl Services {
             sender: OnceLock::new(),
             destinations: OnceLock::new(),
             cadence: Arc::default(),
+            fan_out: Arc::default(),
             home_pages: OnceLock::new(),
             vault,
             outside: OnceLock::new(),
@@ -123,6 +125,11 @@ impl Services {
     /// Told when something was committed that may make a client due.
     pub fn cadence_changes(&self) -> &Arc<Notify> {
         &self.cadence
+    }
+
+    /// Told when an event was committed that has yet to be handed to some of its webhooks.
+    pub fn fan_out_continues(&self) -> &Arc<Notify> {
+        &self.fan_out
     }
 
     /// Has home pages fetched by what also guards deliveries.

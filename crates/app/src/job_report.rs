@@ -14,6 +14,7 @@ const MAX_ERROR_CHARS: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Job {
     Deliveries,
+    FanOut,
     Redeliveries,
     Cadence,
     Digest,
@@ -23,8 +24,9 @@ pub enum Job {
 }
 
 impl Job {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Deliveries,
+        Self::FanOut,
         Self::Redeliveries,
         Self::Cadence,
         Self::Digest,
@@ -36,6 +38,7 @@ impl Job {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Deliveries => "Webhook deliveries",
+            Self::FanOut => "Webhook fan-out",
             Self::Redeliveries => "Bulk redeliveries",
             Self::Cadence => "Contact reminders",
             Self::Digest => "Weekly digest",
@@ -48,6 +51,7 @@ impl Job {
     pub const fn what(self) -> &'static str {
         match self {
             Self::Deliveries => "Looks for deliveries that wait and takes over from nodes that are gone",
+            Self::FanOut => "Hands events that very many webhooks select to the rest of them",
             Self::Redeliveries => "Runs bulk redeliveries",
             Self::Cadence => "Finds clients who became overdue for contact",
             Self::Digest => "Makes the digest when its weekday has come",

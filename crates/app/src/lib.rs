@@ -25,6 +25,7 @@ pub mod digest;
 pub mod dispatch;
 pub mod erasure;
 mod error;
+pub mod fan_out;
 pub mod fields;
 pub mod import;
 pub mod inbound;

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::access::Needs;
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::fan_out::FanOut;
 use crate::mail::{self, Recipient};
-use crate::outbox::FanOut;
 use crate::redeliver::force;
 use crate::{audit, letter};
 

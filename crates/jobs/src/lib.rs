@@ -7,6 +7,7 @@
 //! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` holds it against
 //!   the database.
 //! - `nodes` shows that this node is alive and sees who is dead; `housekeeping` acts on it.
+//! - `fan_out` hands events with very many webhooks to the rest of them.
 //! - `cadence` reminds of clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts findable by their custom fields.
@@ -21,6 +22,7 @@ pub mod channel_totals;
 pub mod client;
 pub mod digest;
 mod failure;
+mod fan_out;
 pub mod fields;
 mod flights;
 pub mod guard;

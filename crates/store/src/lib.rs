@@ -36,6 +36,7 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod facts;
+pub mod fan_out;
 mod faults;
 mod health;
 pub mod history;
@@ -105,6 +106,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         digest::STATEMENTS,
         erasure::STATEMENTS,
         event::STATEMENTS,
+        fan_out::STATEMENTS,
         history::STATEMENTS,
         mail_reference::STATEMENTS,
         invitation::STATEMENTS,

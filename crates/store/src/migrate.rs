@@ -12,7 +12,7 @@ use crate::engine::Link;
 use crate::engine::sqlite::in_words;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -29,6 +29,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0014_standing.sql"),
     include_str!("../migrations/0015_statistics.sql"),
     include_str!("../migrations/0016_node_identity.sql"),
+    include_str!("../migrations/0017_fan_out.sql"),
 ];
 const STATISTICS: &str = include_str!("../migrations/statistics.postgres.sql");
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");

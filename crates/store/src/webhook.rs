@@ -25,8 +25,10 @@ statements! {
     company GET = select_webhook!("WHERE company = $1 AND deleted_at IS NULL AND id = $2");
     company LIST = select_webhook!("WHERE company = $1 AND deleted_at IS NULL ORDER BY id DESC");
     company LOCK = select_webhook!("WHERE company = $1 AND deleted_at IS NULL AND id = ANY($2) ORDER BY id FOR UPDATE");
-    company SELECTIONS = "SELECT id, events, disabled_by_hand, auto_disabled_at FROM webhook \
-                          WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
+    company SUBSCRIBERS = "SELECT id, events, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
+                          proven, failure_streak FROM webhook WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
+    company STATES = "SELECT id, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
+                      dropped_before FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = ANY($2)";
     company INSERT = "INSERT INTO webhook (company, id, url, description, events, disabled_by_hand, \
                       failure_streak, proven, url_changed_at, secret, secret_shown, dropped_before, created_at, updated_at) \
                       VALUES ($1, $2, $3, $4, $5, 0, 0, 0, $6, $7, $8, 0, $6, $6)";
@@ -36,8 +38,6 @@ statements! {
     company DROP_BEFORE = "UPDATE webhook SET dropped_before = $3 WHERE company = $1 AND id = $2";
     company SECRET_SHOWN = "SELECT secret_shown FROM webhook WHERE company = $1 AND id = $2";
     company SECRET = "SELECT secret FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = $2";
-    company STATE = "SELECT CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
-                     dropped_before FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = $2";
     reference TARGETS = "SELECT id, url, secret, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL \
                          THEN 1 ELSE 0 END, CASE WHEN auto_disabled_at IS NULL THEN 0 ELSE 1 END, \
                          CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END, dropped_before \
@@ -96,14 +96,25 @@ pub fn lock(tx: &mut Tx, ids: &[WebhookId]) -> Result<Vec<Webhook>, Error> {
     tx.query_keys(&LOCK, &[], &keys)?.into_iter().map(read).collect()
 }
 
-/// What each webhook of the company wants to hear of, and whether it is sent to.
-pub fn selections(snapshot: &mut Snapshot) -> Result<Vec<(WebhookId, Selection, bool)>, Error> {
-    let rows = snapshot.query(&SELECTIONS, &[])?;
+/// What a webhook wants to hear of, and how it is doing.
+#[derive(Debug, Clone)]
+pub struct Subscriber {
+    pub id: WebhookId,
+    pub selection: Selection,
+    pub enabled: bool,
+    pub standing: Standing,
+}
+
+/// Every webhook of the company as a subscriber of events.
+pub fn subscribers(snapshot: &mut Snapshot) -> Result<Vec<Subscriber>, Error> {
+    let rows = snapshot.query(&SUBSCRIBERS, &[])?;
     rows.into_iter()
         .map(|mut row| {
             let (id, events) = (row.take()?, row.take::<String>()?);
-            let (by_hand, auto): (bool, Option<Time>) = (row.take()?, row.take()?);
-            Ok((id, Selection::from_stored(&events), !by_hand && auto.is_none()))
+            let enabled = row.take()?;
+            let (proven, failure_streak) = (row.take()?, row.take()?);
+            let standing = Standing::of(proven, failure_streak);
+            Ok(Subscriber { id, selection: Selection::from_stored(&events), enabled, standing })
         })
         .collect()
 }
@@ -167,8 +178,16 @@ pub struct SendState {
 }
 
 pub fn state(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<SendState>, Error> {
-    let row = snapshot.query_opt(&STATE, values![&id])?;
-    row.map(|mut row| Ok(SendState { enabled: row.take()?, dropped_before: row.take()? })).transpose()
+    Ok(states(snapshot, &[id])?.pop().map(|(_, state)| state))
+}
+
+/// The states of these webhooks, without those that are deleted.
+pub fn states(snapshot: &mut Snapshot, ids: &[WebhookId]) -> Result<Vec<(WebhookId, SendState)>, Error> {
+    let keys: Vec<Value> = ids.iter().map(Value::from).collect();
+    let rows = snapshot.query_keys(&STATES, &[], &keys)?;
+    rows.into_iter()
+        .map(|mut row| Ok((row.take()?, SendState { enabled: row.take()?, dropped_before: row.take()? })))
+        .collect()
 }
 
 /// What an attempt needs of its webhook, read anew for each dispatch.

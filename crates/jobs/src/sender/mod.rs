@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
+use crate::fan_out;
 use crate::flights::{Slots, Ticket};
 use crate::housekeeping;
 use crate::lanes::{Item, Key, Lanes};
@@ -96,6 +97,7 @@ pub async fn start(
         mail: mail.clone(),
     };
     tasks.spawn(surroundings.run(config.sweep, stop.clone()));
+    tasks.spawn(fan_out::run(app.clone(), stop.clone(), config.sweep));
     let state = State::new(app.clone(), client, node, lanes, gates, mail, beat);
     tasks.spawn(state.run(inbox, config.tick, stop));
     Ok(())

@@ -20,15 +20,15 @@ const COMMANDS: [&str; 6] =
 
 /// A switch for faults: while it is on, some jobs fail.
 #[derive(Clone, Default)]
-struct Trouble(Arc<AtomicBool>);
+pub struct Trouble(Arc<AtomicBool>);
 
 impl Trouble {
-    fn set(&self, on: bool) {
+    pub fn set(&self, on: bool) {
         self.0.store(on, Ordering::SeqCst);
     }
 
     /// Every `nth` job whose name ends so fails like this.
-    fn faults(&self, command: &'static str, fault: Fault, nth: u64) -> Faults {
+    pub fn faults(&self, command: &'static str, fault: Fault, nth: u64) -> Faults {
         let (on, seen) = (Arc::clone(&self.0), AtomicU64::new(0));
         Faults::new(move |name| {
             let hit = on.load(Ordering::SeqCst)
@@ -39,7 +39,7 @@ impl Trouble {
     }
 }
 
-fn options(faults: Faults) -> Options {
+pub fn options(faults: Faults) -> Options {
     Options { faults: Some(faults), ..Options::default() }
 }
 

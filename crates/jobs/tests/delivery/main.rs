@@ -5,6 +5,7 @@ mod answers;
 mod bulk;
 mod disabling;
 mod fairness;
+mod fan_out;
 mod guard;
 mod harness;
 mod hostile;

@@ -2,7 +2,7 @@
 
 use crate::clients::plans::planned;
 use crate::{
-    account, account_field, activity, activity_day, cadence, channel_total, contact, delivery, event,
+    account, account_field, activity, activity_day, cadence, channel_total, contact, delivery, event, fan_out,
 };
 use crate::{all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message};
 use crate::{stage_totals, webhook};
@@ -62,6 +62,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         delivery::DESCRIBE,
         delivery::INSERT_ATTEMPTS,
         event::INSERT,
+        fan_out::INSERT,
         history::INSERT,
         import::INSERT,
         import::UPDATE,

@@ -26,6 +26,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("ingest_reject", "a bounded few per company"),
     ("reset_request", "those of a moment"),
     ("password_reset", "those of an hour"),
+    ("fan_out", "those of a moment"),
     ("manual_attempt", "those asked for and not made yet"),
 ];
 
@@ -35,7 +36,7 @@ const READS_MORE: &[(&str, &str, &str)] = &[
     ("delivery_list::OWNERS", "delivery", "the index holds only what nodes own"),
     ("delivery_list::STANDINGS", "webhook", "a page about all webhooks of the company"),
     ("webhook::LIST", "webhook", "a page about all webhooks of the company"),
-    ("webhook::SELECTIONS", "webhook", "an event goes to every webhook that selected it"),
+    ("webhook::SUBSCRIBERS", "webhook", "an event goes to every webhook that selected it"),
     ("webhook::STANDINGS", "webhook", "read once, when a sender starts"),
     ("webhook::WITH_WORK", "webhook", "a sweep over all webhooks"),
     ("webhook::ENDING", "webhook", "a sweep over all webhooks"),

@@ -1,0 +1,161 @@
+//! From an event to a delivery for every webhook that selects it.
+//!
+//! A change that very many webhooks want to hear of must not be answered late because of them. So a few deliveries,
+//! those of receivers that work first, are written in the change's transaction; the rest is written down there in
+//! parts, and a job turns one part after another into deliveries ([`Continue`]).
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rapport_domain::event::{Event, Kind};
+use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
+use rapport_domain::standing::Standing;
+use rapport_store::delivery::{self, NewDelivery};
+use rapport_store::fan_out::{self, Part};
+use rapport_store::webhook::{self, Subscriber};
+use rapport_store::{Lane, Tx, event};
+use tokio::sync::Notify;
+
+use crate::access::Needs;
+use crate::command::{Command, Context};
+use crate::dispatch::{Asking, Dispatch, Owned, Place, Sender};
+use crate::error::Error;
+
+/// Deliveries of one event that are written in the transaction of its change.
+pub const AT_ONCE: usize = 32;
+/// Deliveries of one event that are written in one transaction of their own.
+pub const PART: usize = 64;
+
+/// The deliveries of a transaction, and what happens to them once it commits.
+pub struct FanOut {
+    company: CompanyId,
+    sender: Option<Arc<dyn Sender>>,
+    deliveries: Vec<NewDelivery>,
+    placed: Vec<(Dispatch, Place)>,
+    waiting: Vec<WebhookId>,
+    later: Vec<Part>,
+    continues: Arc<Notify>,
+}
+
+impl FanOut {
+    pub fn new(cx: &Context) -> Self {
+        Self {
+            company: cx.company().id,
+            sender: cx.sender(),
+            deliveries: Vec::new(),
+            placed: Vec::new(),
+            waiting: Vec::new(),
+            later: Vec::new(),
+            continues: cx.fan_out_continues(),
+        }
+    }
+
+    /// One event for all that select it.
+    pub fn add_selected(&mut self, cx: &Context, event: &Event, subscribers: &[Subscriber]) {
+        let mut selected: Vec<&Subscriber> =
+            subscribers.iter().filter(|subscriber| subscriber.selection.includes(event.kind)).collect();
+        if selected.len() > AT_ONCE {
+            selected.sort_by_key(|subscriber| Reverse(urgency(subscriber)));
+        }
+        let (first, later) = selected.split_at(selected.len().min(AT_ONCE));
+        let payload: Arc<str> = event.payload.as_str().into();
+        for subscriber in first {
+            self.add(cx, event, &payload, subscriber.id, subscriber.enabled);
+        }
+        self.later.extend(later.chunks(PART).zip(0..).map(|(part, number)| Part {
+            event: event.id,
+            number,
+            webhooks: part.iter().map(|subscriber| subscriber.id).collect(),
+        }));
+    }
+
+    /// One event for one webhook; what is not sent now waits in the database.
+    pub fn add(
+        &mut self,
+        cx: &Context,
+        event: &Event,
+        payload: &Arc<str>,
+        webhook: WebhookId,
+        enabled: bool,
+    ) -> DeliveryId {
+        let id: DeliveryId = cx.id();
+        let sender = self.sender.as_ref().filter(|_| enabled);
+        let asking = if event.kind == Kind::WebhookTest { Asking::Urgent } else { Asking::Ordinary };
+        let place =
+            sender.and_then(|sender| sender.reserve(self.company, webhook, Owned::Delivery(id), asking));
+        let owner = place.as_ref().and(sender).map(|sender| sender.node());
+        self.deliveries.push(NewDelivery {
+            id,
+            webhook,
+            event: event.id,
+            kind: event.kind,
+            account: event.account,
+            owner,
+            created_at: event.created_at,
+        });
+        let (company, kind, payload) = (self.company, event.kind, Arc::clone(payload));
+        match place {
+            Some(place) => self.placed.push((
+                Dispatch { company, webhook, delivery: id, kind, number: 1, payload, manual: None },
+                place,
+            )),
+            None if enabled && !self.waiting.contains(&webhook) => self.waiting.push(webhook),
+            None => {}
+        }
+        id
+    }
+
+    /// Writes it down, and hands what committed to the sender.
+    pub fn write(self, tx: &mut Tx) -> Result<(), rapport_store::Error> {
+        delivery::insert(tx, &self.deliveries)?;
+        fan_out::insert(tx, &self.later)?;
+        let Self { company, sender, placed, waiting, later, continues, .. } = self;
+        if !later.is_empty() {
+            tx.after_commit(move || continues.notify_one());
+        }
+        if let Some(sender) = sender {
+            tx.after_commit(move || {
+                sender.hand_over(placed);
+                waiting.into_iter().for_each(|webhook| sender.wake(company, webhook));
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Who is served first where there are too many: receivers that work, then new ones, then failing ones.
+fn urgency(subscriber: &Subscriber) -> u8 {
+    match (subscriber.enabled, subscriber.standing) {
+        (true, Standing::Proven) => 3,
+        (true, Standing::New) => 2,
+        (true, Standing::Failing) => 1,
+        (false, _) => 0,
+    }
+}
+
+/// Turns the oldest part of what was left for later into deliveries; says whether there was one.
+pub struct Continue;
+
+impl Command for Continue {
+    type Reply = bool;
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Outcome;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
+        let Some(part) = fan_out::take(tx)? else { return Ok(false) };
+        // Its account may have been deleted meanwhile, and its events with it.
+        let Some(event) = event::get(tx, part.event)? else { return Ok(true) };
+        let erased = event.payload.is_empty();
+        let payload: Arc<str> = event.payload.as_str().into();
+        let states: HashMap<_, _> = webhook::states(tx, &part.webhooks)?.into_iter().collect();
+        let mut fan = FanOut::new(cx);
+        for id in part.webhooks {
+            let Some(state) = states.get(&id) else { continue };
+            let sends = state.enabled && !erased && event.created_at >= state.dropped_before;
+            fan.add(cx, &event, &payload, id, sends);
+        }
+        fan.write(tx)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,107 @@
+//! An event for more webhooks than its transaction has time for.
+
+use rapport_app::Access;
+use rapport_app::erasure::erase_payloads;
+use rapport_app::fan_out::{AT_ONCE, Continue, PART};
+use rapport_app::webhook::{DeleteWebhook, DisableWebhook};
+use rapport_domain::delivery_list::{Filter, Shown};
+use rapport_domain::id::WebhookId;
+use rapport_testkit::{TestApp, TestCompany, block_on};
+use serde_json::json;
+
+use crate::webhooks::{ids, list, record, webhook};
+
+const PARTS: usize = 2;
+const HOOKS: usize = AT_ONCE + PART + 5;
+
+fn hooks(app: &TestApp) -> Vec<WebhookId> {
+    (0..HOOKS).map(|_| webhook(app)).collect()
+}
+
+fn proceed(company: &TestCompany) -> bool {
+    company.write_as(&Access::System(company.id()), Continue).expect("a step")
+}
+
+/// The webhooks that have a delivery, in key order.
+fn reached(company: &TestCompany) -> Vec<WebhookId> {
+    let mut webhooks: Vec<_> =
+        list(company, Filter::default()).into_iter().map(|listed| listed.delivery.webhook).collect();
+    webhooks.sort_unstable();
+    webhooks
+}
+
+#[test]
+fn a_few_are_written_with_the_change_and_each_of_the_rest_once_after_it() {
+    TestApp::on_both(|app| {
+        let hooks = hooks(app);
+        app.upsert(json!({"imported_id": "crm-1"}));
+        assert_eq!((app.rows("delivery"), app.rows("fan_out")), (AT_ONCE as i64, PARTS as i64));
+        app.clock().advance_seconds(5);
+        assert!(proceed(app) && proceed(app));
+        assert!(!proceed(app), "nothing is left");
+        assert_eq!(reached(app), hooks, "every webhook once");
+        assert_eq!(app.rows("fan_out"), 0);
+        assert_eq!(
+            app.number("SELECT count(DISTINCT created_at) FROM delivery"),
+            1,
+            "all of them since the event"
+        );
+    });
+}
+
+#[test]
+fn as_many_as_fit_are_all_written_with_the_change() {
+    TestApp::on_both(|app| {
+        for _ in 0..AT_ONCE {
+            webhook(app);
+        }
+        app.upsert(json!({"imported_id": "crm-1"}));
+        assert_eq!((app.rows("delivery"), app.rows("fan_out")), (AT_ONCE as i64, 0));
+    });
+}
+
+#[test]
+fn receivers_that_work_come_first_and_disabled_ones_last() {
+    TestApp::on_both(|app| {
+        let (first, failing) = (webhook(app), webhook(app));
+        app.upsert(json!({"imported_id": "crm-1"}));
+        for listed in list(app, Filter::default()) {
+            record(app, listed.delivery.id, if listed.delivery.webhook == failing { 500 } else { 200 }, None);
+        }
+        let rest: Vec<_> = (2..AT_ONCE + 1).map(|_| webhook(app)).collect();
+        let more = webhook(app);
+        app.write(DisableWebhook(more)).expect("disabled");
+        let late = webhook(app);
+        app.upsert(json!({"imported_id": "crm-2"}));
+        let open = list(app, Filter::default());
+        let at_once: Vec<_> = open
+            .iter()
+            .filter(|listed| listed.delivery.attempts == 0)
+            .map(|listed| listed.delivery.webhook)
+            .collect();
+        assert_eq!(at_once.len(), AT_ONCE);
+        assert!(at_once.contains(&first), "it has worked");
+        assert!(rest.iter().all(|id| at_once.contains(id)), "they are new");
+        assert!(!at_once.contains(&failing) && !at_once.contains(&more) && !at_once.contains(&late));
+    });
+}
+
+#[test]
+fn what_happens_in_between_counts() {
+    TestApp::on_both(|app| {
+        let hooks = hooks(app);
+        let account = app.upsert(json!({"imported_id": "crm-1"})).account.id;
+        app.write(DeleteWebhook(hooks[AT_ONCE])).expect("deleted");
+        app.write(DisableWebhook(hooks[AT_ONCE + 1])).expect("disabled");
+        let added = webhook(app);
+        assert!(proceed(app));
+        let found = reached(app);
+        assert!(!found.contains(&hooks[AT_ONCE]), "a deleted webhook gets nothing");
+        assert!(found.contains(&hooks[AT_ONCE + 1]), "a disabled one keeps it");
+        assert!(!found.contains(&added), "what is made after the event does not hear of it");
+        assert_eq!(ids(app, Shown::Held).len(), 1);
+        block_on(erase_payloads(app.app(), app.token(), account)).expect("erased");
+        assert!(proceed(app) && !proceed(app));
+        assert_eq!(reached(app).len(), HOOKS - 1);
+    });
+}
