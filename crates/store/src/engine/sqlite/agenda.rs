@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use crate::queue::{Job, Lane, Waiting};
 
 /// Past this a transaction takes up no more than each lane's first batch.
-const LONGEST_GROUP: Duration = Duration::from_millis(100);
+const LONGEST_GROUP: Duration = Duration::from_millis(80);
+/// The same while the checkpointer waits for a pause.
+const SHORT_GROUP: Duration = Duration::from_millis(20);
 /// What one batch should take at most.
 const LONGEST_BATCH: Duration = Duration::from_millis(40);
 /// A family's batches are never cut to less than this, and begin with it while its cost is unknown.
@@ -24,17 +26,19 @@ pub type Batch = Vec<Box<dyn Job>>;
 pub struct Agenda {
     jobs: VecDeque<Waiting>,
     begun: Instant,
+    longest: Duration,
     served: Vec<Lane>,
 }
 
 impl Agenda {
-    pub fn new(group: Vec<Waiting>) -> Self {
-        Self { jobs: group.into(), begun: Instant::now(), served: Vec::new() }
+    pub fn new(group: Vec<Waiting>, is_short: bool) -> Self {
+        let longest = if is_short { SHORT_GROUP } else { LONGEST_GROUP };
+        Self { jobs: group.into(), begun: Instant::now(), longest, served: Vec::new() }
     }
 
     /// The next job in order, with the others of its family and company that fit beside it.
     pub fn next(&mut self, costs: &Costs) -> Option<Batch> {
-        let is_late = self.begun.elapsed() >= LONGEST_GROUP;
+        let is_late = self.begun.elapsed() >= self.longest;
         let may_run = |waiting: &Waiting| !is_late || !self.served.contains(&waiting.lane);
         let mut at = self.jobs.iter().position(may_run)?;
         let first = self.jobs.remove(at)?;

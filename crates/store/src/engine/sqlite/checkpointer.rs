@@ -10,8 +10,9 @@
 //!   everything at once, which took the writer a second when it did that itself.
 //! - The other modes hold the write lock while they copy, sync and wait for readers.
 //!
-//! So the checkpointer copies with PASSIVE, and once the log is long enough it asks the writer for a pause
-//! between two groups. In the pause it copies the little that is left, which makes SQLite sync the file, and
+//! So the checkpointer copies with PASSIVE and syncs what it copied itself, all beside the writer. It does so often:
+//! a commit waits its turn at the disk, so no sync may be long. Once the log is long enough it asks the writer for a
+//! pause between two groups. In the pause it copies the little that is left, which makes SQLite sync the file, and
 //! then lets the log start over (RESTART, which has nothing left to copy or sync then). The pause ends when that
 //! is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not on the disk.
 //! When the sync took longer, it went on beside the writer, the next try has only what came since to sync, and
@@ -26,6 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::connection::Conn;
+use super::disk::Disk;
 use super::files::Files;
 use super::from_sqlite;
 use super::log::{self, Log, bytes};
@@ -35,14 +37,18 @@ use crate::error::Error;
 const RESTART_FRAMES: u32 = 16_384;
 /// A log of this length is logged as growing (128 MiB).
 const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
+/// So much that is copied and not synced is synced at once (4 MiB).
+const SYNC_FRAMES: u32 = 1_024;
 /// The log may not grow much beyond this for want of a fast disk (512 MiB).
 const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
 /// How long the writer may be asked to pause: the first where the log has just become long enough, the second
-/// at four times that.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+/// at twice that.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How often a restart is tried before the checkpointer sleeps again.
 const TRIES: usize = 4;
+/// How often the checkpointer copies what has come since before it asks for a pause, or gives up for now.
+const CATCHING_UP: usize = 6;
 /// How long to wait for a short read that is in the way of the end of a pause.
 const BREATH: Duration = Duration::from_millis(1);
 /// What the file is cut to when the log starts over after it had grown.
@@ -70,9 +76,12 @@ impl Progress {
 /// Runs beside the writer for as long as there is one.
 pub struct Checkpointer {
     connection: Conn,
+    disk: Disk,
     log: Arc<Log>,
     files: Files,
     has_more: bool,
+    /// How much of the log is copied and synced.
+    synced: u32,
     /// How far the log was copied when a reader used up a pause.
     stuck_at: Option<u32>,
     is_long: bool,
@@ -80,12 +89,22 @@ pub struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub fn new(connection: Conn, log: Arc<Log>, files: Files) -> Self {
-        Self { connection, log, files, has_more: false, stuck_at: None, is_long: false, is_failing: false }
+    pub fn new(connection: Conn, disk: Disk, log: Arc<Log>, files: Files) -> Self {
+        Self {
+            connection,
+            disk,
+            log,
+            files,
+            has_more: false,
+            synced: 0,
+            stuck_at: None,
+            is_long: false,
+            is_failing: false,
+        }
     }
 
-    /// Ends with the writer, and hands out its connection.
-    pub fn run(mut self) -> Conn {
+    /// Ends with the writer, and hands out its connection and the file.
+    pub fn run(mut self) -> (Conn, Disk) {
         while let Some(has_committed) = self.log.wait() {
             // The writer looks at every commit; this is for a service that has nothing to write.
             let _ = self.files.check();
@@ -93,12 +112,12 @@ impl Checkpointer {
                 self.round();
             }
         }
-        self.connection
+        (self.connection, self.disk)
     }
 
     fn round(&mut self) {
         for _ in 0..TRIES {
-            let Some(progress) = self.copy() else { return };
+            let Some(progress) = self.copy_and_sync() else { return };
             self.has_more = !progress.is_complete();
             let is_stuck = self.stuck_at == Some(progress.copied) && !progress.is_complete();
             let is_blocked = is_stuck || !progress.is_nearly_complete();
@@ -106,16 +125,51 @@ impl Checkpointer {
             if progress.frames < RESTART_FRAMES || is_blocked {
                 return;
             }
-            let end = self.log.pause(pause_limit(progress.frames));
-            let is_restarted = self.restart(end);
+            let is_restarted = self.catch_up() && {
+                let end = self.log.pause(pause_limit(progress.frames));
+                self.restart(end)
+            };
             self.log.end_pause();
             if is_restarted {
+                self.synced = 0;
                 return self.note(0, false);
             }
         }
     }
 
-    /// Copies what nobody reads any more, beside the writer.
+    /// Gets close to the end of the log before the writer has to pause: its groups are short meanwhile, so that each
+    /// time less has come since. Says whether a pause is worth it.
+    fn catch_up(&mut self) -> bool {
+        self.log.shorten_groups();
+        for _ in 0..CATCHING_UP {
+            let before = self.synced;
+            match self.copy_and_sync() {
+                None => return false,
+                Some(progress) if self.synced == before || progress.frames > FULL_FRAMES => return true,
+                Some(_) => {}
+            }
+        }
+        false
+    }
+
+    /// Copies what nobody reads any more, and syncs it unless it is little, beside the writer.
+    fn copy_and_sync(&mut self) -> Option<Progress> {
+        let progress = self.copy()?;
+        if progress.copied < self.synced {
+            // The log has started over.
+            self.synced = 0;
+        }
+        // Whether SQLite has synced it cannot be known: the writer may have appended before the end was reached.
+        if progress.copied - self.synced >= SYNC_FRAMES {
+            if let Err(error) = self.disk.sync() {
+                self.fail(&error);
+                return None;
+            }
+            self.synced = progress.copied;
+        }
+        Some(progress)
+    }
+
     fn copy(&mut self) -> Option<Progress> {
         match self.checkpoint("PASSIVE") {
             Ok(progress) => {
@@ -127,13 +181,17 @@ impl Checkpointer {
                 progress
             }
             Err(error) => {
-                self.log.count_failed();
-                self.has_more = true;
-                if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::warn!(%error, "checkpoints fail; the write-ahead log grows until they work again");
-                }
+                self.fail(&error);
                 None
             }
+        }
+    }
+
+    fn fail(&mut self, error: &Error) {
+        self.log.count_failed();
+        self.has_more = true;
+        if !std::mem::replace(&mut self.is_failing, true) {
+            tracing::warn!(%error, "checkpoints fail; the write-ahead log grows until they work again");
         }
     }
 

@@ -31,6 +31,8 @@ struct Turn {
     /// The pause before every group.
     always: Option<Duration>,
     pause_ends: Option<Instant>,
+    /// The checkpointer is about to ask for a pause.
+    short_groups: bool,
     closed: bool,
 }
 
@@ -89,8 +91,16 @@ impl Log {
         *turn.pause_ends.get_or_insert_with(|| Instant::now() + limit)
     }
 
+    /// Has the writer commit soon, so that little is left to copy when it pauses. Holds until a pause ends.
+    pub fn shorten_groups(&self) {
+        self.turn.lock().short_groups = true;
+    }
+
     pub fn end_pause(&self) {
-        self.turn.lock().pause_ends = None;
+        let mut turn = self.turn.lock();
+        turn.pause_ends = None;
+        turn.short_groups = false;
+        drop(turn);
         self.changed.notify_all();
     }
 }
@@ -113,7 +123,7 @@ impl Turns {
             }
         }
         turn.writing = true;
-        WritersTurn(&self.0)
+        WritersTurn { log: &self.0, is_short: turn.short_groups }
     }
 }
 
@@ -124,17 +134,21 @@ impl Drop for Turns {
     }
 }
 
-pub struct WritersTurn<'l>(&'l Log);
+pub struct WritersTurn<'l> {
+    log: &'l Log,
+    /// A pause comes soon: the less is committed until then, the shorter it is.
+    pub is_short: bool,
+}
 
 impl Drop for WritersTurn<'_> {
     fn drop(&mut self) {
-        let mut turn = self.0.turn.lock();
+        let mut turn = self.log.turn.lock();
         turn.writing = false;
         turn.has_committed = true;
         let is_awaited = turn.wanted.is_some();
         drop(turn);
         if is_awaited {
-            self.0.changed.notify_all();
+            self.log.changed.notify_all();
         }
     }
 }

@@ -6,6 +6,7 @@
 //! - `writer` runs groups, `agenda` decides what of a group runs while there is time.
 //! - `checkpointer` keeps the write-ahead log short without making the writer wait for readers or for the database
 //!   file; `log` is what the two share.
+//! - `disk` syncs the database file beside SQLite.
 //! - `files` notices when the database was deleted or replaced.
 //! - `cause` says in words why SQLite refused.
 
@@ -13,6 +14,7 @@ mod agenda;
 mod cause;
 mod checkpointer;
 mod connection;
+mod disk;
 mod files;
 mod log;
 mod writer;
@@ -28,6 +30,7 @@ use rusqlite::{Connection as Sqlite, MAIN_DB, OpenFlags};
 pub use self::cause::{from_sqlite, in_words};
 use self::checkpointer::Checkpointer;
 use self::connection::Conn;
+use self::disk::Disk;
 use self::files::Files;
 pub use self::log::Log;
 use self::writer::Writer;
@@ -56,6 +59,10 @@ pub fn start(
 ) -> Result<Started, Error> {
     let mut connection = open(path, config.page_cache_bytes, config.durable)?;
     migrate::sqlite(&mut connection.sqlite, path)?;
+    let disk = Disk::of(path, config.durable)?;
+    // After a restore or a large upgrade the system may still have gigabytes to write. The first checkpoint would
+    // wait for all of them, and commits with it.
+    disk.sync()?;
     connection.sqlite.pragma_update(None, "wal_autocheckpoint", 0).map_err(from_sqlite)?;
     let files = Files::watch(path, Arc::clone(health))?;
     let log = Arc::new(Log::default());
@@ -63,34 +70,39 @@ pub fn start(
     let (open_reader_guard, all_readers_closed) = channel::<()>();
     for n in 0..config.readers.max(1) {
         let mut reader = open_reader(path, config.page_cache_bytes / 8)?;
-        let (reads, guard) = (Arc::clone(reads), open_reader_guard.clone());
+        let (reads, guard, disk) = (Arc::clone(reads), open_reader_guard.clone(), disk.clone());
         threads.push(spawn(&format!("sqlite-read-{n}"), move || {
             while let Some(read) = reads.take() {
                 reader.read(read);
             }
             drop(reader);
+            drop(disk);
             drop(guard);
         })?);
     }
     drop(open_reader_guard);
+    let connection_of_its_own = open(path, 1 << 20, config.durable)?;
     let checkpointer =
-        Checkpointer::new(open(path, 1 << 20, config.durable)?, Arc::clone(&log), files.clone());
+        Checkpointer::new(connection_of_its_own, disk.clone(), Arc::clone(&log), files.clone());
     let mut writer = Writer::new(connection, files, Arc::clone(health));
     let (writes, shared) = (Arc::clone(writes), Arc::clone(&log));
     threads.push(spawn("sqlite-write", move || {
         let turns = shared.writer();
         while let Some(group) = writes.take_waiting(GROUP) {
             let turn = turns.begin();
-            let left = writer.run_group(group);
+            let left = writer.run_group(group, turn.is_short);
             drop(turn);
             writes.give_back(left.into_iter());
         }
+        drop(writer);
+        drop(disk);
     })?);
     threads.push(spawn("sqlite-checkpoint", move || {
-        let connection = checkpointer.run();
+        let (connection, disk) = checkpointer.run();
         // The last connection to close empties and removes the log, which a connection that only reads cannot.
         let _ = all_readers_closed.recv();
         drop(connection);
+        drop(disk);
     })?);
     Ok(Started { threads, log })
 }

@@ -31,13 +31,13 @@ impl Writer {
         Self { connection, files, health, costs: Costs::default() }
     }
 
-    /// Runs what there is time for, and hands back the rest.
-    pub fn run_group(&mut self, group: Vec<Waiting>) -> VecDeque<Waiting> {
+    /// Runs what there is time for, less where it is to be short, and hands back the rest.
+    pub fn run_group(&mut self, group: Vec<Waiting>, is_short: bool) -> VecDeque<Waiting> {
         let begun = self.files.check().and_then(|()| self.connection.control("BEGIN IMMEDIATE"));
         if let Err(error) = begun {
             return self.turn_away(group, &error);
         }
-        let mut agenda = Agenda::new(group);
+        let mut agenda = Agenda::new(group, is_short);
         match self.finish(|costs| agenda.next(costs)) {
             Ok(()) => {}
             Err(Lost { jobs, error }) if jobs.len() > 1 => {
