@@ -454,7 +454,7 @@ impl StatusChange {
 }
 
 fn as_date(value: &Value) -> Result<Date, Fault> {
-    let malformed = || Fault::new("malformed", "must be a date as YYYY-MM-DD");
+    let malformed = || Fault::new("malformed", "must be a date in the form YYYY-MM-DD");
     let text = as_str(value)?;
     if text.len() != 10 {
         return Err(malformed());

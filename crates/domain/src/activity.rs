@@ -189,7 +189,7 @@ pub fn parse_batch(body: &Map<String, Value>, now: Time) -> Result<Batch, BatchE
         },
     };
     if events.is_empty() {
-        return fault("empty", "must hold at least one event");
+        return fault("empty", "must contain at least one event");
     }
     if events.len() > MAX_EVENTS {
         return Err(BatchError::TooLarge { received: events.len() });
@@ -214,7 +214,7 @@ fn parse(index: usize, event: &Value, now: Time) -> Result<Activity, Faulty> {
     let imported_id = text("imported_id")?;
     let account_id = text("account_id")?;
     if imported_id.is_none() && account_id.is_none() {
-        let detail = "must name the account by imported_id or account_id";
+        let detail = "either imported_id or account_id is required";
         return Err(("imported_id", Fault::new("required", detail)));
     }
     for (name, id) in [("imported_id", imported_id), ("account_id", account_id)] {
@@ -276,7 +276,7 @@ fn occurred_at(event: &Map<String, Value>, now: Time) -> Result<Time, Faulty> {
     })?;
     let at = sent.unwrap_or(now);
     if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
-        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
+        let detail = format!("must not be more than {} minutes in the future", MAX_AHEAD_SECONDS / 60);
         return Err(("occurred_at", Fault::new("in_the_future", detail)));
     }
     Ok(at)

@@ -175,7 +175,7 @@ impl FieldTest {
 }
 
 fn unknown_test() -> Fault {
-    let allowed = r#"must be a value, an array of values, {"exists": true} or {"begins_with": "a text"}"#;
+    let allowed = r#"must be a value, an array of values, {"exists": true} or {"begins_with": "text"}"#;
     Fault::new("unknown_test", allowed)
 }
 
@@ -205,25 +205,25 @@ fn parse_fields(fields: &Map<String, Value>, base: &str) -> Result<Vec<FieldFilt
 
 /// Whether these are few enough to look at.
 pub fn check_fields(fields: &[FieldFilter]) -> Result<(), Fault> {
-    let too_many = |what, most| Fault::new("too_many", format!("must name at most {most} {what}"));
+    let too_many = |what, most| Fault::new("too_many", format!("must have at most {most} {what}"));
     if fields.len() > MAX_FIELDS {
         return Err(too_many("fields", MAX_FIELDS));
     }
     let is_long =
         |field: &FieldFilter| matches!(&field.test, FieldTest::Is(values) if values.len() > MAX_FIELD_VALUES);
-    if fields.iter().any(is_long) { Err(too_many("values of a field", MAX_FIELD_VALUES)) } else { Ok(()) }
+    if fields.iter().any(is_long) { Err(too_many("values per field", MAX_FIELD_VALUES)) } else { Ok(()) }
 }
 
 /// Whether these are few enough to look at.
 pub fn check_channels(channels: &[ChannelId]) -> Result<(), Fault> {
     if channels.len() > MAX_CHANNELS {
-        return Err(Fault::new("too_many", format!("must name at most {MAX_CHANNELS} channels")));
+        return Err(Fault::new("too_many", format!("must list at most {MAX_CHANNELS} channels")));
     }
     Ok(())
 }
 
 pub fn channel_id(text: &str) -> Result<ChannelId, Fault> {
-    text.parse().map_err(|_| Fault::new("malformed", "must be the id of a channel"))
+    text.parse().map_err(|_| Fault::new("malformed", "must be a channel id"))
 }
 
 fn as_channels(value: &Value) -> Result<Vec<ChannelId>, Fault> {

@@ -53,10 +53,10 @@ impl BulkMove {
             is_new
         });
         match self.moves.len() {
-            0 => Err(Invalid::one("/account", "required", "tick at least one account")),
+            0 => Err(Invalid::one("/account", "required", "select at least one account")),
             1..=MAX_ACCOUNTS => Ok(self),
             _ => {
-                let detail = format!("may be at most {MAX_ACCOUNTS} accounts at once");
+                let detail = format!("select at most {MAX_ACCOUNTS} accounts at a time");
                 Err(Invalid::one("/account", "too_many", detail))
             }
         }
@@ -64,7 +64,7 @@ impl BulkMove {
 }
 
 fn read_ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> Result<Vec<AccountId>, Invalid> {
-    let malformed = |_| Invalid::one("/account", "malformed", "must be the ids of accounts");
+    let malformed = |_| Invalid::one("/account", "malformed", "must be account ids");
     ids.into_iter().filter(|id| !id.is_empty()).map(|id| id.parse().map_err(malformed)).collect()
 }
 

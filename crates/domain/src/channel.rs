@@ -25,7 +25,7 @@ impl PromoCode {
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
             return Err(Fault::new(
                 "bad_characters",
-                "may hold letters, digits, hyphens and underscores only",
+                "must contain only letters, digits, hyphens and underscores",
             ));
         }
         Ok(Self(text.to_owned()))

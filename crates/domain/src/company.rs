@@ -24,8 +24,10 @@ impl Slug {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let fits = (1..=MAX_SLUG_CHARS).contains(&text.len()) && text.bytes().all(allowed);
         if !fits || text.starts_with('-') || text.ends_with('-') {
-            let detail =
-                format!("must be 1 to {MAX_SLUG_CHARS} lower-case letters, digits and inner hyphens");
+            let detail = format!(
+                "must be 1 to {MAX_SLUG_CHARS} lowercase letters, digits or hyphens, \
+                 and must not start or end with a hyphen"
+            );
             return Err(Fault::new("malformed", detail));
         }
         Ok(Self(text.to_owned()))
@@ -64,7 +66,7 @@ impl TrackedStages {
 
     pub fn from_statuses(statuses: &[Status]) -> Result<Self, Fault> {
         if statuses.is_empty() {
-            return Err(Fault::new("empty", "must name at least one stage"));
+            return Err(Fault::new("empty", "must include at least one stage"));
         }
         if !statuses.iter().copied().all(Self::may_contain) {
             return Err(Fault::not_one_of("not_trackable", Self::ALLOWED.map(Status::as_str)));

@@ -197,7 +197,7 @@ impl Log {
 pub fn past_time(value: &Value, now: Time) -> Result<Time, Fault> {
     let at = Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))?;
     if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
-        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
+        let detail = format!("must not be more than {} minutes in the future", MAX_AHEAD_SECONDS / 60);
         return Err(Fault::new("in_the_future", detail));
     }
     Ok(at)

@@ -161,11 +161,11 @@ impl Filter {
 }
 
 pub fn webhook_id(text: &str) -> Result<WebhookId, Fault> {
-    text.parse().map_err(|_| Fault::new("malformed", "must be the id of a webhook"))
+    text.parse().map_err(|_| Fault::new("malformed", "must be a webhook id"))
 }
 
 pub fn account_id(text: &str) -> Result<AccountId, Fault> {
-    text.parse().map_err(|_| Fault::new("malformed", "must be the id of an account"))
+    text.parse().map_err(|_| Fault::new("malformed", "must be an account id"))
 }
 
 pub fn event_kind(text: &str) -> Result<Kind, Fault> {

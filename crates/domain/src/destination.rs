@@ -49,7 +49,7 @@ pub struct AddressPolicy {
 pub enum Refusal {
     #[error("the URL is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
-    #[error("the URL contains white space, a control character or a backslash")]
+    #[error("the URL contains whitespace, a control character or a backslash")]
     BadCharacter,
     #[error("the URL must begin with https://")]
     NotHttps,
@@ -59,15 +59,15 @@ pub enum Refusal {
     UserInfo,
     #[error("the URL has no host")]
     MissingHost,
-    #[error("the host of the URL is not valid: {0}")]
+    #[error("the URL's host is not valid: {0}")]
     BadHost(String),
-    #[error("the port of the URL must be a number from 1 to 65535")]
+    #[error("the URL's port must be a number from 1 to 65535")]
     BadPort,
     #[error("the URL is not valid: {0}")]
     BadUrl(String),
-    #[error("the address {address} is not a public one ({range})")]
+    #[error("the address {address} is not public ({range})")]
     ForbiddenAddress { address: IpAddr, range: &'static str },
-    #[error("the host resolves to no address")]
+    #[error("the host does not resolve to any address")]
     NoAddress,
 }
 

@@ -146,7 +146,7 @@ pub fn webhook_test(occasion: Occasion, webhook: WebhookId) -> Event {
     let id = AccountId::from_bytes([0; 16]);
     let mut account = Account::new(id, "Test account".to_owned(), Status::Prospect, occasion.now);
     account.imported_id = Some("test".to_owned());
-    let message = "This is a test event. It went the same way as every other event.";
+    let message = "This is a test event. It is delivered the same way as any other event.";
     occasion.freeze(Kind::WebhookTest, None, Data { account: account.core(), webhook_id: webhook, message })
 }
 

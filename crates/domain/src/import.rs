@@ -304,7 +304,7 @@ impl Import {
         if self.state == State::Uploaded {
             return Ok(());
         }
-        let rule = "an import is tried or started when its file is there and nothing runs";
+        let rule = "it can be edited, previewed or started only in the uploaded state";
         Err(self.not_now("not_uploaded", rule))
     }
 
@@ -380,11 +380,11 @@ impl Import {
         let ended = self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled));
         let Some(ended) = ended else {
             return Err(
-                self.not_now("not_ended", "only an import that has finished or was cancelled can be undone")
+                self.not_now("not_ended", "only a finished or cancelled import can be undone")
             );
         };
         if now > undo_until(ended) {
-            let detail = format!("an import can be undone for {UNDO_DAYS} days");
+            let detail = format!("an import can only be undone within {UNDO_DAYS} days");
             return Err(NotNow { code: "undo_expired", detail });
         }
         self.state = State::Undoing;
@@ -450,7 +450,7 @@ impl Request {
         let charset = self.charset.unwrap_or(import.charset);
         if charset != import.charset && !(charset.is_kept() && import.charset.is_kept()) {
             let detail = format!(
-                "the file was converted from {} when it came: upload it again with ?encoding=",
+                "the file was converted from {} on upload; to change that, upload it again with ?encoding=",
                 import.charset.name()
             );
             return Err(Invalid::one("/encoding", "already_converted", detail));

@@ -15,7 +15,7 @@ pub struct FieldError {
 
 /// Every fault of a request. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} member(s) at fault", .0.len())]
+#[error("{} invalid field(s)", .0.len())]
 pub struct Invalid(pub Vec<FieldError>);
 
 impl Invalid {
@@ -124,7 +124,7 @@ impl<'a> Members<'a> {
         let unknown: Vec<String> =
             self.map.keys().filter(|key| !self.known.contains(&key.as_str())).cloned().collect();
         for key in unknown {
-            self.fault(&key, Fault::new("unknown_member", "is not a member of this request"));
+            self.fault(&key, Fault::new("unknown_member", "is not a known field"));
         }
     }
 

@@ -93,7 +93,7 @@ impl Request {
                 if body.get(member).is_some_and(|value| !value.is_null()) {
                     members.fault(
                         member,
-                        Fault::new("only_with_create", "is taken together with \"create\": true"),
+                        Fault::new("only_with_create", "can only be sent with \"create\": true"),
                     );
                 }
             }
@@ -218,14 +218,14 @@ pub fn link(base: &Destination, text: &str) -> Option<String> {
 
 /// Where a redirect leads: https, like where it comes from.
 pub fn redirected(from: &Destination, location: &str) -> Result<Destination, Fault> {
-    let malformed = || Fault::new("bad_redirect", "the page leads to no address");
+    let malformed = || Fault::new("bad_redirect", "the page redirects to an invalid address");
     let mut to = Url::parse(from.as_str())
         .ok()
         .and_then(|base| base.join(location.trim()).ok())
         .ok_or_else(malformed)?;
     to.set_fragment(None);
     Destination::parse(to.as_str()).map_err(|refusal| {
-        Fault::new("bad_redirect", format!("the page leads where we do not follow: {refusal}"))
+        Fault::new("bad_redirect", format!("the page redirects to an address that is not allowed: {refusal}"))
     })
 }
 

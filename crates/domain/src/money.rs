@@ -43,7 +43,7 @@ impl Amount {
         if whole.len() > MAX_WHOLE_DIGITS || fraction.len() > DECIMALS {
             return Err(Fault::new(
                 "out_of_range",
-                format!("must have at most {MAX_WHOLE_DIGITS} digits before the point and {DECIMALS} after"),
+                format!("must have at most {MAX_WHOLE_DIGITS} digits before the decimal point and {DECIMALS} after"),
             ));
         }
         let padded = format!("{whole}{fraction:0<DECIMALS$}");
@@ -55,13 +55,13 @@ impl Amount {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
-            _ => Err(Fault::new("wrong_type", "must be a decimal amount as a string")),
+            _ => Err(Fault::new("wrong_type", "must be a string with a decimal amount")),
         }
     }
 }
 
 fn malformed() -> Fault {
-    Fault::new("malformed", "must be a decimal amount such as \"1200.50\", without exponent or separators")
+    Fault::new("malformed", "must be a decimal amount such as \"1200.50\", without an exponent or separators")
 }
 
 /// A currency of ISO 4217.
@@ -75,7 +75,7 @@ impl Currency {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let upper = text.to_ascii_uppercase();
         iso_currency::Currency::from_code(&upper).map(Self).ok_or_else(|| {
-            Fault::new("unknown_currency", "must be a currency code of ISO 4217, such as EUR, USD or JPY")
+            Fault::new("unknown_currency", "must be an ISO 4217 currency code such as EUR, USD or JPY")
         })
     }
 

@@ -31,7 +31,7 @@ impl Request {
         if filter == Filter::default() && !members.has_faults() {
             members.fault_of_all(Fault::new(
                 "filter_required",
-                "name at least one filter: webhook, type, state, account, since or until",
+                "send at least one filter: webhook, type, state, account, since or until",
             ));
         }
         members.finish().map(|()| Self { filter, preview })

@@ -14,7 +14,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 pub struct Time(i64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an ISO 8601 date or time between the years 1 and 9999")]
+#[error("must be an ISO 8601 date or time between the years 1 and 9999")]
 pub struct NotATime;
 
 impl Time {

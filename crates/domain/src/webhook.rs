@@ -35,7 +35,7 @@ impl Selection {
             }
         }
         if chosen.is_empty() {
-            return Err(Fault::new("empty", "must choose at least one event"));
+            return Err(Fault::new("empty", "must include at least one event"));
         }
         Ok(Self(chosen))
     }

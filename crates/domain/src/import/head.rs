@@ -47,11 +47,11 @@ impl Head {
         let layout = Layout { charset, delimiter, columns: usize::MAX };
         let header = reading::read(window, layout, 1).filter(|batch| !batch.records.is_empty());
         let Some(batch) = header else {
-            return Err(at_fault("no_header", "has no header row: the first line must name the columns"));
+            return Err(at_fault("no_header", "has no header row; the first line must name the columns"));
         };
         let cells = &batch.records[0].cells;
         if cells.len() > MAX_COLUMNS {
-            let detail = format!("must have at most {MAX_COLUMNS} columns, and has {}", cells.len());
+            let detail = format!("must have at most {MAX_COLUMNS} columns, but has {}", cells.len());
             return Err(at_fault("too_many_columns", detail));
         }
         let names = names(cells);

@@ -35,7 +35,7 @@ impl Delimiter {
         match text.as_bytes() {
             b"tab" | b"\\t" => Ok(Self(b'\t')),
             [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(Self(*byte)),
-            _ => Err(Fault::new("malformed", "must be one character such as , or ; or the word tab")),
+            _ => Err(Fault::new("malformed", "must be a single character such as , or ; or the word tab")),
         }
     }
 
@@ -139,7 +139,7 @@ fn read_record(record: &ByteRecord, line: i64, layout: Layout) -> Record {
         record.iter().map(|cell| layout.charset.decode(cell).map(std::borrow::Cow::into_owned)).collect();
     let Some(mut cells) = cells else {
         let cells = record.iter().map(|cell| layout.charset.decode_lossy(cell).into_owned()).collect();
-        return Record { line, cells, fault: Some(format!("is not {} text", layout.charset.name())) };
+        return Record { line, cells, fault: Some(format!("is not valid {} text", layout.charset.name())) };
     };
     // Spreadsheets leave empty cells behind the last column.
     while cells.len() > layout.columns && cells.last().is_some_and(String::is_empty) {
@@ -147,14 +147,14 @@ fn read_record(record: &ByteRecord, line: i64, layout: Layout) -> Record {
     }
     let (found, wanted) = (cells.len(), layout.columns);
     let fault = (found != wanted && !(found == 1 && cells[0].trim().is_empty()))
-        .then(|| format!("has {found} cells where the header has {wanted}"));
+        .then(|| format!("has {found} cells, but the header has {wanted}"));
     Record { line, cells, fault }
 }
 
 fn unclosed(line_bytes: &[u8], line: i64, layout: Layout) -> Record {
     let text = layout.charset.decode_lossy(line_bytes);
     let cells = vec![text.trim_end_matches(['\r', '\n']).to_owned()];
-    Record { line, cells, fault: Some("opens a quote that is never closed".to_owned()) }
+    Record { line, cells, fault: Some("contains a quote that is never closed".to_owned()) }
 }
 
 /// Whether the last record of a file ends inside a quoted cell: then one more quote closes it and changes

@@ -125,7 +125,7 @@ impl Row {
         now: Time,
     ) -> Result<Account, Invalid> {
         let Some(name) = self.name.clone().or_else(|| self.imported_id.clone()) else {
-            return Err(Invalid::one("/name", "required", "is required where there is no imported_id"));
+            return Err(Invalid::one("/name", "required", "is required when there is no imported_id"));
         };
         let create = Create {
             name,
@@ -284,7 +284,7 @@ mod tests {
         let unnamed = row(["crm-1", "", "", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap();
         assert_eq!(unnamed.name, "crm-1");
         let nobody = row(["", "", "lost", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap_err();
-        assert_eq!(reason(&nobody), "name is required where there is no imported_id");
+        assert_eq!(reason(&nobody), "name is required when there is no imported_id");
 
         let mut same = account.clone();
         assert_eq!(full.update(&mut same, None, &settings, NOW.plus_days(1)).unwrap(), Change::default());

@@ -155,10 +155,10 @@ async fn a_wrong_mapping_keeps_what_was_chosen(acme: Tenant) {
     let page = page.says(r#"<option value="status" selected>"#).says(r#"id="column-1-note""#);
     page.says(r#"value="update" checked"#).says_not(r#"id="column-0-note""#);
     let twice = [("column-0", "name"), ("column-1", "name"), ("mode", "both")];
-    ana.send(&columns, &twice).await.expect(422).says("Another column is mapped to this field.");
+    ana.send(&columns, &twice).await.expect(422).says("Another column is already mapped to this field.");
     let neither = [("column-0", "ignore"), ("column-2", "status"), ("mode", "both")];
     let page = ana.send(&columns, &neither).await.expect(422);
-    page.says("The mapping must name the column of imported_id or of name.");
+    page.says("The mapping must include imported_id or name.");
     ana.send(&columns, &[("column-0", "imported_id"), ("mode", "all")]).await.expect(422).says("mode:");
     // Nothing of it was kept.
     ana.see(&columns).await.expect(200).says(r#"name="key-2" value="plan""#);
