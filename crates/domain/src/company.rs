@@ -1,4 +1,5 @@
-//! A company: the tenant. Its slug is what the wire calls `project`; its settings steer the rest.
+//! A company: the tenant. Its slug is the wire's `project`; its settings control cadence, digest and
+//! defaults.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -15,7 +16,7 @@ pub const MAX_SLUG_CHARS: usize = 63;
 pub const CADENCE_DAYS: std::ops::RangeInclusive<i64> = 1..=3650;
 pub const DEFAULT_CADENCE_DAYS: i64 = 42;
 
-/// What names a company on the wire: lower-case letters, digits and hyphens.
+/// A company's name on the wire: lowercase letters, digits and hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slug(String);
 
@@ -42,7 +43,7 @@ impl Slug {
     }
 }
 
-/// The stages whose accounts are clients to keep in touch with. Never empty.
+/// The stages whose accounts are tracked as clients. Never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackedStages {
     customer: bool,
@@ -97,7 +98,7 @@ impl TrackedStages {
         Self::ALLOWED.into_iter().filter(|status| self.contains(*status)).collect()
     }
 
-    /// As storage keeps it: the wire words, joined by commas.
+    /// The stored form: the wire values, joined by commas.
     pub fn to_stored(self) -> String {
         self.statuses().into_iter().map(Status::as_str).collect::<Vec<_>>().join(",")
     }
@@ -145,7 +146,7 @@ pub fn parse_time_zone(text: &str) -> Result<TimeZone, Fault> {
     TimeZone::get(text).map_err(|_| unknown())
 }
 
-/// The name a zone was read by.
+/// The IANA name of a zone.
 pub fn time_zone_name(zone: &TimeZone) -> &str {
     zone.iana_name().unwrap_or("UTC")
 }
@@ -174,7 +175,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings after a PATCH; unknown members are refused by name.
+    /// The settings after a PATCH; unknown members are rejected by name.
     pub fn patched(&self, body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
         let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));

@@ -1,4 +1,4 @@
-//! Points in time as the service keeps them: UTC, whole microseconds, years 1 to 9999.
+//! Points in time as the service stores them: UTC, whole microseconds, years 1 to 9999.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Time {
         Self(timestamp.as_microsecond())
     }
 
-    /// Clamped to what a calendar can show.
+    /// Clamped to the range of the calendar.
     pub fn to_timestamp(self) -> Timestamp {
         Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
             Timestamp::MIN
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_day_starts_at_its_first_instant_in_the_zone() {
         let zone = TimeZone::get("America/Sao_Paulo").unwrap();
-        // Midnight did not exist on 4 November 2018 there: the clocks went from 24:00 to 01:00.
+        // Midnight didn't exist there on 4 November 2018: the clocks went from 24:00 to 01:00.
         let start = Time::start_of_day(Date::constant(2018, 11, 4), &zone);
         assert_eq!(start.to_string(), "2018-11-04T03:00:00Z");
     }

@@ -1,4 +1,4 @@
-//! The odd cases of real exports, each read whole and in windows of every size.
+//! Odd cases from real exports, each read as a whole and in windows of every size.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn layout(columns: usize, delimiter: &str, charset: &str) -> Layout {
     }
 }
 
-/// Reads a whole file through windows that begin with this many bytes and grow where they must.
+/// Reads a whole file through windows that begin with this many bytes and grow when needed.
 fn read_all(bytes: &[u8], layout: Layout, width: usize, most: usize) -> Vec<Record> {
     let (mut at, mut all) = (START, Vec::new());
     loop {
@@ -27,7 +27,7 @@ fn read_all(bytes: &[u8], layout: Layout, width: usize, most: usize) -> Vec<Reco
                 None => to = (to + width).min(bytes.len()),
             }
         };
-        assert!(batch.next.offset > at.offset || from == bytes.len(), "it moves on: {at:?}");
+        assert!(batch.next.offset > at.offset || from == bytes.len(), "stuck at {at:?}");
         at = batch.next;
         all.extend(batch.records);
         if at.offset == i64::try_from(bytes.len()).unwrap() {
