@@ -288,7 +288,9 @@ mod tests {
         for (done, wait) in (0_i64..).zip(waits) {
             for jitter in [0, 50, 100, 101, u16::MAX] {
                 let after = after_attempt(open(done), Reason::Automatic, answered(500), true, NOW, jitter);
-                let State::Open { next_at } = after.state else { panic!("attempt {done} should be followed by another") };
+                let State::Open { next_at } = after.state else {
+                    panic!("attempt {done} should be followed by another")
+                };
                 let least = NOW.plus_seconds(wait);
                 assert!(next_at >= least && next_at <= least.plus_millis(wait * 100), "attempt {done}");
                 assert_eq!(after.scheduled, done + 1);
@@ -324,7 +326,11 @@ mod tests {
         assert_eq!(after(429, 999_999), 86_400);
         let outcome = Outcome::BrokenOff { code: 503, retry_after: Some(60), failure: Failure::Protocol };
         let state = after_attempt(open(0), Reason::Automatic, outcome, true, NOW, 0).state;
-        assert_eq!(state, State::Open { next_at: NOW.plus_seconds(60) }, "the wait was requested before the response was cut off");
+        assert_eq!(
+            state,
+            State::Open { next_at: NOW.plus_seconds(60) },
+            "the wait was requested before the response was cut off"
+        );
     }
 
     #[test]

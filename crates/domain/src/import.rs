@@ -380,9 +380,7 @@ impl Import {
     pub fn begin_undo(&mut self, now: Time) -> Result<(), NotNow> {
         let ended = self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled));
         let Some(ended) = ended else {
-            return Err(
-                self.not_now("not_ended", "only a finished or cancelled import can be undone")
-            );
+            return Err(self.not_now("not_ended", "only a finished or cancelled import can be undone"));
         };
         if now > undo_until(ended) {
             let detail = format!("an import can only be undone within {UNDO_DAYS} days");

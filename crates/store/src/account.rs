@@ -288,7 +288,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         cadence_override: row.take()?,
         snoozed_until: row
             .take::<Option<String>>()?
-            .map(|text| text.parse().map_err(|_| Error::fault("an account's snooze is no date")))
+            .map(|text| text.parse().map_err(|_| Error::fault("an account's snooze is not a date")))
             .transpose()?,
         tracked_since: row.take()?,
         campaign_hold: row.take()?,

@@ -153,7 +153,8 @@ fn episode(account: &Account) -> i64 {
 
 /// Accounts that are overdue and not announced, most overdue first.
 pub fn unannounced(snapshot: &mut Snapshot, now: Time, limit: i64) -> Result<Vec<AccountId>, Error> {
-    let company = company::get(snapshot)?.ok_or_else(|| Error::fault("a sweep of no company"))?;
+    let company =
+        company::get(snapshot)?.ok_or_else(|| Error::fault("the company to sweep does not exist"))?;
     let derived = Derived::of(&company.settings, now);
     let sql = derived.ordered(Which::UNANNOUNCED, Window::until(now), None, limit);
     let rows = snapshot.query_text(sql.text(), sql.values())?;
@@ -223,5 +224,5 @@ fn read_outlook(mut row: Row) -> Result<Outlook, Error> {
 }
 
 fn read_date(text: &str) -> Result<Date, Error> {
-    text.parse().map_err(|_| Error::fault("a snooze is no date"))
+    text.parse().map_err(|_| Error::fault("a snooze is not a date"))
 }

@@ -121,7 +121,7 @@ fn count_parts(
 
 fn read(mut row: Row) -> Result<Campaign, Error> {
     let row = &mut row;
-    let unreadable = || Error::fault("a campaign cannot be read");
+    let unreadable = || Error::fault("a stored campaign is not valid");
     Ok(Campaign {
         id: row.take()?,
         name: row.take()?,

@@ -98,7 +98,7 @@ pub fn replace(tx: &mut Tx, totals: &[CodeTotal], counted: Counted) -> Result<()
     let folded: Vec<String> = totals.iter().map(|total| total.code.to_ascii_lowercase()).collect();
     let mut rows: Vec<Value> = Vec::with_capacity(totals.len() * INSERT.width());
     for (total, folded) in totals.iter().zip(&folded) {
-        let part = |sum: Sum| i64::try_from(sum).map_err(|_| Error::fault("a total is beyond every account"));
+        let part = |sum: Sum| i64::try_from(sum).map_err(|_| Error::fault("a total is out of range"));
         rows.extend::<[Value; 7]>([
             (&total.channel).into(),
             folded.into(),

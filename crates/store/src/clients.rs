@@ -202,7 +202,8 @@ fn count_sql(derived: &Derived, tab: Tab, now: Time, cap: i64) -> Sql<'_> {
 }
 
 fn settings(snapshot: &mut Snapshot) -> Result<Settings, Error> {
-    let company = company::get(snapshot)?.ok_or_else(|| Error::fault("the clients of no company"))?;
+    let company =
+        company::get(snapshot)?.ok_or_else(|| Error::fault("the company of the clients does not exist"))?;
     Ok(company.settings)
 }
 
@@ -213,7 +214,7 @@ fn read_due(mut row: Row) -> Result<Place, Error> {
 fn read_snoozed(mut row: Row) -> Result<Place, Error> {
     let account = row.take()?;
     let date: jiff::civil::Date =
-        row.take::<String>()?.parse().map_err(|_| Error::fault("a snooze is no date"))?;
+        row.take::<String>()?.parse().map_err(|_| Error::fault("a snooze is not a date"))?;
     Ok(Place { account, key: Day::of(date).number() })
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn read(mut row: Row) -> Result<Company, Error> {
 
 /// Takes the ten columns of a company off a row.
 pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
-    let bad = |what: &str| Error::fault(format!("a company's {what} in storage is not valid"));
+    let bad = |what: &str| Error::fault(format!("a company's stored {what} is not valid"));
     Ok(Company {
         id: row.take()?,
         slug: Slug::from_stored(row.take()?),

@@ -83,7 +83,7 @@ fn read(mut row: Row) -> Result<Credential, Error> {
 }
 
 fn read_from(row: &mut Row) -> Result<Credential, Error> {
-    let bad = |what: &str| Error::fault(format!("a credential's {what} in storage is not valid"));
+    let bad = |what: &str| Error::fault(format!("a credential's stored {what} is not valid"));
     Ok(Credential {
         id: row.take()?,
         kind: Kind::parse(&row.take::<String>()?).ok_or_else(|| bad("kind"))?,

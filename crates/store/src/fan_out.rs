@@ -47,7 +47,7 @@ pub fn take(tx: &mut Tx) -> Result<Option<Part>, Error> {
     let ids: Vec<u8> = row.take()?;
     let (ids, rest) = ids.as_chunks::<16>();
     if !rest.is_empty() {
-        return Err(Error::fault("a part of a fan-out in storage is cut off"));
+        return Err(Error::fault("a stored part of a fan-out is truncated"));
     }
     let webhooks = ids.iter().map(|id| WebhookId::from_bytes(*id)).collect();
     tx.execute(&DELETE, values![&event, number])?;

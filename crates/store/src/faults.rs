@@ -67,7 +67,7 @@ impl Job for Faulty {
     fn run(&mut self, _: &mut [Box<dyn Job>], tx: &mut Tx) -> Result<Verdict, Error> {
         let verdict = self.job.run(&mut [], tx)?;
         match self.fault {
-            Fault::BeforeCommit => Err(Error::Unavailable("a fault on demand".to_owned())),
+            Fault::BeforeCommit => Err(Error::Unavailable("an injected fault".to_owned())),
             Fault::AfterCommit => {
                 tx.forget_after_commit();
                 Ok(verdict)

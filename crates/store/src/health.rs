@@ -62,7 +62,7 @@ impl Health {
             (None, None) => return,
             (Some(before), Some(now)) if before.cause == *now => return,
             (_, Some(now)) => tracing::error!(cause = %now, "storage refuses changes"),
-            (Some(_), None) => tracing::info!("storage takes changes again"),
+            (Some(_), None) => tracing::info!("storage accepts changes again"),
         }
         *known = cause.map(|cause| Fault { cause, since: Instant::now() });
     }

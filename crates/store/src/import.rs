@@ -302,5 +302,5 @@ fn read_mapping(text: &str) -> Result<Mapping, Error> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::fault(format!("an import's {what} in storage is not valid"))
+    Error::fault(format!("an import's stored {what} is not valid"))
 }

@@ -54,7 +54,7 @@ pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
         back_up(connection, path, found)?;
     }
     let bad = |error: rusqlite::Error| {
-        Error::Unavailable(format!("the schema could not be brought up to date: {}", in_words(&error)))
+        Error::Unavailable(format!("the schema could not be upgraded: {}", in_words(&error)))
     };
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(bad)?;
     tx.execute_batch(VERSION_TABLE).map_err(bad)?;
@@ -125,7 +125,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 /// On an error the transaction goes with the link.
 pub fn postgres(link: &mut Link) -> Result<i64, Error> {
     let bad = |error| match error {
-        Error::Fault(text) => Error::fault(format!("the schema could not be brought up to date: {text}")),
+        Error::Fault(text) => Error::fault(format!("the schema could not be upgraded: {text}")),
         other => other,
     };
     // The second process waits for the first, and an index over a large table takes longer than any statement of a
@@ -137,7 +137,7 @@ pub fn postgres(link: &mut Link) -> Result<i64, Error> {
     link.batch(&begin).map_err(bad)?;
     let found = link.prepare("SELECT coalesce(max(version), 0) FROM schema_version").map_err(bad)?;
     let found = link.query(&found, &[]).map_err(bad)?;
-    let found: i64 = found.first().ok_or_else(|| Error::fault("no schema version"))?.get(0);
+    let found: i64 = found.first().ok_or_else(|| Error::fault("the schema version is missing"))?.get(0);
     refuse_newer(found)?;
     if found < VERSION {
         for (version, text) in pending(found) {
@@ -155,7 +155,7 @@ pub fn postgres(link: &mut Link) -> Result<i64, Error> {
 fn refuse_newer(found: i64) -> Result<(), Error> {
     if found > VERSION {
         return Err(Error::fault(format!(
-            "the database has schema version {found}, and this rapport knows up to {VERSION}: \
+            "the database has schema version {found}, but this rapport supports up to {VERSION}: \
              it was used by a newer rapport; start that one, or restore a backup"
         )));
     }

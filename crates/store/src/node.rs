@@ -32,7 +32,7 @@ pub struct Beat {
 
 pub fn register(tx: &mut Tx, identity: Option<&str>, now: Time) -> Result<i64, Error> {
     let row = tx.query_opt(&REGISTER, values![now, identity])?;
-    row.ok_or_else(|| Error::fault("no node number"))?.take()
+    row.ok_or_else(|| Error::fault("the new node got no number"))?.take()
 }
 
 pub fn beat(tx: &mut Tx, node: i64, identity: Option<&str>, now: Time) -> Result<(), Error> {

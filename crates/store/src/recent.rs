@@ -85,7 +85,7 @@ pub fn deliveries(snapshot: &mut Snapshot, since: Time) -> Result<Delivered, Err
 /// Mails that were given up, of the latest 1,000.
 pub fn failed_mails(snapshot: &mut Snapshot, since: Time) -> Result<i64, Error> {
     let row = snapshot.query_opt(&FAILED_MAILS, values![&lowest_at::<MailId>(since)])?;
-    row.ok_or_else(|| Error::fault("a count without a row"))?.take()
+    row.ok_or_else(|| Error::fault("a count returned no row"))?.take()
 }
 
 fn count_capped(
@@ -94,7 +94,7 @@ fn count_capped(
     values: &[Value],
 ) -> Result<CappedCount, Error> {
     let row = snapshot.query_opt(statement, values)?;
-    let count: i64 = row.ok_or_else(|| Error::fault("a count without a row"))?.take()?;
+    let count: i64 = row.ok_or_else(|| Error::fault("a count returned no row"))?.take()?;
     Ok(CappedCount { count: count.min(COUNT_CAP), capped: count > COUNT_CAP })
 }
 

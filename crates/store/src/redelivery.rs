@@ -84,7 +84,7 @@ fn read(mut row: Row) -> Result<Redelivery, Error> {
     let filter = Filter::from_stored(&row.take::<String>()?);
     Ok(Redelivery {
         id,
-        filter: filter.map_err(|_| Error::fault("a redelivery's filter in storage is not valid"))?,
+        filter: filter.map_err(|_| Error::fault("a redelivery's stored filter is not valid"))?,
         total: row.take()?,
         queued: row.take()?,
         skipped: row.take()?,

@@ -200,7 +200,7 @@ impl<'c> Across<'c> {
     }
 
     pub(crate) fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error> {
-        assert_eq!(statement.scope, Scope::Reference, "{} is a company's", statement.name);
+        assert_eq!(statement.scope, Scope::Reference, "{} is scoped to a company", statement.name);
         self.connection.query(statement, values)
     }
 
@@ -228,7 +228,7 @@ impl<'c> Across<'c> {
         values: &[Value],
         keys: &[Value],
     ) -> Result<Vec<Row>, Error> {
-        assert_eq!(statement.scope, Scope::Reference, "{} is a company's", statement.name);
+        assert_eq!(statement.scope, Scope::Reference, "{} is scoped to a company", statement.name);
         if keys.is_empty() {
             return Ok(Vec::new());
         }

@@ -144,7 +144,11 @@ fn the_clock_runs_in_a_stage_that_may_be_tracked_before_it_is() {
     assert_eq!(account.tracked_since, Some(NOW));
     let tracked = TrackedStages::from_statuses(&[Status::InNegotiation]).unwrap();
     let edited = Settings { tracked_stages: tracked, ..settings.clone() };
-    assert_eq!(account.due(&edited, LATER).due_at, Some(NOW.plus_days(42)), "the clock started when it entered the stage");
+    assert_eq!(
+        account.due(&edited, LATER).due_at,
+        Some(NOW.plus_days(42)),
+        "the clock started when it entered the stage"
+    );
     account.trigger(Trigger::TrialStarted, Mover::Activity, &settings, LATER);
     assert_eq!(account.tracked_since, Some(LATER), "it comes from an untracked stage");
     account.trigger(Trigger::Set(Status::InNegotiation), Mover::Operator, &settings, NOW);

@@ -190,7 +190,8 @@ impl Mapping {
         for (name, value) in sent {
             let parsed = as_str(value).and_then(Target::parse).and_then(|target| {
                 let place = columns.iter().position(|column| column == name);
-                let place = place.ok_or_else(|| Fault::new("unknown_column", "is not a column of the file"))?;
+                let place =
+                    place.ok_or_else(|| Fault::new("unknown_column", "is not a column of the file"))?;
                 if target != Target::Ignore && !taken.insert(target.clone()) {
                     return Err(Fault::new("repeated", "another column is already mapped to this field"));
                 }
@@ -223,9 +224,7 @@ impl Mapping {
         let missing = |detail: &str| Err(Invalid::one("/mapping", "incomplete", detail));
         match mode {
             Mode::Update if !by_id => missing("must include imported_id, which rows are matched by"),
-            Mode::Create | Mode::Both if !by_id && !by_name => {
-                missing("must include imported_id or name")
-            }
+            Mode::Create | Mode::Both if !by_id && !by_name => missing("must include imported_id or name"),
             Mode::Create | Mode::Update | Mode::Both => Ok(()),
         }
     }

@@ -19,7 +19,7 @@ pub struct Cursor {
 
 /// A text that is no cursor, or one of another sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a cursor of this list and sort")]
+#[error("not a cursor for this list and sort")]
 pub struct NotACursor;
 
 /// An account's place in an order.
@@ -65,7 +65,11 @@ impl Cursor {
     }
 
     pub(super) fn place(&self, sort: Sort) -> Result<&Place, Error> {
-        if self.sort == sort { Ok(&self.place) } else { Err(Error::fault("a cursor of another sort")) }
+        if self.sort == sort {
+            Ok(&self.place)
+        } else {
+            Err(Error::fault("the cursor belongs to another sort"))
+        }
     }
 }
 

@@ -78,7 +78,8 @@ impl Terms {
         } = filter;
         let seen = seen_before.is_some() || seen_after.is_some() || filter.seen == Some(true);
         let settings = if tracked.is_some() || overdue.is_some() || seen {
-            let company = company::get(snapshot)?.ok_or_else(|| Error::fault("a list of no company"))?;
+            let company = company::get(snapshot)?
+                .ok_or_else(|| Error::fault("the company of the list does not exist"))?;
             company.settings
         } else {
             Settings::default()

@@ -62,5 +62,5 @@ impl<'a> Sql<'a> {
 pub(crate) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
     let text = format!("SELECT CAST(count(*) AS BIGINT) FROM ({}) AS counted", keys.text);
     let row = snapshot.query_text(&text, &keys.values)?.into_iter().next();
-    row.ok_or_else(|| Error::fault("a count without a row"))?.take()
+    row.ok_or_else(|| Error::fault("a count returned no row"))?.take()
 }

@@ -80,7 +80,7 @@ impl GivenUp {
     fn reason(&self) -> &'static str {
         match self {
             Self::Idle => "the connection went silent",
-            Self::NoAnswer => "the server does not answer",
+            Self::NoAnswer => "the server is not responding",
             Self::Limit => "the statement took too long",
         }
     }
@@ -90,7 +90,7 @@ impl Link {
     /// Connects nothing yet.
     pub fn new(url: &str, session: &'static str, limit: Option<Duration>) -> Result<Self, Error> {
         let mut config =
-            Config::from_str(url).map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
+            Config::from_str(url).map_err(|error| Error::Unavailable(format!("invalid address: {error}")))?;
         config.connect_timeout(CONNECT_LIMIT).application_name("rapport");
         if config.get_keepalives_idle() == UNSET_KEEPALIVE_IDLE {
             config.keepalives_idle(KEEPALIVE_IDLE);
@@ -125,7 +125,7 @@ impl Link {
             // Whatever it says (a wrong password, no such database), nothing can be stored now.
             Ok(Err(error)) => Err(Error::Unavailable(sql_state::described(&error))),
             Err(_) => Err(Error::Unavailable(format!(
-                "no connection within {} seconds: the server does not answer",
+                "no connection within {} seconds: the server is not responding",
                 CONNECT_LIMIT.as_secs()
             ))),
         }

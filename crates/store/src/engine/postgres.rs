@@ -202,7 +202,7 @@ impl Conn {
             Err(error)
                 if group.len() > 1 && !matches!(error, Error::OutcomeUnknown | Error::Unavailable(_)) =>
             {
-                tracing::debug!(%error, jobs = group.len(), "a batch failed; its jobs run one by one");
+                tracing::debug!(%error, jobs = group.len(), "batch failed; running its jobs one by one");
                 for job in group {
                     self.run_group(vec![job], health);
                 }
@@ -286,7 +286,7 @@ enum Column<'a> {
 impl<'a> Column<'a> {
     fn collect(kind: Type, values: impl Iterator<Item = Value<'a>>) -> Result<Self, Error> {
         fn mismatch<T>() -> Result<T, Error> {
-            Err(Error::fault("a bulk value is not of its column's type"))
+            Err(Error::fault("a bulk value does not have its column's type"))
         }
         Ok(match kind {
             Type::Int => Self::Int(
@@ -434,7 +434,7 @@ fn row(found: &tokio_postgres::Row) -> Result<Row, Error> {
             PgType::BYTEA => {
                 found.try_get::<_, Option<Vec<u8>>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Bytes)
             }
-            ref other => return Err(Error::fault(format!("a column of type {other} is not read"))),
+            ref other => return Err(Error::fault(format!("columns of type {other} are not supported"))),
         })
     });
     cells.collect::<Result<Vec<_>, _>>().map(Row::new)

@@ -24,7 +24,7 @@ pub fn classify(error: &PgError) -> Error {
     match meaning(state.code()) {
         Meaning::Again => Error::Again,
         Meaning::Taken => {
-            tracing::warn!(%error, "a unique key was taken meanwhile; the transaction runs again");
+            tracing::warn!(%error, "a unique key was taken in the meantime; retrying the transaction");
             Error::Again
         }
         Meaning::Away => Error::Unavailable(described(error)),

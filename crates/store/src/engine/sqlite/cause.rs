@@ -26,7 +26,7 @@ pub fn cannot_open(path: &Path, error: &rusqlite::Error) -> Error {
 }
 
 pub fn read_only(path: &Path) -> Error {
-    let advice = "let the user that runs Rapport write to it and to its directory";
+    let advice = "give the user that runs Rapport write access to it and its directory";
     Error::Unavailable(format!("{} is read-only: {advice}", path.display()))
 }
 
@@ -44,11 +44,9 @@ fn named(error: &rusqlite::Error) -> Option<String> {
         ErrorCode::OutOfMemory => "out of memory",
         ErrorCode::SystemIoFailure => match error.sqlite_error()?.extended_code {
             ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE => {
-                "a write to the disk failed; the disk, a quota or a limit on file sizes may be exhausted"
+                "a write to the disk failed; the disk, a quota or a file size limit may be exhausted"
             }
-            ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => {
-                "the disk failed to sync what was written"
-            }
+            ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => "the disk failed to sync written data",
             ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ => "a read from the disk failed",
             code => return Some(format!("{error} (code {code})")),
         },

@@ -120,7 +120,7 @@ impl Checkpointer {
         match self.checkpoint("PASSIVE") {
             Ok(progress) => {
                 if std::mem::take(&mut self.is_failing) {
-                    tracing::info!("checkpoints work again");
+                    tracing::info!("checkpoints succeed again");
                 }
                 // Another process is at it; what it leaves is for the next round.
                 self.has_more = progress.is_none();
@@ -130,7 +130,7 @@ impl Checkpointer {
                 self.log.count_failed();
                 self.has_more = true;
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::warn!(%error, "checkpoints fail; the write-ahead log grows until they work again");
+                    tracing::warn!(%error, "checkpoints failing; the write-ahead log grows until they succeed");
                 }
                 None
             }

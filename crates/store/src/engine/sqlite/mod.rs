@@ -108,7 +108,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
     if rusqlite::version_number() < OLDEST_VERSION {
         let found = rusqlite::version();
-        return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is needed")));
+        return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is required")));
     }
     let cannot_open = |error: rusqlite::Error| cause::cannot_open(path, &error);
     let sqlite = Sqlite::open(path).map_err(cannot_open)?;

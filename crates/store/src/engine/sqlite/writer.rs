@@ -42,9 +42,9 @@ impl Writer {
             Ok(()) => {}
             Err(Lost { jobs, error }) if jobs.len() > 1 => {
                 if error.is_outage() {
-                    tracing::debug!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                    tracing::debug!(%error, jobs = jobs.len(), "group rolled back; running its jobs one by one");
                 } else {
-                    tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                    tracing::warn!(%error, jobs = jobs.len(), "group rolled back; running its jobs one by one");
                 }
                 jobs.into_iter().for_each(|job| self.run_alone(job));
             }
@@ -112,7 +112,7 @@ impl Writer {
         if batch[0].family().is_some() {
             return match run_batch(&mut self.connection, batch)? {
                 (Verdict::Commit, actions) => Ok(Ok(actions)),
-                (Verdict::Rollback, _) => Err(Error::fault("a batch asked to be rolled back")),
+                (Verdict::Rollback, _) => Err(Error::fault("a batch that can't be rolled back asked for it")),
             };
         }
         let result = self.run_in_savepoint(batch);
