@@ -1,4 +1,4 @@
-//! What an administrator should know about a database. Looks only: makes and changes nothing.
+//! Checks that tell an administrator about a database. Read-only: creates and changes nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn postgres_version(link: &mut Link) -> Result<i64, Error> {
     only(&link.query(&statement, &[])?)
 }
 
-/// The one value of the one row.
+/// The only value of the only row.
 fn only<'a, T: FromSql<'a>>(rows: &'a [Row]) -> Result<T, Error> {
     let row = rows.first().ok_or_else(|| Error::fault("a query returned no row"))?;
     row.try_get(0).map_err(|error| Error::fault(error.to_string()))

@@ -1,4 +1,4 @@
-//! What can go wrong in storage, by what a caller can do about it.
+//! Storage errors, by what a caller can do about them.
 
 /// Any of these ends the transaction on both engines.
 #[derive(Debug, Clone, thiserror::Error)]
