@@ -1,9 +1,9 @@
-//! What the System page says of the database.
+//! Facts about the database for the System page.
 
 use crate::error::Error;
 use crate::tx::Across;
 
-/// Which database this is, and how big.
+/// The database and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Its name and version.
