@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn one_may_stand_for_several_and_numbers_for_texts() {
+    fn a_single_value_counts_as_a_list_and_numbers_as_text() {
         let filter =
             parse(&json!({"status": "lost", "fields": {"seats": 12, "vip": true, "of": [1, "1", 2]}}));
         let filter = filter.unwrap();

@@ -56,7 +56,7 @@ impl BulkMove {
             0 => Err(Invalid::one("/account", "required", "select at least one account")),
             1..=MAX_ACCOUNTS => Ok(self),
             _ => {
-                let detail = format!("select at most {MAX_ACCOUNTS} accounts at a time");
+                let detail = format!("must be at most {MAX_ACCOUNTS} accounts at a time");
                 Err(Invalid::one("/account", "too_many", detail))
             }
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_each_accounts_own() {
+    fn each_account_goes_back_to_its_own_stage() {
         let groups = [(Status::Prospect, format!("{} {}", id(1), id(2))), (Status::Customer, id(3))];
         let groups = groups.iter().map(|(status, ids)| (*status, ids.as_str()));
         let bulk = BulkMove::back(groups, Status::Lost).unwrap();

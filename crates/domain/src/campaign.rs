@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_and_counted_is_the_rule() {
+    fn lists_and_counts_follow_the_rule() {
         for aim in aims() {
             assert!(aim.filters_for(None).len() <= 1, "one filter describes the members");
             for (status, hold) in Status::ALL.into_iter().flat_map(|status| [(status, false), (status, true)])

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_delivery_is_shown_by_how_its_webhook_stands() {
+    fn an_open_delivery_is_shown_by_its_webhooks_state() {
         let deleted = WebhookState { deleted_at: Some(LATER), ..OFF };
         let dropped = WebhookState { dropped_before: LATER, ..ON };
         let kept = WebhookState { dropped_before: NOW, ..OFF };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_shown_as_it_ended() {
+    fn an_ended_delivery_is_shown_with_its_outcome() {
         let deleted = WebhookState { deleted_at: Some(LATER), dropped_before: LATER, ..OFF };
         for standing in [Some(ON), Some(OFF), Some(deleted), None] {
             for (state, shown) in [(State::Succeeded, Shown::Succeeded), (State::Failed, Shown::Failed)] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_holds_where_all_of_it_does() {
+    fn a_filter_matches_when_all_of_its_conditions_do() {
         let delivery = open();
         let full = Filter {
             webhook: Some(delivery.webhook),

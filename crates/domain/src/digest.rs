@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_before_the_schedule_changed_is_not_made_up_for() {
+    fn a_digest_due_before_a_schedule_change_is_not_made_up() {
         let monday = settings("monday", "UTC");
         let wednesday = Time::parse("2026-01-07T10:00:00Z").unwrap();
         assert!(due(&monday, EVER, wednesday).is_some());

@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_takes_it_further() {
+    fn one_process_at_a_time_works_on_it() {
         let mut import = uploaded();
         assert!(import.may_take(1, NOW));
         import.take(1, NOW);
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelling_stops_what_runs() {
+    fn cancelling_stops_the_run() {
         let mut import = uploaded();
         assert!(!import.cancel(NOW));
         import.begin_preview();

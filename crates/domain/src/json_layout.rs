@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_gone_through_as_well() {
+    fn invalid_json_is_laid_out_too() {
         for text in ["", "}}]", "\"open", "a b", "{\"a\":\"\\"] {
             assert_eq!(compact(text).replace(' ', ""), text.replace(' ', ""));
             indented(text);

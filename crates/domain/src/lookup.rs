@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_creation_is_taken_with_it_only() {
+    fn fields_of_a_new_account_need_create() {
         let parse = |body: Value| Request::parse(body.as_object().unwrap());
         assert_eq!(parse(json!({"domain": "acme.com"})).unwrap().create, None);
         let all = json!({"domain": "acme.com", "create": true, "name": "Acme", "status": "contacted",

@@ -113,7 +113,7 @@ mod tests {
     const NEVER: Time = Time::from_micros(i64::MAX);
 
     #[test]
-    fn six_pauses_then_it_is_given_up() {
+    fn a_mail_is_given_up_after_six_retries() {
         let pauses: Vec<i64> = (1..)
             .map_while(|attempts| retry_at(attempts, false, NEVER, NOW))
             .map(|at| at.as_micros() / 1_000_000)
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_when_it_is_worth_nothing_any_more() {
+    fn an_expired_mail_is_not_retried() {
         assert!(retry_at(1, false, NOW.plus_seconds(60), NOW).is_some());
         assert_eq!(retry_at(1, false, NOW.plus_seconds(59), NOW), None);
     }

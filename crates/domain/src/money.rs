@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         let table = [
             ("-1", "negative"),
             ("1e3", "malformed"),

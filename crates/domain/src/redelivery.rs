@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_until_all_is_walked_and_made() {
+    fn it_runs_until_every_attempt_is_made() {
         let mut one = started(5);
         one.walk(DeliveryId::from_bytes([5; 16]), 3, 0);
         one.finish(0, NOW);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_does_not_finish() {
+    fn a_cancelled_redelivery_does_not_finish() {
         let mut one = started(5);
         one.walk(WALKED, 5, 0);
         one.cancel(3, NOW);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_a_filter_and_a_wish_to_see_the_count() {
+    fn a_request_is_a_filter_and_optionally_a_preview() {
         let read = |body: Value| Request::parse(body.as_object().unwrap());
         let filter = Filter { state: Some(Shown::Failed), ..Filter::default() };
         assert_eq!(read(json!({"state": "failed"})), Ok(Request { filter, preview: false }));

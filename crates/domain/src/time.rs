@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_time() {
+    fn refuses_invalid_times() {
         for text in [
             "",
             "now",
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(micros in -60_000_000_000_000_000_i64..250_000_000_000_000_000) {
+        fn a_shown_time_reads_back(micros in -60_000_000_000_000_000_i64..250_000_000_000_000_000) {
             let time = Time::from_micros(micros);
             prop_assert_eq!(Time::parse(&time.to_string()), Ok(time));
         }

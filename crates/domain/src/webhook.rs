@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_https_is_taken() {
+    fn only_https_is_accepted() {
         let body = json!({"url": "http://example.com/", "events": ["account.created"]});
         let invalid = Create::parse(body.as_object().unwrap()).unwrap_err();
         assert_eq!((invalid.0[0].pointer.as_str(), invalid.0[0].code), ("/url", "not_https"));

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_were_there_before_get_their_clocks_on_sqlite() {
+    fn existing_accounts_get_their_clocks_on_sqlite() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("rapport.db");
         let mut connection = Sqlite::open(&path).expect("opened");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_were_there_before_get_their_clocks_on_postgres() {
+    fn existing_accounts_get_their_clocks_on_postgres() {
         let url = PostgresServer::shared().fresh_database();
         let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
         client.batch_execute(VERSION_TABLE).expect("made");

@@ -38,7 +38,7 @@ pub enum Verdict {
 pub trait Job: Send {
     fn company(&self) -> CompanyId;
 
-    /// Its name in logs and metrics.
+    /// Its name, which tests use to make it fail.
     fn name(&self) -> &'static str {
         "job"
     }

@@ -48,7 +48,7 @@ fn only_the_fields_sent_are_patched() {
 }
 
 #[test]
-fn an_unchanged_status_is_no_move() {
+fn an_unchanged_status_is_not_a_move() {
     let mut account = created(json!({"status": "contacted"}));
     let change =
         account.upsert(&parse(json!({"status": "contacted"})), None, &Settings::default(), LATER).unwrap();
@@ -116,7 +116,7 @@ fn all_faults_are_named_at_once() {
 }
 
 #[test]
-fn any_promo_code_at_all_is_taken() {
+fn any_promo_code_is_accepted() {
     for code in
         [json!(5), json!(null), json!({"a": 1}), json!("has space"), json!("x".repeat(65)), json!("a\u{0}")]
     {

@@ -987,7 +987,7 @@ fn every_spelling_of_a_forbidden_address_is_refused_by_its_range() {
 }
 
 #[test]
-fn every_text_that_is_no_destination_is_refused_with_its_code() {
+fn every_invalid_destination_is_refused_with_its_code() {
     let mut wrong = Vec::new();
     for (code, texts) in REFUSED_TEXTS {
         for text in *texts {
@@ -1134,7 +1134,7 @@ fn one_refused_address_refuses_the_destination() {
 }
 
 #[test]
-fn a_name_without_an_address_has_a_refusal_of_its_own() {
+fn a_name_without_an_address_has_its_own_refusal() {
     let destination = Destination::parse("https://hooks.example.com/").unwrap();
     let refusal = destination.judge_all(&[], &AddressPolicy::default()).unwrap_err();
     assert_eq!(refusal, Refusal::NoAddress);
@@ -1168,7 +1168,7 @@ proptest! {
     }
 
     #[test]
-    fn what_passes_is_nothing_the_standard_library_knows_as_special(v4: Ipv4Addr, v6: Ipv6Addr, bits: u128) {
+    fn no_accepted_address_is_special_to_the_standard_library(v4: Ipv4Addr, v6: Ipv6Addr, bits: u128) {
         if AddressPolicy::default().judge(v4.into()).is_ok() {
             prop_assert!(!v4.is_private() && !v4.is_loopback() && !v4.is_link_local() && !v4.is_multicast());
             prop_assert!(!v4.is_broadcast() && !v4.is_documentation() && !v4.is_unspecified());

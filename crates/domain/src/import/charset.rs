@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_counts_unless_there_is_a_mark() {
+    fn a_declared_encoding_counts_unless_there_is_a_byte_order_mark() {
         assert_eq!(taken(b"\xe9", 1, Some("iso-8859-2")).1, "ISO-8859-2");
         assert_eq!(taken("é".as_bytes(), 1, Some("latin1")).1, "windows-1252");
         assert_eq!(taken(b"\xef\xbb\xbfabc", 2, Some("latin1")), (b"abc".to_vec(), "UTF-8"));

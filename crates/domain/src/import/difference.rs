@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_restored_exactly() {
+    fn changed_fields_are_restored_exactly() {
         let old = before();
         let mut account = changed(&old);
         let differences = Differences::between(&old, &account);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_since_is_kept() {
+    fn fields_edited_since_are_kept() {
         let old = before();
         let mut account = changed(&old);
         let differences = Differences::between(&old, &account);

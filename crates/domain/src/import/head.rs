@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn excels_hint_is_taken_and_is_no_header() {
+    fn excels_hint_is_used_and_is_not_a_header() {
         for end in ["\n", "\r\n", "\r"] {
             let found = head(&format!("sep=|{end}a,1|b{end}x|y{end}"));
             assert_eq!((found.delimiter.text().as_str(), names_of(&found)), ("|", vec!["a,1", "b"]));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_is_not_guessed() {
+    fn a_chosen_delimiter_is_not_guessed() {
         let found = Head::of(b"a;b,c\n", true, Charset::UTF_8, Some(Delimiter::COMMA)).unwrap();
         assert_eq!(names_of(&found), ["a;b", "c"]);
     }

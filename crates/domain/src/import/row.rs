@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_trimmed_and_empty_ones_say_nothing() {
+    fn cells_are_trimmed_and_empty_ones_change_nothing() {
         assert_eq!(
             row([" crm-1 ", "", "\t", "", "", "", "", ""]),
             Row { imported_id: Some("crm-1".into()), ..Row::default() }

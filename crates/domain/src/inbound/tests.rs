@@ -40,7 +40,7 @@ fn shown(mail: &Mail) -> String {
 }
 
 #[test]
-fn a_mail_is_about_whoever_of_it_is_not_ours() {
+fn a_mail_is_about_the_people_outside_the_company() {
     let table: [(&str, &[&str], &str); 8] = [
         ("client@nordlys.test", &["ana@acme.test"], "sender"),
         ("client@nordlys.test", &[], "sender"),
@@ -65,7 +65,7 @@ fn a_mail_is_about_whoever_of_it_is_not_ours() {
 }
 
 #[test]
-fn what_a_machine_wrote_is_recognised() {
+fn automatic_mail_is_recognised() {
     type Change = fn(&mut Mail);
     let with = |change: Change| {
         let mut mail = mail("client@nordlys.test", &["ana@acme.test"]);

@@ -194,7 +194,7 @@ fn a_quote_never_closed_costs_its_line_and_not_the_file() {
 
 proptest! {
     #[test]
-    fn what_a_writer_wrote_is_read_back(
+    fn written_csv_is_read_back(
         rows in proptest::collection::vec(proptest::collection::vec("[a-c\", ;\n\r]{0,6}", 2), 1..8),
         width in 1_usize..40,
     ) {
