@@ -32,7 +32,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval between two such questions.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often the server must say that it is idle, since a response may just be on its way to us.
+/// How many times the server must say that it is idle, since a response may just be on its way to us.
 const IDLE_ANSWERS: u32 = 2;
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);

@@ -43,8 +43,8 @@ const STATEMENT_LIMIT: Duration = Duration::from_secs(17);
 const MIGRATION_SESSION: &str =
     "SET idle_in_transaction_session_timeout = '10s'; SET statement_timeout = 0; SET lock_timeout = 0";
 const GROUP: Group = Group { max_jobs: 512, max_weight: 2000, one_family: true };
-/// How often and for how long a transaction blocked by another one is retried: a session that died holding
-/// locks blocks it until the server ends that session.
+/// How many times and for how long a transaction blocked by another one is retried: a session that died
+/// holding locks blocks it until the server ends that session.
 const MAX_RUNS: usize = 8;
 const RUN_AGAIN_FOR: Duration = Duration::from_secs(5);
 /// If a connection turns out to be lost within this time, it is replaced before the work begins; after that,

@@ -172,7 +172,7 @@ async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
     upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file first.");
     let wrong = [("encoding", "klingon"), ("delimiter", "ab")];
     let page = upload(&acme, &ana, &wrong, ("a.csv", b"id\n")).await.expect(422);
-    page.says("Must be an encoding").says("Must be one character");
+    page.says("Must be an encoding").says("Must be a single character");
     let mut cut = form_of(ana.form(), &[], "a.csv", b"id\n1\n");
     cut.truncate(cut.len() - 12);
     send(&acme, &ana, cut).await.expect(422).says("The upload ended before it was complete; try again.");

@@ -41,7 +41,7 @@ const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
 /// the longest at four times that length.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How often a restart is attempted before the checkpointer sleeps again.
+/// How many times a restart is attempted before the checkpointer sleeps again.
 const TRIES: usize = 4;
 /// How long to wait for a short read that delays the end of a pause.
 const BREATH: Duration = Duration::from_millis(1);
