@@ -358,10 +358,10 @@ fn odd_rows_fail_alone_and_formulas_are_guarded() {
             "{}",
             &errors[..200]
         );
-        assert!(errors.contains("has 1 cells where the header has 3"));
+        assert!(errors.contains("has 1 cells, but the header has 3"));
         assert!(errors.contains("name: must be at most 255 characters"));
         assert!(errors.contains("custom_fields must be at most 65536 bytes"));
-        assert!(errors.contains("opens a quote that is never closed"));
+        assert!(errors.contains("contains a quote that is never closed"));
     });
 }
 

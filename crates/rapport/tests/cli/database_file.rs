@@ -63,7 +63,7 @@ fn a_file_that_cannot_grow_is_called_that() {
         let arguments = ["-c", script, &blocks.to_string(), env!("CARGO_BIN_EXE_rapport")];
         let ended = run(in_place_of_service(&place, "sh", &arguments).args(SERVE));
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-        assert!(ended.stderr.contains("limit on file sizes"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("file size limit"), "{}", ended.stderr);
         assert!(ended.stderr.contains("--database"), "{}", ended.stderr);
     }
 }

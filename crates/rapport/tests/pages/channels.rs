@@ -65,7 +65,7 @@ fn code_path(office: &Office) -> String {
 async fn add_and_archive_a_code(office: &Office, browser: &Browser) {
     browser.fill("code", "spring 26").await;
     browser.click("Add").await;
-    browser.see("May hold letters").await;
+    browser.see("Must contain only letters").await;
     browser.expect_value("code", "spring 26").await;
     browser.fill("code", "SPRING-26").await;
     browser.click("Add").await;

@@ -266,7 +266,7 @@ async fn refused_contact_changes_nothing(acme: Tenant) {
         .expect(422)
         .says("<details class=\"menu\" open id=\"log-contact\">")
         .says("Must be one of: call, meeting, email, other.")
-        .says("Must not be more than 5 minutes ahead.")
+        .says("Must not be more than 5 minutes in the future.")
         .says("Hello</textarea>")
         .says("value=\"2999-01-01T10:00\"")
         .says("name=\"next\" value=\"/clients\"");

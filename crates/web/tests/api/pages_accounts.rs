@@ -130,7 +130,7 @@ async fn faults_in_an_address_are_named(acme: Tenant) {
         ("status=nope", "Status", "Must be one of"),
         ("seen_after=soon", "Last seen since", "ISO 8601"),
         ("overdue=maybe", "Overdue", "Must be true or false."),
-        ("channel=x", "Channel", "Must be the id of a channel."),
+        ("channel=x", "Channel", "Must be a channel id."),
         ("field.plan=%00", "Custom field plan", "NUL"),
     ] {
         // The page itself: with its filters and the way out of them, and without any account.
@@ -338,7 +338,7 @@ async fn a_move_without_accounts_or_status_is_refused(acme: Tenant) {
     let before = acme.contents();
     let next = ("next", "/accounts?status=prospect");
     let none = ana.send("/accounts/bulk", &[next, ("status", "lost"), ("note", "Why <b>")]).await.expect(422);
-    none.says("Tick at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
+    none.says("Select at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
     let untold = ana.send("/accounts/bulk", &[next, ("account", &ids[0])]).await.expect(422);
     let ticked = format!("value=\"{}\" aria-label=\"Select Name 000\" checked", ids[0]);
     untold.says("Choose a status.").says(&ticked);

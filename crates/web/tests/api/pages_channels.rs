@@ -174,7 +174,7 @@ async fn codes_are_added_archived_restored_and_deleted(acme: Tenant) {
     added.leads_to(&path);
     assert_eq!(codes(), [("Spring_26".to_owned(), false)]);
     for (code, words) in [
-        ("has space", "May hold letters"),
+        ("has space", "Must contain only letters"),
         ("", "Is required."),
         ("SPRING_26", "The company has this promo code already."),
     ] {

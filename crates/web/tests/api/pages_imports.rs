@@ -155,10 +155,10 @@ async fn a_wrong_mapping_keeps_what_was_chosen(acme: Tenant) {
     let page = page.says(r#"<option value="status" selected>"#).says(r#"id="column-1-note""#);
     page.says(r#"value="update" checked"#).says_not(r#"id="column-0-note""#);
     let twice = [("column-0", "name"), ("column-1", "name"), ("mode", "both")];
-    ana.send(&columns, &twice).await.expect(422).says("Another column is mapped to this field.");
+    ana.send(&columns, &twice).await.expect(422).says("Another column is already mapped to this field.");
     let neither = [("column-0", "ignore"), ("column-2", "status"), ("mode", "both")];
     let page = ana.send(&columns, &neither).await.expect(422);
-    page.says("The mapping must name the column of imported_id or of name.");
+    page.says("The mapping must include imported_id or name.");
     ana.send(&columns, &[("column-0", "imported_id"), ("mode", "all")]).await.expect(422).says("mode:");
     // Nothing of it was kept.
     ana.see(&columns).await.expect(200).says(r#"name="key-2" value="plan""#);
@@ -172,7 +172,7 @@ async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
     upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file first.");
     let wrong = [("encoding", "klingon"), ("delimiter", "ab")];
     let page = upload(&acme, &ana, &wrong, ("a.csv", b"id\n")).await.expect(422);
-    page.says("Must be an encoding").says("Must be one character");
+    page.says("Must be an encoding").says("Must be a single character");
     let mut cut = form_of(ana.form(), &[], "a.csv", b"id\n1\n");
     cut.truncate(cut.len() - 12);
     send(&acme, &ana, cut).await.expect(422).says("The upload ended before it was complete; try again.");

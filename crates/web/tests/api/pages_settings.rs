@@ -187,7 +187,7 @@ async fn a_cadence_that_cannot_be_is_refused(acme: Tenant) {
     for days in ["0", "", "soon", "3651", "1.5"] {
         let page = ana.send("/settings/cadence", &[("cadence_days", days)]).await.expect(422);
         let page = page.says(&format!("value=\"{days}\"")).says("Must be a whole number");
-        page.says("Must name at least one stage.");
+        page.says("Must include at least one stage.");
         let path = format!("/settings/cadence?cadence_days={days}&tracked_stages=customer");
         let page = ana.see(&path).await.expect(422).says("Must be a whole number");
         page.says("value=\"customer\" checked").says_not("value=\"in_trial\" checked");

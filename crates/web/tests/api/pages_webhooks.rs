@@ -69,7 +69,7 @@ async fn a_refused_webhook_keeps_what_was_typed(acme: Tenant) {
     let typed = [("url", "http://example.com/hook"), ("description", "CRM <b>"), ("which", "some")];
     let page = ana.send("/webhooks", &typed).await.expect(422);
     let page = page.says("value=\"http://example.com/hook\"").says("value=\"CRM &#60;b&#62;\"");
-    page.says("aria-invalid=\"true\"").says("Must choose at least one event.").says("https");
+    page.says("aria-invalid=\"true\"").says("Must include at least one event.").says("https");
     // An address that nobody may send to is refused as at each attempt.
     let page = ana.send("/webhooks", &[("url", "https://127.0.0.1/"), ("which", "all")]).await;
     page.expect(422).says("value=\"https://127.0.0.1/\"").says("aria-invalid");

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn faults_are_named_as_the_fields_are() {
         assert_eq!(said("overdue=maybe"), ["Overdue: Must be true or false."]);
-        assert_eq!(said("channel=x&channel=y"), ["Channel: Must be the id of a channel."]);
+        assert_eq!(said("channel=x&channel=y"), ["Channel: Must be a channel id."]);
         assert_eq!(said("cursor=zzz"), ["Page: The address names no page of this list."]);
         let day = "Must be a day such as 2026-05-12, or a time as ISO 8601 writes it.";
         assert_eq!(said("seen_after=soon"), [format!("Last seen since: {day}")]);
