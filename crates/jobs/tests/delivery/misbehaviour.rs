@@ -113,7 +113,7 @@ fn a_connection_reset_in_the_middle_of_the_body_is_a_failure() {
     on_both(Behaviour::Reset, |attempt| {
         assert!(!attempt.succeeded);
         assert_eq!((attempt.failure.as_deref(), attempt.response_code), (Some("protocol"), Some(200)));
-        let error = "the response broke off: the receiver reset the connection";
+        let error = "the response ended early: the receiver reset the connection";
         assert_eq!(attempt.error.as_deref(), Some(error));
         assert!(attempt.first_byte_us.is_some());
     });

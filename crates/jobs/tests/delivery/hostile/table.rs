@@ -67,7 +67,7 @@ impl Record {
 
     /// A status came, and the rest broke off.
     pub fn broken_off(code: i64, cause: &str) -> Self {
-        let error = format!("the response broke off: {cause}");
+        let error = format!("the response ended early: {cause}");
         Self { code: Some(code), ..Self::protocol(&error) }
     }
 
