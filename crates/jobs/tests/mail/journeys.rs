@@ -1,4 +1,4 @@
-//! What people do with the mails they get: join, choose a new password, look after a webhook.
+//! What people do with the mails they get: join, choose a new password, fix a webhook.
 
 use rapport_app::delivery::RecordAttempt;
 use rapport_app::invitation::{Invite, Offer};

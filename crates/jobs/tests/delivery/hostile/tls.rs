@@ -1,4 +1,4 @@
-//! Receivers that fail before any HTTP: no connection, no TLS, no certificate to trust.
+//! Receivers that fail before any HTTP: no connection, no TLS, no trusted certificate.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn handshakes() -> Vec<Row> {
     ]
 }
 
-/// The first message of a server, as an old or a strange one would send it.
+/// A server's first message, as an old or odd server would send it.
 fn server_hello(version: [u8; 2], cipher: [u8; 2]) -> Vec<u8> {
     let mut body = version.to_vec();
     body.extend([7; 32]);
