@@ -47,7 +47,7 @@ fn a_taken_project_is_an_error_even_with_json() {
     assert_eq!(place.run(&CREATE).code, Some(0));
     let again = place.run(&[&CREATE[..], &["--json"]].concat());
     assert_eq!((again.code, again.stdout.as_str()), (Some(1), ""));
-    assert_eq!(again.stderr, "rapport: there is a company acme already\n");
+    assert_eq!(again.stderr, "rapport: the company acme already exists\n");
 }
 
 #[test]

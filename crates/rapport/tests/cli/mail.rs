@@ -32,7 +32,7 @@ fn a_test_mail_says_how_it_went() {
         assert!(ended.stdout.contains("took the mail for you@acme.test"), "{}", ended.stdout);
         let mail = server.received().remove(0);
         assert!(mail.encrypted && mail.authenticated);
-        assert_eq!((mail.header("From"), mail.header("Subject")), (FROM, "A test from Rapport"));
+        assert_eq!((mail.header("From"), mail.header("Subject")), (FROM, "Test mail from Rapport"));
         server.refuse(Some("550 5.1.1 no such mailbox"));
         let ended = run(program(&["mail", "test", "you@acme.test"]).args(options(&url, authority)));
         assert_eq!(ended.code, Some(1));

@@ -44,7 +44,7 @@ async fn a_channel_has_codes_and_an_end(hands: Hands) {
     let account = office.account(json!({ "imported_id": "crm-1", "promo_code": "spring-26" }));
     browser.click("Delete").await;
     browser.click("Delete the channel").await;
-    browser.see("Accounts are attributed to this channel; archive its codes.").await;
+    browser.see("Accounts are attributed to this channel; archive its codes instead.").await;
     browser.click("See the accounts").await;
     browser.see("Channel: Autumn fair").await;
     office.api("DELETE", &format!("/api/accounts/{}/", account["id"].as_str().expect("an id")), &Value::Null);

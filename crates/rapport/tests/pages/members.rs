@@ -130,7 +130,7 @@ async fn an_invitation_is_sent_again_and_withdrawn(hands: Hands) {
     let first = link(&mailbox.mail(1), INVITATION);
     ana.fill("email", "cy@acme.test").await;
     ana.click("Invite").await;
-    ana.see("This address has an open invitation; resend or revoke it.").await;
+    ana.see("This address already has an open invitation; resend or revoke it.").await;
     ana.click("Send again to cy@acme.test").await;
     ana.see("An invitation to cy@acme.test is on its way.").await;
     let second = link(&mailbox.mail(2), INVITATION);

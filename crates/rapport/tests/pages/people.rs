@@ -24,7 +24,7 @@ async fn a_person_logs_in_and_out(hands: Hands) {
     browser.fill("current", "not it either").await;
     browser.fill("password", "another long one").await;
     browser.click("Change the password").await;
-    browser.see("Is not your password.").await;
+    browser.see("Incorrect password.").await;
     browser.fill("current", &office.owner.password).await;
     browser.fill("password", "another long one").await;
     browser.click("Change the password").await;

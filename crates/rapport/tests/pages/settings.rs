@@ -164,7 +164,7 @@ async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
     browser.see("No mail yet").await;
     browser.click("Send me a test").await;
     browser.see("A test to ana@acme.test is on its way. Its outcome shows below.").await;
-    assert_eq!(mailbox.mail(1).header("Subject"), "A test from Rapport");
+    assert_eq!(mailbox.mail(1).header("Subject"), "Test mail from Rapport");
     browser.see_news("Sent").await;
 
     mailbox.refuse("550 5.1.1 no such mailbox");

@@ -45,7 +45,7 @@ async fn an_invitation_is_sent_once(hands: Hands) {
     browser.see("Invite somebody").await;
     browser.fill("email", "bo@acme.test").await;
     browser.click("Invite").await;
-    browser.see_any(&["This address has an open invitation", "is on its way."]).await;
+    browser.see_any(&["This address already has an open invitation", "is on its way."]).await;
     let open = office.api("GET", "/api/invitations/", &json!(null));
     assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
     // A second mail would be among these.

@@ -116,7 +116,7 @@ async fn a_secret_is_answered_again_for_a_moment_only(server: Server) {
     rotate().await.expect(200).says("rik_");
     rotate().await.expect(200).says("rik_");
     server.app.clock().advance_seconds(121);
-    rotate().await.expect(409).says("This form was sent already").says_not("shown this once");
+    rotate().await.expect(409).says("This form was already submitted").says_not("shown this once");
 }
 
 async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {

@@ -169,7 +169,7 @@ async fn refused_details_keep_what_was_typed(acme: Tenant) {
     ana.send(&path, &[("name", "Old"), ("was_name", "Old"), ("promo_code", "NONE")])
         .await
         .expect(422)
-        .says("Is no live promo code of the company.");
+        .says("No active promo code matches.");
     ana.send(&path, &[("name", "Old"), ("was_name", "Old"), ("imported_id", "crm-2")])
         .await
         .expect(422)

@@ -252,7 +252,7 @@ async fn views_are_saved_renamed_and_deleted(acme: Tenant) {
     // A name is one view's, unless it is to be replaced.
     let taken = [("name", "lost & FOUND"), ("query", "status=customer")];
     let refused = ben.send("/accounts/views", &taken).await.expect(422);
-    refused.says("has a view of this name already").says("lost &#38; FOUND");
+    refused.says("view already has this name").says("lost &#38; FOUND");
     ben.see("/accounts").await.says("/accounts?status=lost\"").says_not("/accounts?status=customer\"");
     let replaced = [&taken[..], &[("replace", "yes")]].concat();
     ben.send("/accounts/views", &replaced).await.leads_to("/accounts?status=customer");
@@ -262,7 +262,7 @@ async fn views_are_saved_renamed_and_deleted(acme: Tenant) {
     ben.send("/accounts/views", &[("name", "Second"), ("query", "q=a")]).await.leads_to("/accounts?q=a");
     let rename = |to| [("view", "Second"), ("name", to), ("query", "q=a")];
     let refused = ben.send("/accounts/views/rename", &rename("Lost & found")).await.expect(422);
-    refused.says("has a view of this name already");
+    refused.says("view already has this name");
     ben.send("/accounts/views/rename", &rename("Third")).await.leads_to("/accounts?q=a");
     ben.see("/accounts").await.says("<bdi>Third</bdi>").says_not("<bdi>Second</bdi>");
     // Deleted, with the way back.
@@ -448,7 +448,7 @@ async fn a_refused_account_keeps_what_was_typed(acme: Tenant) {
     let taken = ana.send("/accounts/new", &[("name", "A"), ("imported_id", "prospect-000")]).await;
     taken.expect(422).says("id=\"imported_id-note\">Another account has this imported_id.");
     let unknown = ana.send("/accounts/new", &[("name", "A"), ("promo_code", "NOPE")]).await;
-    unknown.expect(422).says("Is no live promo code");
+    unknown.expect(422).says("No active promo code matches");
     let unnamed = ana.send("/accounts/new", &[("name", "A"), ("key1", ""), ("value1", "x")]).await;
     unnamed.expect(422).says("A value needs the name of its field.");
     assert_eq!(acme.contents(), before);
@@ -495,14 +495,14 @@ async fn a_domain_is_looked_up_shown_and_made_an_account(acme: Server) {
     let again = ana.send("/accounts/lookup", &[("domain", "nordlys.test")]).await.expect(200);
     again.says("An account was made from this domain already.").says(&format!("href=\"{path}\""));
     let twice = ana.send("/accounts/lookup/create", &fields).await.expect(422);
-    twice.says("was made from this domain already").says("value=\"Nordlys AS\"");
+    twice.says("This domain already has an account").says("value=\"Nordlys AS\"");
 }
 
 async fn a_domain_that_cannot_be_looked_up_says_why(acme: Server) {
     with_a_page(&acme);
     let ana = Person::of(&acme, Role::Member);
     let unknown = ana.send("/accounts/lookup", &[("domain", "nowhere.test")]).await.expect(422);
-    unknown.says("The domain has no address.").says("value=\"nowhere.test\"");
+    unknown.says("The domain has no IP address.").says("value=\"nowhere.test\"");
     ana.send("/accounts/lookup", &[("domain", "nonsense")]).await.expect(422).says("Must be a domain");
     ana.send("/accounts/lookup", &[("domain", "")]).await.expect(422).says("Is required.");
 }

@@ -110,7 +110,7 @@ async fn what_was_refused_stays_in_the_form(acme: Tenant) {
     let good = [("name", "Spring"), ("goal", "expansion")];
     ana.send("/campaigns/new", &good).await.leads_to("/campaigns/cmp_");
     let taken = ana.send("/campaigns/new", &[("name", "spring"), ("goal", "announcement")]).await.expect(422);
-    taken.says("id=\"name-note\">The company has a campaign of this name already.");
+    taken.says("id=\"name-note\">Another campaign already has this name.");
     let clash = [
         ("name", "Clash"),
         ("goal", "expansion"),

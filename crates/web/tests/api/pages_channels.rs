@@ -135,7 +135,7 @@ async fn a_channel_is_created_renamed_and_deleted(acme: Tenant) {
     let before = acme.contents();
     let refused = ana.send("/channels", &[("name", "SPRING FAIR")]).await.expect(422);
     refused
-        .says("The company has a channel of this name already.")
+        .says("Another channel already has this name.")
         .says("value=\"SPRING FAIR\"")
         .says("class=\"menu\" open");
     ana.send("/channels", &[("name", "")]).await.expect(422).says("Is required.");
@@ -144,7 +144,7 @@ async fn a_channel_is_created_renamed_and_deleted(acme: Tenant) {
     ana.see("/channels").await.says("Autumn fair").says_not("Spring fair");
     acme.company.channel("Other", &[]);
     let refused = ana.send(&format!("{path}/rename"), &[("name", "other")]).await.expect(422);
-    refused.says("has a channel of this name already").says("value=\"other\"");
+    refused.says("channel already has this name").says("value=\"other\"");
     ana.send(&format!("{path}/delete"), &[]).await.leads_to("/channels");
     ana.see(&path).await.expect(404);
     ana.see("/channels").await.says_not("Autumn fair").says("Other");
@@ -155,7 +155,7 @@ async fn a_channel_with_accounts_stays(acme: Tenant) {
     acme.account(json!({"imported_id": "crm-1", "promo_code": "fair"})).await;
     let ana = Person::of(&acme, Role::Admin);
     let refused = ana.send(&format!("/channels/{}/delete", fair.id), &[]).await.expect(422);
-    refused.says("Accounts are attributed to this channel; archive its codes.");
+    refused.says("Accounts are attributed to this channel; archive its codes instead.");
     assert_eq!(acme.company.read(channel::list).len(), 1);
 }
 
@@ -176,7 +176,7 @@ async fn codes_are_added_archived_restored_and_deleted(acme: Tenant) {
     for (code, words) in [
         ("has space", "Must contain only letters"),
         ("", "Is required."),
-        ("SPRING_26", "The company has this promo code already."),
+        ("SPRING_26", "This promo code already exists."),
     ] {
         let refused = ana.send(&format!("{path}/codes"), &[("code", code)]).await.expect(422);
         refused.says(words).says(&format!("value=\"{code}\""));

@@ -236,7 +236,7 @@ async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
     ana.see(&path).await.expect(200).says("The import was cancelled");
     // Sent again, it takes nothing away.
     let late = ana.send(&format!("{path}/cancel"), &[]).await;
-    assert!(late.flash().contains("does not run any more"), "{}", late.flash());
+    assert!(late.flash().contains("is no longer running"), "{}", late.flash());
     ana.see(&path).await.expect(200);
     ana.send(&format!("{path}/remove"), &[]).await.leads_to("/imports");
     ana.see(&path).await.expect(404);

@@ -89,7 +89,9 @@ async fn a_refused_invitation_keeps_what_was_typed(acme: Tenant) {
     assert_eq!(acme.all_pages("/api/invitations/", 50).await.len(), 0);
     ana.send(PATH, &[("email", "bo@acme.test"), ("role", "member")]).await.expect(200);
     let again = ana.send(PATH, &[("email", "bo@acme.test"), ("role", "member")]).await.expect(422);
-    again.says("This address has an open invitation; resend or revoke it.").says("value=\"bo@acme.test\"");
+    again
+        .says("This address already has an open invitation; resend or revoke it.")
+        .says("value=\"bo@acme.test\"");
     let admin = Person::of(&acme, Role::Admin);
     let page = admin.send(PATH, &[("email", "cy@acme.test"), ("role", "owner")]).await.expect(422);
     page.says("Only an owner can invite an owner.");
@@ -160,7 +162,7 @@ async fn the_last_owner_stays(acme: Tenant) {
     for (act, fields) in [("remove", [("x", "")]), ("deactivate", [("x", "")]), ("role", [("role", "admin")])]
     {
         let page = ana.send(&format!("/settings/members/{}/{act}", ana.id), &fields).await.expect(422);
-        page.says("A company keeps at least one owner.").says("role=\"alert\"");
+        page.says("A company needs at least one owner.").says("role=\"alert\"");
     }
     let found = member(&acme, &ana.id.to_string()).await;
     assert_eq!((&found["role"], &found["active"]), (&json!("owner"), &json!(true)));

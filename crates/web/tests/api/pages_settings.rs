@@ -272,7 +272,7 @@ async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
     assert_eq!((mails.len(), &mails[0]["kind"], &mails[0]["state"]), (1, &json!("test"), &json!("waiting")));
     let recipient = mails[0]["recipient"].as_str().unwrap();
     assert!(sent.flash().contains(recipient), "{}", sent.flash());
-    ana.see("/settings/mail").await.says(recipient).says("A test from Rapport").says("Waiting");
+    ana.see("/settings/mail").await.says(recipient).says("Test mail from Rapport").says("Waiting");
     let audit = server.all_pages("/api/audit/", 50).await;
     assert!(column(&audit, "action").contains(&"mail.tested".to_owned()), "{audit:?}");
 }

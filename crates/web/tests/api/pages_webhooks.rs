@@ -131,7 +131,7 @@ async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
     // Enabling without a test does nothing and says so.
     let refused = ana.send(&format!("{own}/enable"), &[("held", "send")]).await;
     refused.leads_to(&own);
-    assert!(refused.flash().contains("send a test, and enable it once one succeeds"), "{}", refused.flash());
+    assert!(refused.flash().contains("enable it after a successful test"), "{}", refused.flash());
     let sent = ana.send(&format!("{own}/test"), &[]).await;
     sent.leads_to(&own);
     assert!(sent.flash().contains("/deliveries/dlv_"), "{}", sent.flash());
