@@ -554,7 +554,7 @@ pub struct Answer {
 
 impl Answer {
     fn is_busy(&self) -> bool {
-        self.status == BUSY && String::from_utf8_lossy(&self.body).contains("busy; nothing was stored")
+        self.status == BUSY && String::from_utf8_lossy(&self.body).contains("is busy and nothing was saved")
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
