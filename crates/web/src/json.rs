@@ -174,8 +174,10 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
             return Ok(Encoding::Identity);
         }
     }
-    let problem =
-        Problem::unsupported("unsupported_encoding", "send the body uncompressed or with Content-Encoding: gzip");
+    let problem = Problem::unsupported(
+        "unsupported_encoding",
+        "send the body uncompressed or with Content-Encoding: gzip",
+    );
     Err(problem.with_header(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip")))
 }
 

@@ -171,9 +171,11 @@ impl Problem {
                 problem.0.fault = Some(Fault(fault));
                 problem
             }
-            Error::Closed => {
-                Self::unavailable("stopping", "the service is shutting down and nothing was saved", AWAY_SECONDS)
-            }
+            Error::Closed => Self::unavailable(
+                "stopping",
+                "the service is shutting down and nothing was saved",
+                AWAY_SECONDS,
+            ),
             Error::Internal(fault) => Self::internal(fault),
             Error::Store(error) => Self::internal(error.to_string()),
         }
@@ -204,11 +206,8 @@ impl Problem {
 
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
-        let problem = Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid",
-            "some fields are invalid; see `errors`",
-        );
+        let problem =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some fields are invalid; see `errors`");
         problem.with_errors(invalid.0)
     }
 }

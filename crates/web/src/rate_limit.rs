@@ -326,7 +326,10 @@ mod tests {
         assert!(!passes(limiter.admit_address(HOME, NOW)));
         assert!(passes(limiter.admit_address(HOME, NOW.plus_millis(500))));
         let mapped = IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
-        assert!(!passes(limiter.admit_address(mapped, NOW.plus_millis(500))), "a mapped address counts as the same");
+        assert!(
+            !passes(limiter.admit_address(mapped, NOW.plus_millis(500))),
+            "a mapped address counts as the same"
+        );
         let neighbours =
             [1, 2, 3, 4, 5].map(|host| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, host)));
         let passed = neighbours.into_iter().filter(|host| passes(limiter.admit_address(*host, NOW))).count();
@@ -346,7 +349,10 @@ mod tests {
         assert!(!passes(admit(&limiter, &credential(5), HOME, NOW)));
         assert!(passes(admit(&limiter, &valid, HOME, NOW)));
         limiter.settle_credential(&valid, HOME, false, NOW);
-        assert!(!passes(admit(&limiter, &valid, HOME, NOW)), "a revoked credential is treated like an unknown one");
+        assert!(
+            !passes(admit(&limiter, &valid, HOME, NOW)),
+            "a revoked credential is treated like an unknown one"
+        );
     }
 
     #[test]

@@ -151,7 +151,8 @@ impl FromRequest<Api> for OpenCall {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let arrival = parts.extensions.get::<Arrival>();
-        let address = arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?.address;
+        let address =
+            arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?.address;
         let body = json::read(&parts.headers, body, Presence::Required, api.0.body_timeout).await;
         Ok(Self { address, body })
     }

@@ -121,7 +121,8 @@ impl Page<'_> {
             return;
         }
         out.push_str(
-            "<h3>Parameters</h3>\n<table>\n<tr><th>Name</th><th>In</th><th>Type</th><th>Description</th></tr>\n",
+            "<h3>Parameters</h3>\n<table>\n\
+             <tr><th>Name</th><th>In</th><th>Type</th><th>Description</th></tr>\n",
         );
         for parameter in rows {
             let _ = writeln!(
@@ -147,7 +148,9 @@ impl Page<'_> {
     }
 
     fn responses(out: &mut String, operation: &Value) {
-        out.push_str("<h3>Responses</h3>\n<table>\n<tr><th>Status</th><th>Description</th><th>Body</th></tr>\n");
+        out.push_str(
+            "<h3>Responses</h3>\n<table>\n<tr><th>Status</th><th>Description</th><th>Body</th></tr>\n",
+        );
         for (status, response) in members(&operation["responses"]) {
             let body = members(&response["content"]).next().map(|(_, content)| kind(&content["schema"]));
             let _ = writeln!(

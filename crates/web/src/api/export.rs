@@ -295,7 +295,9 @@ fn safe(text: &str) -> Cow<'_, str> {
 fn write<'a, R: Iterator<Item = Cow<'a, str>>>(rows: impl Iterator<Item = R>) -> Vec<u8> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
-        writer.write_record(row.map(Cow::into_owned)).expect("rows have equal length and memory does not fail");
+        writer
+            .write_record(row.map(Cow::into_owned))
+            .expect("rows have equal length and memory does not fail");
     }
     writer.into_inner().expect("flushing to memory does not fail")
 }

@@ -94,13 +94,17 @@ fn all_invalid(rejected: Vec<Rejection>) -> Problem {
         code: rejection.code,
         detail: rejection.detail.clone(),
     });
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "all_rejected", "every event in the batch is invalid; see `rejected`")
-        .with_errors(errors.collect())
-        .with_member("received", rejected.len().into())
-        .with_member("accepted", 0.into())
-        .with_member("duplicates", 0.into())
-        .with_member("unmatched", json!([]))
-        .with_member("rejected", json!(rejected))
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "all_rejected",
+        "every event in the batch is invalid; see `rejected`",
+    )
+    .with_errors(errors.collect())
+    .with_member("received", rejected.len().into())
+    .with_member("accepted", 0.into())
+    .with_member("duplicates", 0.into())
+    .with_member("unmatched", json!([]))
+    .with_member("rejected", json!(rejected))
 }
 
 fn pointer(rejection: &Rejection) -> String {

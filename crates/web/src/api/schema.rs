@@ -446,8 +446,8 @@ pub struct AccountFilterParameters {
     contacted_after: Option<String>,
     /// True for accounts reactivated from Do not contact that no operator has moved since.
     campaign_hold: Option<bool>,
-    /// Accounts whose custom field KEY has this value, ignoring case. If the field is an array, one of its elements must
-    /// match. Repeat the parameter to match any of several values.
+    /// Accounts whose custom field KEY has this value, ignoring case. If the field is an array, one of its elements
+    /// must match. Repeat the parameter to match any of several values.
     #[param(rename = "field.KEY", example = "pro")]
     field: Option<String>,
     /// Accounts whose custom field KEY is a text that begins with this, ignoring case.

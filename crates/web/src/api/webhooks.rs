@@ -305,8 +305,8 @@ async fn rotate_secret(State(api): State<Api>, id: Segments, call: PlainCall) ->
 
 /// Enable a webhook
 ///
-/// Resets the failure streak. Held deliveries are sent, oldest first, or dropped. An auto-disabled webhook first needs a
-/// successful test that is later than the disabling and the last change of its URL.
+/// Resets the failure streak. Held deliveries are sent, oldest first, or dropped. An auto-disabled webhook first needs
+/// a successful test after it was disabled and after the last change of its URL.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/enable/",
