@@ -1,4 +1,4 @@
-//! Campaigns as people make them: a form that counts, members, an export.
+//! The campaign pages: a form with a live count, members and an export.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use crate::harness::{Tenant, on_both_engines};
 use crate::person::Person;
 
 on_both_engines!(
-    a_campaign_is_made_looked_at_and_exported,
+    a_campaign_is_created_shown_and_exported,
     the_form_counts_without_saving,
-    what_was_refused_stays_in_the_form,
+    a_refused_form_keeps_its_values,
     an_edit_keeps_what_the_api_set,
     a_campaign_is_deleted,
     members_come_in_pages,
-    campaigns_of_others_are_not_there,
+    campaigns_of_other_companies_are_not_found,
 );
 
 async fn fill(acme: &Tenant) {
@@ -29,7 +29,7 @@ async fn campaigns(acme: &Tenant) -> Vec<Value> {
     acme.all_pages("/api/campaigns/", 50).await
 }
 
-async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
+async fn a_campaign_is_created_shown_and_exported(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
     ana.see("/campaigns").await.expect(200).says("No campaigns yet").says("href=\"/campaigns/new\"");
@@ -76,7 +76,7 @@ async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
 async fn the_form_counts_without_saving(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
-    // 5 accounts: the goal leaves out the customer, the trial and the one not to be contacted.
+    // Of 5 accounts, the goal excludes the customer, the trial and the one in Do not contact.
     let page = ana.see("/campaigns/new").await.expect(200);
     page.says(">2</a></span> <span class=\"muted\">accounts are in")
         .says("Do not contact")
@@ -94,7 +94,7 @@ async fn the_form_counts_without_saving(acme: Tenant) {
     assert!(campaigns(&acme).await.is_empty());
 }
 
-async fn what_was_refused_stays_in_the_form(acme: Tenant) {
+async fn a_refused_form_keeps_its_values(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
     let fields =
@@ -188,7 +188,7 @@ async fn members_come_in_pages(acme: Tenant) {
         .says(">First</a>");
 }
 
-async fn campaigns_of_others_are_not_there(acme: Tenant) {
+async fn campaigns_of_other_companies_are_not_found(acme: Tenant) {
     let made = Person::of(&acme, Role::Member);
     let path =
         made.send("/campaigns/new", &[("name", "Ours"), ("goal", "expansion")]).await.leads_to("/campaigns/");

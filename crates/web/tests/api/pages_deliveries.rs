@@ -1,4 +1,4 @@
-//! The pages about deliveries: the log with its filters, one delivery with its attempts, redeliveries.
+//! The delivery pages: the log with its filters, a delivery with its attempts, and redeliveries.
 
 use rapport_app::redelivery::step;
 use rapport_domain::delivery::{Failure, Outcome};
@@ -16,10 +16,10 @@ on_both_engines!(
     the_log_is_paged_and_stays_small,
     a_delivery_shows_payload_signature_and_attempts,
     a_delivery_is_redelivered_by_hand,
-    an_erased_payload_says_so,
-    many_are_counted_confirmed_followed_and_cancelled,
+    an_erased_payload_is_marked,
+    a_bulk_redelivery_is_counted_confirmed_followed_and_cancelled,
     members_see_no_deliveries,
-    deliveries_of_another_company_are_not_there,
+    deliveries_of_another_company_are_not_found,
 );
 
 async fn the_empty_log_says_what_to_do(acme: Tenant) {
@@ -68,7 +68,7 @@ async fn the_log_is_filtered_by_its_address(acme: Server) {
     page.says_not("Nordlys").says("data-live").says("/redeliveries/new?state=failed&#38;account=acc_");
     let page = ana.see("/deliveries?state=open&since=soon&account=nobody").await.expect(422);
     let page = page.says("state: ").says("since: ").says("account: ").says("value=\"nobody\"");
-    // It would mean all deliveries there are.
+    // Without a filter it would redeliver everything.
     page.says_not("Bulk redeliver<");
 }
 
@@ -124,12 +124,12 @@ async fn a_delivery_is_redelivered_by_hand(acme: Tenant) {
         ana.send_form(&format!("{own}/redeliver"), form, &[]).await.leads_to(&own);
     }
     let asked = claim(&acme).await;
-    assert_eq!(asked.len(), 1, "a second click asks for nothing more");
+    assert_eq!(asked.len(), 1, "a second click requests nothing more");
     record(&acme, &listed, answered(200), Some(asked[0])).await;
     ana.see(&own).await.expect(200).says("<b>#2</b>").says("manual").says("Succeeded");
 }
 
-async fn an_erased_payload_says_so(acme: Tenant) {
+async fn an_erased_payload_is_marked(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     create(&acme).await;
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
@@ -144,7 +144,7 @@ async fn an_erased_payload_says_so(acme: Tenant) {
     assert!(refused.flash().contains("The payload of this delivery was erased."), "{}", refused.flash());
 }
 
-async fn many_are_counted_confirmed_followed_and_cancelled(acme: Tenant) {
+async fn a_bulk_redelivery_is_counted_confirmed_followed_and_cancelled(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     create(&acme).await;
     for number in 0..3 {
@@ -194,7 +194,7 @@ async fn members_see_no_deliveries(acme: Tenant) {
     assert!(claim(&acme).await.is_empty());
 }
 
-async fn deliveries_of_another_company_are_not_there(acme: Tenant) {
+async fn deliveries_of_another_company_are_not_found(acme: Tenant) {
     create(&acme).await;
     acme.account(json!({"imported_id": "crm-1"})).await;
     let own = format!("/deliveries/{}", text(&list(&acme, "").await[0], "id"));

@@ -1,4 +1,4 @@
-//! The import wizard as a browser walks through it.
+//! The import wizard, as used in a browser.
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_domain::id::FormId;
@@ -15,18 +15,18 @@ on_both_engines!(
     a_file_is_uploaded_mapped_tried_imported_and_undone,
     the_mapping_is_remembered,
     a_wrong_mapping_keeps_what_was_chosen,
-    a_file_that_is_none_is_refused_beside_its_field,
-    what_is_said_about_a_file_counts,
+    an_invalid_file_is_refused_next_to_its_field,
+    encoding_and_delimiter_can_be_chosen,
     a_file_may_be_larger_than_any_other_form,
-    a_file_is_read_again_by_another_delimiter,
-    an_import_that_runs_is_cancelled_and_removed,
+    a_file_is_read_again_with_another_delimiter,
+    a_running_import_is_cancelled_and_removed,
     a_form_that_arrives_twice_uploads_once,
-    names_and_cells_are_text,
-    members_see_neither_the_pages_nor_the_links,
-    older_imports_are_on_further_pages,
+    names_and_cells_are_escaped,
+    members_see_no_pages_and_no_links,
+    older_imports_are_on_later_pages,
 );
 
-/// A form with a file, as browsers write it.
+/// A form with a file, as browsers send it.
 fn form_of(form: FormId, fields: &[(&str, &str)], filename: &str, file: &[u8]) -> Vec<u8> {
     let form = form.to_string();
     let mut body = Vec::new();
@@ -58,12 +58,12 @@ async fn upload(
     send(tenant, person, form_of(person.form(), fields, filename, file)).await
 }
 
-/// Uploads a file that must be taken; answers the path of its import.
+/// Uploads a file that must be accepted and returns the path of its import.
 async fn uploaded(tenant: &Tenant, person: &Person<'_>, file: &str) -> String {
     upload(tenant, person, &[], ("accounts.csv", file.as_bytes())).await.leads_to("/imports/imp_")
 }
 
-/// What a node does by itself.
+/// Runs the import to its end, like the background job.
 async fn work_off(tenant: &Tenant, path: &str) {
     let id = path.trim_start_matches("/imports/").parse().expect("an id");
     let mut runner = Runner::new(tenant.company.app(), tenant.company.id(), id);
@@ -102,7 +102,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
         .says("Importing")
         .says("<progress max=\"100\"")
         .says("Cancel the import");
-    // What has begun is not chosen any more.
+    // The mapping of a started import can't be changed.
     ana.see(&columns).await.leads_to(&path);
     let late = ana.send(&columns, &chosen).await;
     late.leads_to(&path);
@@ -160,11 +160,11 @@ async fn a_wrong_mapping_keeps_what_was_chosen(acme: Tenant) {
     let page = ana.send(&columns, &neither).await.expect(422);
     page.says("The mapping must include imported_id or name.");
     ana.send(&columns, &[("column-0", "imported_id"), ("mode", "all")]).await.expect(422).says("mode:");
-    // Nothing of it was kept.
+    // Nothing was saved.
     ana.see(&columns).await.expect(200).says(r#"name="key-2" value="plan""#);
 }
 
-async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
+async fn an_invalid_file_is_refused_next_to_its_field(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let fields = [("encoding", "windows-1252"), ("delimiter", "tab")];
     let page = upload(&acme, &ana, &fields, ("a.csv", b"")).await.expect(422).says("has no header row");
@@ -188,7 +188,7 @@ async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
     }
 }
 
-async fn what_is_said_about_a_file_counts(acme: Tenant) {
+async fn encoding_and_delimiter_can_be_chosen(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let fields = [("encoding", "windows-1251"), ("delimiter", "|")];
     let path = upload(&acme, &ana, &fields, ("x\\y.csv", b"id|name\n1|\xc0\n")).await.leads_to("/imports/");
@@ -203,7 +203,7 @@ async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
     let rows = (0..60_000).map(row).collect::<Vec<_>>().concat();
     assert!(rows.len() > 4 << 20);
     let path = uploaded(&server, &ana, &format!("id,name\n{rows}")).await;
-    // Too large to be tried while somebody waits.
+    // Too large to be tried while someone waits.
     let chosen = [("column-0", "imported_id"), ("column-1", "name"), ("mode", "both")];
     ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
     ana.see(&path).await.expect(200).says("looked at. Nothing is changed.").says("<progress");
@@ -214,7 +214,7 @@ async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
     server.stop().await;
 }
 
-async fn a_file_is_read_again_by_another_delimiter(acme: Tenant) {
+async fn a_file_is_read_again_with_another_delimiter(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let path = uploaded(&acme, &ana, "id,x;name\n1,2;Acme\n").await;
     let layout = format!("{path}/layout");
@@ -225,7 +225,7 @@ async fn a_file_is_read_again_by_another_delimiter(acme: Tenant) {
     ana.see(&columns).await.expect(200).says("2 columns").says("<bdi>id,x</bdi>").says("semicolon");
 }
 
-async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
+async fn a_running_import_is_cancelled_and_removed(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let path = uploaded(&acme, &ana, "id\n1\n").await;
     ana.send(&format!("{path}/cancel"), &[]).await.leads_to(&path);
@@ -234,7 +234,7 @@ async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
     cancelled.leads_to(&path);
     assert!(cancelled.flash().contains("cancelled"), "{}", cancelled.flash());
     ana.see(&path).await.expect(200).says("The import was cancelled");
-    // Sent again, it takes nothing away.
+    // Sending it again removes nothing.
     let late = ana.send(&format!("{path}/cancel"), &[]).await;
     assert!(late.flash().contains("is no longer running"), "{}", late.flash());
     ana.see(&path).await.expect(200);
@@ -259,7 +259,7 @@ async fn a_form_that_arrives_twice_uploads_once(acme: Tenant) {
     ana.see("/imports").await.says_not("evil.csv");
 }
 
-async fn names_and_cells_are_text(acme: Tenant) {
+async fn names_and_cells_are_escaped(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let file = "id,<b>Name</b>\n1,<script>x</script>\n";
     let path = upload(&acme, &ana, &[], ("<i>\u{202e}x.csv", file.as_bytes())).await.leads_to("/imports/");
@@ -270,7 +270,7 @@ async fn names_and_cells_are_text(acme: Tenant) {
     ana.see("/imports").await.says("<bdi>&#60;i&#62;\u{202e}x.csv</bdi>").says_not("<i>");
 }
 
-async fn members_see_neither_the_pages_nor_the_links(acme: Tenant) {
+async fn members_see_no_pages_and_no_links(acme: Tenant) {
     let (ana, bob) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
     let path = uploaded(&acme, &ana, "id\n1\n").await;
     bob.see("/").await.expect(200).says_not("href=\"/imports\"");
@@ -284,12 +284,12 @@ async fn members_see_neither_the_pages_nor_the_links(acme: Tenant) {
     }
     upload(&acme, &bob, &[], ("bob.csv", b"id\n1\n")).await.expect(403);
     ana.see("/imports").await.says("accounts.csv").says("Uploaded").says_not("bob.csv");
-    // Of another company there is nothing.
+    // Imports of another company are not found.
     let other = acme.neighbour();
     Person::of(&other, Role::Owner).see(&path).await.expect(404);
 }
 
-async fn older_imports_are_on_further_pages(acme: Tenant) {
+async fn older_imports_are_on_later_pages(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     for number in 0..51 {
         let name = format!("file-{number:02}.csv");

@@ -1,4 +1,4 @@
-//! The settings pages: what they say, what their forms do, and for whom they are.
+//! The settings pages: their contents, their forms and who may see them.
 
 use rapport_app::Outside;
 use rapport_app::digest::{Made, make_due};
@@ -11,18 +11,18 @@ use crate::person::Person;
 on_both_engines!(
     settings_are_for_admins,
     the_company_is_shown_and_its_settings_are_saved,
-    what_is_refused_stays_in_its_field,
+    a_refused_value_stays_in_its_field,
     a_preview_of_the_cadence_counts_and_saves_nothing,
-    a_preview_tells_exactly_who_becomes_overdue,
-    a_cadence_that_cannot_be_is_refused,
+    a_preview_shows_exactly_who_becomes_overdue,
+    an_invalid_cadence_is_refused,
     the_digest_has_a_weekday_and_a_preview,
     the_digest_is_sent_once_when_asked,
-    digests_are_kept_to_read,
-    mail_that_is_not_configured_is_said_on_every_page,
-    a_test_mail_is_on_its_way_and_listed,
-    the_audit_log_says_what_changed_from_what_to_what,
-    the_audit_log_goes_on_to_older_entries,
-    the_system_page_knows_its_database_and_its_jobs,
+    past_digests_can_be_read,
+    every_page_says_if_mail_is_not_configured,
+    a_test_mail_is_queued_and_listed,
+    the_audit_log_shows_old_and_new_values,
+    the_audit_log_is_paged,
+    the_system_page_shows_the_database_and_the_jobs,
 );
 
 const TABS: [&str; 9] = [
@@ -37,7 +37,7 @@ const TABS: [&str; 9] = [
     "/settings/system",
 ];
 
-/// With mail, over plain http: the session's cookie keeps its name.
+/// With mail, over plain http, so that the session's cookie keeps its name.
 fn with_mail(server: &Server) {
     let outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
     server.app.app().services().set_outside(outside);
@@ -84,7 +84,7 @@ async fn the_company_is_shown_and_its_settings_are_saved(acme: Tenant) {
     ana.see("/settings").await.says("value=\"Europe/Berlin\"").says("value=\"EUR\"");
 }
 
-async fn what_is_refused_stays_in_its_field(acme: Tenant) {
+async fn a_refused_value_stays_in_its_field(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let before = settings(&acme).await;
     let fields = [("time_zone", "Nowhere/\"At all"), ("default_currency", "")];
@@ -100,7 +100,7 @@ async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {
         server.account(json!({"imported_id": format!("c{number}"), "status": "customer"})).await;
     }
     server.account(json!({"imported_id": "n", "status": "in_negotiation"})).await;
-    // Not so long that the session ends.
+    // Not long enough to end the session.
     server.app.clock().advance_days(10);
     let path = |days: i64, more: &str| {
         format!("/settings/cadence?cadence_days={days}&tracked_stages=customer{more}")
@@ -130,8 +130,8 @@ async fn overdue(server: &Server) -> Vec<Value> {
         .collect()
 }
 
-/// Whatever the settings were and will be, the preview says what then happens.
-async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
+/// The preview is right for any old and new settings.
+async fn a_preview_shows_exactly_who_becomes_overdue(server: Server) {
     let days_between = 2;
     for number in 0..12 {
         let status = ["customer", "in_trial", "in_negotiation", "prospect"][number % 4];
@@ -181,7 +181,7 @@ async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
     }
 }
 
-async fn a_cadence_that_cannot_be_is_refused(acme: Tenant) {
+async fn an_invalid_cadence_is_refused(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let before = settings(&acme).await;
     for days in ["0", "", "soon", "3651", "1.5"] {
@@ -204,7 +204,7 @@ async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
         .leads_to("/settings/digest");
     let found = settings(&acme).await;
     assert_eq!((&found["digest_weekday"], &found["digest_enabled"]), (&json!("friday"), &json!(true)));
-    // A box that is not ticked is not sent.
+    // Browsers don't send unchecked boxes.
     ana.send("/settings/digest", &[("digest_weekday", "friday")]).await.leads_to("/settings/digest");
     assert_eq!(settings(&acme).await["digest_enabled"], json!(false));
     ana.send("/settings/digest", &[("digest_weekday", "someday")]).await.expect(422).says("Must be one of");
@@ -230,11 +230,11 @@ async fn the_digest_is_sent_once_when_asked(server: Server) {
     assert!(column(&mails, "kind").iter().all(|kind| kind == "digest"));
 }
 
-async fn digests_are_kept_to_read(server: Server) {
+async fn past_digests_can_be_read(server: Server) {
     server.app.clock().advance_days(7);
     make_due(server.app.app(), &mut Made::new()).await.expect("a digest");
     let ana = Person::of(&server, Role::Admin);
-    // Without mail there is nothing to send it by.
+    // Without mail it cannot be sent.
     ana.send("/settings/digest/send", &[("to", "me")]).await.expect(422).says("no mail configured");
     ana.see("/settings/digest").await.says("href=\"/settings/digest/2026-W03\"").says_not("Send now");
     let page = ana.see("/settings/digest/2026-W03").await.expect(200);
@@ -245,7 +245,7 @@ async fn digests_are_kept_to_read(server: Server) {
     }
 }
 
-async fn mail_that_is_not_configured_is_said_on_every_page(server: Server) {
+async fn every_page_says_if_mail_is_not_configured(server: Server) {
     let ana = Person::of(&server, Role::Admin);
     for path in TABS {
         ana.see(path).await.expect(200).says("The server has no mail configured.");
@@ -254,7 +254,7 @@ async fn mail_that_is_not_configured_is_said_on_every_page(server: Server) {
     ana.send("/settings/mail/test", &[]).await.expect(422).says("no mail configured");
 }
 
-async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
+async fn a_test_mail_is_queued_and_listed(server: Server) {
     with_mail(&server);
     let route = rapport_app::MailRoute {
         server: "smtp://ana:****@mail.acme.test:587".to_owned(),
@@ -277,7 +277,7 @@ async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
     assert!(column(&audit, "action").contains(&"mail.tested".to_owned()), "{audit:?}");
 }
 
-async fn the_audit_log_says_what_changed_from_what_to_what(acme: Tenant) {
+async fn the_audit_log_shows_old_and_new_values(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     ana.send("/settings", &[("time_zone", "Europe/Berlin"), ("default_currency", "USD")])
         .await
@@ -288,7 +288,7 @@ async fn the_audit_log_says_what_changed_from_what_to_what(acme: Tenant) {
     page.says("A admin").says("127.0.0.1").says("&#60;i&#62;Ana&#60;/i&#62; &#38; Bo").says_not("<i>Ana");
 }
 
-async fn the_audit_log_goes_on_to_older_entries(acme: Tenant) {
+async fn the_audit_log_is_paged(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     for number in 0..60 {
         acme.post("/api/channels/")
@@ -304,7 +304,7 @@ async fn the_audit_log_goes_on_to_older_entries(acme: Tenant) {
     ana.see(&path).await.expect(200).says("Channel 5<").says_not("Channel 59").says("Newest");
 }
 
-async fn the_system_page_knows_its_database_and_its_jobs(server: Server) {
+async fn the_system_page_shows_the_database_and_the_jobs(server: Server) {
     use rapport_app::job_report::Job;
     let services = server.app.app().services().clone();
     let jobs = services.jobs();

@@ -1,4 +1,4 @@
-//! The pages about webhooks: made, shown once with their secret, tested, switched off and on, checked.
+//! The webhook pages: create, edit, test, enable and disable a webhook, rotate its secret and check a signature.
 
 use rapport_domain::member::Role;
 use serde_json::json;
@@ -8,32 +8,32 @@ use crate::person::{Person, Seen};
 use crate::webhooks::{WEBHOOKS, answered, claim, create, list, record, text};
 
 on_both_engines!(
-    the_empty_list_says_what_a_webhook_is,
-    a_webhook_is_made_and_its_secret_shown_once,
+    the_empty_list_explains_webhooks,
+    a_webhook_is_created_and_its_secret_shown_once,
     a_refused_webhook_keeps_what_was_typed,
     a_webhook_is_edited,
     a_secret_is_rotated_and_the_new_one_shown_once,
-    an_auto_disabled_webhook_says_why_and_the_way_back,
-    what_is_held_can_be_dropped_on_enabling,
+    an_auto_disabled_webhook_shows_why_and_how_to_enable_it,
+    held_deliveries_can_be_dropped_on_enabling,
     disabling_can_be_undone,
     a_deleted_webhook_is_gone,
-    the_figure_counts_what_succeeded_and_failed,
-    a_signature_is_checked_and_the_secret_not_repeated,
-    descriptions_and_errors_are_text,
-    members_see_neither_links_nor_pages,
-    webhooks_of_another_company_are_not_there,
+    the_chart_counts_succeeded_and_failed_deliveries,
+    a_signature_check_does_not_echo_the_secret,
+    descriptions_and_errors_are_escaped,
+    members_see_no_links_and_no_pages,
+    webhooks_of_another_company_are_not_found,
 );
 
 const URL: &str = "https://example.com/hook";
 
-/// The secret that a page shows.
+/// The secret shown on a page.
 fn secret_on(page: &Seen) -> String {
     let text = page.0.text();
     let secret = text.split("<code id=\"secret\">").nth(1).and_then(|rest| rest.split('<').next());
     secret.expect("a secret").to_owned()
 }
 
-async fn the_empty_list_says_what_a_webhook_is(acme: Tenant) {
+async fn the_empty_list_explains_webhooks(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let page = ana.see("/webhooks").await.expect(200).says("No webhooks yet");
     page.says("href=\"/webhooks/new\"").says("href=\"/webhooks/receiving\"");
@@ -41,7 +41,7 @@ async fn the_empty_list_says_what_a_webhook_is(acme: Tenant) {
     page.says("hmac.Equal").says("timingSafeEqual").says("5 s, 5 min, 30 min");
 }
 
-async fn a_webhook_is_made_and_its_secret_shown_once(acme: Tenant) {
+async fn a_webhook_is_created_and_its_secret_shown_once(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     ana.see("/webhooks/new").await.expect(200).says("account.status_changed").says("All events");
     let fields = [("url", URL), ("description", "CRM"), ("which", "some"), ("events", "account.created")];
@@ -50,7 +50,7 @@ async fn a_webhook_is_made_and_its_secret_shown_once(acme: Tenant) {
     let secret = secret_on(&first);
     assert!(secret.starts_with("whs_"), "{secret}");
     let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("shown this once");
-    // A second click shows the same secret, and makes no second webhook.
+    // A second click shows the same secret and doesn't create another webhook.
     let second = ana.send_form("/webhooks", form, &fields).await.expect(200);
     assert_eq!(secret_on(&second), secret);
     let made = acme.all_pages(WEBHOOKS, 50).await;
@@ -117,7 +117,7 @@ async fn let_it_fail(server: &Server) {
     }
 }
 
-async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
+async fn an_auto_disabled_webhook_shows_why_and_how_to_enable_it(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let id = text(&create(&acme).await, "id");
     let own = format!("/webhooks/{id}");
@@ -128,7 +128,7 @@ async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
     let page = ana.see(&own).await.expect(200).says("Disabled after 20 failures in a row");
     let page = page.says(">503 ").says("3 deliveries").says("Send a test; once it succeeds");
     page.says("disabled>Enable after a test").says_not("name=\"held\"");
-    // Enabling without a test does nothing and says so.
+    // Enabling without a test is refused with an explanation.
     let refused = ana.send(&format!("{own}/enable"), &[("held", "send")]).await;
     refused.leads_to(&own);
     assert!(refused.flash().contains("enable it after a successful test"), "{}", refused.flash());
@@ -146,7 +146,7 @@ async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
     ana.see("/webhooks").await.expect(200).says_not("1 off");
 }
 
-async fn what_is_held_can_be_dropped_on_enabling(acme: Server) {
+async fn held_deliveries_can_be_dropped_on_enabling(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     ana.send(&format!("{own}/disable"), &[]).await.leads_to(&own);
@@ -180,7 +180,7 @@ async fn a_deleted_webhook_is_gone(acme: Tenant) {
     ana.see("/deliveries").await.expect(200).says("the webhook was deleted").says_not("Redeliver</button>");
 }
 
-async fn the_figure_counts_what_succeeded_and_failed(acme: Server) {
+async fn the_chart_counts_succeeded_and_failed_deliveries(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     ana.see(&own).await.expect(200).says("No deliveries in these days");
@@ -203,7 +203,7 @@ async fn the_figure_counts_what_succeeded_and_failed(acme: Server) {
     ana.see(&own).await.expect(200).says("No deliveries in these days");
 }
 
-async fn a_signature_is_checked_and_the_secret_not_repeated(acme: Tenant) {
+async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let (made, other) = (create(&acme).await, create(&acme).await);
     let (secret, id) = (text(&made, "secret"), text(&made, "id"));
@@ -249,12 +249,12 @@ async fn a_signature_is_checked_and_the_secret_not_repeated(acme: Tenant) {
     }
 }
 
-/// An id may be repeated: it is chosen in the form.
+/// An id may appear in the page again, since it is an option of the form.
 fn value_unless_id(value: &str) -> &str {
     if value.starts_with("whk_") { "\u{0}" } else { value.trim() }
 }
 
-async fn descriptions_and_errors_are_text(acme: Tenant) {
+async fn descriptions_and_errors_are_escaped(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let hostile = "<script>alert(1)</script>\u{202e}=HYPERLINK(\"x\")";
     let body = json!({"url": URL, "events": ["account.created"], "description": hostile});
@@ -269,7 +269,7 @@ async fn descriptions_and_errors_are_text(acme: Tenant) {
     }
 }
 
-async fn members_see_neither_links_nor_pages(acme: Tenant) {
+async fn members_see_no_links_and_no_pages(acme: Tenant) {
     let (ana, bea) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     ana.see("/").await.expect(200).says("href=\"/webhooks\"");
@@ -287,7 +287,7 @@ async fn members_see_neither_links_nor_pages(acme: Tenant) {
     assert_eq!(acme.all_pages(WEBHOOKS, 50).await.len(), 1);
 }
 
-async fn webhooks_of_another_company_are_not_there(acme: Tenant) {
+async fn webhooks_of_another_company_are_not_found(acme: Tenant) {
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     let globex = acme.neighbour();
     let eve = Person::of(&globex, Role::Owner);
