@@ -27,7 +27,7 @@ async fn numbers_lead_to_the_lists_behind_them(hands: Hands) {
     this_week(&browser).await;
     deliveries(&browser, &webhook).await;
     browser.click("Dashboard").await;
-    browser.see("Mail is not set up").await;
+    browser.see("Mail isn’t set up").await;
     browser.click("Mail").await;
     browser.arrive("/settings/mail").await;
     browser.close().await;
