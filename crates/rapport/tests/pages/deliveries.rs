@@ -102,7 +102,7 @@ async fn filter_by_account(browser: &Browser) {
     browser.expect_count("a[href^='/redeliveries/new']", 0).await;
     browser.fill("account", "crm-1").await;
     browser.press_and_leave(ENTER).await;
-    browser.see("Of the account Nordlys Bank.").await;
+    browser.see("Deliveries for the account Nordlys Bank.").await;
     filtered(browser, "[name=account][value='crm-1']", 3).await;
 }
 
@@ -124,7 +124,7 @@ async fn send_it_again(office: &Office, browser: &Browser, receiver: &Receiver) 
     receiver.answer_path("/billing", Behaviour::Status(204));
     let path = browser.path().await;
     browser.click("Redeliver").await;
-    browser.see("Another attempt is on its way.").await;
+    browser.see("Redelivery started.").await;
     browser.see_news("#2").await;
     browser.see_news("Succeeded").await;
     for part in ["204", "manual"] {
@@ -164,7 +164,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
 
     choose(&browser, hands, "type", "account.created", 3).await;
     ask_for(&browser, 3).await;
-    browser.see_news("3 of 3 made").await;
+    browser.see_news("3 of 3 attempts made").await;
     browser.see_news("Finished").await;
     let ids: BTreeSet<String> =
         receiver.wait_for(6, PATIENCE).iter().map(|it| it.header("X-Service-Delivery").to_owned()).collect();
@@ -223,11 +223,11 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     assert_eq!(browser.run("return window.untouched", Vec::new()).await, json!(true));
 
     browser.go(&format!("/webhooks/{id}")).await;
-    browser.click("As a table").await;
-    browser.see("To be made").await;
+    browser.click("Show as table").await;
+    browser.see_in("details.more thead", "Pending").await;
     office.account(json!({ "imported_id": "crm-3", "name": "Åre Lifts" }));
     browser.see("Åre Lifts").await;
     browser.expect_text("details.more td.n", "3").await;
-    browser.see("To be made").await;
+    browser.see_in("details.more thead", "Pending").await;
     browser.close().await;
 }
