@@ -25,7 +25,7 @@ async fn has_no_violations(setup: Setup) {
 async fn look_at(browser: &Browser, page: &str, found: &mut Vec<String>) {
     browser.go(page).await;
     let title = browser.run("return document.querySelector('h1')?.textContent ?? ''", Vec::new()).await;
-    if title == "" || title == "Nothing here" || title == "Something went wrong" {
+    if title == "" || title == "Page not found" || title == "Something went wrong" {
         found.push(format!("{page}: {title}"));
         return;
     }

@@ -116,7 +116,7 @@ async fn a_secret_is_answered_again_for_a_moment_only(server: Server) {
     rotate().await.expect(200).says("rik_");
     rotate().await.expect(200).says("rik_");
     server.app.clock().advance_seconds(121);
-    rotate().await.expect(409).says("This form was sent already").says_not("shown this once");
+    rotate().await.expect(409).says("This form was sent already").says_not("You won’t see it again");
 }
 
 async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {
@@ -136,5 +136,5 @@ async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {
     assert!(style.header("cache-control").is_some_and(|value| value.contains("immutable")));
     let missing = acme.get("/nowhere").without_credential().send().await;
     assert_eq!(missing.status, 404);
-    assert!(missing.text().contains("Nothing here"));
+    assert!(missing.text().contains("Page not found"));
 }
