@@ -67,7 +67,8 @@ impl Form {
 
     /// The form id.
     pub fn id(&self) -> Result<FormId, Error> {
-        let missing = || Invalid::one("/form", "required", "the form is incomplete; reload the page and try again");
+        let missing =
+            || Invalid::one("/form", "required", "the form is incomplete; reload the page and try again");
         self.text(FORM).parse().map_err(|_| missing().into())
     }
 

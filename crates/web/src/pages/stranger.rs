@@ -58,7 +58,8 @@ async fn ask(State(pages): State<Pages>, stranger: Stranger, form: Form) -> Resu
     let asked = pages.write_as(&Access::NO_COMPANY, stranger.address, RequestReset(email)).await;
     asked.map_err(Refusal::of)?;
     // The same message whether or not there is such a person.
-    let text = "If this address has a login here, a mail with a link is on its way. The link works for one hour.";
+    let text =
+        "If this address has a login here, a mail with a link is on its way. The link works for one hour.";
     Ok(pages.done("/login", Flash::good(text)))
 }
 

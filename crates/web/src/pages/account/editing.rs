@@ -151,7 +151,8 @@ pub async fn remove_address(
     let removed = run(&pages, &visitor, &form, command).await;
     removed.map_err(|error| visitor.refused(error))?;
     let shown = form.text("address").to_owned();
-    let flash = Flash::good(format!("{} removed. Mail to and from it is no longer logged here.", short(&shown)));
+    let flash =
+        Flash::good(format!("{} removed. Mail to and from it is no longer logged here.", short(&shown)));
     let undo = format!("{}/addresses", path_of(id));
     Ok(pages.done(&path_of(id), flash.undo(undo, vec![("address".to_owned(), shown)])))
 }

@@ -60,7 +60,9 @@ fn flash(done: &Moved, status: Status, next: &str) -> Flash {
     let Moved { moved, stayed, missed } = done;
     let mut said = vec![format!("{} moved to {}.", accounts(moved.len()), status.label())];
     said.extend((*stayed > 0).then(|| format!("{stayed} already there.")));
-    said.extend((*missed > 0).then(|| format!("Not moved because deleted meanwhile: {}.", accounts(*missed))));
+    said.extend(
+        (*missed > 0).then(|| format!("Not moved because deleted meanwhile: {}.", accounts(*missed))),
+    );
     let text = said.join(" ");
     if moved.is_empty() {
         return Flash::bad(text);
@@ -87,7 +89,9 @@ pub async fn undo(State(pages): State<Pages>, visitor: Visitor, form: Form) -> R
     let done = pages.submit(&visitor, &form, MoveAccounts(bulk)).await;
     let Moved { moved, missed, .. } = done.map_err(|error| visitor.refused(error))?;
     let mut said = vec![format!("{} moved back.", accounts(moved.len()))];
-    said.extend((missed > 0).then(|| format!("Not moved back because changed meanwhile: {}.", accounts(missed))));
+    said.extend(
+        (missed > 0).then(|| format!("Not moved back because changed meanwhile: {}.", accounts(missed))),
+    );
     Ok(pages.done(&next(&form), Flash::good(said.join(" "))))
 }
 

@@ -30,9 +30,7 @@ pub async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> R
         Err(invalid) => Err(invalid.into()),
     };
     match saved {
-        Ok(name) => {
-            Ok(pages.done(&asked.href(), Flash::good(format!("View “{name}” saved for everyone."))))
-        }
+        Ok(name) => Ok(pages.done(&asked.href(), Flash::good(format!("View “{name}” saved for everyone.")))),
         Err(error) => {
             let saving = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             let mut page = AccountsPage::load(&pages, &visitor, asked).await?;

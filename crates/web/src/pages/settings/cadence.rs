@@ -99,9 +99,7 @@ async fn show(
 
 async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match pages.submit(&visitor, &form, PatchSettings(members(&form))).await {
-        Ok(_) => {
-            Ok(pages.done(PATH, Flash::good("Cadence saved.").link("View clients", "/clients")))
-        }
+        Ok(_) => Ok(pages.done(PATH, Flash::good("Cadence saved.").link("View clients", "/clients"))),
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             let (page, _) = CadencePage::load(&pages, &visitor, None).await?;

@@ -53,7 +53,8 @@ async fn sent(pages: &Pages, visitor: &Visitor, invited: Invited) -> Result<Resp
     match link {
         None => Ok(pages.done(PATH, Flash::good(format!("An invitation to {email} is on its way.")))),
         Some(url) => {
-            let what = format!("The invitation for {email}. It works once and expires in {INVITATION_DAYS} days.");
+            let what =
+                format!("The invitation for {email}. It works once and expires in {INVITATION_DAYS} days.");
             show_link(pages, visitor, what, url).await
         }
     }

@@ -82,9 +82,13 @@ pub fn badge(switch: &Switch) -> (&'static str, &'static str) {
 pub const fn meaning(kind: Kind) -> &'static str {
     match kind {
         Kind::AccountCreated => "An account was created: by hand, by an import, through the API or by mail.",
-        Kind::AccountStatusChanged => "An account moved to another stage. Includes the previous stage and the source.",
+        Kind::AccountStatusChanged => {
+            "An account moved to another stage. Includes the previous stage and the source."
+        }
         Kind::MessageInbound => "An inbound message was logged.",
-        Kind::ClientContactDue => "A tracked client became overdue for contact. Sent once until the next contact.",
+        Kind::ClientContactDue => {
+            "A tracked client became overdue for contact. Sent once until the next contact."
+        }
         Kind::WebhookTest => "Someone sent a test to this webhook.",
     }
 }
