@@ -106,9 +106,7 @@ async fn the_list_shows_accounts_and_says_what_filters_it(acme: Tenant) {
 async fn filters_that_match_nothing_can_be_cleared(acme: Tenant) {
     made(&acme, 1, "prospect").await;
     let page = Person::of(&acme, Role::Member).see("/accounts?q=nobody&sort=name").await.expect(200);
-    page.says("No matches")
-        .says("href=\"/accounts?sort=name\">Clear filters")
-        .says_not("No accounts yet");
+    page.says("No matches").says("href=\"/accounts?sort=name\">Clear filters").says_not("No accounts yet");
 }
 
 async fn addresses_have_one_spelling(acme: Tenant) {
@@ -152,7 +150,8 @@ async fn faults_in_an_address_are_named(acme: Tenant) {
         .says("<option value=\"false\" selected>Never seen");
     // A page that is none, of the list and of one that is filtered.
     let page = ana.see("/accounts?cursor=zzz").await.expect(422);
-    page.says("<b>Page</b>: This link doesn’t lead to a page of this list.").says("href=\"/accounts\">First page");
+    page.says("<b>Page</b>: This link doesn’t lead to a page of this list.")
+        .says("href=\"/accounts\">First page");
     let page = ana.see("/accounts?status=nope&cursor=zzz").await.expect(422);
     page.says("<b>Status</b>").says("<b>Page</b>").says_not("No accounts yet");
     // A form that is refused on such a page is refused there.

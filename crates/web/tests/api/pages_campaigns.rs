@@ -65,7 +65,11 @@ async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
         .says("accounts included")
         .says("plan is pro or free")
         .says("Last seen</dt><dd><bdi>never");
-    ana.see("/campaigns").await.says("Spring &#60;fair&#62;").says("includes trials").says("last seen: never");
+    ana.see("/campaigns")
+        .await
+        .says("Spring &#60;fair&#62;")
+        .says("includes trials")
+        .says("last seen: never");
     let export = ana.see(&format!("{path}/export")).await.expect(200).0;
     assert!(export.header("content-type").is_some_and(|kind| kind.starts_with("text/csv")));
     assert!(export.header("content-disposition").is_some_and(|name| name.contains("campaign-spring-fair-")));
@@ -90,7 +94,10 @@ async fn the_form_counts_without_saving(acme: Tenant) {
         .says("name=\"include_trials\" value=\"on\" checked");
     let page = ana.see("/campaigns/new?goal=expansion&status=customer").await.expect(200);
     page.says(">1</a></span> <span class=\"muted\">account included");
-    ana.see("/campaigns/new?goal=expansion&seen_after=then").await.expect(422).says("Fix the highlighted fields");
+    ana.see("/campaigns/new?goal=expansion&seen_after=then")
+        .await
+        .expect(422)
+        .says("Fix the highlighted fields");
     assert!(campaigns(&acme).await.is_empty());
 }
 

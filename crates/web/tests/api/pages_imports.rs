@@ -96,12 +96,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
     let form = ana.form();
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
-    ana.see(&path)
-        .await
-        .expect(200)
-        .says("Importing")
-        .says("<progress max=\"100\"")
-        .says("Cancel import");
+    ana.see(&path).await.expect(200).says("Importing").says("<progress max=\"100\"").says("Cancel import");
     // What has begun is not chosen any more.
     ana.see(&columns).await.leads_to(&path);
     let late = ana.send(&columns, &chosen).await;
