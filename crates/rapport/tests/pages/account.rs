@@ -1,4 +1,4 @@
-//! The page of an account: what it is, when it is due, what was said, and its end.
+//! An account's page: details, due dates, messages and deletion.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ with_all_hands!(
     an_account_is_deleted_for_good,
 );
 
-/// A customer, and its page.
+/// A customer and its page.
 async fn open(office: &Office, hands: Hands) -> (Browser, String) {
     let account =
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
@@ -184,7 +184,7 @@ async fn an_account_is_deleted_for_good(hands: Hands) {
     let office = Office::open();
     let (browser, path) = open(&office, hands).await;
     browser.click("More").await;
-    // Nothing happens before it is wanted.
+    // Nothing happens before it is confirmed.
     browser.click_in_vain("Delete account").await;
     browser.arrive(&path).await;
     assert_eq!(shown(&office, &path)["name"], json!("Nordlys Bank"));

@@ -1,4 +1,4 @@
-//! The list of accounts: made by hand, found, filtered, kept as a view, exported, moved together.
+//! The list of accounts: create, search, filter, save a view, export, and bulk move.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn three(office: &Office) {
     }
 }
 
-/// What the API says of the accounts that a query finds: their names, each with its status.
+/// The accounts that a query finds in the API, as names with their status.
 fn found(office: &Office, query: &str) -> Vec<(String, String)> {
     let answer = office.api("GET", &format!("/api/accounts/?{query}"), &Value::Null);
     let word = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -36,12 +36,12 @@ fn found(office: &Office, query: &str) -> Vec<(String, String)> {
     items.map(|account| (word(&account["name"]), word(&account["status"]))).collect()
 }
 
-/// What a link to a file leads to, for whoever is logged in; its lines.
+/// The lines of the file behind a link, for the person who is logged in.
 pub async fn download(office: &Office, browser: &Browser, link: &str) -> Vec<String> {
     let href = browser.attribute_of(link, "href").await;
     let (status, body) = office.service.request("GET", &href, &[("Cookie", &browser.cookies().await)], "");
     assert_eq!(status, 200, "{href}: {body}");
-    // Without the lines that say how long a piece is.
+    // Skip the lines with the chunk lengths.
     body.lines().filter(|line| line.contains(',')).map(str::to_owned).collect()
 }
 
@@ -184,7 +184,7 @@ async fn accounts_are_moved_together_and_back(hands: Hands) {
         [stages("Fjell Fish", "lost"), stages("Fjord Foods", "customer"), stages("Nordlys Bank", "customer")];
     assert_eq!(found(&office, ""), before);
 
-    // All of the page at once.
+    // All accounts of the page at once.
     browser.click_css("input[aria-label='Select all on this page']").await;
     browser.choose("status", "prospect").await;
     browser.click("Move").await;
@@ -200,7 +200,7 @@ async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
     browser.go("/accounts?status=nonsense&status=lost&sort=name").await;
     browser.see("Status: Must be one of").await;
     browser.see("Nothing to show").await;
-    // The filter that is wrong is taken off, the other one holds.
+    // The invalid filter is removed and the other one stays.
     browser.click("Remove filter nonsense ✕").await;
     browser.see("1 account").await;
     browser.see("Fjell Fish").await;

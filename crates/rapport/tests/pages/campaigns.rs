@@ -1,4 +1,4 @@
-//! A campaign is made, counted, changed, looked at, exported and ended.
+//! A campaign is created, counted, changed, viewed, exported and deleted.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn campaigns(office: &Office) -> Value {
     office.api("GET", "/api/campaigns/", &Value::Null)["items"].clone()
 }
 
-/// Waits until the form says how many are in. Without scripts a button counts.
+/// Waits until the form shows this count. Without scripts a button counts.
 async fn counts(browser: &Browser, hands: Hands, text: &str) {
     if hands == Hands::NoScripts {
         browser.click("Count").await;
@@ -45,7 +45,7 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
     assert_eq!(made[0]["name"], json!("Spring fair"));
     assert_eq!(made[0]["filters"], json!({ "fields": { "plan": "pro" } }));
 
-    // The prospect and the lost one; the others by rule.
+    // The prospect and the lost account are members. A rule excludes each of the others.
     browser.see("The prospect").await;
     browser.see("The lost").await;
     for out in ["The customer", "The in_trial", "The do_not_contact", "The contacted"] {
@@ -104,7 +104,7 @@ async fn edit(browser: &Browser, hands: Hands) {
     browser.see("Spring and summer saved.").await;
 }
 
-/// The number behind a rule leads to those whom it leaves out.
+/// The number beside a rule links to the accounts it excludes.
 async fn who_is_left_out(browser: &Browser) {
     browser.click_css("#counts a[href*='status=do_not_contact']").await;
     browser.see("The do_not_contact").await;

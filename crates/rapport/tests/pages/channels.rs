@@ -1,4 +1,4 @@
-//! A channel and its codes: made, archived, brought back, renamed, deleted.
+//! A channel and its codes are created, archived, restored, renamed and deleted.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn a_channel_has_codes_and_an_end(hands: Hands) {
     browser.see("Channel renamed.").await;
     assert_eq!(channels(&office)[0]["name"], json!("Autumn fair"));
 
-    // A channel that brought somebody stays.
+    // A channel with accounts cannot be deleted.
     office.api("PATCH", &code_path(&office), &json!({ "archived": false }));
     let account = office.account(json!({ "imported_id": "crm-1", "promo_code": "spring-26" }));
     browser.click("Delete").await;

@@ -30,7 +30,7 @@ async fn a_person_of_two_companies_goes_from_one_to_the_other(hands: Hands) {
     browser.see("No accounts yet").await;
     browser.see_not("Nordlys Bank").await;
 
-    // Whoever logs in comes to where they are.
+    // A new login continues in the same company.
     let elsewhere = office.browser_with(hands).await;
     elsewhere.see("Birch & Sons").await;
     elsewhere.close().await;
@@ -61,7 +61,7 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     there.fill("email", &office.owner.email).await;
     there.fill("password", &office.owner.password).await;
     there.click("Log in").await;
-    // Back to the page that they were at, where nothing was saved meanwhile.
+    // They return to the page they were on, and nothing was saved meanwhile.
     there.see("Default currency").await;
     there.arrive("/settings").await;
     assert_eq!(office.api("GET", "/api/settings/", &json!(null))["time_zone"], "UTC");

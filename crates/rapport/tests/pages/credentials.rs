@@ -1,4 +1,4 @@
-//! Keys of other systems: made, shown once, used, and taken back.
+//! Keys and tokens are created, shown once, used and revoked.
 
 use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn the_ingest_key_is_rotated_and_rejects_are_told(hands: Hands) {
     browser.click("Rotate ingest key").await;
     browser.see("Copy it now. You won’t see it again.").await;
     let key = browser.text_of("#ingest-key").await;
-    // The command has it too.
+    // The example command contains it too.
     browser.see_in("#batch", &key).await;
     let opened = json!({ "events": [{ "imported_id": "crm-1", "kind": "app_opened" }] });
     let ingest =

@@ -48,13 +48,13 @@ async fn open(service: &Service, hands: Hands) -> Browser {
     Browser::open_as(&format!("http://{}", service.address), setup).await
 }
 
-/// The script writes the project's name after the company's.
+/// The script derives the project name from the company's name.
 async fn the_project_follows(browser: &Browser) {
     let project = "return document.getElementById('project').value";
     browser.expect_script(project, &json!("nordlys-sohne")).await;
 }
 
-/// All but the company's name.
+/// Fills in everything except the company's name.
 async fn fill_in(browser: &Browser, project: &str) {
     browser.fill("project", project).await;
     browser.fill("name", "Ida Berg").await;
@@ -94,7 +94,7 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands
     browser.expect_count("#project[aria-invalid]", 1).await;
     // What was typed stays.
     browser.expect_count("#name[value='Ida Berg']", 1).await;
-    // But for the password.
+    // Except for the password.
     browser.expect_count("#password[value='']", 1).await;
     if hands != Hands::NoScripts {
         assert_eq!(browser.axe().await, [""; 0]);

@@ -1,4 +1,4 @@
-//! A file of accounts is uploaded, looked at, imported and taken back again.
+//! A file of accounts is uploaded, checked, imported and undone.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Somebody is invited by mail, joins, gets another role, and loses their access again; passwords are reset by mail.
+//! A person is invited by mail, joins, gets another role and loses access; passwords are reset by mail.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ with_all_hands!(
     an_admin_sends_a_link_for_a_new_password,
 );
 
-/// The owner's browser with the page of members open.
+/// The owner's browser with the members page open.
 async fn members(office: &Office, hands: Hands) -> Browser {
     let browser = office.browser_with(hands).await;
     browser.click("Settings").await;
@@ -92,7 +92,7 @@ async fn join(browser: &Browser, invitation: &str) {
     browser.click("Go to the dashboard").await;
 }
 
-/// A role holds from the next page on.
+/// A role applies from the next page on.
 async fn promote(ana: &Browser, theirs: &Browser) {
     ana.click("Change Bo Lind").await;
     ana.choose_css("form[action$='/role'] select", "admin").await;
@@ -119,7 +119,7 @@ async fn deactivate_and_back(office: &Office, ana: &Browser, theirs: &Browser) {
     ana.see("Bo Lind can log in again.").await;
     theirs.fill("password", PASSWORD).await;
     theirs.click("Log in").await;
-    // To the page that they wanted before.
+    // They get to the page they wanted before.
     theirs.see("Contact every client at least every").await;
 }
 
@@ -145,7 +145,7 @@ async fn an_invitation_is_sent_again_and_withdrawn(hands: Hands) {
     ana.click("Revoke invitation").await;
     ana.see("Invitation revoked. Its link no longer works.").await;
     ana.see("No pending invitations").await;
-    // Also for who has it open.
+    // Also for a person who has it open.
     theirs.fill("name", "Cy Young").await;
     theirs.fill("password", PASSWORD).await;
     theirs.click("Join").await;
@@ -161,7 +161,7 @@ async fn a_forgotten_password_is_replaced_by_mail(hands: Hands) {
     let elsewhere = office.browser_with(hands).await;
     let browser = office.stranger(hands).await;
     let sent = "If this address has a login here, a mail with a link is on its way.";
-    // Nobody learns who has a login.
+    // The message does not reveal who has a login.
     for email in ["nobody@acme.test", &office.owner.email] {
         browser.go("/login").await;
         browser.click("Forgot your password?").await;

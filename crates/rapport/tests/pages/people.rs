@@ -1,4 +1,4 @@
-//! Logging in and out, one's own page, and what strangers see.
+//! Logging in and out, the profile page, and pages for people who are not logged in.
 
 use rapport_testkit::browser::Setup;
 use rapport_testkit::{Browser, Hands, with_all_hands};
@@ -18,7 +18,7 @@ async fn a_person_logs_in_and_out(hands: Hands) {
     browser.see("Incorrect email or password").await;
     browser.fill("password", &office.owner.password).await;
     browser.click("Log in").await;
-    // Back to where they wanted to go.
+    // They get to the page they wanted.
     browser.see("Active sessions").await;
 
     browser.fill("current", "not it either").await;

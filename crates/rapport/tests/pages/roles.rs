@@ -1,4 +1,4 @@
-//! A member without rights sees neither the links nor the pages.
+//! A member sees neither the links to admin pages nor the pages.
 
 use std::collections::BTreeSet;
 

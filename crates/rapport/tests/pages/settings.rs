@@ -1,4 +1,4 @@
-//! The settings of a company: its zone and currency, its cadence, its digest, its mail; and what shows what happened.
+//! The settings pages: company, cadence, digest, mail, audit log and system.
 
 use rapport_app::job_report::Job;
 use rapport_domain::time::Time;
@@ -17,7 +17,7 @@ with_all_hands!(
     the_system_page_tells_of_every_job,
 );
 
-/// The owner's browser with this page of the settings open.
+/// The owner's browser with this settings page open.
 async fn settings(office: &Office, hands: Hands, tab: &str) -> Browser {
     let browser = office.browser_with(hands).await;
     browser.click("Settings").await;
@@ -87,7 +87,7 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
     browser.see("Nothing is saved yet.").await;
     assert_eq!(saved(&office)["cadence_days"], 42);
 
-    // What was looked at is what is saved.
+    // The previewed settings are the ones that are saved.
     browser.click("Save").await;
     browser.see("Cadence saved.").await;
     let found = saved(&office);
@@ -151,7 +151,7 @@ async fn kept_digests_can_be_read(hands: Hands) {
     browser.see("None (mail wasn’t configured)").await;
     browser.click("All digests").await;
     browser.see("Past digests").await;
-    // As its readers would see it.
+    // The digest as its readers see it.
     browser.go(&format!("/settings/digest/{week}/mail")).await;
     browser.see("overdue for contact").await;
     browser.close().await;

@@ -1,4 +1,4 @@
-//! What is sent twice is done once: a button pressed twice, a page sent again by loading it again or by going back.
+//! A form that is sent twice is handled once: after a double click, a reload, or going back.
 
 use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
@@ -48,7 +48,7 @@ async fn an_invitation_is_sent_once(hands: Hands) {
     browser.see_any(&["This address has an open invitation", "is on its way."]).await;
     let open = office.api("GET", "/api/invitations/", &json!(null));
     assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
-    // A second mail would be among these.
+    // A second mail would be listed here.
     let written = office.api("GET", "/api/mails/", &json!(null));
     assert_eq!(written["items"].as_array().map(Vec::len), Some(1));
     assert_eq!(mailbox.mail(1).to, ["bo@acme.test"]);

@@ -1,5 +1,5 @@
-//! The life of a webhook: its secret once, tests, failures until it is disabled, and the way back; and how it is
-//! changed, held back and deleted.
+//! The life of a webhook: its secret, tests, failures until it is auto-disabled, enabling it again, and how it is
+//! changed, disabled and deleted.
 
 use rapport_testkit::{Behaviour, Browser, Hands, PATIENCE, ReceivedRequest, Receiver, with_all_hands};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn from_its_creation_over_twenty_failures_to_what_was_held(hands: Hands) {
     browser.close().await;
 }
 
-/// Answers its secret, which is shown this once.
+/// Returns its secret, which is shown only once.
 async fn create_it(browser: &Browser, hands: Hands, receiver: &Receiver) -> String {
     browser.click("Webhooks").await;
     browser.see("No webhooks yet").await;
@@ -105,7 +105,7 @@ async fn test_and_enable_it(browser: &Browser, receiver: &Receiver) {
     browser.click_css("button[name=held][value=send]").await;
     browser.see("Held deliveries are being sent").await;
     browser.see_not("Disabled after 20 failures").await;
-    // What failed before may be due again, and come first.
+    // Deliveries that failed before may be due again and arrive first.
     wait_until("what was held to be sent", || {
         let is_held = |request: &ReceivedRequest| String::from_utf8_lossy(&request.body).contains("crm-held");
         receiver.requests().iter().any(is_held)
@@ -122,7 +122,7 @@ async fn redeliver_one(browser: &Browser, receiver: &Receiver) {
     browser.see_news("manual").await;
 }
 
-/// Answers the new one.
+/// Returns the new secret.
 async fn rotate_its_secret(browser: &Browser) -> String {
     browser.click("Webhooks").await;
     open_it(browser).await;
@@ -177,7 +177,7 @@ async fn edit_it(office: &Office, browser: &Browser, hands: Hands, receiver: &Re
     assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "moves are not asked for: {listed}");
 }
 
-/// Once with an undo, and once for good; what is held is dropped.
+/// Disables it twice: once with an undo, and once with the held deliveries dropped.
 async fn disable_it(office: &Office, browser: &Browser, receiver: &Receiver) {
     browser.click("Disable").await;
     browser.see("Webhook disabled. New events are held.").await;

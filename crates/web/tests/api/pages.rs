@@ -1,4 +1,4 @@
-//! What every page keeps to: who may see it, where forms may come from, what is sent twice, what it says to browsers.
+//! Rules for every page: who may see it, where forms may come from, repeated forms, and response headers.
 
 use rapport_app::session::Proven;
 use rapport_domain::member::Role;
@@ -85,12 +85,12 @@ async fn a_form_sent_twice_counts_once(acme: Tenant) {
     let form = ana.form();
     let first = ana.send_form("/profile/name", form, &[("name", "Ana")]).await;
     first.leads_to("/profile");
-    // The same answer, and nothing done: not even what it asks for now.
+    // The same response, and nothing is done, although the fields differ now.
     let second = ana.send_form("/profile/name", form, &[("name", "Eve")]).await;
     second.leads_to("/profile");
     assert_eq!(first.flash(), second.flash());
     ana.see("/profile").await.says("Ana").says_not("Eve");
-    // What was refused may be sent again, corrected.
+    // A refused form may be corrected and sent again.
     let form = ana.form();
     ana.send_form("/profile/name", form, &[("name", "")]).await.expect(422).says("Is required.");
     ana.send_form("/profile/name", form, &[("name", "Bea")]).await.leads_to("/profile");
@@ -102,7 +102,7 @@ async fn a_second_click_after_the_first_answer_is_answered_alike(acme: Tenant) {
     let form = ana.form();
     let fields = [("time_zone", "Europe/Berlin"), ("default_currency", "EUR")];
     let first = ana.send_form("/settings", form, &fields).await;
-    // The browser has the flash of the first answer by now.
+    // By now the browser has the flash of the first response.
     ana.cookie = format!("flash=%7B%7D; {}", ana.cookie);
     let second = ana.send_form("/settings", form, &fields).await;
     second.leads_to("/settings");

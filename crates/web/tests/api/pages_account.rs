@@ -1,4 +1,4 @@
-//! An account's page: what it says, and what its forms do.
+//! An account's page and its forms.
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_domain::member::Role;
@@ -143,7 +143,7 @@ async fn details_are_edited_in_place(acme: Tenant) {
 async fn what_was_not_touched_is_not_written_over(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Old", "captured_value": "5"})).await;
     let ana = Person::of(&acme, Role::Member);
-    // Somebody else changes the value after the form was shown.
+    // Someone else changes the value after the form was shown.
     acme.resend(json!({"imported_id": "crm-1", "captured_value": "7"})).await;
     let fields =
         [("name", "New"), ("was_name", "Old"), ("captured_value", "5.00"), ("was_captured_value", "5.00")];
@@ -391,7 +391,7 @@ async fn a_message_is_logged_in_a_conversation(acme: Tenant) {
         .says("Is required.")
         .says("value=\"Kept subject\"")
         .says("<details class=\"card fold\" open id=\"log-message\">");
-    // A conversation of another account is none of this one.
+    // Another account's conversation is refused.
     ana.send(
         &format!("{}/messages", page(&other)),
         &[("direction", "inbound"), ("body", "x"), ("conversation", id)],

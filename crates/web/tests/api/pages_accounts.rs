@@ -1,4 +1,4 @@
-//! The pages of accounts: the list with its filters, views, moves and export; new accounts by hand and by domain.
+//! The accounts pages: the list with its filters, views, moves and export; new accounts by hand and by domain.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -131,7 +131,7 @@ async fn faults_in_an_address_are_named(acme: Tenant) {
         ("channel=x", "Channel", "Must be the id of a channel."),
         ("field.plan=%00", "Custom field plan", "NUL"),
     ] {
-        // The page itself: with its filters and the way out of them, and without any account.
+        // The page shows its filters and a way to clear them, but no accounts.
         let page = ana.see(&format!("/accounts?q=name&{query}&sort=name")).await.expect(422);
         assert_eq!(listed(&page), [""; 0], "{query}");
         page.says(&format!("<b>{name}</b>: "))
@@ -148,13 +148,13 @@ async fn faults_in_an_address_are_named(acme: Tenant) {
     page.says("value=\"lost\" checked")
         .says("<bdi>nope</bdi>")
         .says("<option value=\"false\" selected>Never seen");
-    // A page that is none, of the list and of one that is filtered.
+    // An invalid cursor, with and without a filter.
     let page = ana.see("/accounts?cursor=zzz").await.expect(422);
     page.says("<b>Page</b>: This link doesn’t lead to a page of this list.")
         .says("href=\"/accounts\">First page");
     let page = ana.see("/accounts?status=nope&cursor=zzz").await.expect(422);
     page.says("<b>Status</b>").says("<b>Page</b>").says_not("No accounts yet");
-    // A form that is refused on such a page is refused there.
+    // A form that is refused on such a page shows that page again.
     let refused = ana.send("/accounts/bulk", &[("next", "/accounts?status=nope")]).await.expect(422);
     refused.says("<b>Status</b>").says("<h1>Accounts</h1>");
 }
@@ -181,7 +181,7 @@ async fn columns_are_chosen_in_the_address(acme: Tenant) {
     page.says(&format!("{}…", "x".repeat(120)))
         .says_not(&"x".repeat(121))
         .says_not("class=\"pill prospect\"");
-    // The ones in use are offered.
+    // The keys in use are offered.
     ana.see("/accounts")
         .await
         .says("value=\"field.plan\"")
@@ -248,7 +248,7 @@ async fn views_are_saved_renamed_and_deleted(acme: Tenant) {
     assert!(saved.flash().contains("Lost & found"));
     let page = ben.see("/accounts?status=lost").await;
     page.says("href=\"/accounts?status=lost\" aria-current=\"page\"><bdi>Lost &#38; found").says("Edit view");
-    // A name is one view's, unless it is to be replaced.
+    // A name can be used again only to replace its view.
     let taken = [("name", "lost & FOUND"), ("query", "status=customer")];
     let refused = ben.send("/accounts/views", &taken).await.expect(422);
     refused.says("has a view of this name already").says("lost &#38; FOUND");
@@ -257,14 +257,14 @@ async fn views_are_saved_renamed_and_deleted(acme: Tenant) {
     ben.send("/accounts/views", &replaced).await.leads_to("/accounts?status=customer");
     ben.see("/accounts").await.says("/accounts?status=customer\"").says_not("/accounts?status=lost\"");
     ben.send("/accounts/views", &[("name", " "), ("query", "q=a")]).await.expect(422).says("Is required.");
-    // Renamed; another's name is refused.
+    // It can be renamed, but not to another view's name.
     ben.send("/accounts/views", &[("name", "Second"), ("query", "q=a")]).await.leads_to("/accounts?q=a");
     let rename = |to| [("view", "Second"), ("name", to), ("query", "q=a")];
     let refused = ben.send("/accounts/views/rename", &rename("Lost & found")).await.expect(422);
     refused.says("has a view of this name already");
     ben.send("/accounts/views/rename", &rename("Third")).await.leads_to("/accounts?q=a");
     ben.see("/accounts").await.says("<bdi>Third</bdi>").says_not("<bdi>Second</bdi>");
-    // Deleted, with the way back.
+    // It can be deleted, with an undo.
     let deleted = ben.send("/accounts/views/delete", &[("view", "Third")]).await;
     deleted.leads_to("/accounts");
     assert!(deleted.flash().contains("\"action\":\"/accounts/views\""), "{}", deleted.flash());
@@ -346,7 +346,7 @@ async fn a_move_without_accounts_or_status_is_refused(acme: Tenant) {
     many.push(("status", "lost"));
     ana.send("/accounts/bulk", &many).await.expect(422).says("at most 50 accounts");
     assert_eq!(acme.contents(), before);
-    // It leads to the list and nowhere else.
+    // It redirects to the list and nowhere else.
     let fields = [("account", ids[0].as_str()), ("status", "lost"), ("next", "//evil.test/")];
     assert_eq!(ana.send("/accounts/bulk", &fields).await.leads_to("/accounts"), "/accounts");
 }
@@ -490,7 +490,7 @@ async fn a_domain_is_looked_up_shown_and_made_an_account(acme: Server) {
     let account = acme.get(&format!("/api{path}/")).send().await.expect(200);
     assert_eq!((&account["name"], &account["status"]), (&json!("Nordlys AS"), &json!("contacted")));
     assert_eq!(account["custom_fields"]["website"], "https://nordlys.test/");
-    // A second one is not made.
+    // No second account is created.
     let again = ana.send("/accounts/lookup", &[("domain", "nordlys.test")]).await.expect(200);
     again.says("This domain already has an account.").says(&format!("href=\"{path}\""));
     let twice = ana.send("/accounts/lookup/create", &fields).await.expect(422);

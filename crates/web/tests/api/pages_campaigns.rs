@@ -1,4 +1,4 @@
-//! Campaigns as people make them: a form that counts, members, an export.
+//! The campaign pages: the form with its counts, members, and the export.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
 async fn the_form_counts_without_saving(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
-    // 5 accounts: the goal leaves out the customer, the trial and the one not to be contacted.
+    // 5 accounts: the goal excludes the customer, the trial and Do not contact.
     let page = ana.see("/campaigns/new").await.expect(200);
     page.says(">2</a></span> <span class=\"muted\">accounts included")
         .says("Do not contact")

@@ -1,4 +1,4 @@
-//! The pages of channels: what each code brought, and what admins do to channels and codes.
+//! The channel pages: the figures of each code, and changes to channels and codes.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ on_both_engines!(
     a_channel_of_another_company_is_none,
 );
 
-/// Counts as the background does.
+/// Counts as the background job does.
 async fn count(acme: &Tenant) {
     let (app, company) = (acme.company.app(), acme.company.id());
     let mut counting = Count::default();
@@ -71,7 +71,7 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
                   <span class=\"each\">$7.00</span></td>";
     let autumn = "<code>AUTUMN</code></td><td class=\"n\">1</td><td class=\"n values\"><span class=\"faint\">–</span></td>";
     page.says(&link).says(spring).says(autumn).says("<code>NOBODY</code></td><td class=\"n\">0</td>");
-    // A deleted code keeps what it brought.
+    // A deleted code keeps its accounts.
     acme.delete(&format!("/api/channels/{}/codes/autumn/", fair.id)).send().await;
     let page = ana.see(&format!("/channels/{}", fair.id)).await.expect(200);
     page.says("<code>AUTUMN</code> <span class=\"badge\">deleted</span></td><td class=\"n\">1</td>")
@@ -81,7 +81,7 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
 async fn figures_are_counted_in_steps_and_not_too_often(acme: Server) {
     acme.app.channel("Fair", &["FAIR"]);
     acme.app.channel("Web", &["WEB"]);
-    // More than a step looks at, and none twice.
+    // More accounts than one step counts, and none counted twice.
     let many = 2_100;
     for n in 0..many {
         acme.app.upsert(
@@ -97,12 +97,12 @@ async fn figures_are_counted_in_steps_and_not_too_often(acme: Server) {
     let counted =
         || acme.app.read(channel_total::all).into_iter().map(|total| total.accounts).collect::<Vec<_>>();
     assert_eq!(counted(), [many / 2, many / 2]);
-    // Two seconds' work: not again within a hundred seconds.
+    // The count took two seconds, so the next starts at least a hundred seconds later.
     acme.app.clock().advance_seconds(99);
     assert!(due(app).await.unwrap().is_empty());
     acme.app.clock().advance_seconds(1);
     assert_eq!(due(app).await.unwrap(), [company]);
-    // What is the same is not written again at once.
+    // Unchanged figures are not written again immediately.
     count(&acme).await;
     let at = acme.app.read(channel_total::counted).unwrap().at;
     acme.app.clock().advance_seconds(10);
@@ -131,7 +131,7 @@ async fn a_channel_is_created_renamed_and_deleted(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let path = ana.send("/channels", &[("name", " Spring fair ")]).await.leads_to("/channels/chn_");
     ana.see(&path).await.expect(200).says("<h1><bdi>Spring fair</bdi></h1>").says("No codes yet");
-    // Refused: what was typed stays, and nothing is made.
+    // A refused form keeps what was typed, and nothing is created.
     let before = acme.contents();
     let refused = ana.send("/channels", &[("name", "SPRING FAIR")]).await.expect(422);
     refused
@@ -188,7 +188,7 @@ async fn codes_are_added_archived_restored_and_deleted(acme: Tenant) {
     assert!(archived.flash().contains("/codes/archive"), "with its undo: {}", archived.flash());
     assert_eq!(codes(), [("Spring_26".to_owned(), true)]);
     ana.see(&path).await.says("<span class=\"badge\">archived</span>").says("Restore");
-    // Deleted and taken back, it is as it was.
+    // After a deletion and its undo, the code is unchanged.
     let deleted =
         ana.send(&format!("{path}/codes/delete"), &[("code", "Spring_26"), ("archived", "true")]).await;
     let flash: serde_json::Value = serde_json::from_str(&deleted.flash()).unwrap();

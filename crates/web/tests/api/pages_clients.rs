@@ -1,4 +1,4 @@
-//! The Clients page: who is overdue, and what is done about it from there.
+//! The Clients page: overdue clients, and its forms.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The dashboard: what needs somebody, how the company stands, and where to begin.
+//! The dashboard: what needs attention, an overview of the company, and the first steps.
 
 use rapport_app::{Access, Command, Context, Error, Needs};
 use rapport_domain::id::{MailId, WebhookId};
@@ -119,7 +119,7 @@ async fn activity_of_all_accounts_is_drawn_over_ninety_days(server: Server) {
     ana.see("/").await.says("Activity per day: 3 events in 90 days, 2 today");
 }
 
-/// A webhook that failed so often.
+/// A webhook with this many failures.
 struct Fail {
     webhook: WebhookId,
     times: usize,
@@ -138,7 +138,7 @@ impl Command for Fail {
     }
 }
 
-/// A mail that was given up.
+/// A mail that failed for good.
 struct LoseMail;
 
 impl Command for LoseMail {

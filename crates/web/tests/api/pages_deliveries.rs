@@ -1,4 +1,4 @@
-//! The pages about deliveries: the log with its filters, one delivery with its attempts, redeliveries.
+//! The delivery pages: the log with its filters, a delivery with its attempts, and redeliveries.
 
 use rapport_app::redelivery::step;
 use rapport_domain::delivery::{Failure, Outcome};
@@ -68,7 +68,7 @@ async fn the_log_is_filtered_by_its_address(acme: Server) {
     page.says_not("Nordlys").says("data-live").says("/redeliveries/new?state=failed&#38;account=acc_");
     let page = ana.see("/deliveries?state=open&since=soon&account=nobody").await.expect(422);
     let page = page.says("state: ").says("since: ").says("account: ").says("value=\"nobody\"");
-    // It would mean all deliveries there are.
+    // Without the invalid filter it would mean all deliveries.
     page.says_not("Bulk redeliver<");
 }
 

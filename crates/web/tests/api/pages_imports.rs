@@ -1,4 +1,4 @@
-//! The import wizard as a browser walks through it.
+//! The import wizard, step by step.
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_domain::id::FormId;
@@ -58,12 +58,12 @@ async fn upload(
     send(tenant, person, form_of(person.form(), fields, filename, file)).await
 }
 
-/// Uploads a file that must be taken; answers the path of its import.
+/// Uploads a file that must be accepted and returns the path of its import.
 async fn uploaded(tenant: &Tenant, person: &Person<'_>, file: &str) -> String {
     upload(tenant, person, &[], ("accounts.csv", file.as_bytes())).await.leads_to("/imports/imp_")
 }
 
-/// What a node does by itself.
+/// Does the background work of a node.
 async fn work_off(tenant: &Tenant, path: &str) {
     let id = path.trim_start_matches("/imports/").parse().expect("an id");
     let mut runner = Runner::new(tenant.company.app(), tenant.company.id(), id);
@@ -97,7 +97,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
     ana.see(&path).await.expect(200).says("Importing").says("<progress max=\"100\"").says("Cancel import");
-    // What has begun is not chosen any more.
+    // Once the import has started, its columns are fixed.
     ana.see(&columns).await.leads_to(&path);
     let late = ana.send(&columns, &chosen).await;
     late.leads_to(&path);
@@ -155,7 +155,7 @@ async fn a_wrong_mapping_keeps_what_was_chosen(acme: Tenant) {
     let page = ana.send(&columns, &neither).await.expect(422);
     page.says("The mapping must name the column of imported_id or of name.");
     ana.send(&columns, &[("column-0", "imported_id"), ("mode", "all")]).await.expect(422).says("mode:");
-    // Nothing of it was kept.
+    // Nothing was stored.
     ana.see(&columns).await.expect(200).says(r#"name="key-2" value="plan""#);
 }
 
@@ -198,7 +198,7 @@ async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
     let rows = (0..60_000).map(row).collect::<Vec<_>>().concat();
     assert!(rows.len() > 4 << 20);
     let path = uploaded(&server, &ana, &format!("id,name\n{rows}")).await;
-    // Too large to be tried while somebody waits.
+    // Too large for a dry run within the request.
     let chosen = [("column-0", "imported_id"), ("column-1", "name"), ("mode", "both")];
     ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
     ana.see(&path).await.expect(200).says("checked. Nothing has changed.").says("<progress");
@@ -229,7 +229,7 @@ async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
     cancelled.leads_to(&path);
     assert!(cancelled.flash().contains("cancelled"), "{}", cancelled.flash());
     ana.see(&path).await.expect(200).says("Import cancelled");
-    // Sent again, it takes nothing away.
+    // Sending it again has no effect.
     let late = ana.send(&format!("{path}/cancel"), &[]).await;
     assert!(late.flash().contains("does not run any more"), "{}", late.flash());
     ana.see(&path).await.expect(200);
@@ -279,7 +279,7 @@ async fn members_see_neither_the_pages_nor_the_links(acme: Tenant) {
     }
     upload(&acme, &bob, &[], ("bob.csv", b"id\n1\n")).await.expect(403);
     ana.see("/imports").await.says("accounts.csv").says("Uploaded").says_not("bob.csv");
-    // Of another company there is nothing.
+    // Imports of another company are not found.
     let other = acme.neighbour();
     Person::of(&other, Role::Owner).see(&path).await.expect(404);
 }

@@ -1,4 +1,4 @@
-//! Keys and tokens on their pages, and the events that were rejected.
+//! The pages for keys and tokens, and rejected events.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn rotating_the_ingest_key_shows_the_new_one_once(acme: Tenant) {
     assert_eq!(shown(&ana.send_form("/settings/ingest/key", form, &[]).await, "ingest-key"), key);
     ana.see(PATH).await.says_not(&key);
     ana.see("/settings/ingest/key").await.leads_to(PATH);
-    // The one before is refused, the new one is taken.
+    // The old key is refused and the new one accepted.
     let events = json!([{"imported_id": "a", "kind": "app_opened"}]);
     acme.ingest(events.clone()).await.expect_problem(401, "unauthenticated");
     let call = acme.ingesting(events).without_credential().header("x-service-ingest-key", &key);
@@ -123,7 +123,7 @@ async fn a_batch_refused_as_a_whole_leaves_no_rejects(acme: Tenant) {
     let one = acme.account(json!({"imported_id": "a"})).await;
     acme.account(json!({"imported_id": "b"})).await;
     acme.ingest(json!([{"imported_id": "a", "kind": "none"}])).await.expect_problem(422, "all_rejected");
-    // Valid by itself, and refused once its accounts are known.
+    // Valid on its own, but refused once its accounts are looked up.
     let mismatch = json!([{"imported_id": "b", "account_id": one["id"], "kind": "app_opened"}]);
     acme.ingest(mismatch).await.expect_problem(422, "all_rejected");
     assert_eq!(acme.all_pages(REJECTS, 50).await.len(), 0);

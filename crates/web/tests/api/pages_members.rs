@@ -1,4 +1,4 @@
-//! The members page: who works here, who is invited, and what can be done to either.
+//! The members page: members, invitations, and the actions on both.
 
 use rapport_app::Outside;
 use rapport_domain::member::Role;
@@ -24,7 +24,7 @@ on_both_engines!(
 
 const PATH: &str = "/settings/members";
 
-/// Two owners' company: the test's own member has no say in it.
+/// A second owner, so that the tenant's own member does not matter.
 fn owner(acme: &Tenant) -> Person<'_> {
     Person::of(acme, Role::Owner)
 }
@@ -33,7 +33,7 @@ async fn member(acme: &Tenant, id: &str) -> Value {
     acme.get(&format!("/api/members/{id}/")).send().await.expect(200)
 }
 
-/// The link that a page shows.
+/// The link on a page.
 fn link(page: &Seen) -> String {
     let text = page.0.text();
     let rest = text.split("<code id=\"link\">").nth(1).expect("a link");
@@ -57,7 +57,7 @@ async fn without_mail_an_invitation_is_a_link_shown_once(acme: Tenant) {
     let made = ana.send_form(PATH, form, &fields).await.expect(200).says("data-copy=\"link\"");
     let url = link(&made);
     assert!(url.contains("/invitation/rjn_"), "{url}");
-    // Clicked twice it is the same link, and the same invitation.
+    // A second click shows the same link and creates no second invitation.
     assert_eq!(link(&ana.send_form(PATH, form, &fields).await.expect(200)), url);
     let listed = acme.all_pages("/api/invitations/", 50).await;
     assert_eq!(
@@ -122,7 +122,7 @@ async fn a_role_is_changed(acme: Tenant) {
     ana.send(&path, &[("role", "king")]).await.expect(422).says("Must be one of");
     ana.send(&path, &[]).await.expect(422);
     assert_eq!(member(&acme, &bo.id.to_string()).await["role"], json!("admin"));
-    // A member changes nobody.
+    // A member may not change anyone.
     let cy = Person::of(&acme, Role::Member);
     cy.send(&path, &[("role", "member")]).await.expect(403);
 }
@@ -151,7 +151,7 @@ async fn a_member_is_removed(acme: Tenant) {
 
 async fn the_last_owner_stays(acme: Tenant) {
     let ana = owner(&acme);
-    // The company's own first owner goes first.
+    // Remove the company's first owner first.
     for found in acme.all_pages("/api/members/", 50).await {
         let id = found["id"].as_str().unwrap();
         if id != ana.id.to_string() {

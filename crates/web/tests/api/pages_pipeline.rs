@@ -1,4 +1,4 @@
-//! The board: accounts by stage, moved by a form, columns that page on their own.
+//! The board: accounts by stage, moves, and columns with their own paging.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn a_move_is_the_operators_and_can_be_undone(acme: Tenant) {
     assert_eq!((action.as_str(), status.as_str()), (path.as_str(), "prospect"));
     ana.send(&action, &[("status", &status)]).await.leads_to("/pipeline");
     assert_eq!(acme.shown("a").await["status"], json!("prospect"));
-    // Where it is already nothing happens, and nothing can be undone.
+    // Moving to the same stage does nothing and offers no undo.
     let same = ana.send(&path, &[("status", "prospect")]).await;
     assert!(same.flash().contains("is already in Prospect") && same.flash().contains("\"undo\":null"));
     assert_eq!(acme.history(&account).await.len(), 3);
@@ -127,7 +127,7 @@ async fn columns_page_on_their_own(acme: Tenant) {
         .says("The customer")
         .says(">First</a>")
         .says_not(">More<");
-    // A move from there comes back to there.
+    // A move returns to the same position.
     let account = acme.shown("p1").await;
     let action = format!("/pipeline/{}/move?{query}", id(&account));
     let second = second.says(&format!("action=\"{action}\""));

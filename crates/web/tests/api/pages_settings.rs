@@ -1,4 +1,4 @@
-//! The settings pages: what they say, what their forms do, and for whom they are.
+//! The settings pages, their forms, and who may see them.
 
 use rapport_app::Outside;
 use rapport_app::digest::{Made, make_due};
@@ -37,7 +37,7 @@ const TABS: [&str; 9] = [
     "/settings/system",
 ];
 
-/// With mail, over plain http: the session's cookie keeps its name.
+/// Configures mail over plain http, so that the session cookie keeps its name.
 fn with_mail(server: &Server) {
     let outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
     server.app.app().services().set_outside(outside);
@@ -100,7 +100,7 @@ async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {
         server.account(json!({"imported_id": format!("c{number}"), "status": "customer"})).await;
     }
     server.account(json!({"imported_id": "n", "status": "in_negotiation"})).await;
-    // Not so long that the session ends.
+    // Short enough that the session does not end.
     server.app.clock().advance_days(10);
     let path = |days: i64, more: &str| {
         format!("/settings/cadence?cadence_days={days}&tracked_stages=customer{more}")
@@ -130,7 +130,7 @@ async fn overdue(server: &Server) -> Vec<Value> {
         .collect()
 }
 
-/// Whatever the settings were and will be, the preview says what then happens.
+/// For any old and new settings, the preview says what happens after saving.
 async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
     let days_between = 2;
     for number in 0..12 {
@@ -234,7 +234,7 @@ async fn digests_are_kept_to_read(server: Server) {
     server.app.clock().advance_days(7);
     make_due(server.app.app(), &mut Made::new()).await.expect("a digest");
     let ana = Person::of(&server, Role::Admin);
-    // Without mail there is nothing to send it by.
+    // Without mail it cannot be sent.
     ana.send("/settings/digest/send", &[("to", "me")]).await.expect(422).says("no mail configured");
     ana.see("/settings/digest").await.says("href=\"/settings/digest/2026-W03\"").says_not("Send now");
     let page = ana.see("/settings/digest/2026-W03").await.expect(200);

@@ -1,4 +1,4 @@
-//! The pages about webhooks: made, shown once with their secret, tested, switched off and on, checked.
+//! The webhook pages: create, test, rotate, disable, enable, delete, and the signature checker.
 
 use rapport_domain::member::Role;
 use serde_json::json;
@@ -26,7 +26,7 @@ on_both_engines!(
 
 const URL: &str = "https://example.com/hook";
 
-/// The secret that a page shows.
+/// The secret on a page.
 fn secret_on(page: &Seen) -> String {
     let text = page.0.text();
     let secret = text.split("<code id=\"secret\">").nth(1).and_then(|rest| rest.split('<').next());
@@ -50,7 +50,7 @@ async fn a_webhook_is_made_and_its_secret_shown_once(acme: Tenant) {
     let secret = secret_on(&first);
     assert!(secret.starts_with("whs_"), "{secret}");
     let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("You won’t see it again");
-    // A second click shows the same secret, and makes no second webhook.
+    // A second click shows the same secret and creates no second webhook.
     let second = ana.send_form("/webhooks", form, &fields).await.expect(200);
     assert_eq!(secret_on(&second), secret);
     let made = acme.all_pages(WEBHOOKS, 50).await;
@@ -70,7 +70,7 @@ async fn a_refused_webhook_keeps_what_was_typed(acme: Tenant) {
     let page = ana.send("/webhooks", &typed).await.expect(422);
     let page = page.says("value=\"http://example.com/hook\"").says("value=\"CRM &#60;b&#62;\"");
     page.says("aria-invalid=\"true\"").says("Must choose at least one event.").says("https");
-    // An address that nobody may send to is refused as at each attempt.
+    // A forbidden address is refused, as it would be at each attempt.
     let page = ana.send("/webhooks", &[("url", "https://127.0.0.1/"), ("which", "all")]).await;
     page.expect(422).says("value=\"https://127.0.0.1/\"").says("aria-invalid");
     assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
@@ -106,7 +106,7 @@ async fn a_secret_is_rotated_and_the_new_one_shown_once(acme: Tenant) {
     ana.see(&own).await.expect(200).says_not(&secret);
 }
 
-/// Lets a webhook with three open deliveries fail twenty times.
+/// Makes a webhook with three open deliveries fail twenty times.
 async fn let_it_fail(server: &Server) {
     for number in 0..3 {
         server.account(json!({"imported_id": format!("crm-{number}")})).await;

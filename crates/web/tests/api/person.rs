@@ -1,4 +1,4 @@
-//! A person at the pages, without a browser: cookies, forms, and what a page says.
+//! A person who uses the pages, without a browser: cookies, forms, and the text of a page.
 //!
 //! ```ignore
 //! let ana = Person::of(&acme, Role::Admin);
@@ -22,7 +22,7 @@ pub struct Person<'a> {
 }
 
 impl<'a> Person<'a> {
-    /// A fresh member of a role, logged in.
+    /// A new member with this role, logged in.
     pub fn of(tenant: &'a Tenant, role: Role) -> Self {
         let number = tenant.company.app().services().random::<8>();
         let email = Email::parse(&format!("{}@acme.test", u64::from_be_bytes(number))).expect("an address");
@@ -40,18 +40,18 @@ impl<'a> Person<'a> {
         Seen(call.send().await)
     }
 
-    /// Sends a form from a page of ours, shown for the first time.
+    /// Sends a form from one of our pages, with a new form id.
     pub async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Seen {
         self.send_form(path, self.form(), fields).await
     }
 
-    /// The id of a form as it is shown.
+    /// A new form id.
     pub fn form(&self) -> FormId {
         let services = self.tenant.company.app().services();
         services.id(services.now())
     }
 
-    /// Sends a certain showing of a form.
+    /// Sends a form with this form id.
     pub async fn send_form(&self, path: &str, form: FormId, fields: &[(&str, &str)]) -> Seen {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.append_pair("form", &form.to_string()).extend_pairs(fields);
@@ -61,7 +61,7 @@ impl<'a> Person<'a> {
     }
 }
 
-/// A page, or where it led.
+/// A page or a redirect.
 #[derive(Debug)]
 pub struct Seen(pub Answer);
 
@@ -86,7 +86,7 @@ impl Seen {
         self
     }
 
-    /// Where a form led; the path begins so.
+    /// The target of the redirect, which must start with `path`.
     #[track_caller]
     pub fn leads_to(&self, path: &str) -> String {
         assert_eq!(self.0.status, 303, "{}", self.0.text());
