@@ -1,5 +1,5 @@
-//! The stylesheet, the script and the icon: part of the program, named by what is in them so that browsers keep them
-//! for good, and compressed once.
+//! The stylesheet, the script and the icon. They are part of the program and compressed once. Their names contain a
+//! digest of their content, so browsers can cache them forever.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use ring::digest::{SHA256, digest};
 
 const DIRECTORY: &str = "/assets/";
 const ICON_PATH: &str = "/favicon.svg";
-/// Bytes of the name's digest: enough to tell versions apart.
+/// Bytes of the digest in the name, enough to tell versions apart.
 const MARK_BYTES: usize = 6;
 
 static STYLE: LazyLock<Asset> =

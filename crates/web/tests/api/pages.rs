@@ -116,7 +116,7 @@ async fn a_secret_is_repeated_only_for_a_moment(server: Server) {
     rotate().await.expect(200).says("rik_");
     rotate().await.expect(200).says("rik_");
     server.app.clock().advance_seconds(121);
-    rotate().await.expect(409).says("This form was already submitted").says_not("shown this once");
+    rotate().await.expect(409).says("This form was already submitted").says_not("You won’t see it again");
 }
 
 async fn pages_allow_no_foreign_frames_or_scripts(acme: Tenant) {
@@ -136,5 +136,5 @@ async fn pages_allow_no_foreign_frames_or_scripts(acme: Tenant) {
     assert!(style.header("cache-control").is_some_and(|value| value.contains("immutable")));
     let missing = acme.get("/nowhere").without_credential().send().await;
     assert_eq!(missing.status, 404);
-    assert!(missing.text().contains("Nothing here"));
+    assert!(missing.text().contains("Page not found"));
 }

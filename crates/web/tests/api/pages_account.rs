@@ -69,12 +69,12 @@ async fn the_page_shows_the_account(acme: Server) {
         .says("enterprise")
         .says("Account created")
         .says("By upsert, token")
-        .says_not("Erase its payloads");
+        .says_not("Erase payloads");
     let lost = acme.account(json!({"imported_id": "gone", "status": "lost"})).await;
     ana.see(&page(&lost))
         .await
         .says("not tracked")
-        .says("Contact is not tracked in Lost: it is in Customer and In trial.")
+        .says("Contact isn’t tracked in Lost, only in Customer and In trial.")
         .says_not("days overdue");
 }
 
@@ -196,13 +196,13 @@ async fn custom_fields_are_added_changed_and_removed(acme: Tenant) {
     ana.send(&fields, &[("new", "yes"), ("key", "plan"), ("value", "gold")])
         .await
         .expect(422)
-        .says("Is there already")
+        .says("Already exists")
         .says("value=\"plan\"")
         .says("gold</textarea>");
     ana.send(&fields, &[("key", "plan"), ("value", "{\"broken\":")])
         .await
         .expect(422)
-        .says("Begins like JSON but is none")
+        .says("Looks like JSON but is invalid")
         .says("{&#34;broken&#34;:</textarea>");
     assert_eq!(shown(&acme, &account).await["custom_fields"], expected, "nothing changed");
     ana.send(&format!("{path}/fields/remove"), &[("key", "a&b")]).await.leads_to(&path);
@@ -223,7 +223,7 @@ async fn addresses_are_added_and_removed(acme: Tenant) {
     let gone = ana.send(&format!("{path}/addresses/remove"), &[("address", "ida@nordlys.test")]).await;
     gone.leads_to(&path);
     assert!(gone.flash().contains("undo"), "{}", gone.flash());
-    ana.see(&path).await.says("No mail address yet");
+    ana.see(&path).await.says("No email addresses yet");
 }
 
 async fn contact_is_logged_for_now_and_for_earlier(acme: Server) {
@@ -240,7 +240,7 @@ async fn contact_is_logged_for_now_and_for_earlier(acme: Server) {
         .await;
     logged.leads_to(&path);
     assert!(
-        logged.flash().contains("Contact with Nordlys is logged; the next one is due 12 Jan 2026"),
+        logged.flash().contains("Contact with Nordlys logged; the next one is due 12 Jan 2026"),
         "{}",
         logged.flash()
     );
@@ -283,7 +283,7 @@ async fn a_snooze_begins_ends_and_is_undone(acme: Server) {
     let flash: Value = serde_json::from_str(&snoozed.flash()).unwrap();
     assert_eq!(flash["undo"]["action"], json!(snooze));
     assert_eq!(flash["undo"]["fields"][0], json!(["end", "yes"]));
-    ana.see(&path).await.says("Snoozed until 1 Jun 2026").says("End the snooze").says_not("days overdue");
+    ana.see(&path).await.says("Snoozed until 1 Jun 2026").says("End snooze").says_not("days overdue");
     ana.send(&snooze, &[("snoozed_until", ""), ("preset", "2026-07-01")]).await.leads_to(&path);
     assert_eq!(shown(&acme, &account).await["snoozed_until"], json!("2026-07-01"));
     ana.send(&snooze, &[("snoozed_until", "")]).await.expect(422).says("Is required.");
@@ -295,26 +295,26 @@ async fn a_snooze_begins_ends_and_is_undone(acme: Server) {
     assert_eq!(shown(&acme, &account).await["snoozed_until"], json!("2026-07-01"));
     ana.send(&snooze, &[("end", "yes")]).await.leads_to(&path);
     assert_eq!(shown(&acme, &account).await["snoozed_until"], Value::Null);
-    ana.see(&path).await.says("8 days overdue").says_not("End the snooze");
+    ana.see(&path).await.says("8 days overdue").says_not("End snooze");
 }
 
 async fn an_account_may_have_its_own_cadence(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "status": "customer"})).await;
     let ana = Person::of(&acme, Role::Member);
     let (path, cadence) = (page(&account), format!("{}/cadence", page(&account)));
-    ana.see(&path).await.says("42 days <span class=\"faint\">company</span>");
+    ana.see(&path).await.says("42 days <span class=\"faint\">company default</span>");
     ana.send(&cadence, &[("cadence_days", "14")]).await.leads_to(&path);
     ana.see(&path)
         .await
-        .says("14 days <span class=\"faint\">own</span>")
-        .says("Back to the company's 42 days");
+        .says("14 days <span class=\"faint\">this account only</span>")
+        .says("Use the company’s 42 days");
     ana.send(&cadence, &[("cadence_days", "0")])
         .await
         .expect(422)
         .says("Must be a whole number from 1 to 3650.");
     assert_eq!(shown(&acme, &account).await["cadence_days"], json!(14));
     ana.send(&cadence, &[("company", "yes")]).await.leads_to(&path);
-    ana.see(&path).await.says("42 days <span class=\"faint\">company</span>");
+    ana.see(&path).await.says("42 days <span class=\"faint\">company default</span>");
 }
 
 async fn a_move_is_in_the_history_and_can_be_undone(acme: Tenant) {
@@ -325,7 +325,7 @@ async fn a_move_is_in_the_history_and_can_be_undone(acme: Tenant) {
         ana.send(&to, &[("status", "in_trial"), ("note", "They came back"), ("next", "/pipeline")]).await;
     moved.leads_to("/pipeline");
     let flash: Value = serde_json::from_str(&moved.flash()).unwrap();
-    assert_eq!(flash["text"], json!("Nordlys is in In trial now."));
+    assert_eq!(flash["text"], json!("Nordlys moved to In trial."));
     assert_eq!(flash["undo"], json!({"action": to, "fields": [["status", "lost"], ["next", "/pipeline"]]}));
     let history = acme.history(&account).await;
     assert_eq!(column(&history, "source"), ["upsert", "operator"]);
@@ -398,7 +398,7 @@ async fn a_message_is_logged_in_a_conversation(acme: Tenant) {
     )
     .await
     .expect(422)
-    .says("Is no conversation of this account.");
+    .says("Is not a conversation of this account.");
     ana.see(&format!("{}/conversations/{id}", page(&other))).await.expect(404);
     assert_eq!(acme.contents(), before, "nothing was logged");
 }
@@ -421,7 +421,7 @@ async fn the_timeline_shows_every_kind(acme: Tenant) {
         .says("2 events")
         .says("By product activity")
         .says("Went well");
-    all.says("the end").says("Open the conversation");
+    all.says("the end").says("Open conversation");
     let only = |query: &'static str, has: &'static [&'static str], has_not: &'static [&'static str]| {
         (query, has, has_not)
     };
@@ -438,7 +438,7 @@ async fn the_timeline_shows_every_kind(acme: Tenant) {
             &["Used app.export", "Started a trial", "&#34;rows&#34;:7"],
             &["Went well", "Moved to"],
         ),
-        only("imports", &["No import has touched this account"], &["Went well", "Moved to"]),
+        only("imports", &["No import has changed this account"], &["Went well", "Moved to"]),
     ];
     for (show, has, has_not) in table {
         let mut seen = ana.see(&format!("{path}?show={show}")).await.expect(200);
@@ -507,7 +507,7 @@ async fn imports_are_shown_with_their_changes(acme: Tenant) {
         ana.see(&format!("{}?show={show}", page(&account)))
             .await
             .says("Changed by an import")
-            .says("of march.csv")
+            .says("from march.csv")
             .says("Changed: custom_fields.plan, name");
     }
 }
@@ -572,10 +572,10 @@ async fn forms_only_redirect_to_our_own_pages(acme: Tenant) {
 async fn deleting_is_permanent(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
     let ana = Person::of(&acme, Role::Member);
-    ana.see(&page(&account)).await.says("Delete this account for good").says("This cannot be undone.");
+    ana.see(&page(&account)).await.says("Delete this account").says("You can’t undo this.");
     let deleted = ana.send(&format!("{}/delete", page(&account)), &[]).await;
     deleted.leads_to("/accounts");
-    assert!(deleted.flash().contains("Nordlys is deleted."));
+    assert!(deleted.flash().contains("Nordlys deleted."));
     ana.see(&page(&account)).await.expect(404);
     ana.send(&format!("{}/delete", page(&account)), &[]).await.expect(404);
     acme.get(&path_of(&account)).send().await.expect_problem(404, "not_found");
@@ -587,7 +587,7 @@ async fn payloads_are_erased_by_admins_only(acme: Tenant) {
     let erase = format!("{}/erase-payloads", page(&account));
     ana.send(&erase, &[]).await.expect(403);
     assert_eq!(acme.company.events(id_of(&account)).len(), 1);
-    admin.see(&page(&account)).await.says("Erase its payloads");
+    admin.see(&page(&account)).await.says("Erase payloads");
     let erased = admin.send(&erase, &[]).await;
     erased.leads_to(&page(&account));
     assert!(erased.flash().contains("1 payload erased"), "{}", erased.flash());

@@ -62,10 +62,14 @@ async fn a_campaign_is_created_shown_and_exported(acme: Tenant) {
         .says("Account prospect")
         .says("Account in_trial")
         .says_not("Account customer")
-        .says("accounts are in")
+        .says("accounts included")
         .says("plan is pro or free")
         .says("Last seen</dt><dd><bdi>never");
-    ana.see("/campaigns").await.says("Spring &#60;fair&#62;").says("with trials").says("last seen: never");
+    ana.see("/campaigns")
+        .await
+        .says("Spring &#60;fair&#62;")
+        .says("includes trials")
+        .says("last seen: never");
     let export = ana.see(&format!("{path}/export")).await.expect(200).0;
     assert!(export.header("content-type").is_some_and(|kind| kind.starts_with("text/csv")));
     assert!(export.header("content-disposition").is_some_and(|name| name.contains("campaign-spring-fair-")));
@@ -78,19 +82,22 @@ async fn the_form_counts_without_saving(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     // Of 5 accounts, the goal excludes the customer, the trial and the one in Do not contact.
     let page = ana.see("/campaigns/new").await.expect(200);
-    page.says(">2</a></span> <span class=\"muted\">accounts are in")
+    page.says(">2</a></span> <span class=\"muted\">accounts included")
         .says("Do not contact")
         .says("formmethod=\"get\"");
     let typed =
         "/campaigns/new?name=Half+typed&goal=acquisition&include_trials=on&field=plan&test=is&value=free";
     let page = ana.see(typed).await.expect(200);
     page.says("value=\"Half typed\"")
-        .says(">2</a></span> <span class=\"muted\">accounts are in")
+        .says(">2</a></span> <span class=\"muted\">accounts included")
         .says("value=\"free\"")
         .says("name=\"include_trials\" value=\"on\" checked");
     let page = ana.see("/campaigns/new?goal=expansion&status=customer").await.expect(200);
-    page.says(">1</a></span> <span class=\"muted\">account is in");
-    ana.see("/campaigns/new?goal=expansion&seen_after=then").await.expect(422).says("Mend what is marked");
+    page.says(">1</a></span> <span class=\"muted\">account included");
+    ana.see("/campaigns/new?goal=expansion&seen_after=then")
+        .await
+        .expect(422)
+        .says("Fix the highlighted fields");
     assert!(campaigns(&acme).await.is_empty());
 }
 
@@ -121,7 +128,7 @@ async fn a_refused_form_keeps_its_values(acme: Tenant) {
         ("test", "exists"),
         ("value", ""),
     ];
-    ana.send("/campaigns/new", &clash).await.expect(422).says("Name plan in one row");
+    ana.send("/campaigns/new", &clash).await.expect(422).says("Use plan in one row");
     assert_eq!(campaigns(&acme).await.len(), 1);
 }
 
@@ -160,7 +167,7 @@ async fn a_campaign_is_deleted(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     let made = ana.send("/campaigns/new", &[("name", "Spring"), ("goal", "expansion")]).await;
     let path = made.leads_to("/campaigns/cmp_");
-    ana.see(&path).await.expect(200).says("Nobody is in").says("Delete the campaign");
+    ana.see(&path).await.expect(200).says("No members").says("Delete campaign");
     ana.send(&format!("{path}/delete"), &[]).await.leads_to("/campaigns");
     assert!(campaigns(&acme).await.is_empty());
     ana.see(&path).await.expect(404);

@@ -95,7 +95,7 @@ async fn contact_takes_a_client_off_the_list(acme: Server) {
     ana.see("/clients").await.says(&format!("action=\"{form}\"")).says("value=\"/clients?tab=overdue\"");
     let logged = ana.send(&form, &[("kind", "call"), ("next", "/clients?tab=overdue")]).await;
     assert_eq!(logged.leads_to("/clients"), "/clients?tab=overdue");
-    assert!(logged.flash().contains("Contact with late is logged"), "{}", logged.flash());
+    assert!(logged.flash().contains("Contact with late logged"), "{}", logged.flash());
     ana.see("/clients").await.says("Nobody is overdue").says("Overdue<span>0</span>");
 }
 

@@ -99,7 +99,7 @@ async fn activity_of_all_accounts_is_charted_over_ninety_days(server: Server) {
         server.account(json!({"imported_id": format!("crm-{n}")})).await;
     }
     let ana = Person::of(&server, Role::Member);
-    ana.see("/").await.says("No activity arrived yet.");
+    ana.see("/").await.says("No activity yet.");
     let at = |days: i64| server.app.clock().now().plus_days(-days).to_string();
     server
         .ingest(json!([
@@ -169,7 +169,7 @@ impl Command for LoseMail {
 async fn admins_see_failing_webhooks_and_mails(acme: Tenant) {
     acme.account(json!({"imported_id": "crm-1"})).await;
     let ana = Person::of(&acme, Role::Admin);
-    ana.see("/").await.says("No webhooks yet.").says("Mail is not set up");
+    ana.see("/").await.says("No webhooks yet.").says("Mail isn’t set up");
     let system = Access::System(acme.company.id());
     for (name, times) in [("The dead one", 20), ("The shaky one", 3), ("The fine one", 0)] {
         let body = json!({"url": "https://example.com/", "events": ["account.created"], "description": name});

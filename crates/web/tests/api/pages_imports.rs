@@ -88,28 +88,23 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
         ("mode", "both"),
     ];
     ana.send(&columns, &chosen).await.leads_to(&path);
-    let tried = ana.see(&path).await.expect(200).says("What the import would do").says("3 rows");
+    let tried = ana.see(&path).await.expect(200).says("Dry run result").says("3 rows");
     let tried = tried.says("<bdi>tier</bdi>").says("<bdi>Acme Inc</bdi>").says("to be created");
-    tried.says("First rows that cannot be taken").says(">4</td>").says("Start the import");
+    tried.says("Rows with errors").says(">4</td>").says("Start import");
     assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"), "a dry run changes nothing");
 
     let form = ana.form();
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
-    ana.see(&path)
-        .await
-        .expect(200)
-        .says("Importing")
-        .says("<progress max=\"100\"")
-        .says("Cancel the import");
-    // The mapping of a started import can't be changed.
+    ana.see(&path).await.expect(200).says("Importing").says("<progress max=\"100\"").says("Cancel import");
+    // Once the import has started, its columns are fixed.
     ana.see(&columns).await.leads_to(&path);
     let late = ana.send(&columns, &chosen).await;
     late.leads_to(&path);
     assert!(late.flash().contains("The import is running"), "{}", late.flash());
     work_off(&acme, &path).await;
-    let done = ana.see(&path).await.expect(200).says("The import is finished").says("A admin");
-    done.says(&format!("{path}/errors")).says("Undo the import");
+    let done = ana.see(&path).await.expect(200).says("Import finished").says("A admin");
+    done.says(&format!("{path}/errors")).says("Undo import");
     assert_eq!(acme.shown("crm-1").await["custom_fields"], json!({"tier": "pro"}));
     let errors = ana.see(&format!("{path}/errors")).await.expect(200).says("import_error").says("crm-3");
     let disposition = errors.0.header("content-disposition");
@@ -118,7 +113,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
     ana.send(&format!("{path}/undo"), &[]).await.leads_to(&path);
     ana.see(&path).await.expect(200).says("Undoing").says("0 of 2 accounts");
     work_off(&acme, &path).await;
-    ana.see(&path).await.expect(200).says("The import is undone").says("created accounts removed");
+    ana.see(&path).await.expect(200).says("Import undone").says("Removed");
     assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"));
     ana.send(&format!("{path}/undo"), &[]).await.leads_to(&path);
     ana.see("/imports").await.says("accounts.csv").says("Undone").says_not("No imports yet");
@@ -169,7 +164,7 @@ async fn an_invalid_file_is_refused_next_to_its_field(acme: Tenant) {
     let fields = [("encoding", "windows-1252"), ("delimiter", "tab")];
     let page = upload(&acme, &ana, &fields, ("a.csv", b"")).await.expect(422).says("has no header row");
     page.says(r#"<option value="windows-1252" selected>"#).says(r#"<option value="tab" selected>"#);
-    upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file first.");
+    upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file to upload.");
     let wrong = [("encoding", "klingon"), ("delimiter", "ab")];
     let page = upload(&acme, &ana, &wrong, ("a.csv", b"id\n")).await.expect(422);
     page.says("Must be an encoding").says("Must be a single character");
@@ -206,7 +201,7 @@ async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
     // Too large to be tried while someone waits.
     let chosen = [("column-0", "imported_id"), ("column-1", "name"), ("mode", "both")];
     ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
-    ana.see(&path).await.expect(200).says("looked at. Nothing is changed.").says("<progress");
+    ana.see(&path).await.expect(200).says("checked. Nothing has changed.").says("<progress");
     work_off(&server, &path).await;
     ana.see(&path).await.expect(200).says("60,000 rows");
     let page = upload(&server, &ana, &[], ("large.csv", &vec![b'x'; (6 << 20) + 1])).await.expect(422);
@@ -219,7 +214,7 @@ async fn a_file_is_read_again_with_another_delimiter(acme: Tenant) {
     let path = uploaded(&acme, &ana, "id,x;name\n1,2;Acme\n").await;
     let layout = format!("{path}/layout");
     let page = ana.send(&layout, &[("encoding", "klingon"), ("delimiter", ",")]).await.expect(422);
-    page.says("Must be an encoding").says("Read again");
+    page.says("Must be an encoding").says("Read file again");
     let read = ana.send(&layout, &[("encoding", "UTF-8"), ("delimiter", ";")]).await;
     let columns = read.leads_to(&format!("{path}/columns"));
     ana.see(&columns).await.expect(200).says("2 columns").says("<bdi>id,x</bdi>").says("semicolon");
@@ -233,7 +228,7 @@ async fn a_running_import_is_cancelled_and_removed(acme: Tenant) {
     let cancelled = ana.send(&format!("{path}/cancel"), &[]).await;
     cancelled.leads_to(&path);
     assert!(cancelled.flash().contains("cancelled"), "{}", cancelled.flash());
-    ana.see(&path).await.expect(200).says("The import was cancelled");
+    ana.see(&path).await.expect(200).says("Import cancelled");
     // Sending it again removes nothing.
     let late = ana.send(&format!("{path}/cancel"), &[]).await;
     assert!(late.flash().contains("is no longer running"), "{}", late.flash());
@@ -249,7 +244,7 @@ async fn a_form_that_arrives_twice_uploads_once(acme: Tenant) {
     send(&acme, &ana, body.clone()).await.leads_to("/imports/imp_");
     let second = send(&acme, &ana, body).await;
     assert_eq!(second.leads_to("/imports"), "/imports");
-    assert!(second.flash().contains("uploaded already"), "{}", second.flash());
+    assert!(second.flash().contains("already uploaded"), "{}", second.flash());
     let list = ana.see("/imports").await.expect(200);
     assert_eq!(list.0.text().matches("<bdi>once.csv</bdi>").count(), 1);
     let mut elsewhere = acme.post("/imports").without_credential().header("cookie", &ana.cookie);

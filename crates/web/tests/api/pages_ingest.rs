@@ -34,7 +34,8 @@ async fn rotating_the_ingest_key_shows_the_new_one_once(acme: Tenant) {
     let page = ana.see(PATH).await.expect(200).says("rik_…").says("aria-current=\"page\">Ingest");
     page.says("/api/pulse/ingest/").says("&#60;your ingest key&#62;");
     let form = ana.form();
-    let made = ana.send_form("/settings/ingest/key", form, &[]).await.expect(200).says("shown this once");
+    let made =
+        ana.send_form("/settings/ingest/key", form, &[]).await.expect(200).says("You won’t see it again");
     let key = shown(&made, "ingest-key");
     assert!(
         key.starts_with("rik_") && made.0.text().matches(key.as_str()).count() == 2,
@@ -52,17 +53,17 @@ async fn rotating_the_ingest_key_shows_the_new_one_once(acme: Tenant) {
 
 async fn the_inbound_key_is_created_on_request(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(PATH).await.says("There is none yet.").says("Make the inbound key").says("/api/inbound/email/");
+    ana.see(PATH).await.says("No key yet.").says("Create inbound key").says("/api/inbound/email/");
     let made = ana.send("/settings/ingest/inbound-key", &[]).await.expect(200);
     assert!(shown(&made, "inbound-key").starts_with("rin_"));
-    ana.see(PATH).await.says("Rotate the inbound key").says("rin_…");
+    ana.see(PATH).await.says("Rotate inbound key").says("rin_…");
     let audit = acme.all_pages("/api/audit/", 50).await;
     assert!(column(&audit, "action").contains(&"inbound_key.rotated".to_owned()), "{audit:?}");
 }
 
 async fn rejects_are_shown_with_their_reason(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(PATH).await.says("Nothing was rejected");
+    ana.see(PATH).await.says("No rejected events");
     let account = acme.account(json!({"imported_id": "a"})).await;
     acme.account(json!({"imported_id": "b"})).await;
     let reply = acme
@@ -158,7 +159,8 @@ async fn a_token_is_shown_once_and_works(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let form = ana.form();
     let fields = [("name", "CRM <sync>"), ("role", "member")];
-    let made = ana.send_form("/settings/tokens", form, &fields).await.expect(200).says("shown this once");
+    let made =
+        ana.send_form("/settings/tokens", form, &fields).await.expect(200).says("You won’t see it again");
     let made = made.says("CRM &#60;sync&#62;").says("curl -H").says("/api/accounts/");
     let token = shown(&made, "token");
     assert!(token.starts_with("rap_"), "{token}");

@@ -46,7 +46,8 @@ async fn members_are_listed_with_role_and_state(acme: Tenant) {
     let ana = owner(&acme);
     let page = ana.see(PATH).await.expect(200).says("&#60;b&#62;Eve&#60;/b&#62;").says_not("<b>Eve");
     let page = page.says("eve@acme.test").says("active").says("<span class=\"badge\">you</span>");
-    page.says(&format!("/settings/members/{}/remove", eve["id"].as_str().unwrap())).says("Nobody is invited");
+    page.says(&format!("/settings/members/{}/remove", eve["id"].as_str().unwrap()))
+        .says("No pending invitations");
 }
 
 async fn without_mail_an_invitation_is_a_link_shown_once(acme: Tenant) {

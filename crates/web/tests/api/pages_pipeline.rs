@@ -76,7 +76,7 @@ async fn a_move_counts_as_an_operators_and_can_be_undone(acme: Tenant) {
     assert_eq!(acme.shown("a").await["status"], json!("prospect"));
     // A move to the current stage does nothing, and there is nothing to undo.
     let same = ana.send(&path, &[("status", "prospect")]).await;
-    assert!(same.flash().contains("is in Prospect already") && same.flash().contains("\"undo\":null"));
+    assert!(same.flash().contains("is already in Prospect") && same.flash().contains("\"undo\":null"));
     assert_eq!(acme.history(&account).await.len(), 3);
 }
 

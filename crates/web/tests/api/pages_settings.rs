@@ -52,7 +52,7 @@ async fn settings_are_for_admins(acme: Tenant) {
     member.see("/").await.says_not("href=\"/settings");
     admin.see("/").await.says("href=\"/settings\"").says("href=\"/settings/ingest\"");
     for path in TABS.into_iter().chain(["/settings/digest/preview"]) {
-        member.see(path).await.expect(403).says("Not for your role");
+        member.see(path).await.expect(403).says("Your role doesn’t allow this");
         let page = admin.see(path).await.expect(200).0.text().to_owned();
         assert!(page.len() < 100_000, "{path} has {} bytes", page.len());
     }
@@ -118,7 +118,7 @@ async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {
     assert_eq!(found["tracked_stages"], json!(["customer", "in_negotiation"]));
     ana.see("/settings/cadence").await.says(">4</a> overdue").says_not("Nothing is saved yet");
     let back = ana.see(&path(42, "")).await;
-    back.says("No account becomes overdue.").says("4 accounts are overdue no longer.");
+    back.says("No account becomes overdue.").says("4 accounts are no longer overdue.");
 }
 
 async fn overdue(server: &Server) -> Vec<Value> {
@@ -174,9 +174,9 @@ async fn a_preview_shows_exactly_who_becomes_overdue(server: Server) {
             many => page.says(&format!("{many} accounts become overdue.")),
         };
         match ceasing {
-            0 => page.says_not("overdue no longer"),
-            1 => page.says("1 account is overdue no longer."),
-            many => page.says(&format!("{many} accounts are overdue no longer.")),
+            0 => page.says_not("no longer overdue"),
+            1 => page.says("1 account is no longer overdue."),
+            many => page.says(&format!("{many} accounts are no longer overdue.")),
         };
     }
 }
@@ -198,7 +198,7 @@ async fn an_invalid_cadence_is_refused(acme: Tenant) {
 async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let page = ana.see("/settings/digest").await.expect(200).says("nobody is overdue for contact");
-    page.says("value=\"on\" checked").says("<option value=\"monday\" selected>").says("No digest yet");
+    page.says("value=\"on\" checked").says("<option value=\"monday\" selected>").says("No digests yet");
     ana.send("/settings/digest", &[("digest_weekday", "friday"), ("digest_enabled", "on")])
         .await
         .leads_to("/settings/digest");
@@ -217,7 +217,7 @@ async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
 async fn the_digest_is_sent_once_when_asked(server: Server) {
     with_mail(&server);
     let (ana, _other) = (Person::of(&server, Role::Admin), Person::of(&server, Role::Member));
-    ana.see("/settings/digest").await.says("Send now").says_not("no mail configured");
+    ana.see("/settings/digest").await.says("Send now").says_not("Mail isn’t configured");
     let form = ana.form();
     ana.send_form("/settings/digest/send", form, &[("to", "me")]).await.leads_to("/settings/digest");
     ana.send_form("/settings/digest/send", form, &[("to", "me")]).await.leads_to("/settings/digest");
@@ -238,7 +238,7 @@ async fn past_digests_can_be_read(server: Server) {
     ana.send("/settings/digest/send", &[("to", "me")]).await.expect(422).says("no mail configured");
     ana.see("/settings/digest").await.says("href=\"/settings/digest/2026-W03\"").says_not("Send now");
     let page = ana.see("/settings/digest/2026-W03").await.expect(200);
-    page.says("Nobody is overdue for contact.").says("None: no mail was configured");
+    page.says("Nobody is overdue for contact.").says("None (mail wasn’t configured)");
     ana.see("/settings/digest/2026-W03/mail").await.expect(200).says("<!DOCTYPE html>");
     for path in ["/settings/digest/2026-W04", "/settings/digest/x", "/settings/digest/x/mail"] {
         ana.see(path).await.expect(404);
@@ -248,7 +248,7 @@ async fn past_digests_can_be_read(server: Server) {
 async fn every_page_says_if_mail_is_not_configured(server: Server) {
     let ana = Person::of(&server, Role::Admin);
     for path in TABS {
-        ana.see(path).await.expect(200).says("The server has no mail configured.");
+        ana.see(path).await.expect(200).says("Mail isn’t configured on this server.");
     }
     ana.see("/settings/mail").await.says("--smtp-url").says_not("Send me a test");
     ana.send("/settings/mail/test", &[]).await.expect(422).says("no mail configured");
@@ -262,7 +262,7 @@ async fn a_test_mail_is_queued_and_listed(server: Server) {
     };
     server.app.app().services().set_mail_route(route);
     let ana = Person::of(&server, Role::Admin);
-    let page = ana.see("/settings/mail").await.expect(200).says_not("no mail configured");
+    let page = ana.see("/settings/mail").await.expect(200).says_not("Mail isn’t configured");
     page.says("smtp://ana:****@mail.acme.test:587")
         .says("Rapport &#60;rapport@acme.test&#62;")
         .says("No mail yet");
@@ -310,7 +310,7 @@ async fn the_system_page_shows_the_database_and_the_jobs(server: Server) {
     let jobs = services.jobs();
     let ana = Person::of(&server, Role::Admin);
     let page = ana.see("/settings/system").await.expect(200).says(env!("CARGO_PKG_VERSION"));
-    let page = page.says("B</dd>").says("not secure").says("not yet").says("nothing waits");
+    let page = page.says("B</dd>").says("not secure").says("not yet").says("empty");
     let engine = if page.0.text().contains("SQLite 3.") { "SQLite" } else { "PostgreSQL 1" };
     let page = page.says(engine);
     for job in Job::ALL {

@@ -49,7 +49,7 @@ async fn a_webhook_is_created_and_its_secret_shown_once(acme: Tenant) {
     let first = ana.send_form("/webhooks", form, &fields).await.expect(200);
     let secret = secret_on(&first);
     assert!(secret.starts_with("whs_"), "{secret}");
-    let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("shown this once");
+    let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("You won’t see it again");
     // A second click shows the same secret and doesn't create another webhook.
     let second = ana.send_form("/webhooks", form, &fields).await.expect(200);
     assert_eq!(secret_on(&second), secret);
@@ -70,7 +70,7 @@ async fn a_refused_webhook_keeps_what_was_typed(acme: Tenant) {
     let page = ana.send("/webhooks", &typed).await.expect(422);
     let page = page.says("value=\"http://example.com/hook\"").says("value=\"CRM &#60;b&#62;\"");
     page.says("aria-invalid=\"true\"").says("Must include at least one event.").says("https");
-    // An address that nobody may send to is refused as at each attempt.
+    // A forbidden address is refused, as it would be at each attempt.
     let page = ana.send("/webhooks", &[("url", "https://127.0.0.1/"), ("which", "all")]).await;
     page.expect(422).says("value=\"https://127.0.0.1/\"").says("aria-invalid");
     assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
@@ -99,14 +99,14 @@ async fn a_secret_is_rotated_and_the_new_one_shown_once(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let made = create(&acme).await;
     let own = format!("/webhooks/{}", text(&made, "id"));
-    ana.see(&own).await.expect(200).says("Rotate the secret now");
-    let page = ana.send(&format!("{own}/rotate"), &[]).await.expect(200).says("The secret is rotated");
+    ana.see(&own).await.expect(200).says("Rotate secret now");
+    let page = ana.send(&format!("{own}/rotate"), &[]).await.expect(200).says("Secret rotated");
     let secret = secret_on(&page);
     assert_ne!(secret, text(&made, "secret"));
     ana.see(&own).await.expect(200).says_not(&secret);
 }
 
-/// Lets a webhook with three open deliveries fail twenty times.
+/// Makes a webhook with three open deliveries fail twenty times.
 async fn let_it_fail(server: &Server) {
     for number in 0..3 {
         server.account(json!({"imported_id": format!("crm-{number}")})).await;
@@ -126,7 +126,7 @@ async fn an_auto_disabled_webhook_shows_why_and_how_to_enable_it(acme: Server) {
     let page = ana.see("/webhooks").await.expect(200).says("Auto-disabled").says("1 off");
     page.says("after 20 failures in a row");
     let page = ana.see(&own).await.expect(200).says("Disabled after 20 failures in a row");
-    let page = page.says(">503 ").says("3 deliveries").says("Send a test; once it succeeds");
+    let page = page.says(">503").says("3 deliveries").says("Send a test. Once it succeeds");
     page.says("disabled>Enable after a test").says_not("name=\"held\"");
     // Enabling without a test is refused with an explanation.
     let refused = ana.send(&format!("{own}/enable"), &[("held", "send")]).await;
@@ -138,11 +138,11 @@ async fn an_auto_disabled_webhook_shows_why_and_how_to_enable_it(acme: Server) {
     let test = list(&acme, "type=webhook.test").await.remove(0);
     let manual = claim(&acme).await[0];
     record(&acme, &test, answered(200), Some(manual)).await;
-    let page = ana.see(&own).await.expect(200).says("A test has succeeded").says("Enable and send 3");
+    let page = ana.see(&own).await.expect(200).says("A test succeeded").says("Enable and send 3");
     page.says("Succeeded</a>").says("Enable and drop 3");
     ana.send(&format!("{own}/enable"), &[("held", "send")]).await.leads_to(&own);
     assert_eq!(list(&acme, "state=pending").await.len(), 3);
-    ana.see(&own).await.expect(200).says("0 in a row").says_not("Disabled after");
+    ana.see(&own).await.expect(200).says("0 of 20 failures").says_not("Disabled after");
     ana.see("/webhooks").await.expect(200).says_not("1 off");
 }
 
@@ -173,7 +173,7 @@ async fn a_deleted_webhook_is_gone(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     acme.account(json!({"imported_id": "crm-1"})).await;
-    ana.see(&own).await.expect(200).says("Delete the webhook");
+    ana.see(&own).await.expect(200).says("Delete webhook");
     ana.send(&format!("{own}/delete"), &[]).await.leads_to("/webhooks");
     ana.see(&own).await.expect(404);
     assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
@@ -183,7 +183,7 @@ async fn a_deleted_webhook_is_gone(acme: Tenant) {
 async fn the_chart_counts_succeeded_and_failed_deliveries(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
-    ana.see(&own).await.expect(200).says("No deliveries in these days");
+    ana.see(&own).await.expect(200).says("No deliveries in this period");
     for number in 0..4 {
         acme.account(json!({"imported_id": format!("crm-{number}")})).await;
     }
@@ -192,15 +192,15 @@ async fn the_chart_counts_succeeded_and_failed_deliveries(acme: Server) {
         record(&acme, delivery, answered(code), None).await;
     }
     let page = ana.see(&own).await.expect(200);
-    let page = page.says("Deliveries in 14 days: 2 succeeded, 1 failed, 1 to be made").says("<b>66%</b>");
-    page.says("role=\"img\"").says("As a table");
+    let page = page.says("Deliveries in 14 days: 2 succeeded, 1 failed, 1 pending").says("<b>66%</b>");
+    page.says("role=\"img\"").says("Show as table");
     ana.see("/webhooks").await.expect(200).says("66%</a> <span class=\"faint\">of 3</span>");
     acme.app.clock().advance_days(13);
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(&own).await.expect(200).says("2 succeeded, 1 failed, 1 to be made");
+    ana.see(&own).await.expect(200).says("2 succeeded, 1 failed, 1 pending");
     acme.app.clock().advance_days(2);
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(&own).await.expect(200).says("No deliveries in these days");
+    ana.see(&own).await.expect(200).says("No deliveries in this period");
 }
 
 async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
@@ -223,24 +223,24 @@ async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
     let header = format!("X-Service-Signature: {good}");
     let upper = format!("sha256={}", good[7..].to_uppercase());
     let table = [
-        (kept, &good, &body, "The signature is valid"),
-        (typed, &header, &body, "The signature is valid"),
-        (typed, &good, &format!("{body}\n"), "blanks or line breaks at the ends"),
-        (kept, &good, &spaced, "parsed and written again"),
-        (kept, &good, &changed, "not the body that was sent"),
-        (("secret", blank.as_str()), &good, &body, "There are blanks around it"),
-        (("secret", cut.as_str()), &good, &body, "begins with “whs_”"),
+        (kept, &good, &body, "Valid signature"),
+        (typed, &header, &body, "Valid signature"),
+        (typed, &good, &format!("{body}\n"), "line breaks at the start or end"),
+        (kept, &good, &spaced, "parsed and serialized again"),
+        (kept, &good, &changed, "isn’t the body that was sent"),
+        (("secret", blank.as_str()), &good, &body, "It has spaces around it"),
+        (("secret", cut.as_str()), &good, &body, "The prefix “whs_”"),
         (("webhook", other_id.as_str()), &good, &body, "secret of another webhook"),
         (
             ("secret", "whs_nonsense"),
             &format!("sha256={}", "0".repeat(64)),
             &body,
-            "signed with another secret",
+            "signed with a different secret",
         ),
-        (("secret", "whs_nonsense"), &good, &unknown, "The signature is not valid"),
-        (typed, &good[..20].to_owned(), &body, "Was it cut?"),
+        (("secret", "whs_nonsense"), &good, &unknown, "Invalid signature"),
+        (typed, &good[..20].to_owned(), &body, "Was it cut off?"),
         (typed, &upper, &body, "lower case"),
-        (typed, &good[7..].to_owned(), &body, "must begin with “sha256=”"),
+        (typed, &good[7..].to_owned(), &body, "must start with “sha256=”"),
     ];
     for ((name, value), signature, body, expected) in table {
         let fields = [(name, value), ("signature", signature.as_str()), ("body", body.as_str())];
@@ -275,7 +275,7 @@ async fn members_see_no_links_and_no_pages(acme: Tenant) {
     ana.see("/").await.expect(200).says("href=\"/webhooks\"");
     bea.see("/").await.expect(200).says_not("href=\"/webhooks\"");
     for path in ["/webhooks", "/webhooks/new", "/webhooks/check", "/webhooks/receiving", &own] {
-        bea.see(path).await.expect(403).says("Not for your role");
+        bea.see(path).await.expect(403).says("Your role doesn’t allow this");
     }
     bea.see(&format!("{own}/edit")).await.expect(403);
     let fields = [("url", URL), ("which", "all")];
@@ -298,5 +298,5 @@ async fn webhooks_of_another_company_are_not_found(acme: Tenant) {
     }
     let id = own.trim_start_matches("/webhooks/");
     let fields = [("webhook", id), ("signature", &format!("sha256={}", "0".repeat(64))), ("body", "{}")];
-    eve.send("/webhooks/check", &fields).await.expect(200).says("There is no secret to check with");
+    eve.send("/webhooks/check", &fields).await.expect(200).says("No secret to check with");
 }
