@@ -54,7 +54,7 @@ fn a_taken_project_is_an_error_even_with_json() {
 fn without_json_people_can_read_it() {
     let place = Place::sqlite();
     let printed = place.run(&CREATE).stdout;
-    for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown once"] {
+    for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown only once"] {
         assert!(printed.contains(part), "{part} is missing in:\n{printed}");
     }
     assert!(place.run(&["company", "list"]).stdout.contains("Acme"));
@@ -79,7 +79,7 @@ fn tokens_are_created_listed_and_revoked() {
     assert_eq!(names(&list()), ["First token"]);
     let again = place.run(&["token", "revoke", made["id"].as_str().unwrap()]);
     assert_eq!(again.code, Some(1));
-    assert!(again.stderr.contains("there is no token crd_"), "{}", again.stderr);
+    assert!(again.stderr.contains("no such token: crd_"), "{}", again.stderr);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn keys_are_rotated() {
     assert_ne!(ingest["ingest_key"], created["ingest_key"]);
     assert!(rotate("inbound")["inbound_key"].as_str().unwrap().starts_with("rin_"));
     let unknown = place.run(&["key", "rotate", "ingest", "--project", "nobody"]);
-    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "rapport: there is no company nobody\n"));
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "rapport: no such company: nobody\n"));
 }
 
 #[test]

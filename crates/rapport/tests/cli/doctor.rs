@@ -11,7 +11,7 @@ fn a_place_not_used_yet_is_no_failure_and_stays_unused() {
     let place = Place::sqlite();
     let ended = place.run(&["doctor", "--listen", "127.0.0.1:0"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stdout);
-    assert!(ended.stdout.contains("not there yet; serving makes it"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("does not exist yet; the service creates it"), "{}", ended.stdout);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 

@@ -29,7 +29,7 @@ fn a_test_mail_says_how_it_went() {
         let mut command = program(&["mail", "test", "you@acme.test"]);
         let ended = run(command.args(options(&url, authority)));
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert!(ended.stdout.contains("took the mail for you@acme.test"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("accepted the mail for you@acme.test"), "{}", ended.stdout);
         let mail = server.received().remove(0);
         assert!(mail.encrypted && mail.authenticated);
         assert_eq!((mail.header("From"), mail.header("Subject")), (FROM, "A test from Rapport"));
