@@ -51,7 +51,7 @@ fn a_taken_project_is_an_error_even_with_json() {
 }
 
 #[test]
-fn without_json_people_can_read_it() {
+fn without_json_the_output_is_for_people() {
     let place = Place::sqlite();
     let printed = place.run(&CREATE).stdout;
     for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown only once"] {
@@ -96,7 +96,7 @@ fn keys_are_rotated() {
 }
 
 #[test]
-fn what_the_program_makes_is_its_owners_alone() {
+fn files_are_private_to_their_owner() {
     let place = Place::sqlite();
     let data_dir = place.path().join("new");
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

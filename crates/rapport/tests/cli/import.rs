@@ -1,4 +1,4 @@
-//! `rapport import`, alone and beside a running service.
+//! `rapport import`, alone and next to a running service.
 
 use std::fs;
 
@@ -65,7 +65,7 @@ fn a_file_is_tried_imported_and_undone_while_the_service_runs() {
 }
 
 #[test]
-fn what_cannot_be_imported_says_why() {
+fn a_failed_import_says_why() {
     let place = Place::sqlite();
     let (_, file) = prepared(&place);
     let empty = place.path().join("empty.csv");

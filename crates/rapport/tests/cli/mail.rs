@@ -1,4 +1,4 @@
-//! Mail as an operator configures it: tried by a command, sent by the service, its password shown by nothing.
+//! Mail as an operator configures it: tested by a command, sent by the service, and its password never shown.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::program::{Place, program, run};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-/// The test server's password, as a URL spells it.
+/// The test server's user and password, as a URL spells them.
 const LOGIN: &str = "rapport:p%3Ass%2Fw%40rd%25";
 const FROM: &str = "Rapport <rapport@acme.test>";
 
