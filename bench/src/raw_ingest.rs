@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::place::{Engine, Ground};
 
-    /// A company without the program's help.
+    /// A company created without the program.
     fn loaded(ground: &Ground) -> (Place, Dataset) {
         let place = ground.fresh().unwrap();
         crate::raw_upsert::tests::create_company(&place);
