@@ -33,7 +33,12 @@ struct Case {
 }
 
 const CASES: [Case; 2] = [
-    Case { name: "(c) 1,000 that hang, one event per second", behaviour: "stall", dead: 1_000, per_second: 1 },
+    Case {
+        name: "(c) 1,000 that hang, one event per second",
+        behaviour: "stall",
+        dead: 1_000,
+        per_second: 1,
+    },
     Case {
         name: "(d) 100 that work for a while and then hang, ten events per second",
         behaviour: "tires",

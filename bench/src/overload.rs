@@ -71,6 +71,10 @@ pub fn run(
     let back = after.work_per_second() / capacity;
     report.check(what("rate one second after, relative to before"), back, Target::AtLeast(LEAST_RECOVERED));
     let [first, second] = usage.peak_of_halves;
-    report.check(what("memory of the second half relative to the first"), second / first, Target::AtMost(MOST_GROWTH));
+    report.check(
+        what("memory of the second half relative to the first"),
+        second / first,
+        Target::AtMost(MOST_GROWTH),
+    );
     Ok(i64::try_from(over.total_work + after.total_work)?)
 }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_a_database_of_its_own() {
+    fn a_copy_is_an_independent_database() {
         for engine in [Engine::Sqlite, Engine::Postgres] {
             let ground = Ground::prepare(engine);
             let (place, dataset) = loaded(&ground);

@@ -311,7 +311,8 @@ impl Bench<'_> {
                 .with("rate", LOW_RATE)
                 .latencies(&waits.from_answer),
         );
-        report.add(Row::new("… from the frozen payload, including the commit").latencies(&waits.from_payload));
+        report
+            .add(Row::new("… from the frozen payload, including the commit").latencies(&waits.from_payload));
         let p50 = waits.from_answer.percentile(50.0).unwrap_or(f64::INFINITY);
         let what = format!("{}: p50 in ms from commit to arrival at {LOW_RATE}/s", self.engine);
         report.check(what, p50, Target::AtMost(1.0));

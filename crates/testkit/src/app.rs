@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_app_is_there_for_async_tests_too() {
+    async fn an_app_works_in_async_tests_too() {
         for engine in Engine::BOTH {
             let app = TestApp::on(engine);
             let created = app.upsert(json!({"imported_id": "crm-1"}));

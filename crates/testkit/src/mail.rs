@@ -195,7 +195,11 @@ impl MailServer {
             if received.len() >= count {
                 return received;
             }
-            assert!(since.elapsed() < timeout, "{} of {count} mails arrived within {timeout:?}", received.len());
+            assert!(
+                since.elapsed() < timeout,
+                "{} of {count} mails arrived within {timeout:?}",
+                received.len()
+            );
             thread::sleep(POLL_INTERVAL);
         }
     }

@@ -35,15 +35,19 @@ fn look_at_data_dir(config: &Config) -> Finding {
     let path = &config.data_dir.value;
     let shown = path.display();
     if !path.exists() {
-        return finding(Level::Warn, format!("data directory {shown}: does not exist yet; the service creates it"));
+        return finding(
+            Level::Warn,
+            format!("data directory {shown}: does not exist yet; the service creates it"),
+        );
     }
     match (tempfile::tempfile_in(path), data_dir::is_open_to_others(path)) {
         (Err(error), _) | (_, Err(error)) => {
             finding(Level::Fail, format!("data directory {shown}: not writable (--data-dir): {error}"))
         }
-        (Ok(_), Ok(true)) => {
-            finding(Level::Warn, format!("data directory {shown}: other users have access to it; run chmod 700"))
-        }
+        (Ok(_), Ok(true)) => finding(
+            Level::Warn,
+            format!("data directory {shown}: other users have access to it; run chmod 700"),
+        ),
         (Ok(_), Ok(false)) => finding(Level::Ok, format!("data directory {shown}: writable and private")),
     }
 }
@@ -69,10 +73,9 @@ fn look_at_listener(config: &Config) -> Finding {
     let address = config.listen.value;
     match TcpListener::bind(address) {
         Ok(_) => finding(Level::Ok, format!("address {address}: free to listen on")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => finding(
-            Level::Warn,
-            format!("address {address}: in use by a running rapport or another program"),
-        ),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            finding(Level::Warn, format!("address {address}: in use by a running rapport or another program"))
+        }
         Err(error) => finding(Level::Fail, format!("address {address}: {error} (--listen)")),
     }
 }
@@ -91,8 +94,7 @@ fn look_at_destinations(config: &Config) -> Finding {
 
 fn look_at_mail(config: &Config) -> Finding {
     let Some(server) = config.smtp_url.value.server() else {
-        let text =
-            "mail: not configured (--smtp-url); hand over invitation links yourself, and read digests in the app";
+        let text = "mail: not configured (--smtp-url); hand over invitation links yourself, and read digests in the app";
         return finding(Level::Warn, text);
     };
     let shown = format!("mail: through {}", config.smtp_url.value);
@@ -111,9 +113,10 @@ fn look_at_file_limit(config: &Config) -> Finding {
     match file_limit::hard_limit() {
         Ok(limit) => match needs.shortage(limit) {
             Some(shortage) => finding(Level::Warn, format!("open files: {shortage}")),
-            None => {
-                finding(Level::Ok, format!("open files: the limit is {limit}, and at most {} are needed", needs.files()))
-            }
+            None => finding(
+                Level::Ok,
+                format!("open files: the limit is {limit}, and at most {} are needed", needs.files()),
+            ),
         },
         Err(error) => finding(Level::Warn, format!("open files: failed to read the limit: {error}")),
     }

@@ -88,7 +88,9 @@ pub fn explained(error: Error) -> anyhow::Error {
 
 pub fn print(text: &str) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("failed to write to standard output")?;
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("failed to write to standard output")?;
     Ok(ExitCode::SUCCESS)
 }
 

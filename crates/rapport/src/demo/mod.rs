@@ -84,9 +84,7 @@ impl Home {
 
     fn leave(self) -> anyhow::Result<()> {
         match self {
-            Self::ThrownAway(directory) => {
-                directory.close().context("failed to remove the demo's directory")
-            }
+            Self::ThrownAway(directory) => directory.close().context("failed to remove the demo's directory"),
             Self::Kept(_) => Ok(()),
         }
     }
@@ -170,7 +168,10 @@ fn welcome(base_url: &BaseUrl, credentials: &Credentials, home: &Home) -> String
     let (address, project) = (story::OWNER.0, story::PROJECT);
     let fate = match home {
         Home::ThrownAway(directory) => {
-            format!("Everything is in {} and is deleted when the demo stops (Ctrl-C).", directory.path().display())
+            format!(
+                "Everything is in {} and is deleted when the demo stops (Ctrl-C).",
+                directory.path().display()
+            )
         }
         Home::Kept(path) => {
             format!("Everything stays in {0}. To continue, run rapport serve --data-dir {0}", path.display())

@@ -347,7 +347,8 @@ async fn owner_of(app: &App, company: CompanyId) -> anyhow::Result<PersonId> {
 }
 
 fn presented(kind: Kind, text: &str) -> anyhow::Result<Access> {
-    let presented = credential::read(kind, text).map_err(|_| anyhow!("a new credential cannot be read back"))?;
+    let presented =
+        credential::read(kind, text).map_err(|_| anyhow!("a new credential cannot be read back"))?;
     Ok(Access::Credential(presented))
 }
 
