@@ -207,7 +207,7 @@ pub struct Import {
     /// columns are guessed from their names
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = column)]
     pub map: Vec<(String, String)>,
-    /// Whether rows may create accounts, update them, or both: create, update or both
+    /// The import mode: create (only new accounts), update (only existing ones) or both
     #[arg(long, default_value = "both", value_parser = mode)]
     pub mode: Mode,
     /// Check the file and print what would happen, without importing anything

@@ -34,7 +34,7 @@ pub fn run(config: &Config, arguments: &cli::Import) -> anyhow::Result<ExitCode>
         return run_undo(config, undo.id);
     }
     let Some(path) = &arguments.file else {
-        bail!("name the CSV file to import, or `undo` and an import's id")
+        bail!("name the CSV file to import, or give `undo` and an import's id")
     };
     let Some(company) = &arguments.company else { bail!("name the company with --company") };
     if !arguments.yes && !arguments.dry_run && !io::stdin().is_terminal() {
