@@ -1,6 +1,9 @@
 //! The stylesheet, the script and the icon: part of the program, named by what is in them so that browsers keep them
 //! for good, and compressed once.
 
+#[cfg(test)]
+mod layout;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::LazyLock;
