@@ -1,4 +1,4 @@
-//! Checks the layout of the stylesheets, since no formatter does.
+//! Checks the layout of the stylesheets and templates, since no formatter does.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,6 +8,7 @@ use std::path::Path;
 use super::STYLE_TEXT;
 
 const STYLE_WIDTH: usize = 110;
+const TEMPLATE_WIDTH: usize = 120;
 const INDENT: usize = 2;
 /// Served on its own, so it may repeat the selectors of the pages.
 const DOCS: &str = "assets/css/docs.css";
@@ -177,6 +178,13 @@ fn stylesheets_are_laid_out_alike_and_declare_things_once() {
     for file in pages {
         assert!(STYLE_TEXT.contains(&file.text), "{} is not part of the stylesheet", file.name);
     }
+}
+
+#[test]
+fn templates_have_short_lines_without_tabs() {
+    let templates = files("templates", "html");
+    let faults: Vec<String> = templates.iter().flat_map(|file| line_faults(file, TEMPLATE_WIDTH)).collect();
+    assert_none(&faults);
 }
 
 #[test]
