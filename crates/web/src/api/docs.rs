@@ -13,7 +13,8 @@ use crate::api::{Api, openapi};
 
 const PATH: &str = "/api/docs/";
 pub const STYLE_PATH: &str = "/api/docs/style.css";
-const STYLE: &str = include_str!("docs.css");
+const STYLE: &str =
+    concat!(include_str!("../../assets/css/tokens.css"), include_str!("../../assets/css/docs.css"));
 /// How deep an example follows references, since schemas may refer to each other.
 const EXAMPLE_DEPTH: usize = 6;
 

@@ -65,7 +65,7 @@ impl fmt::Display for Sparkline {
         let points = points.trim_end();
         write!(
             f,
-            r#"<svg class="chart spark" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{}"><polygon class="area" points="0,{HEIGHT} {points} {WIDTH},{HEIGHT}"/><polyline class="line" points="{points}"/></svg>"#,
+            r#"<svg class="chart spark" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{}"><polygon class="area" points="0,{HEIGHT} {points} {WIDTH},{HEIGHT}"/><polyline class="curve" points="{points}"/></svg>"#,
             self.label()
         )
     }

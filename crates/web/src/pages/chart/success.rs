@@ -86,7 +86,7 @@ impl fmt::Display for SuccessChart {
         let summary = self.summary();
         write!(
             f,
-            r#"<svg class="chart days" viewBox="0 0 {width} {HEIGHT}" height="{HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{summary}">"#
+            r#"<svg class="chart success" viewBox="0 0 {width} {HEIGHT}" height="{HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{summary}">"#
         )?;
         for (place, Bar { day, tally }) in (0_i64..).zip(&self.0) {
             let x = place * SLOT + (SLOT - BAR) / 2;
