@@ -1,6 +1,6 @@
-"""Takes pictures of the demo's pages: scripts/screenshots.py PROGRAM DIRECTORY.
+"""Takes screenshots of the demo's pages: scripts/screenshots.py PROGRAM DIRECTORY.
 
-Chromium is driven by chromedriver over plain HTTP (the W3C's WebDriver), so that nothing has to be installed but it.
+It drives Chromium with chromedriver over plain HTTP (W3C WebDriver), so that nothing else has to be installed.
 """
 
 import base64
@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 
-# Name, path, and the link on it to follow where the page's address has an id.
+# Name, path, and the link to follow from there if the page's address contains an id.
 PAGES = [
     ("dashboard", "/", None),
     ("pipeline", "/pipeline", None),
@@ -44,7 +44,7 @@ PAGES = [
     ("settings-system", "/settings/system", None),
     ("profile", "/profile", None),
 ]
-# Width and least height, in pixels.
+# Width and minimum height, in pixels.
 SIZES = [(1280, 800), (390, 844)]
 THEMES = ["light", "dark"]
 
@@ -56,7 +56,7 @@ def free_port():
 
 
 class Demo:
-    """The program with its made-up company, until it is left."""
+    """The running demo; it stops at the end of the `with` block."""
 
     def __init__(self, program):
         listen = f"127.0.0.1:{free_port()}"
@@ -125,7 +125,7 @@ class Browser:
         self.call(f"/element/{element}/{action}", body)
 
     def picture(self, size, theme):
-        """The page as it is, in its whole height."""
+        """A screenshot of the page in its full height."""
         feature = {"name": "prefers-color-scheme", "value": theme}
         self.chromium("Emulation.setEmulatedMedia", features=[feature])
         width, least = size
@@ -169,7 +169,7 @@ def main(program, directory):
                 continue
             take(browser, name, directory)
             print(f"  {name}", flush=True)
-    print(f"pictures in {directory}")
+    print(f"screenshots are in {directory}")
     if missing:
         sys.exit("not taken:\n  " + "\n  ".join(missing))
 

@@ -1,5 +1,5 @@
-//! A backlog of due deliveries after downtime: how fast the service starts over it, what memory it takes,
-//! and how fast it works it off.
+//! A backlog of due deliveries after downtime: how fast the service starts with it, how much memory it takes,
+//! and how fast the service drains it.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let place = stage.place;
     stage.service.stop()?;
     let empty = start_up(bench, &place)?;
-    report.add(Row::new("start-up over an empty queue").with("seconds", empty.as_secs_f64()));
+    report.add(Row::new("start-up with an empty queue").with("seconds", empty.as_secs_f64()));
     report.say(&format!("writing a backlog of {deliveries} deliveries"));
     fill(bench, &place, &webhooks, deliveries / WEBHOOKS)?;
     drain(bench, &place, deliveries, empty, report)
@@ -104,13 +104,13 @@ fn drain(
     let usage = watch.finish();
     let engine = bench.engine;
     report.add(
-        Row::new(format!("start-up over {deliveries} due deliveries"))
+        Row::new(format!("start-up with {deliveries} due deliveries"))
             .with("seconds", service.started_in.as_secs_f64())
             .with("first_arrival_seconds", first_arrival.as_secs_f64())
             .note(format!("the first delivery arrived after {:.2} s", first_arrival.as_secs_f64())),
     );
     report.add(
-        Row::new("working the backlog off")
+        Row::new("draining the backlog")
             .with("rate", rate)
             .with("ratio", rate / bench.bare)
             .with("seconds", draining.elapsed().as_secs_f64())
@@ -120,7 +120,7 @@ fn drain(
     let what = |text: &str| format!("{engine}: backlog of {deliveries}: {text}");
     report.check(what("RSS in MB"), usage.peak_memory, Target::AtMost(MOST_MEMORY_MB));
     report.check(
-        what("start-up in seconds over empty"),
+        what("start-up in seconds more than with an empty queue"),
         extra.as_secs_f64(),
         Target::AtMost(MOST_EXTRA_SECONDS),
     );

@@ -1,5 +1,5 @@
-//! The raw limit of delivery: signed bodies posted to the same receivers with no storage at all, by a bare
-//! pooled client (hyper over rustls) and by the service's own.
+//! The raw limit of delivery: signed bodies posted to the same receivers without any storage, by a bare pooled
+//! client (hyper over rustls) and by the service's own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,7 +96,7 @@ pub fn measure_own(receiver: &Receiver, body: &str, time: Duration) -> anyhow::R
     })
 }
 
-/// Runs one task a connection and counts what they post in the second half of the time, once all are connected.
+/// Runs one task per connection, and counts what they post in the second half of the time, once all are connected.
 fn in_tasks<T, F>(time: Duration, mut task: impl FnMut(usize) -> T) -> anyhow::Result<f64>
 where
     T: FnOnce(Instant, Arc<AtomicU64>) -> F,

@@ -1,4 +1,4 @@
-//! The bodies of requests, written by hand into a buffer: making load must cost next to nothing.
+//! Request bodies, written by hand into a buffer: creating load must cost almost nothing.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ pub const FEATURES: [&str; 8] = [
     "api.webhook",
     "mobile.scan",
 ];
-/// The stages that moves by upsert go round.
+/// The stages that moves by upsert cycle through.
 const STAGES: [&str; 5] = ["prospect", "contacted", "in_negotiation", "in_trial", "customer"];
-/// From any stage of the round, each of these moves to the next: in trial, customer, lost.
+/// From any stage of the cycle, each of these moves to the next: in trial, customer, lost.
 const MOVING_KINDS: [&str; 3] = ["trial_started", "became_customer", "churned"];
 
 fn put(buffer: &mut Vec<u8>, text: &str) {
@@ -52,7 +52,7 @@ fn upsert_endpoint(credentials: &Credentials) -> Endpoint {
     Endpoint::post("/api/accounts/upsert-by-imported-id/", &authorization)
 }
 
-/// What an ingest answer says was accepted.
+/// How many events were accepted, according to an ingest answer.
 fn accepted(answer: &Answer) -> u64 {
     let name = b"\"accepted\":";
     let found = answer.body.windows(name.len()).position(|window| window == name);
@@ -61,8 +61,8 @@ fn accepted(answer: &Answer) -> u64 {
     digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }
 
-/// Batches of activity, uniform over the accounts: every second event opens the app, every second uses one
-/// of eight features.
+/// Batches of activity, spread evenly over the accounts: the events alternate between opening the app and using
+/// one of eight features.
 pub struct IngestBatches {
     endpoint: Endpoint,
     chance: Chance,
@@ -121,7 +121,7 @@ impl Requests for IngestBatches {
     }
 }
 
-/// The stage each account is in, so that every move moves.
+/// The stage of each account, so that every move really moves.
 #[derive(Debug)]
 pub struct Stages(Vec<AtomicU8>);
 
@@ -138,7 +138,7 @@ impl Stages {
     }
 }
 
-/// Upserts: of four, one creates, one moves an account, two change a custom field.
+/// Upserts: of four, one creates an account, one moves one, and two change a custom field.
 pub struct UpsertMix {
     endpoint: Endpoint,
     project: String,
@@ -201,12 +201,12 @@ impl Requests for UpsertMix {
     }
 }
 
-/// Holds the makers of changes back while too many of their deliveries are under way.
+/// Holds changes back while too many of their deliveries are in progress.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// Deliveries that arrived.
+    /// Deliveries that have arrived.
     pub arrived: Arc<AtomicU64>,
-    /// Deliveries that were caused, from where `arrived` stood.
+    /// Deliveries that were caused, counted from where `arrived` began.
     pub caused: Arc<AtomicU64>,
     /// Deliveries that each change causes.
     pub per_change: u64,
@@ -224,8 +224,8 @@ impl Gate {
     }
 }
 
-/// Batches of activity of which every event moves its account. Each connection has accounts of its own, so
-/// that moves apply in the order they were made.
+/// Batches of activity in which every event moves its account. Each connection has its own accounts, so that
+/// moves apply in the order they were made.
 pub struct MovingBatches {
     endpoint: Endpoint,
     stages: Arc<Stages>,
@@ -295,10 +295,10 @@ impl Requests for MovingBatches {
     }
 }
 
-/// When the change of each account was answered: what arrivals are measured from.
+/// When the change of each account was answered; arrivals are measured from then.
 pub type Answered = Arc<Mutex<Vec<(usize, Instant)>>>;
 
-/// Upserts of which each moves another account.
+/// Upserts that each move another account.
 pub struct MovingUpserts {
     endpoint: Endpoint,
     project: String,

@@ -1,4 +1,4 @@
-//! Somebody who is logged in to the pages: the session's cookie, and requests that carry it.
+//! A person who is logged in to the pages: the session's cookie, and requests that carry it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// As a person does: looks at the login, and sends its form.
+    /// Logs in as a person does: opens the login page, and sends its form.
     pub fn log_in(address: SocketAddr, credentials: &Credentials) -> anyhow::Result<Self> {
         let login = ask(address, "GET /login HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\n\r\n")?;
         let form = login.split("name=\"form\" value=\"").nth(1).and_then(|rest| rest.split('"').next());

@@ -1,4 +1,4 @@
-//! The contact cadence: what a sweep costs over few and over many accounts, and what an ingest waits while every
+//! The contact cadence: what a sweep costs over few and over many accounts, and how long an ingest waits while every
 //! client of a large company becomes due at once.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::service::{Credentials, Service};
 /// Accounts that become due from one sweep to the next.
 const DUE: usize = 100;
 const HOUR_SECONDS: i64 = 3_600;
-/// How long ago the others were contacted, and the cadence by which all of them are due at once.
+/// How long ago the others were contacted, and the cadence that makes all of them due at once.
 const CONTACTED_DAYS_AGO: i64 = 10;
 const SHORTER_CADENCE_DAYS: i64 = 5;
 const MOST_SLOWDOWN: f64 = 2.0;
@@ -55,7 +55,7 @@ pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<(
         }
     }
     if let [(small, fast), (large, slow)] = medians[..] {
-        let what = format!("{engine}: a sweep with {DUE} due, {large} clients to {small}");
+        let what = format!("{engine}: a sweep with {DUE} due, {large} clients relative to {small}");
         report.check(what, slow / fast, Target::AtMost(MOST_SLOWDOWN));
     }
     Ok(())
@@ -65,7 +65,7 @@ fn sweeps_of(plan: &Plan) -> usize {
     plan.pick(31, 5)
 }
 
-/// Makes an account a client. The first ones become due in groups, an hour after each other.
+/// Makes an account a client. The first ones become due in groups, an hour apart.
 fn enlist(number: usize, account: &mut Account, start: Time) {
     account.status = Status::Customer;
     account.tracked_since = Some(account.created_at);
@@ -75,7 +75,7 @@ fn enlist(number: usize, account: &mut Account, start: Time) {
     account.last_contact_at = Some(in_turn.min(start.plus_days(-CONTACTED_DAYS_AGO)));
 }
 
-/// The median of some sweeps that each find a hundred due, in milliseconds.
+/// The median of several sweeps that each find a hundred due, in milliseconds.
 fn sweeps(
     plan: &Plan,
     ground: &Ground,
@@ -95,7 +95,7 @@ fn sweeps(
         clock.0.store(start.plus_seconds(hours * HOUR_SECONDS).as_micros(), Ordering::Relaxed);
         let begun = Instant::now();
         let swept = runtime.block_on(rapport_jobs::cadence::round(&app, &CancellationToken::new()));
-        swept.map_err(|error| anyhow!("a sweep: {error}"))?;
+        swept.map_err(|error| anyhow!("a sweep failed: {error}"))?;
         // The first one fills the caches.
         if number > 0 {
             latencies.record(begun.elapsed());

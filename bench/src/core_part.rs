@@ -21,13 +21,13 @@ use crate::service::{self, Credentials, Service};
 pub const PROJECT: &str = "acme";
 pub const INGEST_CONNECTIONS: usize = 32;
 const UPSERT_CONNECTIONS: usize = 64;
-/// Of this many accounts the ratios to raw are asked for; of the sizes that are run, the nearest one.
+/// The ratios to raw are checked at this many accounts, or at the nearest size that is run.
 const RATIO_ACCOUNTS: usize = 100_000;
 const MOST_MEMORY_MB: f64 = 200.0;
-/// What an ingest request may take on SQLite at full load, whatever its writer and its checkpoints do.
+/// How long an ingest request may take on SQLite at full load, whatever its writer and its checkpoints do.
 const INGEST_P999_MS: f64 = 500.0;
 
-/// What the targets ask for, by engine.
+/// The targets of an engine.
 struct Targets {
     ingest: f64,
     large_to_small: f64,
@@ -60,7 +60,7 @@ impl Loaded {
         Self::with(plan, ground, accounts, &|_, _| {})
     }
 
-    /// With accounts that are not as plain as an upsert makes them.
+    /// With accounts that differ from the plain ones that an upsert creates.
     pub fn with(
         plan: &Plan,
         ground: &Ground,
@@ -93,7 +93,7 @@ pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<(
     Ok(())
 }
 
-/// Everything that is measured of the service at one size.
+/// Measures everything about the service at one size.
 fn serve(
     plan: &Plan,
     ground: &Ground,
@@ -143,7 +143,7 @@ fn serve(
     Ok(rates)
 }
 
-/// One closed loop, with the service watched.
+/// Runs one closed loop while watching the service.
 fn measure<R: Requests>(plan: &Plan, service: &Service, lines: Vec<R>) -> anyhow::Result<(Driven, Usage)> {
     let watch = Watch::start(service.process());
     let times = Times { warm_up: plan.warm_up, window: plan.window };
@@ -159,7 +159,7 @@ fn row(label: &str, driven: &Driven, usage: &Usage) -> Row {
         .usage(usage)
 }
 
-/// The same rows without a service, from the same state.
+/// Writes the same rows without a service, from the same state.
 fn raw(
     plan: &Plan,
     ground: &Ground,
@@ -182,7 +182,7 @@ fn raw(
     if with_variants {
         let base = Variant { with_event_id: true, with_look_ups: false, checkpoints: LATE_CHECKPOINTS };
         let mut variants =
-            vec![("raw ingest with event_id and look-ups", Variant { with_look_ups: true, ..base })];
+            vec![("raw ingest with event_id and lookups", Variant { with_look_ups: true, ..base })];
         if matches!(place.database, rapport_store::Database::Sqlite(_)) {
             let plain = Variant { checkpoints: DEFAULT_CHECKPOINTS, ..base };
             variants.push(("raw ingest with event_id, SQLite's default checkpoints", plain));
@@ -209,15 +209,15 @@ fn compare(
         ("upsert", served.upsert / raw.upsert, upsert),
     ];
     for (what, ratio, target) in ratios {
-        report.add(Row::new(format!("{what} over HTTP to raw")).with("ratio", ratio));
+        report.add(Row::new(format!("{what} over HTTP relative to raw")).with("ratio", ratio));
         if is_reference {
-            let what = format!("{engine}: {what} over HTTP to raw, {accounts} accounts");
+            let what = format!("{engine}: {what} over HTTP relative to raw, {accounts} accounts");
             report.check(what, ratio, Target::AtLeast(target));
         }
     }
 }
 
-/// The largest data against the smallest.
+/// Compares the largest data with the smallest.
 fn compare_sizes(engine: Engine, by_size: &[(usize, Rates)], report: &mut Report) {
     let Some((small, small_rates)) = by_size.iter().min_by_key(|(accounts, _)| *accounts) else { return };
     let Some((large, large_rates)) = by_size.iter().max_by_key(|(accounts, _)| *accounts) else { return };
@@ -226,12 +226,12 @@ fn compare_sizes(engine: Engine, by_size: &[(usize, Rates)], report: &mut Report
     }
     for (place, ids) in ["without", "with"].into_iter().enumerate() {
         let ratio = large_rates.ingest[place] / small_rates.ingest[place];
-        let what = format!("{engine}: ingest {ids} event_id, {large} accounts to {small}");
+        let what = format!("{engine}: ingest {ids} event_id, {large} accounts relative to {small}");
         report.check(what, ratio, Target::AtLeast(targets(engine).large_to_small));
     }
 }
 
-/// A closed loop of ingest for a moment, to see what rate the service has right now.
+/// Runs a short closed loop of ingest, to see the service's current rate.
 pub fn ingest_rate_now(
     address: SocketAddr,
     loaded: &Loaded,

@@ -1,4 +1,4 @@
-//! The data a run starts from, written by the store's own functions while no service runs: accounts with
+//! The data that a run starts from, written by the store's own functions while no service runs: accounts with
 //! the rows that an upsert and one activity of today leave.
 
 use std::any::{Any, TypeId};
@@ -31,7 +31,7 @@ const FIRST_WORDS: [&str; 16] = [
 const SECOND_WORDS: [&str; 8] =
     ["Handel", "Systems", "Logistics", "Sohn", "Partners", "Foods", "Energy", "Studio"];
 
-/// What is in a database, as far as the load must know.
+/// What the load needs to know about a database.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     pub company: CompanyId,
@@ -40,7 +40,7 @@ pub struct Dataset {
     pub ids: Vec<AccountId>,
 }
 
-/// The record id of account `number`: always as long.
+/// The record id of account `number`, always of the same length.
 pub fn imported_id(number: usize) -> String {
     format!("crm-{number:08}")
 }
@@ -51,7 +51,7 @@ pub fn name(number: usize) -> String {
     format!("{first} {second} {number}")
 }
 
-/// An account as an upsert would have made it.
+/// An account as an upsert would have created it.
 pub fn account(id: AccountId, imported_id: String, name: String, now: Time) -> Account {
     let mut account = Account::new(id, name, Status::Prospect, now);
     account.imported_id = Some(imported_id);
@@ -59,7 +59,7 @@ pub fn account(id: AccountId, imported_id: String, name: String, now: Time) -> A
     account
 }
 
-/// The seats of an account as it is made.
+/// The seats of a new account.
 pub const SEATS: usize = 7;
 
 /// The custom fields of every account.
@@ -83,7 +83,7 @@ impl Ids {
     }
 }
 
-/// Loads `accounts` accounts into a company that is there.
+/// Loads `accounts` accounts into an existing company.
 pub fn load(place: &Place, project: &str, accounts: usize) -> anyhow::Result<Dataset> {
     load_with(place, project, accounts, &|_, _| {})
 }
@@ -114,7 +114,7 @@ pub fn load_with(
     Ok(dataset)
 }
 
-/// Writes to one company through the store, with no service beside it.
+/// Writes to one company through the store, while no service runs.
 pub struct Loader {
     store: Store,
     pub company: CompanyId,
@@ -132,7 +132,7 @@ impl Loader {
         Ok(Self { store, company: found.id, project: found.slug })
     }
 
-    /// Runs each as a transaction, a few at once.
+    /// Runs each as a transaction, a few at a time.
     pub fn write_all<W>(&self, transactions: impl Iterator<Item = W>) -> anyhow::Result<()>
     where
         W: FnMut(&mut Tx) -> Result<(), Error> + Send + 'static,
@@ -146,7 +146,7 @@ impl Loader {
                 under_way -= 1;
             }
             let job = LoadJob { company: self.company, work, done: done.clone() };
-            // The lane that is never turned away.
+            // The lane that never turns anything away.
             self.store.submit(Lane::Outcome, Box::new(job));
             under_way += 1;
         }
@@ -169,7 +169,7 @@ impl<W: FnMut(&mut Tx) -> Result<(), Error> + Send + 'static> Job for LoadJob<W>
         self.company
     }
 
-    /// A family runs without a savepoint: under one, thousands of rows a statement cost SQLite dearly.
+    /// A family runs without a savepoint, under which thousands of rows per statement would cost SQLite dearly.
     fn family(&self) -> Option<TypeId> {
         Some(TypeId::of::<Self>())
     }
@@ -221,7 +221,7 @@ impl Batch {
     fn write(&self, tx: &mut Tx) -> Result<(), Error> {
         let accounts: Vec<&Account> = self.accounts.iter().collect();
         if !account::insert(tx, &accounts)? {
-            return Err(Error::Fault("an account was there before".to_owned()));
+            return Err(Error::Fault("an account already exists".to_owned()));
         }
         history::insert(tx, &self.history)?;
         rapport_store::event::insert(tx, &self.events)?;
@@ -253,7 +253,7 @@ impl Batch {
     }
 }
 
-/// How many rows the load left in a table, to be sure that it did.
+/// Checks that the load left the expected number of rows in each table.
 pub fn expect_loaded(place: &Place, accounts: usize) -> anyhow::Result<()> {
     for table in ["account", "status_history", "event", "activity", "account_seen", "activity_count"] {
         let rows = place.count(&format!("SELECT count(*) FROM {table}"))?;

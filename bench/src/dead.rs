@@ -1,6 +1,6 @@
-//! One healthy webhook beside a great many whose receivers hang: from the start, or after they worked for a while.
-//! What is measured is how long the healthy one waits, alone and beside them, and how soon the test of a new webhook
-//! arrives. Everything goes over HTTP, so that any build of the service can be measured.
+//! One healthy webhook next to very many whose receivers hang: from the start, or after working for a while. It
+//! measures how long the healthy one waits, alone and next to them, and how soon the test of a new webhook arrives.
+//! Everything goes over HTTP, so that any build of the service can be measured.
 
 use std::path::Path;
 use std::thread;
@@ -19,7 +19,7 @@ use crate::report::{Report, Row, Target, whole};
 use crate::service::{self, Credentials, Service};
 use crate::webhooks_part::{PROJECTS, add_webhooks};
 
-/// The healthy webhook's arrivals may take so much longer than alone.
+/// How much longer than alone the healthy webhook's arrivals may take.
 const MOST_SLOWDOWN: f64 = 2.0;
 const MOST_TEST_MS: f64 = 1_000.0;
 const LATE_LIMIT: Duration = Duration::from_secs(90);
@@ -33,9 +33,14 @@ struct Case {
 }
 
 const CASES: [Case; 2] = [
-    Case { name: "(c) 1,000 that hang, one event a second", behaviour: "stall", dead: 1_000, per_second: 1 },
     Case {
-        name: "(d) 100 that work for a while and then hang, ten events a second",
+        name: "(c) 1,000 that hang, one event per second",
+        behaviour: "stall",
+        dead: 1_000,
+        per_second: 1,
+    },
+    Case {
+        name: "(d) 100 that work for a while and then hang, ten events per second",
         behaviour: "tires",
         dead: 100,
         per_second: 10,
@@ -50,7 +55,7 @@ enum Beside {
     OtherCompany,
 }
 
-/// What was seen of a run.
+/// What was observed in a run.
 struct Seen {
     waits: Latencies,
     missing: u64,
@@ -59,7 +64,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// What never arrived waited as long as anybody looked.
+    /// What never arrived counts as having waited until the end.
     fn p99(&self) -> f64 {
         let worst = if self.missing > 0 { LATE_LIMIT.as_secs_f64() * 1_000.0 } else { 0.0 };
         self.waits.percentile(99.0).unwrap_or(f64::INFINITY).max(worst)
@@ -96,12 +101,12 @@ pub fn run(
                 } else if !is_baseline {
                     let what = format!("{engine}: {}, {place}", case.name);
                     report.check(
-                        format!("{what}: p99 to alone"),
+                        format!("{what}: p99 relative to alone"),
                         seen.p99() / alone,
                         Target::AtMost(MOST_SLOWDOWN),
                     );
                     report.check(
-                        format!("{what}: a test arrives (ms)"),
+                        format!("{what}: ms until a test arrives"),
                         seen.test_ms,
                         Target::AtMost(MOST_TEST_MS),
                     );
@@ -135,7 +140,7 @@ fn measure(
     arrivals.begin(true);
     add_webhooks(&service, &companies[0], [receiver.url("ok", 0, Hosts::Own)].into_iter())?;
     change(&service, &companies[0], "in_negotiation")?;
-    ensure!(arrivals.wait_for(1, LATE_LIMIT) == 1, "the healthy webhook gets nothing");
+    ensure!(arrivals.wait_for(1, LATE_LIMIT) == 1, "the healthy webhook received nothing");
     let dead = plan.pick(case.dead, 50);
     let urls = (0..dead).map(|number| receiver.url(case.behaviour, number, Hosts::Own));
     let moved: &[Credentials] = match beside {
@@ -161,7 +166,7 @@ fn measure(
     Ok(Seen { waits, missing: caused.saturating_sub(arrived), test_ms, rss: usage.peak_memory })
 }
 
-/// Moves an account of each company at a steady rate; says how often.
+/// Moves an account of each company at a steady rate; returns how often.
 fn steadily(
     service: &Service,
     companies: &[Credentials],
@@ -186,7 +191,7 @@ fn change(service: &Service, company: &Credentials, status: &str) -> anyhow::Res
     post(service, company, "/api/accounts/upsert-by-imported-id/", &body).map(drop)
 }
 
-/// Creates a webhook and presses Test; how many milliseconds later it arrives.
+/// Creates a webhook and presses Test; returns how many milliseconds later it arrives.
 fn test_a_new_one(service: &Service, company: &Credentials, receiver: &Receiver) -> anyhow::Result<f64> {
     let url = receiver.url("ok", 1, Hosts::Own);
     let events = json!(["client.contact_due"]);

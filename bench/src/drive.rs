@@ -1,5 +1,5 @@
-//! Load over HTTP: closed loops that send the next request when the last is answered, and open ones that
-//! send on schedule whatever the service does. One thread makes all of it.
+//! Load over HTTP: closed loops that send the next request once the last is answered, and open ones that send on
+//! schedule whatever the service does. One thread creates all of it.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -28,24 +28,24 @@ pub trait Requests: 'static {
 
     fn write_next(&mut self, request: &mut Vec<u8>);
 
-    /// How much work an answer of 200 or 201 says is done.
+    /// How much work is done, according to an answer of 200 or 201.
     fn done(&mut self, answer: &Answer, at: std::time::Instant) -> u64;
 }
 
-/// What a run did. The window leaves the warm-up out; the totals do not.
+/// The result of a run. The window leaves out the warm-up; the totals do not.
 #[derive(Debug, Default)]
 pub struct Driven {
     pub window: Duration,
     pub requests_in_window: u64,
     pub work_in_window: u64,
-    /// What the counter under watch gained in the window.
+    /// How much the watched counter grew in the window.
     pub counted_in_window: u64,
-    /// Of accepted requests in the window.
+    /// Latencies of accepted requests in the window.
     pub latencies: Latencies,
     pub total_work: u64,
     pub accepted: u64,
     pub shed: u64,
-    /// Neither accepted nor answered 503.
+    /// Requests that were neither accepted nor answered 503.
     pub other: u64,
     pub example: Option<String>,
 }
@@ -63,13 +63,13 @@ impl Driven {
         per_second(self.counted_in_window, self.window)
     }
 
-    /// Fails where a plain run met anything but success.
+    /// Fails if a plain run met anything but success.
     pub fn expect_all_accepted(self) -> anyhow::Result<Self> {
         anyhow::ensure!(self.shed == 0, "{} requests were shed: {:?}", self.shed, self.example);
         self.expect_all_done()
     }
 
-    /// Fails where a run met anything but success and 503.
+    /// Fails if a run met anything but success and 503.
     pub fn expect_all_done(self) -> anyhow::Result<Self> {
         anyhow::ensure!(self.other == 0, "{} requests were refused: {:?}", self.other, self.example);
         anyhow::ensure!(self.work_in_window > 0, "nothing was done within the time");
@@ -88,8 +88,8 @@ pub struct Times {
     pub window: Duration,
 }
 
-/// Sends the next request of each connection when its last is answered, and again what was shed. `counter` is read at the beginning
-/// and the end of the window.
+/// Sends the next request of each connection once its last is answered, and sends again what was shed. `counter` is
+/// read at the beginning and the end of the window.
 pub fn closed_loop<R: Requests>(
     address: SocketAddr,
     times: Times,
@@ -102,7 +102,7 @@ pub fn closed_loop<R: Requests>(
     })
 }
 
-/// Sends `rate` requests a second over all connections, each on its own schedule.
+/// Sends `rate` requests per second over all connections, each on its own schedule.
 pub fn open_loop<R: Requests>(
     address: SocketAddr,
     times: Times,
@@ -241,7 +241,7 @@ async fn open_line(
     }
 }
 
-/// One request on a connection of its own; for the few that prepare a run.
+/// Sends one request on its own connection; for the few that prepare a run.
 pub fn call(address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
     runtime()?.block_on(async {
         let mut connection = Connection::open(address).await?;

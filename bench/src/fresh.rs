@@ -1,5 +1,5 @@
-//! Delivery from an empty database on: no statistics, tables that grow from nothing, and nobody who helps. What is
-//! looked at is every second, not the mean: a service whose plans go stale delivers in bursts.
+//! Delivery starting from an empty database: no statistics, tables that grow from nothing, and nobody who helps. Every
+//! second is checked, not the mean: a service whose plans go stale delivers in bursts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ const WEBHOOKS: usize = 10;
 const ACCOUNTS: usize = 2_000;
 /// Connections that create the accounts.
 const CREATORS: usize = 8;
-/// Connections are opened and receivers prove themselves in these.
+/// In these, connections are opened and receivers prove themselves.
 const FIRST_SECONDS: usize = 3;
 const LOWEST_TO_MEDIAN: f64 = 0.5;
 const TO_BASELINE: f64 = 2.0;
-/// SQLite plans nothing by statistics: there nothing may have become slower.
+/// SQLite does not plan by statistics, so nothing may have become slower there.
 const SQLITE_TO_BASELINE: f64 = 0.9;
 
 /// Arrivals in each second of a run.
@@ -88,11 +88,11 @@ pub fn run(
         row = row.with("to_baseline", seconds.mean() / baseline.mean());
     }
     report.add(row);
-    let what = format!("{engine}: lowest second to the median, from an empty database");
+    let what = format!("{engine}: lowest second relative to the median, from an empty database");
     report.check(what, seconds.lowest() / seconds.median(), Target::AtLeast(LOWEST_TO_MEDIAN));
     if let Some(baseline) = baseline {
         let target = if engine == Engine::Postgres { TO_BASELINE } else { SQLITE_TO_BASELINE };
-        let what = format!("{engine}: deliveries from an empty database to the baseline's");
+        let what = format!("{engine}: deliveries from an empty database relative to the baseline's");
         report.check(what, seconds.mean() / baseline.mean(), Target::AtLeast(target));
     }
     Ok(())
@@ -132,7 +132,7 @@ fn measure(plan: &Plan, program: &Path, ground: &Ground, receiver: &Receiver) ->
     Ok(Seconds(seconds))
 }
 
-/// What a counter gains in each whole second until it is over.
+/// How much a counter grows in each whole second until it is over.
 fn sample(counter: &AtomicU64, over: &AtomicBool) -> Vec<f64> {
     let started = Instant::now();
     let (mut seconds, mut before) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! A light HTTP/1.1 client: one request at a time over a kept connection, as cheap as we can make it, since
+//! A light HTTP/1.1 client: one request at a time over a kept connection, as cheap as we can make it, because
 //! it shares the machine with what it measures.
 
 use std::io;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// What comes before the body of every request to one endpoint.
+/// Everything before the body of a request to one endpoint.
 #[derive(Debug, Clone)]
 pub struct Endpoint(String);
 
@@ -36,7 +36,7 @@ impl Endpoint {
         ))
     }
 
-    /// Writes a whole request over what `request` held.
+    /// Writes a whole request, replacing what `request` held.
     pub fn write(&self, request: &mut Vec<u8>, body: &[u8]) {
         request.clear();
         request.extend_from_slice(self.0.as_bytes());
@@ -80,7 +80,7 @@ impl Connection {
     }
 }
 
-/// Status and place of the body, once all of the answer is there.
+/// The status and the position of the body, once the whole answer is there.
 fn complete(received: &[u8]) -> io::Result<Option<(u16, Range<usize>)>> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "not the HTTP this client speaks");

@@ -1,4 +1,4 @@
-//! CSV import: a large file uploaded, tried, taken in and undone, and what memory that takes.
+//! CSV import: a large file is uploaded, tried, imported and undone, and how much memory that takes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use crate::service::{self, Service};
 const ROWS_PER_WRITE: u64 = 1_000;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const MOST_MEMORY_MB: f64 = 200.0;
-/// What the second half may take over the first.
+/// How much memory the second half may take, relative to the first.
 const MOST_GROWTH: f64 = 1.25;
 const HEADER: &str = "Record ID,Company,Stage,Value,Currency,Plan\n";
 
@@ -52,7 +52,7 @@ pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<(
         Target::AtMost(0.0),
     );
 
-    // As far as it comes in one window: the rate is the same to the end.
+    // As far as it gets in one window: the rate stays the same to the end.
     let begun = Instant::now();
     let (undone, seconds, usage) = measured(&service, || {
         client.post(&format!("{path}undo/"))?;
@@ -88,7 +88,7 @@ fn check(engine: Engine, what: &str, usage: &Usage, report: &mut Report) {
     );
     let [first, second] = usage.peak_of_halves;
     report.check(
-        format!("{engine}: RSS of the second half of the import's {what} to the first"),
+        format!("{engine}: RSS of the second half of the import's {what} relative to the first"),
         second / first.max(1.0),
         Target::AtMost(MOST_GROWTH),
     );
@@ -100,7 +100,7 @@ struct Client {
 }
 
 impl Client {
-    /// Makes the file while it is sent.
+    /// Creates the file while it is sent.
     fn upload(&self, rows: u64) -> anyhow::Result<Value> {
         let length = HEADER.len() as u64 + (0..rows).map(|number| line(number).len() as u64).sum::<u64>();
         let mut stream = self.open("POST", "/api/imports/?filename=bench.csv", "text/csv", length)?;

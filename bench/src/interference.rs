@@ -1,4 +1,4 @@
-//! Healthy receivers beside bad ones: what the healthy ones wait, alone and beside the others, in the same
+//! Healthy receivers next to bad ones: how long the healthy ones wait, alone and next to the others, in the same
 //! company and in another.
 
 use std::collections::{HashMap, HashSet};
@@ -14,12 +14,12 @@ use crate::receiver::Hosts;
 use crate::report::{Report, Row, Target};
 use crate::webhooks_part::{Bench, Stage};
 
-/// So many that a slow answer does not hold the schedule up.
+/// So many that a slow answer does not hold up the schedule.
 const CONNECTIONS: usize = 8;
 const MOST_SLOWDOWN: f64 = 2.0;
 const LATE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Some healthy webhooks beside some bad ones, and how many changes a second they hear of.
+/// Some healthy webhooks next to some bad ones, and how many changes per second they receive.
 struct Case {
     name: &'static str,
     healthy: usize,
@@ -53,7 +53,7 @@ enum Beside {
     OtherCompany,
 }
 
-/// What healthy receivers waited.
+/// How long healthy receivers waited.
 pub struct Waits {
     pub from_answer: Latencies,
     pub from_payload: Latencies,
@@ -65,14 +65,14 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
         for beside in [Beside::SameCompany, Beside::OtherCompany] {
             let together = measure(bench, case, beside, report)?;
             let place = if beside == Beside::SameCompany { "same company" } else { "other company" };
-            let what = format!("{}: {}, {place}: p99 to alone", bench.engine, case.name);
+            let what = format!("{}: {}, {place}: p99 relative to alone", bench.engine, case.name);
             report.check(what, together / alone, Target::AtMost(MOST_SLOWDOWN));
         }
     }
     Ok(())
 }
 
-/// The p99 of the healthy ones in milliseconds.
+/// Returns the p99 of the healthy ones in milliseconds.
 fn measure(bench: &Bench, case: &Case, beside: Beside, report: &mut Report) -> anyhow::Result<f64> {
     let stage = bench.stage()?;
     stage.add_webhooks(0, "ok", case.healthy, Hosts::Own)?;
@@ -91,8 +91,8 @@ fn measure(bench: &Bench, case: &Case, beside: Beside, report: &mut Report) -> a
     let waits = paced(&stage, case.changes_per_second, time, companies, case.healthy)?;
     let label = match beside {
         Beside::Nobody => format!("{}: alone", case.name),
-        Beside::SameCompany => "… beside them in the same company".to_owned(),
-        Beside::OtherCompany => "… beside them in another company".to_owned(),
+        Beside::SameCompany => "… next to them in the same company".to_owned(),
+        Beside::OtherCompany => "… next to them in another company".to_owned(),
     };
     let bad = stage.receiver.arrivals.others.load(Ordering::Relaxed);
     let note = format!(
@@ -104,11 +104,11 @@ fn measure(bench: &Bench, case: &Case, beside: Beside, report: &mut Report) -> a
     report
         .add(Row::new(label).with("rate", case.changes_per_second).latencies(&waits.from_payload).note(note));
     stage.service.stop()?;
-    // From the change on, with its commit: an answer is often read after the arrival, and then says nothing.
+    // From the change, including its commit: an answer is often read after the arrival, and then says nothing.
     Ok(waits.from_payload.percentile(99.0).unwrap_or(f64::INFINITY))
 }
 
-/// Moves accounts of each company at a steady rate; what the healthy webhooks of the first company waited.
+/// Moves accounts of each company at a steady rate; returns how long the healthy webhooks of the first one waited.
 pub fn paced(
     stage: &Stage,
     changes_per_second: f64,
@@ -148,13 +148,13 @@ pub fn paced(
     let mut distinct = HashSet::new();
     for arrival in arrivals.take_kept() {
         distinct.insert((arrival.webhook, arrival.account));
-        // What arrives before the answer is read did not wait at all.
+        // A delivery that arrives before the answer is read did not wait at all.
         if let Some(answered) = answered.get(&arrival.account) {
             waits.from_answer.record(arrival.at.saturating_duration_since(*answered));
             waits.from_payload.record(arrival.age);
         }
     }
-    // Nothing is late, so nothing was sent twice in another's place.
+    // Nothing is late, so no repeated delivery stands in for a missing one.
     ensure!(distinct.len() >= expected, "{} of {expected} deliveries arrived", distinct.len());
     Ok(waits)
 }

@@ -1,7 +1,7 @@
-//! The benchmarks of record, and the raw limits they are held against. `./scripts/bench` builds and runs this.
+//! The benchmarks of record, and the raw limits they are compared with. `./scripts/bench` builds and runs this.
 //!
-//! The service under test is always the real program in a process of its own; everything else (load,
-//! receivers, raw limits) is here. What each figure means stands in `README.md` beside this crate.
+//! The service under test is always the real program in its own process; everything else (load, receivers, raw
+//! limits) is here. `README.md` next to this crate says what each figure means.
 
 mod backlog;
 mod bare_client;
@@ -46,7 +46,7 @@ pub struct Options {
     /// What to measure
     #[arg(value_enum, default_value_t = Part::All)]
     part: Part,
-    /// Short runs on small data: shows that everything works, not how fast it is
+    /// Short runs on small data: they show that everything works, not how fast it is
     #[arg(long)]
     quick: bool,
     #[arg(long, value_enum, default_value_t = Engines::Both)]
@@ -60,16 +60,16 @@ pub struct Options {
     /// How long each figure is measured; by default 20, the fresh case 80 (with --quick: 2 and 8)
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Only these cases of the webhooks part, such as one while profiling
+    /// Only these cases of the webhooks part, for example one while profiling
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CASES")]
     case: Vec<Case>,
-    /// The service's program; by default the one beside this program
+    /// The service's program; by default the one next to this program
     #[arg(long, value_name = "FILE")]
     rapport: Option<PathBuf>,
     /// Another build of the service, which the fresh and dead cases measure first, for comparison
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Where the figures are written as JSON
+    /// Where to write the figures as JSON
     #[arg(long, value_name = "FILE", default_value = "bench/results/latest.json")]
     results: PathBuf,
 }
@@ -82,9 +82,9 @@ enum Part {
     Webhooks,
     /// A CSV file of a million rows
     Import,
-    /// Who is due for contact
+    /// Clients due for contact
     Cadence,
-    /// What each page takes
+    /// How long each page takes
     Pages,
     All,
 }
@@ -92,9 +92,9 @@ enum Part {
 /// The cases of the webhooks part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Case {
-    /// Ingest moves to ten webhooks from an empty database on, second by second
+    /// Ingest moves to ten webhooks, starting from an empty database, second by second
     Fresh,
-    /// One healthy webhook beside many whose receivers hang
+    /// One healthy webhook next to many whose receivers hang
     Dead,
     /// Ingest moves to one webhook, at full rate
     One,
@@ -106,9 +106,9 @@ pub enum Case {
     TenOnOneHost,
     /// Ingest moves to a thousand webhooks, at full rate
     Thousand,
-    /// The wait at a low rate
+    /// The latency at a low rate
     LowRate,
-    /// Healthy webhooks beside bad ones
+    /// Healthy webhooks next to bad ones
     Interference,
     /// Due deliveries after downtime
     Backlog,
@@ -121,7 +121,7 @@ enum Engines {
     Both,
 }
 
-/// How long and how large; the same for every part.
+/// How long and how large the runs are; the same for every part.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub quick: bool,
@@ -130,7 +130,7 @@ pub struct Plan {
     cases: Vec<Case>,
     pub window: Duration,
     pub warm_up: Duration,
-    /// How long the fresh case runs: past the server's first own look at the tables, which takes it a minute.
+    /// How long the fresh case runs: until after the server first analyses the tables by itself, which takes a minute.
     pub fresh_window: Duration,
     pub rapport: PathBuf,
     pub baseline: Option<PathBuf>,
@@ -149,7 +149,7 @@ impl Plan {
             None => std::env::current_exe().context("the path of this program")?.with_file_name("rapport"),
         };
         for program in [Some(&rapport), options.baseline.as_ref()].into_iter().flatten() {
-            anyhow::ensure!(program.is_file(), "{} is not there: build it first", program.display());
+            anyhow::ensure!(program.is_file(), "{} does not exist: build it first", program.display());
         }
         Ok(Self {
             quick,
@@ -168,7 +168,7 @@ impl Plan {
         self.cases.is_empty() || self.cases.contains(&case)
     }
 
-    /// Whether nothing but these cases was asked for.
+    /// Whether only these cases were asked for.
     pub fn is_only(&self, cases: &[Case]) -> bool {
         !self.cases.is_empty() && self.cases.iter().all(|case| cases.contains(case))
     }
@@ -189,7 +189,7 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     let mut report = Report::start(&plan)?;
     let ran = engines.into_iter().try_for_each(|engine| run(&plan, options.part, engine, &mut report));
-    // A run that is cut short leaves what it has.
+    // A run that is cut short still leaves what it has.
     report.write(&options.results)?;
     report.print_checks();
     println!("\nFigures as JSON: {}", options.results.display());

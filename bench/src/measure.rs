@@ -1,4 +1,4 @@
-//! What is measured beside counts: latencies, and what a process takes of memory and processor.
+//! What is measured besides counts: latencies, and how much memory and processor time a process uses.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use hdrhistogram::Histogram;
 use rapport_domain::time::Time;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
-/// What Linux counts processor time in, on every machine we know.
+/// The unit in which Linux counts processor time, on every machine we know.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// A process that used less than this part of a processor for so long is idle.
+/// A process that uses less than this part of a processor for this long is idle.
 const IDLE_PROCESSORS: f64 = 0.02;
 const IDLE_LOOK: Duration = Duration::from_secs(5);
 const LONGEST_MICROS: u64 = 600_000_000;
 
-/// The time of day, to compare with what payloads say.
+/// The time of day, to compare with the times in payloads.
 pub fn now() -> Time {
     #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
     let now = std::time::SystemTime::now();
@@ -44,7 +44,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// In milliseconds; nothing where nothing was recorded.
+    /// In milliseconds; `None` if nothing was recorded.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "microseconds of ten minutes fit")]
         (!self.0.is_empty()).then(|| self.0.value_at_percentile(percent) as f64 / 1_000.0)
@@ -60,7 +60,7 @@ pub struct Usage {
     pub peak_of_halves: [f64; 2],
     /// Processors busy on average: 1.0 is one of them.
     pub processors: f64,
-    /// The same of this process, which makes the load.
+    /// The same for this process, which creates the load.
     pub own_processors: f64,
 }
 
@@ -107,7 +107,7 @@ impl Watch {
     }
 }
 
-/// Waits until a process has next to nothing to do: what it makes up for after a start is over. At most `patience`.
+/// Waits until a process has almost nothing to do, when the work after its start is over. At most `patience`.
 pub fn wait_until_idle(process: u32, patience: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < patience {
@@ -128,7 +128,7 @@ pub fn resident_mebibytes(process: u32) -> Option<f64> {
 /// User and system time so far.
 fn ticks(process: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses and may contain anything.
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let fields: Vec<f64> =
         fields.split(' ').skip(11).take(2).filter_map(|field| field.parse().ok()).collect();

@@ -1,5 +1,5 @@
-//! Overload: four times what the service can take, then at once the normal load again. It must shed with
-//! 503, keep what it acknowledged, not grow, and be back when the overload ends.
+//! Overload: four times what the service can take, then immediately the normal load again. It must shed with 503,
+//! keep what it acknowledged, not grow, and be back when the overload ends.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::report::{Report, Row, Target, whole};
 use crate::service::Service;
 
 const FACTOR: f64 = 4.0;
-/// Enough that the schedule is kept while each waits for its answer up to the second that the service allows.
+/// Enough to keep the schedule while each waits for its answer up to the second that the service allows.
 const CONNECTIONS: usize = 2_048;
 const LEAST_RECOVERED: f64 = 0.9;
 const MOST_GROWTH: f64 = 1.25;
 
-/// Says how many events were acknowledged.
+/// Returns how many events were acknowledged.
 pub fn run(
     plan: &Plan,
     service: &Service,
@@ -69,8 +69,12 @@ pub fn run(
     report.check(what("requests shed"), whole(over.shed), Target::AtLeast(1.0));
     report.check(what("answers other than 200 and 503"), whole(over.other), Target::AtMost(0.0));
     let back = after.work_per_second() / capacity;
-    report.check(what("rate one second after to before"), back, Target::AtLeast(LEAST_RECOVERED));
+    report.check(what("rate one second after, relative to before"), back, Target::AtLeast(LEAST_RECOVERED));
     let [first, second] = usage.peak_of_halves;
-    report.check(what("memory of its second half to its first"), second / first, Target::AtMost(MOST_GROWTH));
+    report.check(
+        what("memory of the second half relative to the first"),
+        second / first,
+        Target::AtMost(MOST_GROWTH),
+    );
     Ok(i64::try_from(over.total_work + after.total_work)?)
 }

@@ -1,4 +1,4 @@
-//! The pages: what each takes over few and over many accounts, and how much HTML it is.
+//! The pages: how long each takes over few and over many accounts, and how large its HTML is.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use crate::report::{Report, Row, Target, whole};
 use crate::service::{Credentials, Service};
 use crate::webhooks_part::payload;
 
-/// Every page, by what it shows. What stands in braces is the id of one of its kind.
+/// Every page, by what it shows. A name in braces stands for the id of such an object.
 const PAGES: &[(&str, &str)] = &[
     ("dashboard", "/"),
     ("pipeline", "/pipeline"),
@@ -96,7 +96,7 @@ pub fn run(plan: &Plan, engine: Engine, report: &mut Report) -> anyhow::Result<(
     Ok(())
 }
 
-/// What was seen of a page.
+/// What was observed about a page.
 struct Seen {
     label: &'static str,
     path: &'static str,
@@ -120,7 +120,7 @@ fn vary(number: usize, account: &mut Account, now: Time) {
     }
 }
 
-/// Logs in as the owner, and looks at every page.
+/// Logs in as the owner, and opens every page.
 fn look(plan: &Plan, loaded: Loaded, report: &mut Report) -> anyhow::Result<Vec<Seen>> {
     let Loaded { place, dataset, credentials } = loaded;
     let service = Service::start(plan, &place)?;
@@ -128,7 +128,7 @@ fn look(plan: &Plan, loaded: Loaded, report: &mut Report) -> anyhow::Result<Vec<
     service.stop()?;
     fill(&place, &dataset, made.webhook)?;
     let service = Service::start(plan, &place)?;
-    // Who is overdue is announced once, and large stages are counted: pages are measured beside neither.
+    // Overdue clients are announced once, and large stages are counted: pages are measured after both.
     wait_until_idle(service.process(), plan.pick(MOST_SETTLING, Duration::ZERO));
     let browser = Browser::log_in(service.address, &credentials)?;
     let mut all = Vec::new();
@@ -151,7 +151,7 @@ fn ask(plan: &Plan, service: &Service, request: &[u8]) -> anyhow::Result<(u16, u
     Ok((status, bytes, latencies, watch.finish()))
 }
 
-/// Asks for one page again and again, over one connection, for a part of the window.
+/// Requests one page again and again, over one connection, for a part of the window.
 async fn repeat(plan: &Plan, address: SocketAddr, request: &[u8]) -> anyhow::Result<(u16, usize, Latencies)> {
     let mut connection = Connection::open(address).await.context("connecting to the service")?;
     let mut latencies = Latencies::default();
@@ -173,19 +173,19 @@ async fn repeat(plan: &Plan, address: SocketAddr, request: &[u8]) -> anyhow::Res
 fn check(engine: Engine, by_size: &[(usize, Vec<Seen>)], report: &mut Report) {
     if let [(small, few), (large, many)] = by_size {
         for (few, many) in few.iter().zip(many).filter(|(few, _)| few.status == 200) {
-            let what = format!("{engine}: {}: p50 with {large} accounts to {small}", few.label);
+            let what = format!("{engine}: {}: p50 with {large} accounts relative to {small}", few.label);
             report.check(what, many.p50 / few.p50, Target::AtMost(MOST_SLOWDOWN));
         }
     }
     let Some((accounts, seen)) = by_size.last() else { return };
     let largest = seen.iter().max_by(|a, b| a.kilobytes.total_cmp(&b.kilobytes));
     if let Some(largest) = largest {
-        let what = format!("{engine}: KB of the largest page ({}) of {accounts} accounts", largest.label);
+        let what = format!("{engine}: KB of the largest page ({}) with {accounts} accounts", largest.label);
         report.check(what, largest.kilobytes, Target::AtMost(MOST_HTML_KB));
     }
 }
 
-/// One of each thing that has a page of its own.
+/// One of each object that has its own page.
 struct Made {
     account: AccountId,
     webhook: WebhookId,
@@ -199,7 +199,7 @@ impl Made {
         let authorization = format!("authorization: Bearer {}", credentials.api_token);
         let make =
             |path: &str, body: Value| post(address, &Endpoint::post(path, &authorization), &body.to_string());
-        // Switched off, so that its deliveries stay as they are: held.
+        // Switched off, so that its deliveries stay held.
         let webhook = json!({ "url": "https://receiver.test/", "events": ["account.status_changed"] });
         let webhook = id_of(&make("/api/webhooks/", webhook)?)?;
         make(&format!("/api/webhooks/{webhook}/disable/"), json!({}))?;
@@ -236,7 +236,7 @@ fn post(address: SocketAddr, endpoint: &Endpoint, body: &str) -> anyhow::Result<
     Ok(serde_json::from_slice(&answer)?)
 }
 
-/// Some deliveries of the webhook.
+/// Adds some deliveries to the webhook.
 fn fill(place: &Place, dataset: &crate::dataset::Dataset, webhook: WebhookId) -> anyhow::Result<()> {
     let loader = Loader::open(place, dataset.project.as_str())?;
     let (mut ids, payload) = (Ids::new(0xde11), payload(dataset));

@@ -1,4 +1,4 @@
-//! Where a database under test lives: a data directory, and for PostgreSQL a database on a server of our own.
+//! Where a database under test lives: a data directory, and for PostgreSQL a database on our own server.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,7 +11,7 @@ use rapport_store::Database;
 use rapport_testkit::PostgresServer;
 use tempfile::TempDir;
 
-/// What an operator of a small machine would set, for the service and for the raw limit alike.
+/// What an operator of a small machine would set, for both the service and the raw limit.
 const POSTGRES_SETTINGS: &[&str] =
     &["shared_buffers=256MB", "effective_cache_size=1GB", "max_wal_size=4GB", "checkpoint_timeout=15min"];
 
@@ -30,7 +30,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// The engine that places are made on.
+/// The engine on which places are created.
 pub struct Ground {
     server: Option<PostgresServer>,
     copies: Cell<u32>,
@@ -55,7 +55,7 @@ impl Ground {
         Ok(Place { home, database })
     }
 
-    /// A copy of a database that nobody has open: every measurement starts from the same state.
+    /// A copy of a database that nobody has open, so that every measurement starts from the same state.
     pub fn copy(&self, original: &Place) -> anyhow::Result<Place> {
         let home = tempfile::tempdir().context("a directory for the copy")?;
         for entry in fs::read_dir(original.home())?.flatten() {
@@ -81,7 +81,7 @@ impl Ground {
     }
 }
 
-/// A database and its data directory; both go when it is dropped.
+/// A database and its data directory; both are removed when it is dropped.
 pub struct Place {
     home: TempDir,
     pub database: Database,
@@ -92,7 +92,7 @@ impl Place {
         self.home.path()
     }
 
-    /// As the command line takes it.
+    /// In the form that the command line takes.
     pub fn database_argument(&self) -> String {
         match &self.database {
             Database::Sqlite(path) => format!("sqlite:{}", path.display()),
@@ -100,7 +100,7 @@ impl Place {
         }
     }
 
-    /// A look into the database itself, past the service.
+    /// Counts in the database itself, past the service.
     pub fn count(&self, sql: &str) -> anyhow::Result<i64> {
         match &self.database {
             Database::Sqlite(path) => {
@@ -112,7 +112,7 @@ impl Place {
         }
     }
 
-    /// Brings a freshly loaded database to rest: nothing left to clean up or to write back. It gathers no statistics,
+    /// Brings a freshly loaded database to rest, with nothing left to clean up or write back. It gathers no statistics,
     /// because nobody does that for an operator's database either.
     pub fn settle(&self) -> anyhow::Result<()> {
         if let Database::Postgres(url) = &self.database {
@@ -129,7 +129,7 @@ impl Drop for Place {
         if let Database::Postgres(url) = &self.database
             && let Ok((server, name)) = split_url(url)
         {
-            // The server goes with its files anyway; this only gives the disk back earlier.
+            // The server's files are removed anyway; this only frees the disk earlier.
             let _ = administer(server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
         }
     }

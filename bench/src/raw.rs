@@ -1,5 +1,5 @@
-//! The raw engine: plain connections that write rows durably, with no service and no HTTP. What runs over
-//! them stands in `raw_ingest` and `raw_upsert`.
+//! The raw engine: plain connections that write rows durably, without a service or HTTP. `raw_ingest` and
+//! `raw_upsert` run over them.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -15,25 +15,25 @@ use crate::place::Place;
 
 /// The service's own page cache.
 const CACHE_KIBIBYTES: i64 = 64 * 1024;
-/// How large SQLite's log may grow before the writer copies it back: the service's own bound, and the
-/// default that a plain program has.
+/// How large SQLite's log may grow before the writer copies it back: the service's own limit, and the default
+/// of a plain program.
 pub const LATE_CHECKPOINTS: i64 = 16_384;
 pub const DEFAULT_CHECKPOINTS: i64 = 1_000;
 /// "One writer on SQLite, two connections on PostgreSQL."
 const POSTGRES_CONNECTIONS: usize = 2;
 
-/// One connection that writes.
+/// A connection that writes.
 pub trait Raw: Send {
     fn begin(&mut self) -> anyhow::Result<()>;
     fn commit(&mut self) -> anyhow::Result<()>;
     fn insert(&mut self, insert: &InsertMany, values: &[Value]) -> anyhow::Result<()>;
     fn update(&mut self, update: &UpdateMany, values: &[Value]) -> anyhow::Result<()>;
     fn delete(&mut self, delete: &DeleteMany, values: &[Value]) -> anyhow::Result<()>;
-    /// Looks accounts up by imported_id; says how many there are.
+    /// Looks accounts up by imported_id; returns how many exist.
     fn look_up(&mut self, imported_ids: &[String]) -> anyhow::Result<usize>;
 }
 
-/// Opens as many connections as the engine takes writes over.
+/// Opens as many connections as the engine writes over.
 pub fn connect(place: &Place, company: CompanyId, checkpoints: i64) -> anyhow::Result<Vec<Box<dyn Raw>>> {
     Ok(match &place.database {
         Database::Sqlite(path) => vec![Box::new(RawSqlite::open(path, company, checkpoints)?)],
@@ -47,8 +47,8 @@ pub fn connect(place: &Place, company: CompanyId, checkpoints: i64) -> anyhow::R
     })
 }
 
-/// Runs `transaction` on every connection for a while; the answer is what was written per second.
-/// `transaction` gets its connection and that connection's number, and says how much it wrote.
+/// Runs `transaction` on every connection for a while; returns what was written per second. `transaction` gets
+/// its connection and that connection's number, and returns how much it wrote.
 pub fn run(
     connections: Vec<Box<dyn Raw>>,
     time: Duration,

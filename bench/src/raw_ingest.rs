@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::place::{Engine, Ground};
 
-    /// A company without the program's help.
+    /// A company created without the program.
     fn loaded(ground: &Ground) -> (Place, Dataset) {
         let place = ground.fresh().unwrap();
         crate::raw_upsert::tests::create_company(&place);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_a_database_of_its_own() {
+    fn a_copy_is_an_independent_database() {
         for engine in [Engine::Sqlite, Engine::Postgres] {
             let ground = Ground::prepare(engine);
             let (place, dataset) = loaded(&ground);

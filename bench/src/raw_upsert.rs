@@ -1,5 +1,5 @@
 //! The raw limit of upsert: the rows of 32 upserts in one durable transaction, accounts known beforehand.
-//! Of four, one creates, one moves an account, two change a custom field.
+//! Of four, one creates an account, one moves one, and two change a custom field.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const GROUP: usize = 32;
 const CREATED: usize = GROUP / 4;
 const MOVED: usize = GROUP / 4;
 
-/// What both inserts and updates of an account write, in the order `put_account` binds it.
+/// The columns that both inserts and updates of an account write, in the order `put_account` binds them.
 const COLUMNS: [(&str, Type); 16] = [
     ("imported_id", Type::Text),
     ("name", Type::Text),
@@ -60,7 +60,7 @@ static INSERT_ACCOUNT: InsertMany = InsertMany::new("account", &ALL_COLUMNS, "")
 static UPDATE_ACCOUNT: UpdateMany = UpdateMany::new("account", &[("id", Type::Bytes)], &COLUMNS);
 static INSERT_WORDS: InsertMany =
     InsertMany::new("account_word", &[("word", Type::Text), ("account", Type::Bytes)], "");
-/// What custom fields are found by.
+/// The columns that custom fields are found by.
 const FIELD_COLUMNS: [(&str, Type); 3] =
     [("field", Type::Text), ("value", Type::Text), ("account", Type::Bytes)];
 static INSERT_FIELDS: InsertMany = InsertMany::new("account_field", &FIELD_COLUMNS, "");
@@ -111,7 +111,7 @@ struct Writer {
     dataset: Arc<Dataset>,
     chance: Chance,
     ids: Ids,
-    /// Each connection has accounts of its own: they never wait for each other's rows.
+    /// Each connection has its own accounts, so that they never wait for each other's rows.
     first: usize,
     step: usize,
     created: usize,
@@ -122,12 +122,12 @@ struct Writer {
     payload_moved: String,
 }
 
-/// An account of a group: as it will be, and what happened to it.
+/// An account of a group: its new state, and what happened to it.
 struct Changed {
     account: Account,
     name_folded: String,
     words: Vec<String>,
-    /// What its custom fields are found by no longer, and anew.
+    /// The entries that its custom fields are no longer found by, and the new ones.
     fields_removed: Vec<(String, String)>,
     fields_added: Vec<(String, String)>,
     event: Option<EventId>,
@@ -142,7 +142,7 @@ impl Writer {
         let occasion = Occasion { id: ids.next(time), now: time, project: &dataset.project };
         let step_made = Move { from: Status::Prospect, to: Status::Contacted };
         Self {
-            // As long as the payloads that the service freezes; made once, since a raw program need not make them.
+            // As long as the payloads that the service freezes; made once, because a raw program need not make them.
             payload_created: event::account_created(occasion, &account, Source::Upsert).payload,
             payload_moved: event::status_changed(occasion, &account, step_made, Source::Upsert).payload,
             actor: ids.next(time),
@@ -321,7 +321,7 @@ pub mod tests {
     use crate::place::{Engine, Ground};
     use rapport_store::{Config, Database, Store};
 
-    /// The one row that `dataset::load` needs of a company.
+    /// The one row of a company that `dataset::load` needs.
     pub fn create_company(place: &Place) {
         Store::open(&Config::new(place.database.clone())).unwrap().close();
         let sql = "INSERT INTO company (slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
@@ -358,7 +358,7 @@ pub mod tests {
             let seats = "SELECT count(DISTINCT account) FROM account_field WHERE field = 'seats'";
             assert_eq!(count(seats), 108, "{engine}");
             let old = "SELECT count(*) FROM account_field WHERE field = 'seats' AND value = 'n7'";
-            assert_eq!(count(old), 92, "those of the changed ones are gone, {engine}");
+            assert_eq!(count(old), 92, "the old values of changed accounts are gone, {engine}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Receivers of webhooks: HTTPS listeners on one thread, as cheap as we can make them. The path of a webhook
-//! says how it is answered: `/ok/N` at once, `/stall/N` never, `/flaky/N` every fifteenth time, `/tires/N` a hundred
-//! times and then never again.
+//! Webhook receivers: HTTPS listeners on one thread, as cheap as we can make them. The path of a webhook decides how
+//! it is answered: `/ok/N` immediately, `/stall/N` never, `/flaky/N` every fifteenth time, `/tires/N` a hundred times
+//! and then never again.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,11 +25,11 @@ use crate::measure::{Latencies, now};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const READ_BYTES: usize = 8 * 1024;
-/// Flaky webhooks succeed often enough that twenty failures in a row never come.
+/// Flaky webhooks succeed often enough that they never fail twenty times in a row.
 const FLAKY_SUCCEEDS_EVERY: u32 = 15;
 const MOST_FLAKY: usize = 128;
 const TIRES_AFTER: u32 = 100;
-/// Of how many arrivals one has its age looked at.
+/// One in this many arrivals has its age measured.
 const SAMPLE_EVERY: u64 = 8;
 
 /// A request to a healthy webhook, with the account it is about.
@@ -38,11 +38,11 @@ pub struct Arrival {
     pub webhook: usize,
     pub account: usize,
     pub at: Instant,
-    /// Since the payload was frozen, inside the transaction of the change.
+    /// The time since the payload was frozen, inside the transaction of the change.
     pub age: Duration,
 }
 
-/// What is counted of arrivals.
+/// Counts of arrivals.
 pub struct Arrivals {
     /// At healthy webhooks.
     pub healthy: Arc<AtomicU64>,
@@ -54,7 +54,7 @@ pub struct Arrivals {
     flaky: Vec<AtomicU32>,
 }
 
-/// Where webhooks point: each at a host of its own, or all at one, as at a service that forwards.
+/// Where webhooks point: each to its own host, or all to one, like a service that forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hosts {
     Own,
@@ -62,7 +62,7 @@ pub enum Hosts {
 }
 
 pub struct Receiver {
-    /// Each port is a host of its own to the sender.
+    /// To the sender, each port is a separate host.
     addresses: Vec<SocketAddr>,
     authority: NamedTempFile,
     pub certificate: CertificateDer<'static>,
@@ -70,7 +70,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// With so many hosts. Its thread ends with the process.
+    /// Starts with this many hosts. Its thread ends with the process.
     pub fn start(hosts: usize) -> anyhow::Result<Self> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
@@ -123,7 +123,7 @@ impl Receiver {
 }
 
 impl Arrivals {
-    /// Begins anew: what came before does not count.
+    /// Starts over: what came before does not count.
     pub fn begin(&self, keeps: bool) {
         self.healthy.store(0, Ordering::SeqCst);
         self.others.store(0, Ordering::SeqCst);
@@ -138,7 +138,7 @@ impl Arrivals {
         *self.ages.lock() = Latencies::default();
     }
 
-    /// The ages of a sample of what arrived.
+    /// The ages of a sample of the arrivals.
     pub fn ages(&self) -> Latencies {
         self.ages.lock().clone()
     }
@@ -151,7 +151,7 @@ impl Arrivals {
         self.healthy.load(Ordering::SeqCst)
     }
 
-    /// Waits until this many have arrived, or for so long; says how many have.
+    /// Waits until this many have arrived, but not longer than `limit`; returns how many have.
     pub fn wait_for(&self, count: u64, limit: Duration) -> u64 {
         let deadline = Instant::now() + limit;
         while self.count() < count && Instant::now() < deadline {
@@ -160,7 +160,7 @@ impl Arrivals {
         self.count()
     }
 
-    /// Takes a request in; says whether it is answered.
+    /// Takes a request; returns whether it is answered.
     fn take(&self, path: &str, body: &[u8]) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(2, '/');
         let behaviour = parts.next().unwrap_or_default();
@@ -200,7 +200,7 @@ impl Arrivals {
     }
 }
 
-/// What stands between this text and the next quotation mark.
+/// The text between `before` and the next quotation mark.
 fn member<'a>(body: &'a [u8], before: &str) -> Option<&'a str> {
     let at = body.windows(before.len()).position(|window| window == before.as_bytes())? + before.len();
     let end = body[at..].iter().position(|byte| *byte == b'"')?;
@@ -252,7 +252,7 @@ async fn serve(socket: TcpStream, acceptor: TlsAcceptor, arrivals: Arc<Arrivals>
     }
 }
 
-/// Path, body and length of the first request, once all of it is there.
+/// Path, body and length of the first request, once all of it has arrived.
 fn complete(received: &[u8]) -> io::Result<Option<(&str, &[u8], usize)>> {
     let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "not a request that this receiver reads");

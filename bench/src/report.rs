@@ -1,4 +1,4 @@
-//! What is shown and kept of a run: rows of figures, and checks of figures against their targets.
+//! What a run shows and keeps: rows of figures, and checks of figures against their targets.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::measure::{Latencies, now};
 const SYNC_TRIES: usize = 200;
 const PAGE_BYTES: usize = 4_096;
 
-/// Which figure a target is about, and where it stands.
+/// The limit that a figure has to meet.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
     AtLeast(f64),
@@ -61,7 +61,7 @@ const COLUMNS: [(&str, &str); 11] = [
 const LABEL_WIDTH: usize = 62;
 const COLUMN_WIDTH: usize = 11;
 
-/// One measurement: what it is of, and its figures.
+/// One measurement: its label and its figures.
 #[derive(Debug, Clone)]
 pub struct Row {
     label: String,
@@ -74,7 +74,7 @@ impl Row {
         Self { label: label.into(), figures: Map::new(), note: String::new() }
     }
 
-    /// A figure of `COLUMNS`, or one that only the JSON shows.
+    /// A figure of `COLUMNS`, or one that appears only in the JSON.
     pub fn with(mut self, name: &str, value: f64) -> Self {
         self.figures.insert(name.to_owned(), json!(value));
         self
@@ -124,7 +124,7 @@ impl Report {
             "{processors} processors; one durable write of {PAGE_BYTES} bytes takes {:.2} ms (p50), {:.2} ms (p99){}",
             sync.percentile(50.0).unwrap_or(0.0),
             sync.percentile(99.0).unwrap_or(0.0),
-            if plan.quick { "; a quick run: its figures mean nothing" } else { "" },
+            if plan.quick { "; a quick run, so the figures mean nothing" } else { "" },
         );
         Ok(Self { facts, rows: Vec::new(), checks: Vec::new(), failures: Vec::new() })
     }
@@ -136,7 +136,7 @@ impl Report {
         self.flush();
     }
 
-    /// Something under way, so that nobody waits in the dark.
+    /// Reports progress, so that nobody waits in the dark.
     pub fn say(&self, text: &str) {
         println!("  … {text}");
         self.flush();
@@ -160,12 +160,12 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Holds a figure against its target.
+    /// Compares a figure with its target.
     pub fn check(&mut self, what: impl Into<String>, value: f64, target: Target) {
         self.checks.push(Check { what: what.into(), value, target });
     }
 
-    /// Something could not be measured; the run goes on, and fails at its end.
+    /// Records that something could not be measured; the run goes on, and fails at its end.
     pub fn fail(&mut self, text: String) {
         self.failures.push(text);
     }
@@ -218,7 +218,7 @@ pub fn whole(count: u64) -> f64 {
     count as f64
 }
 
-/// Three digits that mean something, without an exponent.
+/// Three significant digits, without an exponent.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -229,7 +229,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// What the disk takes to make one page durable: the floor under every commit.
+/// How long the disk takes to make one page durable: the floor under every commit.
 fn sync_latencies() -> anyhow::Result<Latencies> {
     let file = tempfile::tempfile().context("a file to measure the disk with")?;
     let mut latencies = Latencies::default();

@@ -1,4 +1,4 @@
-//! The service under test: the real program in a process of its own.
+//! The service under test: the real program in its own process.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::Plan;
 use crate::place::Place;
 
-/// No limit per credential: what is measured is the service, not its manners.
+/// No limit per credential, because the service is measured, not its rate limiter.
 const RATE_LIMIT: &str = "1000000";
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(10);
 
-/// What a company's own systems hold.
+/// The credentials of a company's own systems.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     pub project: String,
@@ -46,13 +46,13 @@ pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Resu
     })
 }
 
-/// A running service; it ends with this.
+/// A running service. Dropping this ends it.
 pub struct Service {
     child: Child,
-    /// Held so that the service can always write to it.
+    /// Kept open so that the service can always write to it.
     _stdout: BufReader<ChildStdout>,
     pub address: SocketAddr,
-    /// From the start of the process until it said that it serves.
+    /// From the start of the process until it reported that it serves.
     pub started_in: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Service {
         Self::start_with(plan, place, &[])
     }
 
-    /// With receivers on loopback whose authority is in this file.
+    /// Starts it with receivers on loopback whose authority is in this file.
     pub fn start_trusting(plan: &Plan, place: &Place, authority: &Path) -> anyhow::Result<Self> {
         let authority = authority.to_str().context("a path of plain text")?;
         Self::start_with(plan, place, &["--extra-ca", authority, "--allow-destination", "127.0.0.0/8"])
@@ -83,7 +83,7 @@ impl Service {
         let Some(Ok(address)) = address else {
             let _ = child.kill();
             let _ = child.wait();
-            bail!("the service did not start; it said: {line:?}");
+            bail!("the service did not start; it printed {line:?}");
         };
         Ok(Self { child, _stdout: stdout, address, started_in: started.elapsed() })
     }

@@ -25,16 +25,16 @@ use crate::report::{Report, Row, Target, whole};
 use crate::service::{self, Credentials, Service};
 use crate::{Case, Plan};
 
-/// The company that changes, and another one beside it.
+/// The company that changes, and another one next to it.
 pub const PROJECTS: [&str; 2] = ["acme", "globex"];
 pub const INGEST_CONNECTIONS: usize = 8;
 const UPSERT_CONNECTIONS: usize = 64;
-/// Deliveries under way at full rate, to one webhook and to several: more than the sender has slots for, and
+/// Deliveries in progress at full rate, to one webhook and to several: more than the sender has slots for, but
 /// not more than it holds in memory.
 pub const MOST_UNDER_WAY: [u64; 2] = [4_000, 10_000];
-/// How many deliveries a request may cause at most, where there are many webhooks.
+/// The most deliveries that a request may cause if there are many webhooks.
 pub const DELIVERIES_PER_REQUEST: usize = 1_000;
-/// One for each of a thousand webhooks, and some.
+/// One for each of a thousand webhooks, and a few more.
 const HOSTS: usize = 1_024;
 const LOW_RATE: f64 = 20.0;
 const ARRIVE_LIMIT: Duration = Duration::from_mins(1);
@@ -47,7 +47,7 @@ pub struct Loaded {
     pub credentials: [Credentials; 2],
 }
 
-/// A service on a copy of its own, with receivers to send to.
+/// A service on its own copy, with receivers to send to.
 pub struct Stage<'a> {
     pub loaded: &'a Loaded,
     pub receiver: &'a Receiver,
@@ -67,7 +67,7 @@ impl<'a> Stage<'a> {
         Ok(Self { loaded, receiver, place, service })
     }
 
-    /// Creates webhooks of one company that hear of every move.
+    /// Creates webhooks of one company that receive every move.
     pub fn add_webhooks(
         &self,
         company: usize,
@@ -80,7 +80,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Creates webhooks that hear of every move.
+/// Creates webhooks that receive every move.
 pub fn add_webhooks(
     service: &Service,
     credentials: &Credentials,
@@ -103,7 +103,7 @@ pub fn add_webhooks(
     Ok(ids)
 }
 
-/// Waits until every caused delivery has arrived and its outcome is stored; says how long that took.
+/// Waits until every caused delivery has arrived and its outcome is stored; returns how long that took.
 pub fn wait_until_settled(place: &Place, receiver: &Receiver, deliveries: u64) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let arrived = receiver.arrivals.wait_for(deliveries, ARRIVE_LIMIT);
@@ -163,7 +163,7 @@ pub struct Bench<'a> {
     pub ground: &'a Ground,
     pub loaded: &'a Loaded,
     pub receiver: &'a Receiver,
-    /// Posts per second with no storage.
+    /// Posts per second without storage.
     pub bare: f64,
 }
 
@@ -217,12 +217,12 @@ impl Bench<'_> {
         Stage::open(self.plan, self.ground, self.loaded, self.receiver)
     }
 
-    /// The target of an engine: PostgreSQL has its share of SQLite's.
+    /// The target of an engine: PostgreSQL's is a share of SQLite's.
     fn share(&self, target: f64) -> f64 {
         if self.engine == Engine::Postgres { target * POSTGRES_SHARE } else { target }
     }
 
-    /// Moves as fast as their deliveries arrive, with a bounded number of them under way.
+    /// Moves accounts as fast as their deliveries arrive, with a limited number of deliveries in progress.
     fn full_rate(
         &self,
         way: Way,
@@ -267,7 +267,7 @@ impl Bench<'_> {
         if let Some(target) = target {
             let (what, value) = match webhooks {
                 1 => (format!("{}: changes/s by {by} delivered to one receiver", self.engine), changes),
-                _ => (format!("{}: deliveries/s at {webhooks} a change", self.engine), rate),
+                _ => (format!("{}: deliveries/s at {webhooks} per change", self.engine), rate),
             };
             report.check(what, value, Target::AtLeast(self.share(target)));
         }
@@ -280,7 +280,7 @@ impl Bench<'_> {
         let stages = Stages::new(self.loaded.datasets[0].ids.len());
         let arrivals = Arc::clone(&self.receiver.arrivals);
         let warm_up = times.warm_up;
-        // Ages count from the end of the warm-up, as everything does.
+        // Ages count from the end of the warm-up, like everything else.
         let forget = std::thread::spawn(move || {
             std::thread::sleep(warm_up);
             arrivals.begin_ages();
@@ -311,7 +311,8 @@ impl Bench<'_> {
                 .with("rate", LOW_RATE)
                 .latencies(&waits.from_answer),
         );
-        report.add(Row::new("… from the frozen payload, so with the commit").latencies(&waits.from_payload));
+        report
+            .add(Row::new("… from the frozen payload, including the commit").latencies(&waits.from_payload));
         let p50 = waits.from_answer.percentile(50.0).unwrap_or(f64::INFINITY);
         let what = format!("{}: p50 in ms from commit to arrival at {LOW_RATE}/s", self.engine);
         report.check(what, p50, Target::AtMost(1.0));

@@ -1,4 +1,4 @@
-//! Who asks, and whether they may. Credentials are checked in the transaction they serve.
+//! Who the caller is and what they may do. Credentials are checked in the transaction they serve.
 
 use rapport_domain::company::Company;
 use rapport_domain::credential::{Credential, Kind, Presented, SecretHash};
@@ -17,14 +17,14 @@ use crate::error::Error;
 pub enum Access {
     /// A well-formed token or key, not yet known to be live.
     Credential(Presented),
-    /// The administrator of the server, by the command line.
+    /// The server's administrator, on the command line.
     CommandLine(CompanyId),
     /// The service itself.
     System(CompanyId),
 }
 
 impl Access {
-    /// The command line before there is a company.
+    /// The command line before the first company exists.
     pub const NO_COMPANY: Self = Self::CommandLine(CompanyId(0));
 
     pub fn company(&self) -> CompanyId {
@@ -35,7 +35,7 @@ impl Access {
     }
 }
 
-/// What a use case asks of its caller.
+/// What a use case requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// An API token or a session of at least this role.
@@ -44,21 +44,21 @@ pub enum Needs {
     IngestKey,
     /// The company's inbound key.
     InboundKey,
-    /// The server's own administrator, or the service itself.
+    /// The server's administrator, or the service itself.
     Server,
 }
 
-/// A caller who may.
+/// A caller who passed the check.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub company: Company,
     pub actor: Actor,
     pub role: Role,
-    /// In how many companies a person could work.
+    /// The number of companies the person belongs to.
     pub companies: i64,
 }
 
-/// Checks one caller. The outer error is storage's, the inner the refusal.
+/// Checks one caller. The outer error comes from storage; the inner one is the refusal.
 pub(crate) fn check_one(
     snapshot: &mut Snapshot,
     services: &Services,
@@ -70,7 +70,7 @@ pub(crate) fn check_one(
     Ok(checked.pop().unwrap_or(Err(Error::Unauthenticated)))
 }
 
-/// Checks callers of one company with one look-up.
+/// Checks callers of one company with a single lookup.
 pub(crate) fn check(
     snapshot: &mut Snapshot,
     services: &Services,
@@ -127,7 +127,7 @@ fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
         | (Needs::InboundKey, Some(Kind::InboundKey)) => Ok(()),
         (Needs::Role(least), Some(Kind::ApiToken | Kind::Session)) if role >= least => Ok(()),
         (Needs::Role(least), Some(Kind::ApiToken | Kind::Session)) => {
-            let detail = format!("this needs the role {} or more", least.as_str());
+            let detail = format!("this requires the {} role or higher", least.as_str());
             Err(Error::forbidden("role_required", detail))
         }
         (Needs::Role(_) | Needs::IngestKey | Needs::InboundKey | Needs::Server, Some(_)) => {
@@ -143,7 +143,7 @@ fn session_of(access: &Access) -> Option<Presented> {
     }
 }
 
-/// Sessions are kept apart from tokens and keys.
+/// Sessions are stored separately from tokens and keys.
 fn hash_of(access: &Access) -> Option<SecretHash> {
     match access {
         Access::Credential(presented) if presented.kind != Kind::Session => Some(presented.hash),

@@ -16,7 +16,7 @@ use crate::outbox::Outbox;
 
 const NEEDS: Needs = Needs::Role(Role::Member);
 
-/// An account made by hand.
+/// An account created by hand.
 pub struct CreateAccount(pub account::Create);
 
 impl Command for CreateAccount {
@@ -65,13 +65,13 @@ impl Command for PatchAccount {
     }
 }
 
-/// The operator's change of status.
+/// A status change made by an operator.
 pub struct ChangeStatus {
     pub id: AccountId,
     pub change: account::StatusChange,
 }
 
-/// The account, whether it moved, and where it was before.
+/// The account, whether it moved, and its previous status.
 pub struct StatusChanged {
     pub account: Answer<Account>,
     pub moved: bool,
@@ -91,13 +91,13 @@ impl Command for ChangeStatus {
     }
 }
 
-/// Removes an account with its activity and history. What was frozen for delivery still goes.
+/// Deletes an account with its activity and history. Payloads already frozen for delivery are still sent.
 pub struct DeleteAccount(pub AccountId);
 
 impl Command for DeleteAccount {
     type Reply = ();
     const NEEDS: Needs = NEEDS;
-    /// No ingest may count for an account that is just going.
+    /// No ingest may count for an account that is being deleted.
     const EXCLUSIVE: bool = true;
 
     fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
@@ -131,15 +131,12 @@ fn write_change(
     Ok(())
 }
 
-/// What a code named by an operator points at; unlike in an upsert it must be a live one.
+/// Resolves a promo code given by an operator. Unlike in an upsert, it must be active.
 fn attribution(tx: &mut Tx, code: Option<&PromoCode>) -> Result<Option<Attribution>, Error> {
     let Some(code) = code else { return Ok(None) };
     match channel::attributions(tx, &[code.folded()])?.pop() {
         Some((_, attribution)) => Ok(Some(attribution)),
-        None => {
-            Err(Invalid::one("/promo_code", "unknown_promo_code", "is no live promo code of the company")
-                .into())
-        }
+        None => Err(Invalid::one("/promo_code", "unknown_promo_code", "no active promo code matches").into()),
     }
 }
 

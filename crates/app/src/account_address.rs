@@ -1,5 +1,5 @@
-//! The mail addresses that an account is known by: attached and taken away by hand. Mails attach
-//! them by themselves.
+//! The email addresses an account is known by, added and removed by hand. Incoming mail adds them
+//! automatically.
 
 use rapport_domain::id::AccountId;
 use rapport_domain::inbound::MAX_ADDRESSES;
@@ -19,7 +19,7 @@ pub fn all(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Known>, ra
     account_address::of_account(snapshot, account, i64::try_from(MAX_ADDRESSES).unwrap_or(i64::MAX))
 }
 
-/// Whether an account has room for one more.
+/// Whether the account can take one more address.
 pub(crate) fn has_room(snapshot: &mut Snapshot, account: AccountId) -> Result<bool, rapport_store::Error> {
     Ok(all(snapshot, account)?.len() < MAX_ADDRESSES)
 }
@@ -40,11 +40,11 @@ impl Command for AddAddress {
             return Ok(known.clone());
         }
         if kept.len() >= MAX_ADDRESSES {
-            let detail = format!("an account is known by at most {MAX_ADDRESSES} addresses");
+            let detail = format!("an account can have at most {MAX_ADDRESSES} email addresses");
             return Err(Error::conflict("too_many_addresses", detail));
         }
         if !account_address::insert(tx, &self.address, account.id, cx.now)? {
-            return Err(Error::conflict("address_taken", "another account is known by this address"));
+            return Err(Error::conflict("address_taken", "another account has this email address"));
         }
         Ok((self.address.clone(), cx.now))
     }

@@ -1,4 +1,4 @@
-//! The audit log: one line for every change of settings, keys, members, channels and webhooks.
+//! The audit log: one entry for every change to settings, keys, members, channels and webhooks.
 
 use rapport_domain::history::Actor;
 use rapport_store::Tx;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::command::Context;
 
-/// Writes down who did what, from where; `detail` holds the change and never a secret.
+/// Records who did what, and from where. `detail` describes the change and never contains a secret.
 pub(crate) fn record(
     tx: &mut Tx,
     cx: &Context,
@@ -18,7 +18,7 @@ pub(crate) fn record(
     record_by(tx, cx, cx.actor().clone(), action, target, detail)
 }
 
-/// The same for somebody who proved who they are by a link in a mail.
+/// Like [`record`], for someone who proved their identity with a link from a mail.
 pub(crate) fn record_by(
     tx: &mut Tx,
     cx: &Context,

@@ -1,4 +1,4 @@
-//! Many accounts moved at once: each as an operator moves one, all in one transaction.
+//! Moves many accounts at once: each the way an operator moves one, all in one transaction.
 
 use rapport_domain::account::{Account, Mover};
 use rapport_domain::bulk::{BulkMove, Wanted};
@@ -14,14 +14,14 @@ use crate::outbox::Outbox;
 
 pub struct MoveAccounts(pub BulkMove);
 
-/// What became of them.
+/// The outcome of a bulk move.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Those that moved, and where each was.
+    /// The accounts that moved, each with its previous status.
     pub moved: Vec<(AccountId, Status)>,
-    /// Were there already.
+    /// Accounts that already had the status.
     pub stayed: usize,
-    /// Are gone, or moved elsewhere meanwhile.
+    /// Accounts that were deleted or moved elsewhere in the meantime.
     pub missed: usize,
 }
 

@@ -1,8 +1,8 @@
-//! Reminders: `client.contact_due` for clients that became overdue, once per episode, in small steps.
+//! Reminders: emits `client.contact_due` for clients that became overdue, once per episode, in small steps.
 //!
-//! A step reads who is overdue and not announced outside of any transaction. Inside one it locks those
-//! accounts, asks `domain` again, and opens their episodes: of several nodes that do so at once, the database
-//! lets one have each.
+//! A step lists overdue, unannounced clients outside of any transaction. Inside one it locks those accounts,
+//! asks `domain` again and opens their episodes. If several nodes do this at once, the database gives each
+//! episode to only one of them.
 
 use jiff::civil::Date;
 use rapport_domain::account::Account;
@@ -16,15 +16,15 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
-/// Accounts that one transaction announces.
+/// Accounts announced per transaction.
 pub const STEP: i64 = 100;
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stepped {
     /// Events written.
     pub announced: usize,
-    /// The next step can follow at once.
+    /// Whether the next step can follow immediately.
     pub more: bool,
 }
 
@@ -41,11 +41,11 @@ pub async fn step(app: &App, company: CompanyId) -> Result<Stepped, Error> {
     }
     let is_full = i64::try_from(overdue.len()).is_ok_and(|found| found == STEP);
     let Announced { events, settled } = app.write(&access, Announce(overdue)).await?;
-    // Where nothing was settled, contact was made meanwhile: the next round looks again.
+    // If nothing was settled, someone made contact in the meantime; the next round checks again.
     Ok(Stepped { announced: events, more: is_full && settled > 0 })
 }
 
-/// Forgets some snoozes that are over in every time zone; says whether there are more.
+/// Clears some snoozes that have ended in every time zone; returns whether there are more.
 pub async fn end_snoozes(app: &App, company: CompanyId) -> Result<bool, Error> {
     let access = Access::System(company);
     let date = cadence::begun_everywhere(app.now());
@@ -60,10 +60,10 @@ pub async fn end_snoozes(app: &App, company: CompanyId) -> Result<bool, Error> {
     Ok(more)
 }
 
-/// Announces these accounts, as far as they are overdue and their episode is not announced.
+/// Announces those of these accounts that are overdue and whose episode isn't announced yet.
 pub struct Announce(pub Vec<AccountId>);
 
-/// How many events were written, and how many accounts need no second look.
+/// How many events were written, and how many accounts need no further check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
     pub events: usize,
@@ -106,7 +106,7 @@ impl Command for EndSnoozes {
     const LANE: Lane = Lane::Background;
 
     fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
-        // Whoever changes an account's clock holds the account: none waits for another in a circle.
+        // Everyone who changes an account's clock locks the account first, so this cannot deadlock.
         account::lock(tx, &self.accounts)?;
         Ok(rapport_store::cadence::end_snoozes(tx, &self.accounts, self.date)?)
     }

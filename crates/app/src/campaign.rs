@@ -1,4 +1,4 @@
-//! Campaigns: made, changed, deleted. Who is in one is asked of storage when it is looked at.
+//! Campaigns: create, change, delete. Storage computes a campaign's members each time they are read.
 
 use rapport_domain::campaign::{Campaign, Draft, Patch};
 use rapport_domain::id::CampaignId;
@@ -11,7 +11,7 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-/// Campaigns are work with accounts, which members do.
+/// Campaigns are work with accounts, so the member role is enough.
 const NEEDS: Needs = Needs::Role(Role::Member);
 
 pub struct CreateCampaign(pub Draft);
@@ -86,5 +86,5 @@ fn record(tx: &mut Tx, cx: &Context, action: &str, id: CampaignId, detail: &Valu
 }
 
 fn name_taken() -> Error {
-    Error::conflict("name_taken", "the company has a campaign of this name already")
+    Error::conflict("name_taken", "another campaign already has this name")
 }

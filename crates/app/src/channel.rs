@@ -58,7 +58,7 @@ impl Command for RenameChannel {
     }
 }
 
-/// Removes a channel and its codes, unless accounts are attributed to it.
+/// Deletes a channel and its codes, unless accounts are attributed to it.
 pub struct DeleteChannel(pub ChannelId);
 
 impl Command for DeleteChannel {
@@ -71,7 +71,7 @@ impl Command for DeleteChannel {
         if channel::is_in_use(tx, self.0)? {
             return Err(Error::conflict(
                 "channel_in_use",
-                "accounts are attributed to this channel; archive its codes",
+                "accounts are attributed to this channel; archive its codes instead",
             ));
         }
         channel::delete(tx, self.0)?;
@@ -83,7 +83,7 @@ impl Command for DeleteChannel {
 pub struct AddCode {
     pub channel: ChannelId,
     pub code: PromoCode,
-    /// A code that comes back after its deletion comes back as it was.
+    /// Whether the code starts out archived, as when a deleted one is restored.
     pub archived: bool,
 }
 
@@ -100,14 +100,14 @@ impl Command for AddCode {
             created_at: cx.now,
         };
         if !channel::insert_code(tx, &code)? {
-            return Err(Error::conflict("code_taken", "the company has this promo code already"));
+            return Err(Error::conflict("code_taken", "this promo code already exists"));
         }
         record_code(tx, cx, "promo_code.created", self.channel, &self.code)?;
         Ok(code)
     }
 }
 
-/// An archived code matches no more; what it attributed stays, and its name stays taken.
+/// An archived code no longer matches. Accounts keep their attribution, and the code stays taken.
 pub struct ArchiveCode {
     pub channel: ChannelId,
     pub code: PromoCode,
@@ -167,5 +167,5 @@ fn record_code(
 }
 
 fn name_taken() -> Error {
-    Error::conflict("name_taken", "the company has a channel of this name already")
+    Error::conflict("name_taken", "another channel already has this name")
 }

@@ -1,5 +1,6 @@
-//! Counts accounts and their values per channel and promo code, in steps short enough that nothing waits for them.
-//! Accounts that change meanwhile may count as they were before: the next count has them.
+//! Counts accounts and their values per channel and promo code, in steps short enough that nothing waits for
+//! them. An account that changes during a count may be counted with its old values; the next count corrects
+//! that.
 
 use std::time::Duration;
 
@@ -13,17 +14,17 @@ use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-/// Accounts that one read looks at.
+/// Accounts scanned per read.
 const STEP: i64 = 2_000;
 
-/// A count under way.
+/// A count in progress.
 #[derive(Debug, Default)]
 pub struct Count {
     after: Option<Place>,
     totals: Totals,
 }
 
-/// The companies whose time has come.
+/// The companies whose next count is due.
 pub async fn due(app: &App) -> Result<Vec<CompanyId>, Error> {
     let now = app.now();
     let found = app.read_across(|across| Ok((company::list(across)?, channel_total::all_counted(across)?)));
@@ -32,7 +33,7 @@ pub async fn due(app: &App) -> Result<Vec<CompanyId>, Error> {
     Ok(companies.into_iter().map(|company| company.id).filter(is_due).collect())
 }
 
-/// Takes a count one step further; says whether there is more.
+/// Runs one step of a count; returns whether there is more.
 pub async fn step(app: &App, company: CompanyId, count: &mut Count) -> Result<bool, Error> {
     let (access, after) = (Access::System(company), count.after);
     let read = app.read(&access, Needs::Server, move |snapshot| channel_total::step(snapshot, after, STEP));
@@ -42,8 +43,8 @@ pub async fn step(app: &App, company: CompanyId, count: &mut Count) -> Result<bo
     Ok(end.is_some())
 }
 
-/// Keeps a finished count. Where it is the same as before it is written down only now and then, so that nobody who
-/// looks at a page is told of a change that is none.
+/// Stores a finished count. An unchanged result is written only now and then, so that open pages aren't
+/// notified of a change that didn't happen.
 pub async fn keep(app: &App, company: CompanyId, count: Count, took: Duration) -> Result<(), Error> {
     let (access, now) = (Access::System(company), app.now());
     let totals = count.totals.into_rows();

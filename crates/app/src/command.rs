@@ -1,4 +1,4 @@
-//! How a use case that writes runs: as a job of one company, alone or together with its like.
+//! How a use case that writes runs: as a job of one company, alone or batched with others of its kind.
 
 use std::any::{Any, TypeId};
 use std::net::IpAddr;
@@ -25,22 +25,22 @@ pub trait Command: Send + Sync + Sized + 'static {
     /// Who may run it.
     const NEEDS: Needs;
     const LANE: Lane = Lane::Interactive;
-    /// Nothing else of the company runs meanwhile.
+    /// Nothing else of the company runs at the same time.
     const EXCLUSIVE: bool = false;
-    /// How many of one company may run together, for hot commands that implement `run_many`.
+    /// How many commands of one company may run in one batch, for hot commands that implement `run_many`.
     const TOGETHER: usize = 1;
-    /// How many such groups of one company may run at once.
+    /// How many such batches of one company may run at once.
     const AT_ONCE: usize = usize::MAX;
 
-    /// Its cost against the queue's bound.
+    /// Its cost against the queue's limit.
     fn weight(&self) -> usize {
         1
     }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Self::Reply, Error>;
 
-    /// Runs several in few statements. One that is refused leaves nothing behind; an outer error
-    /// undoes all, and each then runs alone.
+    /// Runs several commands in few statements. A refused one leaves nothing behind. An outer error undoes
+    /// all of them, and each then runs alone.
     fn run_many(
         batch: &[(&Self, &Context)],
         tx: &mut Tx,
@@ -50,11 +50,11 @@ pub trait Command: Send + Sync + Sized + 'static {
     }
 }
 
-/// What a command runs in: one moment, one caller.
+/// The context a command runs in: one moment, one caller.
 pub struct Context<'a> {
     pub now: Time,
     pub caller: Caller,
-    /// Where the caller sits, for those who come over the network.
+    /// The caller's address, for callers over the network.
     pub address: Option<IpAddr>,
     services: &'a Services,
 }
@@ -72,7 +72,7 @@ impl Context<'_> {
         self.services.sender()
     }
 
-    /// Has the sweep look who is due, once this is committed.
+    /// Wakes the cadence sweep after the commit.
     pub fn wake_cadence(&self, tx: &mut Tx) {
         let changes = Arc::clone(self.services.cadence_changes());
         tx.after_commit(move || changes.notify_one());
@@ -106,7 +106,7 @@ impl Context<'_> {
         &self.caller.actor
     }
 
-    /// The same moment, on behalf of who asked for it earlier.
+    /// The same moment, on behalf of the actor who asked for the work earlier.
     pub fn acting_as(&self, actor: Actor) -> Context<'_> {
         let caller = Caller { actor, ..self.caller.clone() };
         Context { now: self.now, caller, address: self.address, services: self.services }
@@ -189,7 +189,7 @@ impl<C: Command> CommandJob<C> {
     }
 }
 
-/// The caller that creates a company: there is none yet to belong to.
+/// The caller that creates a company, before there is a company to belong to.
 fn nobody(now: Time) -> Caller {
     let company = Company {
         id: CompanyId(0),
@@ -243,7 +243,7 @@ impl<C: Command> Job for CommandJob<C> {
             Err(error) => Err(Error::Store(error)),
         };
         if let Err(Error::Store(rapport_store::Error::Fault(detail))) = &answer {
-            tracing::error!(%detail, command = std::any::type_name::<C>(), "a command failed");
+            tracing::error!(%detail, command = std::any::type_name::<C>(), "command failed");
         }
         let _ = self.reply.send(answer.map_err(Error::settled));
     }

@@ -1,5 +1,5 @@
-//! Tells who listens that something of a company was committed by this process. What it was is not said: a listener
-//! looks again. It misses the commits of other nodes, so it looks now and then anyway.
+//! Notifies listeners that this process committed something for a company. It doesn't say what: a listener
+//! reads again. Commits by other nodes go unnoticed, so listeners also poll now and then.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 #[derive(Default)]
 pub struct Commits {
-    /// Most of the time nobody listens, and then a commit costs one look at this.
+    /// Usually nobody listens, and then a commit only costs one load of this counter.
     listeners: AtomicUsize,
     companies: Mutex<HashMap<CompanyId, watch::Sender<()>>>,
 }

@@ -1,4 +1,4 @@
-//! Companies: made on the command line or at first run, with their owner and first credentials.
+//! Companies: created on the command line or at first run, with their owner and first credentials.
 
 use rapport_domain::company::{Settings, Slug};
 use rapport_domain::credential::Kind;
@@ -17,16 +17,16 @@ pub struct CreateCompany {
     pub name: String,
     pub owner: Email,
     pub owner_name: String,
-    /// Made before: hashing a password takes longer than a transaction should.
+    /// Hashed beforehand: hashing a password takes longer than a transaction should.
     pub password_hash: String,
 }
 
-/// What is shown once, when a company is made.
+/// The secrets and ids shown once, when a company is created.
 pub struct CreatedCompany {
     pub slug: Slug,
     pub api_token: String,
     pub ingest_key: String,
-    /// `false` where the owner was known already and keeps their password.
+    /// `false` if the owner already had an account and keeps their password.
     pub owner_is_new: bool,
 }
 
@@ -37,7 +37,7 @@ impl Command for CreateCompany {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<CreatedCompany, Error> {
         let created = company::create(tx, &self.slug, &self.name, &Settings::default(), cx.now)?;
         let Some(id) = created else {
-            let detail = format!("there is a company {} already", self.slug.as_str());
+            let detail = format!("the company {} already exists", self.slug.as_str());
             return Err(Error::conflict("project_taken", detail));
         };
         let (person, owner_is_new) =

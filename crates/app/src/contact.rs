@@ -1,4 +1,4 @@
-//! Contact recorded on an account. It resets the account's clock, unless a later one did.
+//! Records a contact on an account. It resets the account's clock, unless a later contact already did.
 
 use rapport_domain::contact::{Contact, NewContact};
 use rapport_domain::id::AccountId;
@@ -34,7 +34,7 @@ impl Command for RecordContact {
         contact::insert(tx, &made)?;
         if account.contact(occurred_at, cx.now) {
             rapport_store::account::update(tx, &[&account])?;
-            // A contact of long ago can begin an episode that is overdue already.
+            // An old contact can begin an episode that is already overdue.
             cx.wake_cadence(tx);
         }
         Ok(made)

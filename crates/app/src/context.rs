@@ -1,4 +1,4 @@
-//! Time and chance, handed in by whoever starts the service; tests hand in their own.
+//! Time and randomness, supplied by the code that starts the service; tests supply their own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,19 +19,19 @@ use crate::mail::{MailRoute, Outside};
 use crate::vault::Vault;
 use crate::webhook::DestinationCheck;
 
-/// How exactly it is known when a session was last used.
+/// The precision with which a session's last use is known.
 const SEEN_SECONDS: i64 = 5 * 60;
 
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Time;
 
-    /// Time that has passed since a moment of the clock's own, for measuring: it never goes back, whatever
-    /// happens to `now`. A clock that is moved by hand measures by its hands.
+    /// Time elapsed since an arbitrary start, for measuring. It never goes back, whatever happens to `now`.
+    /// A clock that tests set by hand derives it from `now`.
     fn passed(&self) -> Duration {
         Duration::from_micros(self.now().as_micros().unsigned_abs())
     }
 
-    /// Goes by a shared clock from now on, which is ahead of `now` by so much (or behind it).
+    /// Follows a shared clock from now on, which is this far ahead of `now` (or behind it).
     fn follow(&self, ahead_micros: i64) {
         let _ = ahead_micros;
     }
@@ -42,7 +42,7 @@ pub trait Random: Send + Sync + 'static {
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// What every command may ask for.
+/// The services available to every command.
 pub struct Services {
     pub(crate) clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
@@ -94,13 +94,13 @@ impl Services {
         bytes
     }
 
-    /// A fresh id that sorts after every earlier one of this process.
+    /// A new id that sorts after every earlier one of this process.
     pub fn id<T: From<RawId>>(&self, now: Time) -> T {
         let random = self.random();
         self.ids.lock().next(now, random)
     }
 
-    /// Starts handing committed deliveries to a sender; without one they wait in the database.
+    /// Starts handing committed deliveries to a sender. Without one they wait in the database.
     pub fn set_sender(&self, sender: Arc<dyn Sender>) {
         let _ = self.sender.set(sender);
     }
@@ -109,12 +109,13 @@ impl Services {
         self.sender.get().cloned()
     }
 
-    /// Has destinations judged by what also judges them at each attempt.
+    /// Has new destinations checked by the guard that also checks them at each attempt.
     pub fn set_destination_check(&self, check: Arc<dyn DestinationCheck>) {
         let _ = self.destinations.set(check);
     }
 
-    /// Whether a webhook may point there. Without a check only addresses are judged, strictly.
+    /// Whether a webhook may point there. Without a configured check, only literal addresses are checked,
+    /// strictly.
     pub async fn check_destination(&self, destination: &Destination) -> Result<(), Refusal> {
         match self.destinations.get() {
             Some(check) => check.check(destination).await,
@@ -122,26 +123,26 @@ impl Services {
         }
     }
 
-    /// Told when something was committed that may make a client due.
+    /// Notified after a commit that may make a client due.
     pub fn cadence_changes(&self) -> &Arc<Notify> {
         &self.cadence
     }
 
-    /// Told when an event was committed that has yet to be handed to some of its webhooks.
+    /// Notified after a commit of an event that still has webhooks to fan out to.
     pub fn fan_out_continues(&self) -> &Arc<Notify> {
         &self.fan_out
     }
 
-    /// Has home pages fetched by what also guards deliveries.
+    /// Has home pages fetched through the guard that also protects deliveries.
     pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
         let _ = self.home_pages.set(home_pages);
     }
 
-    /// Fetches a home page; without a fetcher there is none.
+    /// Fetches a home page; fails if no fetcher is set.
     pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {
         match self.home_pages.get() {
             Some(home_pages) => home_pages.fetch(page).await,
-            None => Err(FetchError::Own("this process fetches no pages".to_owned())),
+            None => Err(FetchError::Own("this process can't fetch pages".to_owned())),
         }
     }
 
@@ -149,17 +150,17 @@ impl Services {
         &self.vault
     }
 
-    /// Says once how the service is reached, and whether it can send mail.
+    /// Sets, once, how the service is reached and whether it can send mail.
     pub fn set_outside(&self, outside: Outside) {
         let _ = self.outside.set(outside);
     }
 
-    /// Unless it was said: the default address, and no mail.
+    /// If unset: the default address, and no mail.
     pub fn outside(&self) -> &Outside {
         self.outside.get_or_init(Outside::default)
     }
 
-    /// Says once by what server mail goes, where it does.
+    /// Sets, once, the server that mail goes through, if any.
     pub fn set_mail_route(&self, route: MailRoute) {
         let _ = self.mail_route.set(route);
     }
@@ -168,39 +169,39 @@ impl Services {
         self.mail_route.get()
     }
 
-    /// What the background work of this process reports.
+    /// The reports of this process's background jobs.
     pub fn jobs(&self) -> &JobReports {
         &self.jobs
     }
 
-    /// Told whenever a mail of this process was committed.
+    /// Notified when this process commits a mail.
     pub fn mail_written(&self) -> &Arc<Notify> {
         &self.mail_written
     }
 
-    /// Notes that a credential was used; written down now and then, not at every request.
+    /// Notes that a credential was used. The note is stored now and then, not at every request.
     pub(crate) fn note_use(&self, company: CompanyId, credential: CredentialId, now: Time) {
         self.used.lock().insert(credential, (company, now));
     }
 
-    /// Notes that a session was used; written down where the last note is getting old.
+    /// Notes that a session was used. The note is stored once the previous one is getting old.
     pub(crate) fn note_session(&self, company: CompanyId, session: &Session, now: Time) {
         if now >= session.last_seen_at.plus_seconds(SEEN_SECONDS) {
             self.seen.lock().insert(session.id, (company, now));
         }
     }
 
-    /// Which sessions were used since the last call.
+    /// Returns the sessions used since the last call.
     pub fn drain_sessions(&self) -> Vec<(CompanyId, SessionId, Time)> {
         self.seen.lock().drain().map(|(session, (company, at))| (company, session, at)).collect()
     }
 
-    /// Tells what this process commits.
+    /// Notifies listeners of this process's commits.
     pub fn commits(&self) -> &Commits {
         &self.commits
     }
 
-    /// What was used since the last call.
+    /// Returns the credentials used since the last call.
     pub fn drain_uses(&self) -> Vec<(CompanyId, CredentialId, Time)> {
         self.used.lock().drain().map(|(credential, (company, at))| (company, credential, at)).collect()
     }

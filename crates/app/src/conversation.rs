@@ -1,4 +1,4 @@
-//! Conversations: begun, and messages logged in them.
+//! Conversations: start one, and log messages in it.
 
 use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Log, Message, Start};
@@ -31,7 +31,7 @@ impl Command for StartConversation {
     }
 }
 
-/// A conversation and its first message, at once.
+/// Starts a conversation with its first message.
 pub struct StartWithMessage {
     pub account: AccountId,
     pub request: Start,
@@ -54,7 +54,7 @@ impl Command for StartWithMessage {
     }
 }
 
-/// A message that was written or received elsewhere. An outbound one is contact.
+/// Logs a message that was written or received elsewhere. An outbound one counts as contact.
 pub struct LogMessage {
     pub conversation: ConversationId,
     pub log: Log,
@@ -80,7 +80,7 @@ impl Command for LogMessage {
     }
 }
 
-/// Puts a message into a locked conversation of a locked account, with what follows from it.
+/// Adds a message to a locked conversation of a locked account, with all its effects.
 pub(crate) fn add(
     tx: &mut Tx,
     cx: &Context,
@@ -94,7 +94,7 @@ pub(crate) fn add(
     conversation::update(tx, conversation)?;
     if logged.is_contact() && account.contact(logged.occurred_at, cx.now) {
         account::update(tx, &[account])?;
-        // A message of long ago can begin an episode that is overdue already.
+        // An old message can begin an episode that is already overdue.
         cx.wake_cadence(tx);
     }
     if logged.is_reply() {

@@ -1,4 +1,4 @@
-//! API tokens, the ingest key and the inbound key: made, rotated, revoked.
+//! API tokens, the ingest key and the inbound key: create, rotate, revoke.
 
 use rapport_domain::credential::{Credential, Issued, Kind, issue};
 use rapport_domain::id::{CompanyId, CredentialId};
@@ -32,7 +32,7 @@ impl Command for CreateToken {
         if self.role > cx.caller.role {
             return Err(Error::forbidden(
                 "role_required",
-                "a token cannot have a higher role than its maker",
+                "a token can't have a higher role than its creator",
             ));
         }
         let made = make(tx, cx, cx.company().id, Kind::ApiToken, &self.name, self.role)?;
@@ -61,7 +61,7 @@ impl Command for RevokeToken {
     }
 }
 
-/// The keys a company has one of.
+/// The keys of which a company has exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Ingest,
@@ -77,7 +77,7 @@ impl Key {
     }
 }
 
-/// Makes a new ingest or inbound key; the old one is invalid at once.
+/// Creates a new ingest or inbound key; the old one stops working immediately.
 pub struct RotateKey(pub Key);
 
 impl Command for RotateKey {
@@ -85,7 +85,7 @@ impl Command for RotateKey {
     const NEEDS: Needs = Needs::Role(Role::Admin);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewCredential, Error> {
-        // Two rotations at once must leave one key: they meet at the company's row.
+        // Two concurrent rotations must leave one key, so both lock the company's row.
         rapport_store::company::lock(tx)?;
         let kind = self.0.kind();
         let old = credential::list(tx, kind)?.into_iter().next().map(|key| key.shown);
@@ -98,7 +98,7 @@ impl Command for RotateKey {
     }
 }
 
-/// Writes down when credentials were last used.
+/// Stores when credentials were last used.
 pub struct NoteUses(pub Vec<(CredentialId, Time)>);
 
 impl Command for NoteUses {

@@ -1,4 +1,4 @@
-//! Deliveries: settled when an attempt has ended, ended when nobody wants them any more.
+//! Deliveries: settled when an attempt ends, closed when nobody wants them any more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,16 +15,16 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::webhook::tell_auto_disabled;
 
-/// Records how an attempt ended, in completion order under the webhook's row lock.
+/// Records how an attempt ended, in order of completion, under the webhook's row lock.
 pub struct RecordAttempt {
     pub webhook: WebhookId,
     pub delivery: DeliveryId,
     pub attempt: Attempt,
-    /// The manual attempt that this was.
+    /// The manual attempt this was, if it was one.
     pub manual: Option<RedeliveryId>,
-    /// The node that made it. Another one that owns the delivery by now keeps it.
+    /// The node that made the attempt. If another node owns the delivery by now, it stays the owner.
     pub node: i64,
-    /// An earlier try to record it may have been committed: then it is not recorded again.
+    /// An earlier try to record the attempt may have been committed; if so, it isn't recorded again.
     pub maybe_recorded: bool,
 }
 
@@ -41,12 +41,12 @@ impl RecordAttempt {
     }
 }
 
-/// What follows from an attempt, for the sender.
+/// The consequences of an attempt, for the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// When the delivery is due again.
     pub retry_at: Option<Time>,
-    /// The webhook was switched off, now or before.
+    /// The webhook is disabled, by this attempt or before.
     pub disabled: bool,
 }
 
@@ -55,7 +55,7 @@ impl Command for RecordAttempt {
     const NEEDS: Needs = Needs::Server;
     const LANE: Lane = Lane::Outcome;
     const TOGETHER: usize = 512;
-    /// Each takes the rows of its webhooks.
+    /// Each batch locks the rows of its webhooks.
     const AT_ONCE: usize = 1;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Recorded, Error> {
@@ -83,14 +83,14 @@ impl Command for RecordAttempt {
             delivery::attempt_starts(tx, &distinct(unsure))?.into_iter().collect();
         let mut attempts = Vec::with_capacity(batch.len());
         let mut answers = Vec::with_capacity(batch.len());
-        // What an earlier try recorded may be in somebody's hands again: it is not touched.
+        // Another node may already work on what an earlier try recorded, so leave that alone.
         let is_known = |record: &Self| {
             record.maybe_recorded && known.contains(&(record.delivery, record.attempt.started_at))
         };
         for (record, cx) in batch {
             let webhook = webhooks.get_mut(&record.webhook);
             let Some(delivery) = deliveries.get_mut(&record.delivery) else {
-                // Pruned meanwhile: there is nothing left to record it on.
+                // The delivery was pruned in the meantime, so there is nothing to record the attempt on.
                 answers.push(Err(Error::NotFound("delivery")));
                 continue;
             };
@@ -101,8 +101,8 @@ impl Command for RecordAttempt {
             answers.push(Ok(settle(record, delivery, webhook, cx, &mut attempts)));
         }
         delivery::insert_attempts(tx, &attempts)?;
-        // The sender may hold a delivery for its own attempt while another one is asked for; and a node that was
-        // taken for dead records what it made, while the delivery is in another's hands.
+        // The sender may hold a delivery for its own attempt while a manual one is made. And a node that was
+        // wrongly considered dead records its attempt while another node holds the delivery.
         let ends_ownership = |record: &Self| {
             let owner = owners.get(&record.delivery).copied().flatten();
             record.manual.is_none() && owner.is_none_or(|owner| owner == record.node)
@@ -132,7 +132,7 @@ impl Command for RecordAttempt {
             .filter_map(|(record, _)| record.manual.map(|manual| (manual, record.attempt.outcome.verdict())))
             .partition(|(_, verdict)| *verdict == Verdict::NotCharged);
         manual_attempt::delete(tx, &ids_of(made))?;
-        // A fault of ours kept them from being made: they wait for their next chance.
+        // A fault on our side prevented these attempts, so they wait for their next chance.
         manual_attempt::release(tx, &ids_of(unmade))?;
         Ok(answers)
     }
@@ -142,7 +142,7 @@ fn ids_of(manual: Vec<(RedeliveryId, Verdict)>) -> Vec<RedeliveryId> {
     manual.into_iter().map(|(id, _)| id).collect()
 }
 
-/// What followed from an attempt that an earlier try had recorded after all.
+/// The consequences of an attempt that an earlier try did record.
 fn recorded_before(delivery: &Delivery, webhook: Option<&mut (Webhook, bool)>) -> Recorded {
     let retry_at = match delivery.state {
         State::Open { next_at } => Some(next_at),
@@ -151,7 +151,7 @@ fn recorded_before(delivery: &Delivery, webhook: Option<&mut (Webhook, bool)>) -
     Recorded { retry_at, disabled: webhook.is_none_or(|(webhook, _)| !webhook.switch.is_enabled()) }
 }
 
-/// One attempt's effect on its delivery and its webhook. A deleted webhook is `None`.
+/// Applies one attempt to its delivery and its webhook. A deleted webhook is `None`.
 fn settle<'a>(
     record: &'a RecordAttempt,
     delivery: &mut Delivery,
@@ -167,14 +167,14 @@ fn settle<'a>(
             let before = (webhook.failure_streak, webhook.proven, webhook.switch, webhook.last_test);
             webhook.record(verdict == Verdict::Succeeded, cx.now);
             if delivery.kind == Kind::WebhookTest {
-                // A test proves what was there when it was made, not what has changed since.
+                // A test only proves the configuration it was made with, not later changes.
                 webhook.record_test(verdict == Verdict::Succeeded, record.attempt.started_at);
             }
             *changed |= before != (webhook.failure_streak, webhook.proven, webhook.switch, webhook.last_test);
         }
         disabled = !webhook.switch.is_enabled();
     }
-    // A test of a disabled webhook is one attempt; everything else keeps its schedule, held or not.
+    // A test of a disabled webhook gets one attempt. Everything else keeps its schedule, held or not.
     let retries = !(disabled && delivery.kind == Kind::WebhookTest);
     let before = Progress { state: delivery.state, scheduled: delivery.scheduled };
     let jitter = u16::from_le_bytes(cx.random());
@@ -200,7 +200,7 @@ fn settle<'a>(
     Recorded { retry_at, disabled }
 }
 
-/// The delivery shows its last attempt; a success is not covered by a later manual failure.
+/// The delivery shows its last attempt, but a later manual failure doesn't hide a success.
 fn describe(delivery: &mut Delivery, attempt: &Attempt, after: State) {
     let succeeded = attempt.outcome.verdict() == Verdict::Succeeded;
     if after == State::Succeeded && !succeeded {
@@ -217,13 +217,13 @@ fn distinct<T: Ord>(ids: impl Iterator<Item = T>) -> Vec<T> {
     ids
 }
 
-/// Deliveries that one step ends.
+/// Deliveries ended per step.
 const STEP: i64 = 500;
-/// How long after a drop a sender may still give back a delivery that it held.
+/// How long after a drop a sender may still give back a delivery it held.
 const DROP_SETTLED_SECONDS: i64 = 60;
 
-/// Ends the waiting deliveries of a deleted webhook, or those its operator dropped, in small steps;
-/// says whether there is more.
+/// Ends the waiting deliveries of a deleted webhook, or those its operator dropped, in small steps. Returns
+/// whether there are more.
 pub struct EndDeliveries {
     pub webhook: WebhookId,
     pub before: Time,
@@ -239,7 +239,7 @@ impl Command for EndDeliveries {
         let open = delivery::open_of_webhook(tx, self.webhook, self.before, STEP)?;
         delivery::end(tx, &open, self.error, cx.now)?;
         if open.is_empty() && self.before.plus_seconds(DROP_SETTLED_SECONDS) < cx.now {
-            // Nothing is left, and no sender can still give one back: the cutoff has done its work.
+            // Nothing is left and no sender can still give one back, so the cutoff is no longer needed.
             webhook::drop_before(tx, self.webhook, Time::from_micros(0))?;
         }
         Ok(i64::try_from(open.len()).unwrap_or(0) == STEP)

@@ -1,5 +1,5 @@
-//! The weekly digest: gathered and rendered outside of any transaction, then written once per company and ISO week
-//! together with a mail to every active member.
+//! The weekly digest: gathered and rendered outside of any transaction, then written once per company and ISO
+//! week together with a mail to every active member.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,16 +22,16 @@ use crate::mail::{self, Recipient};
 use crate::submission::Once;
 use crate::{Answer, App, audit};
 
-/// A digest that could not be sent for so long is old news.
+/// A digest that couldn't be sent for this long is outdated.
 const WORTH_SENDING_DAYS: i64 = 2;
 
-/// What a digest says.
+/// A rendered digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub subject: String,
     pub plain: String,
     pub html: String,
-    /// How many clients are overdue.
+    /// The number of overdue clients.
     pub overdue: i64,
 }
 
@@ -43,14 +43,14 @@ pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
     Ok(Rendered { subject, plain, html, overdue })
 }
 
-/// Whom a digest is sent to on request.
+/// Who gets a digest that is sent on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     Everyone,
     Member(PersonId),
 }
 
-/// Sends the digest now, beside the weekly one; says how many mails that makes.
+/// Sends the digest now, in addition to the weekly one; returns how many mails that makes.
 pub async fn send_now(
     app: &App,
     access: &Access,
@@ -61,7 +61,7 @@ pub async fn send_now(
     app.write_from(access, address, command).await
 }
 
-/// The same for a form, which sends it once however often it arrives.
+/// Like [`send_now`], for a form: sends the digest once, even if the form arrives twice.
 pub async fn send_once(
     app: &App,
     access: &Access,
@@ -91,7 +91,7 @@ impl Command for SendDigest {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<usize, Error> {
         if !cx.outside().mail_configured {
-            let detail = "the server has no mail configured: there is nothing to send the digest by";
+            let detail = "mail isn't configured on this server, so the digest can't be sent";
             return Err(Error::conflict("mail_not_configured", detail));
         }
         let members = active_members(tx)?;
@@ -114,10 +114,10 @@ impl Command for SendDigest {
     }
 }
 
-/// The weeks whose digest is known to be made, so that a look costs no read.
+/// The weeks whose digest is known to exist, so that checking again costs no read.
 pub type Made = HashMap<CompanyId, Week>;
 
-/// Makes every digest that is due. Safe to run anywhere at any time: a week's digest is made once.
+/// Creates every digest that is due. Safe to run anywhere at any time: a week's digest is created only once.
 pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
     for company in app.read_across(company::list).await? {
         let week = due(&company.settings, company.created_at, app.now());
@@ -129,7 +129,7 @@ pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes one company's digest, unless the schedule changed since; says whether it is made, by whomever.
+/// Creates one company's digest, unless the schedule changed. Returns whether it exists, whoever created it.
 async fn make_one(app: &App, company: CompanyId, week: Week) -> Result<bool, Error> {
     let (access, now) = (Access::System(company), app.now());
     let found = app.read(&access, Needs::Server, move |snapshot| {
@@ -150,7 +150,7 @@ fn since(snapshot: &mut Snapshot) -> Result<Option<Time>, rapport_store::Error> 
     digest::schedule_since(snapshot)
 }
 
-/// The digest of a week and its mails, in one transaction; the key of the row makes it the only one.
+/// Writes a week's digest and its mails in one transaction; the row's key makes it unique.
 struct WriteDigest {
     week: Week,
     letter: Letter,
@@ -158,7 +158,7 @@ struct WriteDigest {
 }
 
 impl Command for WriteDigest {
-    /// Whether the week's digest is made, by this or before.
+    /// Whether the week's digest exists, created now or earlier.
     type Reply = bool;
     const NEEDS: Needs = Needs::Server;
     const LANE: Lane = Lane::Background;
@@ -186,7 +186,7 @@ fn active_members(tx: &mut Tx) -> Result<Vec<Member>, rapport_store::Error> {
     Ok(member::list(tx)?.into_iter().filter(Member::is_active).collect())
 }
 
-/// The most overdue clients, and how many there are.
+/// The most overdue clients, and the total number.
 struct Overdue {
     clients: Vec<Client>,
     count: CappedCount,

@@ -1,9 +1,9 @@
 //! Deliveries on their way to an attempt, and the sender of this process as commands see it.
 //!
-//! A row says which node owns a delivery or a manual attempt; a [`Place`] says that this process really holds it.
-//! The two can part: a commit whose answer was lost, a release that failed. So a place is reserved inside the
-//! transaction that makes the node the owner, and what is owned without a place is found and given back
-//! (`ownership::GiveBack`).
+//! A row says which node owns a delivery or a manual attempt; a [`Place`] says that this process really holds
+//! it. The two can diverge, after a commit whose answer was lost or a release that failed. So a place is
+//! reserved inside the transaction that makes the node the owner, and anything owned without a place is found
+//! and given back (`ownership::GiveBack`).
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ pub struct Dispatch {
     pub webhook: WebhookId,
     pub delivery: DeliveryId,
     pub kind: Kind,
-    /// The number its next attempt will have, unless another one comes between.
+    /// The number its next attempt will get, unless another attempt comes first.
     pub number: i64,
     pub payload: Arc<str>,
-    /// Somebody asked for this attempt: it is made whether the webhook is enabled or not.
+    /// Set if someone asked for this attempt: then it is made whether the webhook is enabled or not.
     pub manual: Option<Manual>,
 }
 
-/// An attempt that somebody asked for.
+/// An attempt that someone asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manual {
     pub id: RedeliveryId,
@@ -34,7 +34,7 @@ pub struct Manual {
 }
 
 impl Dispatch {
-    /// What this process owns while it holds the dispatch.
+    /// The row this process owns while it holds the dispatch.
     pub fn owned(&self) -> Owned {
         self.manual.map_or(Owned::Delivery(self.delivery), |manual| Owned::Manual(manual.id))
     }
@@ -43,7 +43,7 @@ impl Dispatch {
         self.manual.is_some_and(|manual| manual.bulk.is_some())
     }
 
-    /// A person pressed a button and waits to see what happens.
+    /// Whether a person pressed a button and waits for the result.
     pub fn is_urgent(&self) -> bool {
         self.is_first_test() || self.manual.is_some_and(|manual| manual.bulk.is_none())
     }
@@ -52,8 +52,8 @@ impl Dispatch {
         self.kind == Kind::WebhookTest && self.number == 1
     }
 
-    /// Why an attempt counts as made: the schedule's, unless somebody asked for it. A test's first
-    /// attempt is the test itself, however it got to its sender.
+    /// Why the attempt is made: by schedule, unless someone asked for it. A test's first attempt is the test
+    /// itself, no matter how it reached its sender.
     pub fn reason(&self) -> Reason {
         if self.manual.is_some() && !self.is_first_test() { Reason::Manual } else { Reason::Automatic }
     }
@@ -66,12 +66,12 @@ pub enum Owned {
     Manual(RedeliveryId),
 }
 
-/// Whether a place can be refused.
+/// Which kind of place is asked for, and so whether it can be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
-    /// A committed change: without a place it waits in the database.
+    /// A committed change: if refused, it waits in the database.
     Ordinary,
-    /// A person waits for it: it does not queue up behind what its webhook has waiting.
+    /// A person waits for it, so it skips its webhook's queue.
     Urgent,
     /// Claimed from the database, which happens only while there is room.
     Claimed,
@@ -79,26 +79,26 @@ pub enum Asking {
 
 /// The sender of this process, as commands see it.
 pub trait Sender: Send + Sync + 'static {
-    /// The number of this incarnation: the owner of what it holds.
+    /// The number of this incarnation, recorded as the owner of what it holds.
     fn node(&self) -> i64;
 
-    /// A place in memory, or `None`: then the delivery waits in the database.
+    /// Reserves a place in memory. With `None` the delivery waits in the database.
     fn reserve(&self, company: CompanyId, webhook: WebhookId, owned: Owned, asking: Asking) -> Option<Place>;
 
-    /// Whether a place is reserved for this. What is owned and not held is worked on by nobody.
+    /// Whether a place is reserved for this. Nobody works on something that is owned but not held.
     fn holds(&self, owned: Owned) -> bool;
 
-    /// Committed deliveries, each with the place that was reserved for it.
+    /// Takes committed deliveries, each with the place reserved for it.
     fn hand_over(&self, dispatches: Vec<(Dispatch, Place)>);
 
-    /// Something of this webhook waits in the database, or its switch was turned.
+    /// Something of this webhook waits in the database, or the webhook was enabled or disabled.
     fn wake(&self, company: CompanyId, webhook: WebhookId);
 
-    /// An attempt that somebody asked for waits in the database.
+    /// A manual attempt waits in the database.
     fn wake_manual(&self, company: CompanyId);
 }
 
-/// A reserved place; given back when dropped.
+/// A reserved place, given back when dropped.
 pub struct Place(Option<Box<dyn FnOnce() + Send>>);
 
 impl Place {
@@ -106,7 +106,7 @@ impl Place {
         Self(Some(Box::new(give_back)))
     }
 
-    /// For who claims without a sender: nothing is counted.
+    /// For callers that claim without a sender: nothing is counted.
     pub const fn uncounted() -> Self {
         Self(None)
     }

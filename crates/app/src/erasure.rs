@@ -1,4 +1,4 @@
-//! Erasure: an account's payloads leave the delivery history, the metadata stays.
+//! Erasure: removes an account's payloads from the delivery history and keeps the metadata.
 
 use rapport_domain::delivery_list::PAYLOAD_ERASED;
 use rapport_domain::id::{AccountId, EventId};
@@ -11,10 +11,10 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::{App, audit};
 
-/// Events of one transaction; each may have a delivery for every webhook.
+/// Events per transaction; each may have a delivery for every webhook.
 const STEP: i64 = 100;
 
-/// Erases all payloads there are of an account, which may itself be deleted; says how many.
+/// Erases all payloads of an account, which may already be deleted; returns how many.
 pub async fn erase_payloads(app: &App, access: &Access, account: AccountId) -> Result<usize, Error> {
     let (mut erased, mut after) = (0, None);
     loop {
@@ -27,13 +27,13 @@ pub async fn erase_payloads(app: &App, access: &Access, account: AccountId) -> R
     }
 }
 
-/// Erases some payloads: those of the next events after `after`.
+/// Erases the payloads of the next events after `after`.
 pub struct ErasePayloads {
     pub account: AccountId,
     pub after: Option<EventId>,
 }
 
-/// What a step erased, and where the next one begins if there is more.
+/// The number of payloads a step erased, and where the next step begins, if there is one.
 pub struct Erased {
     pub erased: usize,
     pub next: Option<EventId>,
@@ -52,7 +52,7 @@ impl Command for ErasePayloads {
         }
         let events = erasure::with_payload(tx, self.account, self.after, STEP)?;
         let deliveries = erasure::erase(tx, &events)?;
-        // There is nothing left to send.
+        // Without payloads there is nothing left to send.
         delivery::end(tx, &deliveries, PAYLOAD_ERASED, cx.now)?;
         let is_full = i64::try_from(events.len()).unwrap_or(0) == STEP;
         Ok(Erased { erased: events.len(), next: events.last().copied().filter(|_| is_full) })

@@ -1,4 +1,4 @@
-//! What a use case can answer instead of its reply. HTTP is said elsewhere, in one file.
+//! The errors of use cases. The API maps them to HTTP in one place.
 
 use rapport_domain::invalid::Invalid;
 
@@ -15,10 +15,10 @@ pub enum Error {
     Conflict { code: &'static str, detail: String },
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// Nothing was stored; try again shortly.
+    /// Nothing was stored; try again soon.
     #[error("the service is busy")]
     Busy,
-    /// It may or may not be stored: the connection was lost at the commit.
+    /// The change may or may not be stored: the connection was lost during the commit.
     #[error("the outcome is unknown")]
     OutcomeUnknown,
     #[error("the database is not available")]
@@ -27,13 +27,13 @@ pub enum Error {
     Closed,
     #[error("internal error")]
     Internal(String),
-    /// Storage must see it: it may run the work again.
+    /// Storage has to see this error, because it may run the work again.
     #[error(transparent)]
     Store(rapport_store::Error),
 }
 
-/// Logs that work failed which runs again: a warning, unless the database is away or busy. That has a line in
-/// the log of its own, and everything that runs by itself would add one every few seconds.
+/// Logs the failure of work that will be retried: as a warning, unless the database is unavailable or busy.
+/// An outage has its own log line, and otherwise every background job would add one every few seconds.
 #[macro_export]
 macro_rules! log_failure {
     ($error:expr, $($rest:tt)+) => {
@@ -46,7 +46,7 @@ macro_rules! log_failure {
 }
 
 impl Error {
-    /// The database is away or busy, or the service is stopping: nothing is wrong with the work itself.
+    /// The database is unavailable or busy, or the service is stopping: the work itself is fine.
     pub fn is_outage(&self) -> bool {
         use rapport_store::Error as Stored;
         match self {
@@ -64,7 +64,7 @@ impl Error {
         Self::Forbidden { code, detail: detail.into() }
     }
 
-    /// As the caller of the use case sees it.
+    /// The error as the caller of the use case sees it.
     pub(crate) fn settled(self) -> Self {
         let Self::Store(error) = self else { return self };
         match error {

@@ -1,8 +1,8 @@
 //! From an event to a delivery for every webhook that selects it.
 //!
-//! A change that very many webhooks want to hear of must not be answered late because of them. So a few deliveries,
-//! those of receivers that work first, are written in the change's transaction; the rest is written down there in
-//! parts, and a job turns one part after another into deliveries ([`Continue`]).
+//! A change must not be answered late because very many webhooks select its event. So a few deliveries,
+//! working receivers first, are written in the change's transaction. The rest is stored there in parts, and a
+//! job turns one part after another into deliveries ([`Continue`]).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -22,12 +22,12 @@ use crate::command::{Command, Context};
 use crate::dispatch::{Asking, Dispatch, Owned, Place, Sender};
 use crate::error::Error;
 
-/// Deliveries of one event that are written in the transaction of its change.
+/// Deliveries of one event written in the transaction of its change.
 pub const AT_ONCE: usize = 32;
-/// Deliveries of one event that are written in one transaction of their own.
+/// Deliveries of one event written in each later transaction.
 pub const PART: usize = 64;
 
-/// The deliveries of a transaction, and what happens to them once it commits.
+/// The deliveries of a transaction, handed to the sender once it commits.
 pub struct FanOut {
     company: CompanyId,
     sender: Option<Arc<dyn Sender>>,
@@ -51,7 +51,7 @@ impl FanOut {
         }
     }
 
-    /// One event for all that select it.
+    /// Adds an event for every webhook that selects it.
     pub fn add_selected(&mut self, cx: &Context, event: &Event, subscribers: &[Subscriber]) {
         let mut selected: Vec<&Subscriber> =
             subscribers.iter().filter(|subscriber| subscriber.selection.includes(event.kind)).collect();
@@ -70,7 +70,7 @@ impl FanOut {
         }));
     }
 
-    /// One event for one webhook; what is not sent now waits in the database.
+    /// Adds an event for one webhook. A delivery that isn't sent now waits in the database.
     pub fn add(
         &mut self,
         cx: &Context,
@@ -106,7 +106,7 @@ impl FanOut {
         id
     }
 
-    /// Writes it down, and hands what committed to the sender.
+    /// Writes the deliveries, and hands them to the sender after the commit.
     pub fn write(self, tx: &mut Tx) -> Result<(), rapport_store::Error> {
         delivery::insert(tx, &self.deliveries)?;
         fan_out::insert(tx, &self.later)?;
@@ -124,7 +124,7 @@ impl FanOut {
     }
 }
 
-/// Who is served first where there are too many: receivers that work, then new ones, then failing ones.
+/// Who is served first when there are too many: working receivers, then new ones, then failing ones.
 fn urgency(subscriber: &Subscriber) -> u8 {
     match (subscriber.enabled, subscriber.standing) {
         (true, Standing::Proven) => 3,
@@ -134,7 +134,7 @@ fn urgency(subscriber: &Subscriber) -> u8 {
     }
 }
 
-/// Turns the oldest part of what was left for later into deliveries; says whether there was one.
+/// Turns the oldest stored part into deliveries; returns whether there was one.
 pub struct Continue;
 
 impl Command for Continue {
@@ -144,7 +144,7 @@ impl Command for Continue {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
         let Some(part) = fan_out::take(tx)? else { return Ok(false) };
-        // Its account may have been deleted meanwhile, and its events with it.
+        // The account may have been deleted in the meantime, and its events with it.
         let Some(event) = event::get(tx, part.event)? else { return Ok(true) };
         let erased = event.payload.is_empty();
         let payload: Arc<str> = event.payload.as_str().into();

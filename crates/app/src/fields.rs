@@ -1,4 +1,4 @@
-//! Custom fields of accounts that are older than the table they are found by.
+//! Indexes custom fields of accounts that are older than the index table.
 
 use rapport_domain::id::CompanyId;
 use rapport_store::{Lane, Tx, account_field};
@@ -8,20 +8,20 @@ use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-/// Accounts of one step; each may have many fields.
+/// Accounts per step; each may have many fields.
 const STEP: i64 = 100;
 
-/// The companies with accounts to walk over.
+/// The companies with accounts still to index.
 pub async fn unfilled(app: &App) -> Result<Vec<CompanyId>, Error> {
     app.read_across(account_field::unfilled).await
 }
 
-/// Takes a company's walk one step further; says whether there is more.
+/// Indexes the next accounts of a company; returns whether there are more.
 pub async fn fill_step(app: &App, company: CompanyId) -> Result<bool, Error> {
     app.write(&Access::System(company), FillFields).await
 }
 
-/// Makes some older accounts findable by their custom fields.
+/// Makes some older accounts searchable by their custom fields.
 struct FillFields;
 
 impl Command for FillFields {

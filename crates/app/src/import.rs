@@ -1,8 +1,8 @@
-//! Imports of CSV files: uploaded, tried, started, cancelled, undone, removed.
+//! Imports of CSV files: upload, preview, start, cancel, undo, remove.
 //!
-//! A `Runner` takes an import further in small steps, each one transaction that writes its rows together
-//! with the place in the file where the next one begins: whatever happens in between, a row is applied
-//! exactly once. Reading and parsing happen before, outside of any transaction.
+//! A `Runner` works through an import in small steps. Each is one transaction that writes its rows together
+//! with the file position where the next step begins, so a row is applied exactly once whatever happens in
+//! between. Reading and parsing happen before, outside of any transaction.
 
 mod error_file;
 mod preview;
@@ -31,22 +31,22 @@ pub use run::{Release, Runner, Stepped};
 pub use upload::{Upload, UploadOptions};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
-/// How often a change runs again that found storage busy: each try already waits some time.
+/// How often a change is retried when storage is busy: each try already waits some time.
 const TRIES: usize = 12;
 
-/// Files up to this size are tried in the request that asks for it; larger ones in the background.
+/// Files up to this size are previewed within the request; larger ones in the background.
 const TRIED_AT_ONCE_BYTES: i64 = 2 << 20;
 
 /// What to do with a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A dry run: counts and differences, nothing is changed.
+    /// A dry run: counts and differences, without changes.
     Preview,
     Run,
 }
 
-/// Checks a request against the file, and begins what it asks for. A `runner` that is named here goes on
-/// with it at once; else whoever comes first does.
+/// Checks a request against the file and begins the requested work. A given `runner` continues it at once;
+/// otherwise the first free runner does.
 pub async fn begin(
     app: &App,
     access: &Access,
@@ -68,7 +68,8 @@ async fn beginning(app: &App, access: &Access, id: ImportId) -> Result<(Import, 
     app.read(access, NEEDS, read).await?.reply.ok_or(Error::NotFound("import"))
 }
 
-/// Reads the columns of a file anew, by the encoding and delimiter that a request names. Nothing is tried yet.
+/// Reads a file's columns again with the encoding and delimiter that a request names. Nothing is previewed
+/// yet.
 pub async fn read_again(app: &App, access: &Access, id: ImportId, request: Request) -> Result<Import, Error> {
     let (found, first) = beginning(app, access, id).await?;
     let (charset, head) = request.layout(&found, &first)?;
@@ -94,12 +95,12 @@ impl Command for ReadAgain {
     }
 }
 
-/// Takes the mapping that these columns had the last time, where there is one.
+/// Uses the mapping these columns had last time, if any.
 fn recall(tx: &mut Tx, import: &mut Import) -> Result<(), Error> {
     let columns = import.column_names();
     if let Some(remembered) = import_data::remembered(tx, &columns_mark(columns.iter().copied()))? {
         let sent = serde_json::from_str(&remembered).unwrap_or_default();
-        // Names are remembered in any case; a mapping that does not fit them exactly is guessed again.
+        // Names are remembered in any case; a mapping that doesn't fit them exactly is guessed again.
         if let Ok(mapping) = Mapping::parse(&sent, &columns) {
             import.mapping = mapping;
             import.remembered = true;
@@ -108,7 +109,7 @@ fn recall(tx: &mut Tx, import: &mut Import) -> Result<(), Error> {
     Ok(())
 }
 
-/// A dry run: to its end where the file is small; else it has begun, and goes on in the background.
+/// Previews an import: completely if the file is small, otherwise it begins and continues in the background.
 pub async fn preview(
     app: &App,
     (access, company): (&Access, CompanyId),
@@ -160,7 +161,7 @@ impl Command for Begin {
     }
 }
 
-/// Takes back what an import did, in steps that follow.
+/// Undoes an import, in steps that follow.
 pub struct UndoImport {
     pub id: ImportId,
     pub runner: Option<i64>,
@@ -173,7 +174,7 @@ impl Command for UndoImport {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Import, Error> {
         let mut import = lock(tx, self.id)?;
         import.begin_undo(cx.now).map_err(conflict)?;
-        // What the undo does is done by who asked for it.
+        // The undo acts on behalf of the person who asked for it.
         import.actor = cx.actor().clone();
         if let Some(runner) = self.runner {
             import.take(runner, cx.now);
@@ -185,7 +186,7 @@ impl Command for UndoImport {
     }
 }
 
-/// Stops an import that runs; the rows taken in stay.
+/// Stops a running import; rows already imported stay.
 pub struct CancelImport(pub ImportId);
 
 impl Command for CancelImport {
@@ -195,7 +196,7 @@ impl Command for CancelImport {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let mut import = lock(tx, self.0)?;
         if import.state != State::Running {
-            return Err(Error::conflict("not_running", "the import does not run any more"));
+            return Err(Error::conflict("not_running", "the import is no longer running"));
         }
         import.cancel(cx.now);
         import::update_progress(tx, &import)?;
@@ -204,7 +205,7 @@ impl Command for CancelImport {
     }
 }
 
-/// Cancels an import that runs; removes one that does not, with its file, its errors and its undo data.
+/// Cancels a running import; deletes any other, with its file, its errors and its undo data.
 pub struct RemoveImport(pub ImportId);
 
 impl Command for RemoveImport {
@@ -215,12 +216,15 @@ impl Command for RemoveImport {
         let import = lock(tx, self.0)?;
         match import.state {
             State::Undoing => {
-                return Err(Error::conflict("undoing", "the import is being undone; wait until it is"));
+                return Err(Error::conflict(
+                    "undoing",
+                    "the import is being undone; wait until that finishes",
+                ));
             }
             State::Running => return CancelImport(self.0).run(tx, cx),
             _ => import::delete(tx, self.0, cx.now)?,
         }
-        // A file that was never started has done nothing to tell of.
+        // A file that was never started changed nothing, so there is nothing to record.
         if import.started_at.is_some() {
             let detail = json!({ "filename": import.filename });
             audit::record(tx, cx, "import.removed", Some(self.0.to_string()), &detail)?;
@@ -237,7 +241,7 @@ fn conflict(not_now: NotNow) -> Error {
     Error::conflict(not_now.code, not_now.detail)
 }
 
-/// Runs a command again while storage is busy: a background step can wait, and its file must not be lost.
+/// Retries a command while storage is busy: a background step can wait, and its file must not be lost.
 async fn patiently<C: Command + Clone>(app: &App, access: &Access, command: C) -> Result<C::Reply, Error> {
     for _ in 1..TRIES {
         match app.write(access, command.clone()).await {

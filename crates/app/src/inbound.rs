@@ -1,4 +1,4 @@
-//! Inbound mail: logged on the account it is about, in the conversation it belongs to, once.
+//! Inbound mail: logged once, on the account it concerns, in the conversation it belongs to.
 
 use std::collections::HashMap;
 
@@ -27,10 +27,10 @@ use crate::outbox::Outbox;
 /// How many bytes of text weigh as much in the queue as a plain command.
 const BYTES_PER_WEIGHT: usize = 16 << 10;
 
-/// A mail that a provider or a forwarder posted, parsed before.
+/// A mail posted by a provider or a forwarder, already parsed.
 pub struct ReceiveMail {
     pub mail: Mail,
-    /// The mail's attachments as JSON, where it has any: written before, off the engine's threads.
+    /// The mail's attachments as JSON, if any: serialized beforehand, off the engine's threads.
     pub attachments: Option<String>,
 }
 
@@ -41,23 +41,23 @@ impl ReceiveMail {
     }
 }
 
-/// What became of a mail.
+/// The outcome of a mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     Logged(Entry),
-    /// It was logged before.
+    /// The mail was logged before.
     Duplicate(Logged),
     Ignored(Ignored),
 }
 
-/// A mail in its place.
+/// A logged mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub direction: Direction,
     pub automatic: bool,
     pub created_account: bool,
     pub logged: Logged,
-    /// On the further accounts among the recipients.
+    /// Copies on the other accounts among the recipients.
     pub copies: Vec<Logged>,
 }
 
@@ -96,7 +96,7 @@ impl Command for ReceiveMail {
     }
 }
 
-/// Who of those a mail names are members.
+/// The people a mail names who are members.
 fn colleagues(tx: &mut Tx, mail: &Mail) -> Result<Vec<Colleague>, Error> {
     let named = mail.from.iter().chain(&mail.recipients);
     let mut emails: Vec<&Email> = named.map(|mailbox| &mailbox.address).collect();
@@ -110,7 +110,7 @@ fn colleagues(tx: &mut Tx, mail: &Mail) -> Result<Vec<Colleague>, Error> {
     Ok(members.map(colleague).collect())
 }
 
-/// The accounts known by these addresses, each once, in the order of the addresses.
+/// The accounts known by these addresses, without duplicates, in the order of the addresses.
 fn known(tx: &mut Tx, mailboxes: &[&Mailbox]) -> Result<Vec<AccountId>, Error> {
     let mut addresses: Vec<&Email> = mailboxes.iter().map(|mailbox| &mailbox.address).collect();
     addresses.dedup();
@@ -126,8 +126,8 @@ fn known(tx: &mut Tx, mailboxes: &[&Mailbox]) -> Result<Vec<AccountId>, Error> {
     Ok(known)
 }
 
-/// The conversation of the nearest mail that this one answers. Where that mail went to several accounts, the
-/// copy on one of `known` goes before the first.
+/// The conversation of the nearest mail that this one answers. If that mail went to several accounts, a copy
+/// on one of `known` takes precedence over the first.
 fn answered(tx: &mut Tx, mail: &Mail, known: &[AccountId]) -> Result<Answered, Error> {
     let marks: Vec<MailMark> = mail
         .references
@@ -142,7 +142,7 @@ fn answered(tx: &mut Tx, mail: &Mail, known: &[AccountId]) -> Result<Answered, E
     Ok(nearest.map(|logged| (logged.account, logged.conversation)))
 }
 
-/// One mail on its way into the accounts it is about.
+/// One mail on its way to the accounts it concerns.
 struct Delivery<'a> {
     cx: &'a Context<'a>,
     receive: &'a ReceiveMail,
@@ -157,7 +157,7 @@ impl Delivery<'_> {
         let mut outbox = Outbox::default();
         let mut logged: Vec<Logged> = Vec::with_capacity(places.len());
         let created_account = matches!(places.first(), Some(Place::NewAccount(_)));
-        // One order for all transactions: none waits for another in a circle.
+        // Every transaction locks in this order, so they can't deadlock.
         let mut ids: Vec<AccountId> = places.iter().filter_map(account_of).collect();
         ids.sort_unstable();
         let mut accounts: HashMap<AccountId, Account> =
@@ -171,7 +171,7 @@ impl Delivery<'_> {
             };
             let mark = if number == 0 { self.mark } else { self.mark.on(entry.account) };
             if !mail_reference::insert(tx, mark, &entry)? {
-                // Another node logs it just now. Nothing was written before the first mark.
+                // Another node is logging this mail right now. Nothing was written before the first mark.
                 return Err(rapport_store::Error::Again.into());
             }
             self.write(tx, &mut target, &entry, &mut outbox)?;
@@ -188,7 +188,7 @@ impl Delivery<'_> {
         }))
     }
 
-    /// The account and conversation of a place, found or made but not yet written.
+    /// The account and conversation for a place, found or created but not yet written.
     fn target(
         &self,
         tx: &mut Tx,
@@ -235,14 +235,15 @@ impl Delivery<'_> {
         if let Some(mailbox) = made_for {
             account::insert(tx, &[account])?;
             if !account_address::insert(tx, &mailbox.address, account.id, self.cx.now)? {
-                // Another mail of theirs came first: this one joins its account.
+                // Another mail from this sender came first, so this one joins its account.
                 return Err(rapport_store::Error::Again.into());
             }
             outbox.created(self.cx, account, Source::Inbound);
         } else if let Some(from) = self.stranger()
             && has_room(tx, account.id)?
         {
-            // Who answers in a conversation belongs to it from now on, unless they belong elsewhere.
+            // Someone who answers in a conversation belongs to its account from now on, unless they belong
+            // elsewhere.
             account_address::insert(tx, &from.address, account.id, self.cx.now)?;
         }
         if *is_begun {
@@ -252,7 +253,7 @@ impl Delivery<'_> {
         add(tx, self.cx, account, conversation, &message, outbox)
     }
 
-    /// The sender from outside, whose address is worth keeping.
+    /// The external sender, whose address is worth keeping.
     fn stranger(&self) -> Option<&Mailbox> {
         let from = self.receive.mail.from.as_ref()?;
         (self.author.is_none() && !self.automatic).then_some(from)
@@ -293,10 +294,10 @@ impl Delivery<'_> {
 
 struct Target {
     account: Account,
-    /// Whom the account is made for, where it is new.
+    /// The mailbox a new account is created for.
     made_for: Option<Mailbox>,
     conversation: Conversation,
-    /// The conversation is new.
+    /// Whether the conversation is new.
     is_begun: bool,
 }
 

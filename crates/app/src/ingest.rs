@@ -1,4 +1,4 @@
-//! Ingest: a batch of client activity. It counts, keeps, and moves accounts.
+//! Ingest: applies a batch of client activity. It counts events, stores them and moves accounts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -19,24 +19,25 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
-/// What a move costs beyond a counted event: the account's row, history, an event and its deliveries.
+/// The extra cost of a move compared to a counted event: the account's row, history, an event and its
+/// deliveries.
 const MOVE_WEIGHT: usize = 7;
 
 pub struct Ingest {
     pub batch: Batch,
-    /// The arrival.
+    /// The arrival time.
     pub received_at: Time,
     /// The size of the request, for its weight in the queue.
     pub bytes: usize,
 }
 
-/// What became of a batch; `received` is the sum of the rest.
+/// The outcome of a batch; `received` is the sum of the other counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ingested {
     pub received: usize,
     pub accepted: usize,
     pub duplicates: usize,
-    /// Places of the events that match no account.
+    /// Indexes of the events that match no account.
     pub unmatched: Vec<usize>,
     pub rejected: Vec<Rejection>,
 }
@@ -67,7 +68,7 @@ impl Command for Ingest {
             .iter()
             .map(|(ingest, _)| directory.sort_out(&ingest.batch, ingest.received_at, &mut matched))
             .collect();
-        // Which answer a matched event belongs to, in the order they came.
+        // The answer each matched event belongs to, in order of arrival.
         let mut owner = answers.iter().enumerate().flat_map(|(n, answer)| vec![n; answer.accepted]);
         let fresh = fresh_marks(tx, &matched, batch[0].1.now)?;
         let mut seen_marks = HashSet::new();
@@ -94,14 +95,14 @@ impl Command for Ingest {
     }
 }
 
-/// An event with the account it is about.
+/// An event with the account it concerns.
 struct Matched<'a> {
     account: AccountId,
     activity: &'a Activity,
     received_at: Time,
 }
 
-/// The accounts that a batch names.
+/// The accounts a batch names.
 struct Directory<'a> {
     by_imported_id: HashMap<&'a str, AccountId>,
     by_id: HashSet<AccountId>,
@@ -125,7 +126,8 @@ impl<'a> Directory<'a> {
         Ok(Self { by_imported_id, by_id: account::existing(tx, &ids)?.into_iter().collect() })
     }
 
-    /// Sorts a batch into matched, unmatched and rejected; `accepted` counts the matched for now.
+    /// Splits a batch into matched, unmatched and rejected events; `accepted` counts the matched ones for
+    /// now.
     fn sort_out(&self, batch: &'a Batch, received_at: Time, matched: &mut Vec<Matched<'a>>) -> Ingested {
         let mut answer =
             Ingested { received: batch.received, rejected: batch.rejected.clone(), ..Ingested::default() };
@@ -154,7 +156,7 @@ impl<'a> Directory<'a> {
         let by_id = activity.account_id.map(|id| self.by_id.get(&id).copied());
         match (by_imported_id, by_id) {
             (Some(Some(one)), Some(Some(other))) if one != other => Found::Two,
-            // Named twice, both must be known: half a match is none.
+            // If both members are given, both must be known: half a match is no match.
             (Some(None), _) | (_, Some(None)) | (None, None) => Found::None,
             (Some(Some(account)), _) | (None, Some(Some(account))) => Found::Account(account),
         }
@@ -164,12 +166,12 @@ impl<'a> Directory<'a> {
 enum Found {
     Account(AccountId),
     None,
-    /// The two names given belong to different accounts.
+    /// The two names belong to different accounts.
     Two,
 }
 
-/// Writes down some of what was rejected, for people to see. A batch without one valid event is refused as a whole and
-/// leaves nothing behind.
+/// Stores some of the rejected events for people to see. A batch without any valid event is refused as a
+/// whole and leaves nothing behind.
 fn keep_rejects(
     tx: &mut Tx,
     batch: &[(&Ingest, &Context)],
@@ -198,7 +200,7 @@ fn keep_rejects(
     ingest_reject::insert(tx, newest, i64::try_from(MAX_REJECTS_KEPT).unwrap_or(1))
 }
 
-/// Takes the event ids of the matched events; the answer are those not taken before.
+/// Claims the event ids of the matched events; returns those that are new.
 fn fresh_marks(
     tx: &mut Tx,
     matched: &[Matched],
@@ -210,7 +212,7 @@ fn fresh_marks(
     activity::take_marks(tx, &marks, now)
 }
 
-/// Applies accepted events in order, and writes what they leave.
+/// Applies accepted events in order, and writes their effects.
 fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_store::Error> {
     let mut tally = Tally::default();
     let mut days: BTreeMap<Day, i64> = BTreeMap::new();
@@ -233,14 +235,14 @@ fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_st
     account::update(tx, &changed)?;
     let Some((first, cx)) = accepted.first() else { return Ok(()) };
     outbox.write(tx, cx)?;
-    // Days that are not shown any more are not counted. Last of all, because here alone the company's writers meet;
-    // ids end in random bytes, which spread them.
+    // Days that are no longer shown aren't counted. This comes last because it is the only place where the
+    // company's writers contend; ids end in random bytes, which spreads them.
     let today = cx.now.day_in(&cx.settings().time_zone);
     days.retain(|day, _| *day > today.minus_days(PULSE_DAYS));
     activity_day::add(tx, &days, first.account.as_bytes()[15])
 }
 
-/// An account that a batch may move.
+/// An account a batch may move.
 struct Movable {
     account: Account,
     changed: bool,
@@ -266,7 +268,7 @@ impl Movable {
     }
 }
 
-/// Locks the accounts that some event may move or give a value; the others' rows stay untouched.
+/// Locks the accounts that some event may move or give a value; the rows of the others stay untouched.
 fn lock_movable(
     tx: &mut Tx,
     accepted: &[(Matched, &Context)],
@@ -280,7 +282,7 @@ fn lock_movable(
     Ok(accounts.into_iter().map(|account| (account.id, Movable { account, changed: false })).collect())
 }
 
-/// Everything a batch counts, brought together per row before it is written.
+/// Everything a batch counts, combined per row before it is written.
 #[derive(Default)]
 struct Tally<'a> {
     events: Vec<NewActivity<'a>>,

@@ -1,4 +1,4 @@
-//! Invitations: a link that makes its holder a member. One per address, used once, worth nothing after a week.
+//! Invitations: a link that makes its holder a member. One per address, usable once, valid for a week.
 
 use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented, issue};
 use rapport_domain::history::Actor;
@@ -19,11 +19,11 @@ use crate::{App, audit, letter, password};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
 
-/// An invitation just made or renewed.
+/// An invitation just created or renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invited {
     pub invitation: Invitation,
-    /// The link to hand over by hand; `None` where it went by mail.
+    /// The link to pass on by hand; `None` if it was sent by mail.
     pub link: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Command for Invite {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Invited, Error> {
         may_give(cx, self.role)?;
         if !member::by_email(tx, &[&self.email])?.is_empty() {
-            return Err(Error::conflict("already_a_member", "this person is a member already"));
+            return Err(Error::conflict("already_a_member", "this person is already a member"));
         }
         if let Some(old) = invitation::by_email(tx, &self.email)?.filter(|old| old.is_expired(cx.now)) {
             invitation::delete(tx, old.id)?;
@@ -54,7 +54,7 @@ impl Command for Invite {
         };
         let issued = issue(CredentialKind::Invitation, cx.company().id, cx.random());
         if !invitation::insert(tx, &issued.hash, &made)? {
-            let detail = "this address has an open invitation; resend or revoke it";
+            let detail = "this address already has an open invitation; resend or revoke it";
             return Err(Error::conflict("already_invited", detail));
         }
         let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
@@ -63,7 +63,7 @@ impl Command for Invite {
     }
 }
 
-/// Sends the invitation again, with another link: the one before was kept by nobody but its receiver.
+/// Sends the invitation again with a new link: only the recipient has the old one.
 pub struct ResendInvitation(pub InvitationId);
 
 impl Command for ResendInvitation {
@@ -130,7 +130,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Looks at an invitation by the secret in its link.
+    /// Looks up an invitation by the secret in its link.
     pub async fn look(app: &App, token: &str) -> Result<Self, Error> {
         let presented = credential::read(CredentialKind::Invitation, token).map_err(|_| invalid_token())?;
         let access = Access::System(presented.company);
@@ -145,7 +145,7 @@ impl Offer {
         Ok(Self { company: found.company.name, email, role, presented, login })
     }
 
-    /// The person has a log-in already, and joins with it.
+    /// Whether the person already has a login, and joins with it.
     pub fn is_known(&self) -> bool {
         self.login.is_some()
     }
@@ -155,8 +155,8 @@ impl Offer {
         Access::System(self.presented.company)
     }
 
-    /// Checks the password of a known person, or hashes that of a new one. Slow on purpose: not for an engine
-    /// thread, nor for an async one.
+    /// Checks the password of a known person, or hashes that of a new one. Slow on purpose, so call it
+    /// neither on an engine thread nor in async code.
     pub fn answer(
         self,
         services: &Services,
@@ -166,7 +166,7 @@ impl Offer {
         let joining = match self.login {
             Some(login) if password::verify(password, &login.password_hash) => Joining::Known(login.person),
             Some(_) => {
-                let detail = "is not the password of the log-in with this address";
+                let detail = "incorrect password for this email address";
                 return Err(Invalid::one("/password", "wrong_password", detail).into());
             }
             None => {
@@ -181,7 +181,7 @@ impl Offer {
 }
 
 enum Joining {
-    /// A person who proved to be themselves.
+    /// A person who proved their identity.
     Known(PersonId),
     New {
         name: String,
@@ -202,7 +202,7 @@ impl Command for AcceptInvitation {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Member, Error> {
         let found = invitation::by_hash(tx, &self.presented.hash)?;
         let found = found.filter(|found| !found.is_expired(cx.now)).ok_or_else(invalid_token)?;
-        // Of two who accept it at once, one removes it.
+        // If two accept it at once, only one of them deletes it.
         if !invitation::delete(tx, found.id)? {
             return Err(invalid_token());
         }
@@ -212,14 +212,14 @@ impl Command for AcceptInvitation {
                 let (person, is_new) =
                     member::person(tx, cx.id(), &found.email, name, password_hash, cx.now)?;
                 if !is_new {
-                    let detail = "this address has got a log-in meanwhile; accept with its password";
+                    let detail = "this address already has an account; accept with its password";
                     return Err(Error::conflict("person_known", detail));
                 }
                 person
             }
         };
         if !member::insert(tx, person, found.role, cx.now)? {
-            return Err(Error::conflict("already_a_member", "this person is a member already"));
+            return Err(Error::conflict("already_a_member", "this person is already a member"));
         }
         let joined = member::get(tx, person)?.ok_or(Error::NotFound("member"))?;
         mails::withdraw(tx, Kind::Invitation, &found.email, "accepted", cx.now)?;
@@ -232,13 +232,13 @@ impl Command for AcceptInvitation {
     }
 }
 
-/// One answer for a link that is mistyped, unknown, used, revoked or too old.
+/// One answer for a link that is mistyped, unknown, used, revoked or expired.
 fn invalid_token() -> Error {
-    let detail = "is no open invitation: it may be used, revoked or expired";
+    let detail = "this link is invalid, expired, revoked or already used";
     Invalid::one("/token", "invalid_token", detail).into()
 }
 
-/// A secret names its company; one that names none is no secret of ours.
+/// A secret names its company; one with an unknown company isn't ours.
 fn of_no_company(error: Error) -> Error {
     if matches!(error, Error::Unauthenticated) { invalid_token() } else { error }
 }

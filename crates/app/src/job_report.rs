@@ -1,5 +1,5 @@
-//! What the background work of this process last did, for the System page. In memory: it begins with the process and
-//! says nothing of other nodes.
+//! The latest runs of this process's background jobs, for the System page. Kept in memory: reports start with
+//! the process and don't cover other nodes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rapport_domain::time::Time;
 
-/// What of an error is kept, in characters.
+/// How many characters of an error are kept.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// A loop that runs by itself.
+/// A loop that runs in the background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Job {
     Deliveries,
@@ -44,33 +44,33 @@ impl Job {
             Self::Digest => "Weekly digest",
             Self::Mail => "Mail",
             Self::Imports => "Imports",
-            Self::Retention => "Clearing away",
+            Self::Retention => "Cleanup",
         }
     }
 
     pub const fn what(self) -> &'static str {
         match self {
-            Self::Deliveries => "Looks for deliveries that wait and takes over from nodes that are gone",
-            Self::FanOut => "Hands events that very many webhooks select to the rest of them",
+            Self::Deliveries => "Picks up waiting deliveries and takes over from dead nodes",
+            Self::FanOut => "Creates the remaining deliveries of events that many webhooks select",
             Self::Redeliveries => "Runs bulk redeliveries",
-            Self::Cadence => "Finds clients who became overdue for contact",
-            Self::Digest => "Makes the digest when its weekday has come",
-            Self::Mail => "Sends what waits to be sent",
-            Self::Imports => "Takes imports further",
-            Self::Retention => "Removes history that is past its time",
+            Self::Cadence => "Finds clients that became overdue for contact",
+            Self::Digest => "Creates the digest on its weekday",
+            Self::Mail => "Sends queued mail",
+            Self::Imports => "Runs imports",
+            Self::Retention => "Deletes expired history",
         }
     }
 }
 
-/// How a job is doing.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobReport {
-    /// When the run that is under way began.
+    /// When the current run began.
     pub running_since: Option<Time>,
     pub last_run: Option<Time>,
-    /// When it runs next, unless something wakes it before.
+    /// When it runs next, unless something wakes it earlier.
     pub next_run: Option<Time>,
-    /// When a run last failed, and why; it stays when later ones succeed.
+    /// When a run last failed, and why; kept when later runs succeed.
     pub last_error: Option<(Time, String)>,
     /// The last run failed.
     pub is_failing: bool,
@@ -85,7 +85,7 @@ impl JobReports {
         self.0.lock().entry(job).or_default().running_since = Some(now);
     }
 
-    /// A run is over; the next one begins after `pause`.
+    /// Ends a run; the next one begins after `pause`.
     pub fn end<E: std::fmt::Display>(&self, job: Job, now: Time, error: Option<&E>, pause: Duration) {
         let mut reports = self.0.lock();
         let report = reports.entry(job).or_default();
@@ -98,7 +98,7 @@ impl JobReports {
         }
     }
 
-    /// The report of each job, in the order of `Job::ALL`; empty for one that has not run.
+    /// The report of each job, in the order of `Job::ALL`; empty for a job that hasn't run.
     pub fn all(&self) -> Vec<(Job, JobReport)> {
         let reports = self.0.lock();
         Job::ALL.into_iter().map(|job| (job, reports.get(&job).cloned().unwrap_or_default())).collect()

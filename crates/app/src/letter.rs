@@ -1,4 +1,4 @@
-//! What mails say: rendered from templates, as text and as HTML. Names from outside stand in them as text and on
+//! The text of mails, rendered from templates as plain text and HTML. Names from outside appear as text on
 //! one line, whatever they contain.
 
 use askama::Template;
@@ -14,7 +14,7 @@ pub(crate) struct Letter {
     pub subject: String,
     pub plain: String,
     pub html: String,
-    /// What is put in the place of its link's secret when it is sent.
+    /// The secret that replaces the placeholder in its link when it is sent.
     pub secret: Option<String>,
 }
 
@@ -30,10 +30,10 @@ impl Letter {
 }
 
 fn rendered(template: &impl Template) -> String {
-    template.render().expect("writing to a text cannot fail")
+    template.render().expect("writing to a string can't fail")
 }
 
-/// An overdue client as a digest names it.
+/// An overdue client as listed in a digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverdueClient {
     pub name: String,
@@ -72,7 +72,7 @@ struct DigestHtml<'a> {
     letter: &'a DigestFields,
 }
 
-/// The weekly digest; `clients` are the most overdue of `overdue` many.
+/// The weekly digest; `clients` are the most overdue of the `overdue` ones.
 pub(crate) fn digest(
     base_url: &str,
     company: &str,
@@ -187,7 +187,8 @@ struct DisabledHtml<'a> {
     letter: &'a DisabledFields,
 }
 
-/// `webhook` is what people know it by: its description or where it points, without what its query may hide.
+/// `webhook` is the name people know it by: its description or its host, without a query that may contain
+/// secrets.
 pub(crate) fn webhook_disabled(base_url: &str, company: &str, webhook: &str, failures: i64) -> Letter {
     let fields = DisabledFields {
         company: one_line(company),
@@ -195,7 +196,7 @@ pub(crate) fn webhook_disabled(base_url: &str, company: &str, webhook: &str, fai
         failures,
         url: format!("{base_url}/webhooks"),
     };
-    let subject = format!("{}: a webhook was switched off", fields.company);
+    let subject = format!("{}: a webhook was disabled", fields.company);
     Letter::render(subject, &DisabledPlain { letter: &fields }, &DisabledHtml { letter: &fields })
 }
 
@@ -218,7 +219,7 @@ struct TestHtml<'a> {
 
 pub(crate) fn test(base_url: &str, company: &str) -> Letter {
     let fields = TestFields { company: one_line(company), url: format!("{base_url}/settings/mail") };
-    let subject = "A test from Rapport".to_owned();
+    let subject = "Test mail from Rapport".to_owned();
     Letter::render(subject, &TestPlain { letter: &fields }, &TestHtml { letter: &fields })
 }
 
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn a_notice_says_which_webhook() {
         let letter = webhook_disabled(BASE, "Acme", "CRM <sync>", 20);
-        assert_eq!(letter.subject, "Acme: a webhook was switched off");
+        assert_eq!(letter.subject, "Acme: a webhook was disabled");
         assert!(letter.plain.contains("CRM <sync>") && letter.plain.contains("20"), "{}", letter.plain);
         assert!(!letter.html.contains("<sync>"), "{}", letter.html);
         assert!(letter.plain.contains(&format!("{BASE}/webhooks")), "{}", letter.plain);

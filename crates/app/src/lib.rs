@@ -1,8 +1,8 @@
-//! What can be done: one command per use case. A command asks `domain` what follows, and writes rows,
-//! history and outbox in one transaction of one company.
+//! The use cases: one command each. A command asks `domain` for the consequences, and writes rows, history
+//! and outbox in one transaction of one company.
 //!
-//! JSON API, pages, imports and ingest run the same commands, so an account made by any route fires
-//! the same event. Nothing here knows HTTP.
+//! The JSON API, pages, imports and ingest run the same commands, so an account created by any route fires
+//! the same event. Nothing here knows about HTTP.
 
 pub mod access;
 pub mod account;
@@ -71,7 +71,7 @@ pub use error::Error;
 pub use mail::{MailRoute, Outside};
 pub use vault::Vault;
 
-/// Nodes need not agree more closely, and a clock that follows each little difference would jump about.
+/// Nodes need not agree more closely, and a clock that follows every small difference would jump around.
 const CLOCK_TOLERANCE_MICROS: i64 = 1_000_000;
 const CLOCK_ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
@@ -82,7 +82,7 @@ pub struct App {
     services: Arc<Services>,
 }
 
-/// What a read found, and what its rendering needs: the company's settings and the time.
+/// The result of a read, with what rendering it needs: the company's settings and the time.
 #[derive(Debug, Clone)]
 pub struct Answer<T> {
     pub reply: T,
@@ -90,7 +90,7 @@ pub struct Answer<T> {
     pub now: Time,
 }
 
-/// What a read found, and who asked for it.
+/// The result of a read, and its caller.
 #[derive(Debug, Clone)]
 pub struct Found<T> {
     pub reply: T,
@@ -112,8 +112,8 @@ impl App {
         self.services.clock.passed()
     }
 
-    /// Has this process go by the database's clock, where several share one: leases and due times that one
-    /// node writes are read by the others.
+    /// Makes this process follow the database's clock when several nodes share it: they read each other's
+    /// leases and due times.
     pub async fn follow_database_clock(&self) -> Result<(), Error> {
         let asked = self.passed();
         let clock = self.read_across(database_clock).await?;
@@ -132,14 +132,14 @@ impl App {
     fn follow(&self, database: Option<Time>, asked: Duration) {
         let (Some(database), answered) = (database, self.passed()) else { return };
         let took = answered.saturating_sub(asked);
-        // It was read somewhere within that time. A slow answer says too little.
+        // The clock was read at some point within that time. A slow answer is too imprecise.
         let error = i64::try_from(took.as_micros() / 2).unwrap_or(i64::MAX);
         let ahead = database.micros_since(self.now()).saturating_add(error);
         if took < CLOCK_ANSWER_LIMIT && ahead.abs() > CLOCK_TOLERANCE_MICROS {
             self.services.clock.follow(ahead);
             tracing::warn!(
                 seconds = ahead / 1_000_000,
-                "this machine's clock differs from the database's, which is used"
+                "this machine's clock differs from the database's; using the database's"
             );
         }
     }
@@ -157,7 +157,7 @@ impl App {
         self.write_from(access, None, command).await
     }
 
-    /// The same for a caller who came over the network, which the audit log will say.
+    /// Like [`Self::write`], for a caller over the network, whose address goes into the audit log.
     pub async fn write_from<C: Command>(
         &self,
         access: &Access,
@@ -168,7 +168,7 @@ impl App {
         reply.await.unwrap_or(Err(Error::Closed))
     }
 
-    /// The same, for the command line and for threads that may wait.
+    /// Like [`Self::write`], for the command line and for threads that may block.
     pub fn write_blocking<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
         let reply = command::submit(&self.store, &self.services, access.clone(), None, command);
         reply.blocking_recv().unwrap_or(Err(Error::Closed))
@@ -185,7 +185,7 @@ impl App {
         Ok(Answer { reply, company: caller.company, now })
     }
 
-    /// The same, and says who the caller is.
+    /// Like [`Self::read`], and also returns the caller.
     pub async fn find<T: Send + 'static>(
         &self,
         access: &Access,
@@ -206,7 +206,7 @@ impl App {
         found.await.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)?
     }
 
-    /// Reads over all companies, for the service itself and the command line.
+    /// Reads across all companies, for the service itself and the command line.
     pub async fn read_across<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut Across) -> Result<T, rapport_store::Error> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Lookup by domain: a home page is fetched, read and shown; an account is made of it.
+//! Lookup by domain: fetches a home page, reads it, shows it, and creates an account from it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
-/// Fetches home pages. Sockets are its affair, and so is where it may go.
+/// Fetches home pages. It owns the sockets and decides where it may connect.
 pub trait HomePages: Send + Sync + 'static {
     fn fetch<'a>(
         &'a self,
@@ -26,13 +26,13 @@ pub trait HomePages: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<Fetched, FetchError>> + Send + 'a>>;
 }
 
-/// A page as it came.
+/// A page as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Where it was found, after redirects.
+    /// Its address after redirects.
     pub at: Destination,
     pub content_type: Option<String>,
-    /// Its beginning.
+    /// The beginning of the page.
     pub body: Vec<u8>,
 }
 
@@ -41,30 +41,30 @@ pub struct Fetched {
 pub enum FetchError {
     #[error("{0}")]
     Refused(Refusal),
-    #[error("the domain has no address")]
+    #[error("the domain has no IP address")]
     NoAddress,
-    #[error("nothing could be reached there: {0}")]
+    #[error("we couldn't reach the site: {0}")]
     Unreachable(String),
-    #[error("the page did not come in time")]
+    #[error("the page took too long to load")]
     TimedOut,
-    #[error("the page answered with the status {0}")]
+    #[error("the page returned status {0}")]
     Answered(u16),
-    #[error("there is no HTML page")]
+    #[error("the site didn't return an HTML page")]
     NotHtml,
-    #[error("the page leads elsewhere too many times")]
+    #[error("the page redirects too many times")]
     TooManyRedirects,
     #[error("{0}")]
     BadRedirect(String),
-    /// Too many are under way.
-    #[error("too many lookups are under way")]
+    /// Too many lookups are in progress.
+    #[error("too many lookups are in progress")]
     Busy,
-    /// Nothing about the page.
-    #[error("pages cannot be fetched now: {0}")]
+    /// A fault on our side, not the page's.
+    #[error("we can't fetch pages right now: {0}")]
     Own(String),
 }
 
 impl FetchError {
-    /// What is wrong with the domain, unless it is we who are at fault.
+    /// What is wrong with the domain, unless the fault is ours.
     pub fn fault(&self) -> Option<Fault> {
         let code = match self {
             Self::Refused(refusal) => refusal.code(),
@@ -81,7 +81,7 @@ impl FetchError {
     }
 }
 
-/// An account made of what a lookup showed.
+/// Creates an account from what a lookup showed.
 pub struct CreateFromLookup {
     pub preview: Preview,
     pub create: Create,
@@ -94,7 +94,7 @@ impl Command for CreateFromLookup {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Answer<Account>, Error> {
         let Self { preview, create } = self;
         if let Some(known) = account_site::find(tx, &preview.domain)? {
-            let detail = format!("the account {known} was made from this domain already");
+            let detail = format!("this domain already has an account: {known}");
             return Err(Error::conflict("domain_taken", detail));
         }
         let name = create.name.as_ref().unwrap_or(&preview.name).clone();

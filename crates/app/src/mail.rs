@@ -1,8 +1,8 @@
-//! Mails: written in the transaction of what causes them, sent by a job, each outcome recorded.
+//! Mails: written in the transaction that causes them, sent by a job, with each outcome recorded.
 //!
-//! At least once: a process that dies between sending and recording leaves a mail that is sent again when its
-//! lease ends. A digest or an invitation that comes twice is a nuisance; one that never comes is a fault nobody
-//! sees. Both copies carry the same Message-ID.
+//! Sending is at least once: if a process dies between sending and recording, the mail is sent again when its
+//! lease ends. A digest or invitation that arrives twice is a nuisance; one that never arrives is a fault
+//! nobody notices. Both copies carry the same Message-ID.
 
 use rapport_domain::id::{CompanyId, MailId, PersonId};
 use rapport_domain::mail::{Failure, Kind, LEASE_SECONDS, MAX_ERROR_CHARS, SECRET_PLACE, retry_at};
@@ -20,7 +20,7 @@ use crate::letter::Letter;
 /// How the service is reached, and whether it can send mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outside {
-    /// A scheme and a host, without a slash at its end.
+    /// A scheme and a host, without a trailing slash.
     pub base_url: String,
     pub mail_configured: bool,
 }
@@ -31,17 +31,17 @@ impl Default for Outside {
     }
 }
 
-/// By what server mail goes, as it may be shown: without a password.
+/// The mail server, as it may be shown: without a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailRoute {
     pub server: String,
     pub from: String,
 }
 
-/// Whom a mail goes to.
+/// The recipient of a mail.
 pub(crate) struct Recipient {
     pub email: Email,
-    /// For mails that only an active member may get.
+    /// Set for mails that only an active member may get.
     pub member: Option<PersonId>,
 }
 
@@ -51,7 +51,7 @@ impl From<&Member> for Recipient {
     }
 }
 
-/// Keeps a letter under an id: its secret is sealed, and its place in the text stays empty.
+/// Stores a letter under an id: its secret is sealed, and the text keeps the placeholder.
 pub(crate) fn keep_as(
     tx: &mut Tx,
     cx: &Context,
@@ -63,7 +63,7 @@ pub(crate) fn keep_as(
     mail::insert_content(tx, &Content { id, subject, plain, html, secret })
 }
 
-/// Addresses a kept letter to people, and has it sent once this commits.
+/// Addresses a stored letter to people, and has it sent once this commits.
 pub(crate) fn address(
     tx: &mut Tx,
     cx: &Context,
@@ -88,10 +88,10 @@ pub(crate) fn address(
     Ok(())
 }
 
-/// Writes a letter to people, unless there is no mail to send it by; says whether it was written.
+/// Writes a letter to people, unless mail isn't configured; returns whether it was written.
 ///
-/// What cannot be sent is not kept for later: a link or a notice that arrives weeks after it was asked for, when
-/// somebody configures mail, would puzzle more than help.
+/// Mail that can't be sent isn't kept for later: a link or notice that arrives weeks late, when someone
+/// configures mail, would confuse more than help.
 pub(crate) fn write(
     tx: &mut Tx,
     cx: &Context,
@@ -109,7 +109,7 @@ pub(crate) fn write(
     Ok(true)
 }
 
-/// A mail on its way: everything that is sent of it.
+/// A mail being sent, with all its content.
 #[derive(Clone)]
 pub struct Outgoing {
     pub id: MailId,
@@ -117,7 +117,7 @@ pub struct Outgoing {
     pub subject: String,
     pub plain: String,
     pub html: String,
-    /// When it was taken.
+    /// When it was claimed for sending.
     pub date: Time,
     content: MailId,
     attempt: i64,
@@ -137,7 +137,7 @@ impl Outgoing {
     }
 }
 
-/// Takes some of a company's mails that are due, for one attempt each.
+/// Claims some of a company's due mails, for one attempt each.
 pub async fn take_due(app: &App, company: CompanyId, limit: i64) -> Result<Vec<Outgoing>, Error> {
     let taken = app.write(&Access::System(company), TakeDue { limit }).await?;
     let mut outgoing = Vec::with_capacity(taken.len());
@@ -149,7 +149,7 @@ pub async fn take_due(app: &App, company: CompanyId, limit: i64) -> Result<Vec<O
                 secret.iter().for_each(|secret| mail.fill(secret));
                 outgoing.push(mail);
             }
-            // Sealed by a node with another key: that one may send it.
+            // It was sealed by a node with another key; that node may be able to send it.
             Err(error) => {
                 let failure = Failure { permanent: false, error: error.to_string() };
                 record(app, company, &mail, Err(failure)).await?;
@@ -171,7 +171,7 @@ pub async fn record(
     app.write(&Access::System(company), command).await
 }
 
-/// Takes mails; those that nobody wants any more are ended instead.
+/// Claims mails; those nobody wants any more are ended instead.
 struct TakeDue {
     limit: i64,
 }
@@ -239,7 +239,7 @@ impl Command for RecordAttempt {
     }
 }
 
-/// What a server said, as it may be kept.
+/// A server's message, shortened for storage.
 fn cut(error: &str) -> String {
     error.chars().filter(|c| *c != '\0').take(MAX_ERROR_CHARS).collect()
 }

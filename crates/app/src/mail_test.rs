@@ -1,4 +1,4 @@
-//! A mail to oneself that says that mail works: it goes the way of every other mail, and its outcome is recorded.
+//! Sends a test mail to oneself: it takes the same path as every other mail, and its outcome is recorded.
 
 use rapport_domain::history::Actor;
 use rapport_domain::mail::Kind;
@@ -12,10 +12,10 @@ use crate::error::Error;
 use crate::mail::{self, Recipient};
 use crate::{audit, letter};
 
-/// A test that took longer says nothing any more.
+/// A test that took longer than this no longer means anything.
 const WORTH_SENDING_SECONDS: i64 = 60 * 60;
 
-/// Sends a test to the person who asks; says where.
+/// Sends a test mail to the person who asks; returns the address.
 pub struct SendTestMail;
 
 impl Command for SendTestMail {
@@ -28,7 +28,7 @@ impl Command for SendTestMail {
         let letter = letter::test(&cx.outside().base_url, &cx.company().name);
         let not_after = cx.now.plus_seconds(WORTH_SENDING_SECONDS);
         if !mail::write(tx, cx, Kind::Test, letter, vec![Recipient::from(&member)], not_after)? {
-            let detail = "the server has no mail configured: there is nothing to send a test by";
+            let detail = "mail isn't configured on this server, so a test can't be sent";
             return Err(Error::conflict("mail_not_configured", detail));
         }
         audit::record(tx, cx, "mail.tested", None, &json!({ "recipient": member.email.as_str() }))?;

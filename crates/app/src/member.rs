@@ -1,4 +1,4 @@
-//! Members: people who log in, and their roles. At least one owner always.
+//! Members: people who log in, and their roles. A company always has at least one owner.
 
 use rapport_domain::id::PersonId;
 use rapport_domain::member::{Email, Member, Role};
@@ -14,11 +14,11 @@ pub struct AddMember {
     pub email: Email,
     pub name: String,
     pub role: Role,
-    /// For a person who is new here; others keep their own.
+    /// Used if the person is new here; others keep their own password.
     pub password_hash: String,
 }
 
-/// The member, and whether the person is new and was given the password.
+/// The member, and whether the person is new and got the password.
 pub struct AddedMember {
     pub member: Member,
     pub is_new: bool,
@@ -33,7 +33,7 @@ impl Command for AddMember {
         let (person, is_new) =
             member::person(tx, cx.id(), &self.email, &self.name, &self.password_hash, cx.now)?;
         if !member::insert(tx, person, self.role, cx.now)? {
-            return Err(Error::conflict("already_a_member", "this person is a member already"));
+            return Err(Error::conflict("already_a_member", "this person is already a member"));
         }
         let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
         audit::record(tx, cx, "member.added", Some(person.to_string()), &detail)?;
@@ -113,7 +113,7 @@ fn keep_an_owner(tx: &mut Tx, leaving: &Member) -> Result<(), Error> {
     let is_active_owner = |member: &Member| member.role == Role::Owner && member.deactivated_at.is_none();
     let others = member::list(tx)?.into_iter().filter(|member| member.person != leaving.person);
     if is_active_owner(leaving) && !others.into_iter().any(|member| is_active_owner(&member)) {
-        return Err(Error::conflict("last_owner", "a company keeps at least one owner"));
+        return Err(Error::conflict("last_owner", "a company needs at least one owner"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a change leaves besides its row: history entries and events, gathered first, written together.
+//! The effects of a change besides its row: history entries and events, gathered first, written together.
 
 use rapport_domain::account::Account;
 use rapport_domain::cadence::Reminder;
@@ -17,30 +17,30 @@ use crate::fan_out::FanOut;
 pub struct Outbox {
     history: Vec<HistoryEntry>,
     events: Vec<Event>,
-    /// Somebody became a client, who may be due already.
+    /// Set if someone became a client, who may already be due.
     clients: bool,
 }
 
 impl Outbox {
-    /// An account came to be: a first history entry and `account.created`.
+    /// An account was created: adds its first history entry and `account.created`.
     pub fn created(&mut self, cx: &Context, account: &Account, source: Source) {
         self.history.push(entry(cx, account, None, source, None));
         self.events.push(event::account_created(occasion(cx), account, source));
     }
 
-    /// An account moved: a history entry and `account.status_changed`.
+    /// An account moved: adds a history entry and `account.status_changed`.
     pub fn moved(&mut self, cx: &Context, account: &Account, step: Move, source: Source, note: Option<&str>) {
         self.history.push(entry(cx, account, Some(step), source, note));
         self.events.push(event::status_changed(occasion(cx), account, step, source));
         self.clients |= TrackedStages::may_contain(step.to);
     }
 
-    /// A client became overdue: `client.contact_due`.
+    /// A client became overdue: adds `client.contact_due`.
     pub fn contact_due(&mut self, cx: &Context, account: &Account, reminder: Reminder) {
         self.events.push(event::contact_due(occasion(cx), account, reminder));
     }
 
-    /// Somebody of theirs wrote: `message.inbound`.
+    /// An inbound message was logged: adds `message.inbound`.
     pub fn message(
         &mut self,
         cx: &Context,
@@ -51,8 +51,8 @@ impl Outbox {
         self.events.push(event::message_inbound(occasion(cx), account, conversation, message));
     }
 
-    /// Writes it all, with a delivery for every webhook that selects an event, and hands what
-    /// committed to the sender.
+    /// Writes everything, with a delivery for every webhook that selects an event, and hands the deliveries
+    /// to the sender after the commit.
     pub fn write(&self, tx: &mut Tx, cx: &Context) -> Result<(), rapport_store::Error> {
         history::insert(tx, &self.history)?;
         if self.clients {

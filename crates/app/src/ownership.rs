@@ -1,4 +1,5 @@
-//! Who works on what: a node claims deliveries and manual attempts, gives them back, and takes over from dead nodes.
+//! Ownership of work: a node claims deliveries and manual attempts, gives them back, and takes over from dead
+//! nodes.
 
 use rapport_domain::id::{DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
@@ -9,17 +10,17 @@ use crate::command::{Command, Context};
 use crate::dispatch::{Asking, Dispatch, Manual, Owned, Place};
 use crate::error::Error;
 
-/// Rows that one step of a takeover gives back.
+/// Rows given back per step of a takeover.
 const STEP: i64 = 500;
 
-/// Takes what is due of a webhook into the sender's memory.
+/// Claims a webhook's due deliveries into the sender's memory.
 pub struct ClaimDue {
     pub webhook: WebhookId,
     pub node: i64,
     pub limit: i64,
 }
 
-/// What was taken, each with its place, and when the next one is due.
+/// The claimed deliveries, each with its place, and when the next one is due.
 pub struct ClaimedDue {
     pub claimed: Vec<(Dispatch, Place)>,
     pub next_due: Option<Time>,
@@ -60,13 +61,13 @@ impl Command for ClaimDue {
     }
 }
 
-/// Takes the attempts that somebody asked for. A bulk redelivery's wait while their webhook is auto-disabled.
+/// Claims manual attempts. Those of a bulk redelivery wait while their webhook is auto-disabled.
 pub struct ClaimManual {
     pub node: i64,
     pub limit: i64,
 }
 
-/// What was taken, each with its place, and whether more may wait.
+/// The claimed attempts, each with its place, and whether more may be waiting.
 pub struct ClaimedManual {
     pub claimed: Vec<(Dispatch, Place)>,
     pub more: bool,
@@ -82,7 +83,7 @@ impl Command for ClaimManual {
         let more = i64::try_from(found.len()).unwrap_or(0) == self.limit;
         let (mut claimed, mut gone) = (Vec::new(), Vec::new());
         for attempt in found {
-            // What has lost its delivery, its payload or its webhook meanwhile cannot be made any more.
+            // An attempt whose delivery, payload or webhook is gone by now can't be made any more.
             let (Some(kind), Some(payload)) = (attempt.kind, attempt.payload) else {
                 gone.push(attempt.id);
                 continue;
@@ -104,7 +105,7 @@ impl Command for ClaimManual {
     }
 }
 
-/// The place of what is claimed: reserved before the commit, so that what is owned is held from the start.
+/// Reserves a place for a claim before the commit, so that whatever is owned is held from the start.
 fn hold(cx: &Context, node: i64, dispatch: &Dispatch) -> Place {
     let sender = cx.sender().filter(|sender| sender.node() == node);
     let reserved = sender.and_then(|sender| {
@@ -113,8 +114,8 @@ fn hold(cx: &Context, node: i64, dispatch: &Dispatch) -> Place {
     reserved.unwrap_or(Place::uncounted())
 }
 
-/// Gives back what this node owns and does not hold: the webhook was switched off, the sender stops, or a
-/// commit, an outcome or an earlier release got lost. What is held stays: whether it is, is asked under the row's
+/// Gives back what this node owns but doesn't hold: the webhook was disabled, the sender is stopping, or a
+/// commit, an outcome or an earlier release was lost. Whatever is held stays. This is checked under the row's
 /// lock, so nothing can be claimed in between.
 pub struct GiveBack {
     pub node: i64,
@@ -154,7 +155,7 @@ fn split(owned: &[Owned]) -> (Vec<DeliveryId>, Vec<RedeliveryId>) {
     (deliveries, attempts)
 }
 
-/// Takes back attempts of a cancelled bulk redelivery that this node held and has not begun.
+/// Takes back attempts of a cancelled bulk redelivery that this node held but didn't begin.
 pub struct TakeBack {
     pub bulk: RedeliveryId,
     pub attempts: Vec<RedeliveryId>,
@@ -176,7 +177,7 @@ impl Command for TakeBack {
     }
 }
 
-/// Gives back what a dead node held, in small steps; says whether there is more.
+/// Gives back what a dead node held, in small steps; returns whether there is more.
 pub struct TakeOver {
     pub dead: i64,
 }

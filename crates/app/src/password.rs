@@ -1,4 +1,4 @@
-//! Passwords: hashed with argon2id, never kept or logged.
+//! Passwords: hashed with argon2id, never stored or logged.
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
@@ -8,7 +8,7 @@ use rapport_domain::id::base32;
 use crate::context::Services;
 use crate::error::Error;
 
-/// Hashes a password. Slow on purpose: not for an engine thread, nor for an async one.
+/// Hashes a password. Slow on purpose, so call it neither on an engine thread nor in async code.
 pub fn hash(services: &Services, password: &str) -> Result<String, Error> {
     let salt: [u8; 16] = services.random();
     let hashed = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
@@ -20,7 +20,7 @@ pub fn verify(password: &str, hash: &str) -> bool {
     Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok()
 }
 
-/// A password to hand to a person once: 100 random bits.
+/// Generates a password to give to a person once: 100 random bits.
 pub fn generate(services: &Services) -> String {
     let bytes: [u8; 15] = services.random();
     let text = base32().encode(&bytes);

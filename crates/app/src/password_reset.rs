@@ -1,7 +1,7 @@
-//! Forgotten passwords: a link to the address of the person, used once, worth nothing after an hour.
+//! Forgotten passwords: a link sent to the person's address, usable once, valid for an hour.
 //!
-//! Asking answers alike and takes the same time whether there is such a person or not: the request is only noted.
-//! Who it is about is looked up afterwards, by a job.
+//! A request gets the same answer in the same time whether the person exists or not: it is only stored. A job
+//! looks up the person afterwards.
 
 use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented, issue};
 use rapport_domain::history::Actor;
@@ -20,10 +20,10 @@ use crate::error::Error;
 use crate::mail::{self, Recipient};
 use crate::{App, audit, letter};
 
-/// Requests that one look takes.
+/// Requests handled per round.
 const AT_ONCE: i64 = 50;
 
-/// Notes that somebody forgot their password. Runs without a company.
+/// Stores that someone forgot their password. Runs without a company.
 pub struct RequestReset(pub Email);
 
 impl Command for RequestReset {
@@ -39,7 +39,7 @@ impl Command for RequestReset {
     }
 }
 
-/// Answers the requests that were noted.
+/// Answers the stored requests.
 pub async fn answer_requests(app: &App) -> Result<(), Error> {
     for email in app.read_across(|across| password_reset::requests(across, AT_ONCE)).await? {
         let wanted = email.clone();
@@ -53,7 +53,7 @@ pub async fn answer_requests(app: &App) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nobody has this address, or nobody who may log in.
+/// Drops a request: nobody has this address, or nobody who may log in.
 struct DropRequest(Email);
 
 impl Command for DropRequest {
@@ -67,7 +67,7 @@ impl Command for DropRequest {
     }
 }
 
-/// Issues the reset that a person asked for; a node that comes second finds nothing to do.
+/// Issues the reset a person asked for; a second node finds nothing left to do.
 struct AnswerRequest {
     email: Email,
     person: PersonId,
@@ -104,11 +104,12 @@ fn make(tx: &mut Tx, cx: &Context, person: PersonId) -> Result<Issued, rapport_s
     Ok(issued)
 }
 
-/// An admin has a member choose a new password: sent to them, or answered to be handed over where there is no mail.
+/// Lets an admin make a member choose a new password: by mail, or with a returned link if mail isn't
+/// configured.
 pub struct SendReset(pub PersonId);
 
 impl Command for SendReset {
-    /// The link to hand over by hand; `None` where it went by mail.
+    /// The link to pass on by hand; `None` if it was sent by mail.
     type Reply = Option<String>;
     const NEEDS: Needs = Needs::Role(Role::Admin);
 
@@ -118,13 +119,13 @@ impl Command for SendReset {
             return Err(Error::conflict("member_inactive", "this member is deactivated"));
         }
         if found.role > cx.caller.role {
-            let detail = "only an owner can have an owner choose a new password";
+            let detail = "only an owner can reset the password of an owner";
             return Err(Error::forbidden("role_required", detail));
         }
-        // With the link in hand an admin could take the log-in, and with it the person's other companies.
+        // With the link, an admin could take over the login, and with it the person's other companies.
         let by_hand = !cx.outside().mail_configured;
         if by_hand && member::companies_of(tx, self.0)? > 1 {
-            let detail = "this person belongs to other companies too: only mail can prove that it is them";
+            let detail = "this person belongs to other companies too, so the link can only be sent by mail";
             return Err(Error::conflict("mail_not_configured", detail));
         }
         let issued = make(tx, cx, self.0)?;
@@ -138,7 +139,7 @@ impl Command for SendReset {
     }
 }
 
-/// A reset that can be used: found before a password is hashed for it.
+/// A usable reset, looked up before a password is hashed for it.
 pub struct OpenReset {
     pub email: Email,
     presented: Presented,
@@ -156,7 +157,7 @@ impl OpenReset {
         Ok(Self { email: open.email, presented })
     }
 
-    /// The company whose mail led here.
+    /// The company that sent the mail.
     pub fn access(&self) -> Access {
         Access::System(self.presented.company)
     }
@@ -166,7 +167,7 @@ impl OpenReset {
     }
 }
 
-/// Gives a person the password they chose; every other link of theirs is worth nothing afterwards.
+/// Sets the password a person chose, and invalidates all their other links.
 pub struct ConfirmReset {
     presented: Presented,
     password_hash: String,
@@ -179,7 +180,7 @@ impl Command for ConfirmReset {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = password_reset::find(tx, &self.presented.hash)?;
         let found = found.filter(|reset| cx.now < reset.expires_at).ok_or_else(invalid_token)?;
-        // Of two who use it at once, one removes it.
+        // If two use it at once, only one of them removes it.
         if !password_reset::consume(tx, &self.presented.hash)? {
             return Err(invalid_token());
         }
@@ -195,7 +196,7 @@ impl Command for ConfirmReset {
 }
 
 fn invalid_token() -> Error {
-    let detail = "is no open password reset: it may be used, replaced or expired";
+    let detail = "this link is invalid, expired, replaced or already used";
     Invalid::one("/token", "invalid_token", detail).into()
 }
 

@@ -1,4 +1,4 @@
-//! What people change about themselves: their name and their password. Both hold in every company.
+//! Changes people make to themselves: their name and their password. Both apply in every company.
 
 use rapport_domain::credential::Presented;
 use rapport_domain::history::Actor;
@@ -17,7 +17,7 @@ use crate::password;
 
 const NEEDS: Needs = Needs::Role(Role::Member);
 
-/// Gives the caller another name.
+/// Changes the caller's name.
 pub struct Rename(pub String);
 
 impl Command for Rename {
@@ -35,16 +35,16 @@ impl Command for Rename {
     }
 }
 
-/// Gives the caller another password, who has shown to know the one before.
+/// Changes the password of a caller who has proved they know the current one.
 pub struct ChangePassword {
     person: PersonId,
     password_hash: String,
-    /// The session that stays; every other of the person ends.
+    /// The session that stays; all other sessions of the person end.
     kept: Presented,
 }
 
 impl ChangePassword {
-    /// Checks both passwords. Slow on purpose: not for an engine thread, nor for an async one.
+    /// Checks both passwords. Slow on purpose, so call it neither on an engine thread nor in async code.
     pub fn check(
         services: &Services,
         login: &member::Login,
@@ -53,7 +53,7 @@ impl ChangePassword {
         kept: Presented,
     ) -> Result<Self, Error> {
         if !password::verify(current, &login.password_hash) {
-            return Err(Invalid::one("/current", "wrong_password", "is not your password").into());
+            return Err(Invalid::one("/current", "wrong_password", "incorrect password").into());
         }
         check_password(chosen).map_err(|fault| Invalid::one("/password", fault.code, fault.detail))?;
         let password_hash = password::hash(services, chosen)?;

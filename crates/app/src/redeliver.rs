@@ -1,4 +1,4 @@
-//! One more attempt of a delivery, asked for by somebody.
+//! Redelivers a single delivery on request.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::command::{Command, Context};
 use crate::dispatch::{Asking, Dispatch, Manual, Owned, Sender};
 use crate::error::Error;
 
-/// One more attempt of a delivery, in any state: same id, same bytes, marked manual.
+/// Makes one more attempt of a delivery, in any state: same id, same bytes, marked manual.
 pub struct Redeliver(pub DeliveryId);
 
 impl Command for Redeliver {
@@ -40,7 +40,7 @@ fn payload(tx: &mut Tx, id: EventId) -> Result<Arc<str>, Error> {
     found.map(Into::into).ok_or_else(gone)
 }
 
-/// Asks for one attempt of a delivery whether its webhook is enabled or not.
+/// Requests one attempt of a delivery, whether its webhook is enabled or not.
 pub(crate) fn force(tx: &mut Tx, cx: &Context, delivery: &Delivery, payload: Arc<str>) -> Result<(), Error> {
     let (sender, company) = (cx.sender(), cx.company().id);
     let manual = Manual { id: cx.id(), bulk: None };

@@ -1,7 +1,7 @@
-//! Bulk redelivery: counted first, started, walked in small steps, cancelled.
+//! Bulk redelivery: counted first, then started, run in small steps, and cancelled on request.
 //!
-//! A step reads what comes next outside of any transaction and writes it down inside one, unless
-//! another node was there first. What it asks for is made by the sender, as any manual attempt is.
+//! A step reads the next deliveries outside of any transaction and requests their attempts inside one, unless
+//! another node was faster. The sender makes these attempts like any other manual attempt.
 
 use rapport_domain::delivery_list::Filter;
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId};
@@ -18,12 +18,12 @@ use crate::error::Error;
 use crate::{App, audit};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
-/// What one read of a count looks at, and how many reads a count may take.
+/// How much one read of a count scans, and how many reads a count may take.
 const COUNT_BOUNDS: Bounds = Bounds { items: 20_000, rows: 20_000 };
 const MAX_COUNT_READS: usize = 200;
 const STEP_BOUNDS: Bounds = Bounds { items: STEP, rows: 5_000 };
 
-/// How many deliveries a filter means.
+/// The number of deliveries that match a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     pub count: i64,
@@ -31,7 +31,7 @@ pub struct Counted {
     pub capped: bool,
 }
 
-/// Counts, in reads that are short enough for others to get their turn.
+/// Counts, in reads short enough to let others have their turn.
 pub async fn count(app: &App, access: &Access, filter: Filter) -> Result<Counted, Error> {
     let (mut count, mut place) = (0, None);
     for _ in 0..MAX_COUNT_READS {
@@ -53,13 +53,13 @@ pub async fn count(app: &App, access: &Access, filter: Filter) -> Result<Counted
     Ok(Counted { count, capped: true })
 }
 
-/// A bulk redelivery and how far it has come.
+/// A bulk redelivery and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     pub redelivery: Redelivery,
     /// Attempts still to be made.
     pub unmade: i64,
-    /// Some of them wait until their webhook, which was auto-disabled, is enabled.
+    /// Some of them wait for their auto-disabled webhook to be enabled.
     pub paused: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn progress(snapshot: &mut Snapshot, id: RedeliveryId) -> Result<Option<Prog
     redelivery::get(snapshot, id)?.map(|redelivery| follow(snapshot, redelivery)).transpose()
 }
 
-/// How far a bulk redelivery has come. One that has ended has nothing left to wait for, but what had begun.
+/// The progress of a bulk redelivery. One that has ended waits only for attempts already begun.
 pub fn follow(snapshot: &mut Snapshot, redelivery: Redelivery) -> Result<Progress, rapport_store::Error> {
     let unmade = match redelivery.state() {
         State::Finished => 0,
@@ -78,7 +78,7 @@ pub fn follow(snapshot: &mut Snapshot, redelivery: Redelivery) -> Result<Progres
     Ok(Progress { redelivery, unmade, paused })
 }
 
-/// Begins; the steps follow in the background. `total` was counted before.
+/// Starts a bulk redelivery; the steps follow in the background. `total` was counted before.
 pub struct StartRedelivery {
     pub filter: Filter,
     pub total: i64,
@@ -98,8 +98,8 @@ impl Command for StartRedelivery {
     }
 }
 
-/// Asks for nothing more and takes back what is not begun: at once what waits in the database, and what a sender
-/// already holds when it is about to send it. What has ended stays as it ended.
+/// Requests no more attempts and takes back those not begun: immediately if they wait in the database, and
+/// otherwise when the sender that holds one is about to send it. Finished attempts stay as they are.
 pub struct CancelRedelivery(pub RedeliveryId);
 
 impl Command for CancelRedelivery {
@@ -121,17 +121,17 @@ impl Command for CancelRedelivery {
     }
 }
 
-/// What is left to do after a step.
+/// What remains to be done after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stepped {
-    /// The next step can follow at once.
+    /// The next step can follow immediately.
     More,
     /// Attempts must be made first.
     Waiting,
     Ended,
 }
 
-/// Takes a redelivery one step further.
+/// Runs one step of a bulk redelivery.
 pub async fn step(app: &App, company: CompanyId, id: RedeliveryId) -> Result<Stepped, Error> {
     let access = Access::System(company);
     let read = move |snapshot: &mut Snapshot| {
@@ -157,10 +157,10 @@ pub async fn step(app: &App, company: CompanyId, id: RedeliveryId) -> Result<Ste
     app.write(&access, step).await
 }
 
-/// Asks for an attempt of each of these deliveries, and notes how far the walk has come.
+/// Requests an attempt of each of these deliveries, and records the progress.
 pub struct StepRedelivery {
     id: RedeliveryId,
-    /// Where the walk stood when these were read: if it is not there any more, another was first.
+    /// The position when these were read. If it has changed since, another node was faster.
     from: DeliveryId,
     found: Vec<DeliveryId>,
     to: DeliveryId,

@@ -1,4 +1,4 @@
-//! Retention: what is let go after its time, in steps small enough that nothing else waits for them.
+//! Retention: deletes expired data in steps small enough that nothing else waits for them.
 
 use rapport_domain::activity::{EVENT_ID_DAYS, EventMark, PULSE_DAYS, REJECT_DAYS};
 use rapport_domain::company::Settings;
@@ -19,18 +19,18 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::submission::FORM_DAYS;
 
-/// Rows that one transaction removes.
+/// Rows removed per transaction.
 const STEP: i64 = 200;
-/// Keys that one read looks through for what is old.
+/// Keys that one read scans for expired data.
 const STRETCH: i64 = 1_000;
-/// Reads of each walk in one round; the next round goes on from there.
+/// Reads per scan in one round; the next round continues from there.
 const STRETCHES: usize = 200;
-/// A company may change its time zone: a day is folded when it is shown in no zone any more.
+/// A company may change its time zone: a day is folded once no zone shows it any more.
 const ZONE_DAYS: i64 = 2;
-/// A deleted webhook stays at least this long: a change under way may still have its delivery to write.
+/// A deleted webhook stays at least this long: a change in progress may still have to write its delivery.
 const WEBHOOK_DAYS: i64 = 1;
 
-/// Where the rounds of one company have come to. Losing it costs a walk from the beginning.
+/// The position of one company's rounds. Losing it costs a scan from the beginning.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     phase: Phase,
@@ -49,7 +49,7 @@ enum Phase {
 }
 
 impl Round {
-    /// After a stretch: on to the next one, or to the next phase.
+    /// After a stretch, moves on to the next one or to the next phase.
     fn walked(&mut self, is_last: bool, next: Phase) {
         self.stretches += 1;
         if is_last || self.stretches >= STRETCHES {
@@ -59,7 +59,7 @@ impl Round {
     }
 }
 
-/// Takes a company's round one step further; says whether the round has more.
+/// Runs one step of a company's round; returns whether the round has more.
 pub async fn step(app: &App, company: CompanyId, round: &mut Round) -> Result<bool, Error> {
     let access = Access::System(company);
     match round.phase {
@@ -116,7 +116,7 @@ fn last_folded_day(settings: &Settings, now: Time) -> Day {
     now.day_in(&settings.time_zone).minus_days(PULSE_DAYS + ZONE_DAYS)
 }
 
-/// Removes some of the delivery history that is past its time; says whether there is more.
+/// Deletes some expired delivery history; returns whether there is more.
 pub struct PruneHistory;
 
 impl Command for PruneHistory {
@@ -127,7 +127,7 @@ impl Command for PruneHistory {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<bool, Error> {
         let cutoff = cx.now.plus_days(-HISTORY_DAYS);
         let is_full = |removed: usize| i64::try_from(removed).unwrap_or(0) == STEP;
-        // Events go after their deliveries, and webhooks after theirs.
+        // Events go after their deliveries, and so do webhooks.
         if is_full(retention::prune_deliveries(tx, cutoff, STEP)?)
             || is_full(retention::prune_events(tx, cutoff, STEP)?)
             || is_full(mail::prune(tx, cx.now.plus_days(-KEPT_DAYS), STEP)?)
@@ -150,8 +150,8 @@ impl Command for PruneHistory {
     }
 }
 
-/// Lets go of some of what imports leave: files that are taken in, old errors and undo data, idle uploads;
-/// says whether there is more.
+/// Deletes some leftovers of imports: imported files, old errors and undo data, idle uploads. Returns whether
+/// there is more.
 pub struct PruneImports;
 
 impl Command for PruneImports {
@@ -170,7 +170,7 @@ impl Command for PruneImports {
     }
 }
 
-/// Frees event_ids whose time is over.
+/// Frees event_ids that have expired.
 struct FreeMarks(Vec<EventMark>);
 
 impl Command for FreeMarks {
@@ -183,7 +183,7 @@ impl Command for FreeMarks {
     }
 }
 
-/// Folds counts of days that are not shown any more; says how many of the accounts are done.
+/// Folds counts of days that are no longer shown; returns how many of the accounts are done.
 struct FoldActivity(Vec<AccountId>);
 
 impl Command for FoldActivity {

@@ -1,4 +1,4 @@
-//! Saved views of the list of accounts: everybody in the company sees and may change them.
+//! Saved views of the account list: everyone in the company sees them and may change them.
 
 use rapport_domain::member::Role;
 use rapport_domain::saved_view::{MAX_VIEWS, Save, SavedView};
@@ -23,7 +23,7 @@ impl Command for SaveView {
             return Ok(());
         }
         if saved_view::list(tx)?.len() >= MAX_VIEWS {
-            let detail = format!("the company has {MAX_VIEWS} views already; delete one first");
+            let detail = format!("a company can have at most {MAX_VIEWS} views; delete one first");
             return Err(Error::conflict("too_many_views", detail));
         }
         let view = SavedView { name: name.clone(), query: query.clone(), created_at: cx.now };
@@ -50,7 +50,7 @@ impl Command for RenameView {
     }
 }
 
-/// Removes a view, and says what it was.
+/// Deletes a view, and returns it.
 pub struct DeleteView(pub String);
 
 impl Command for DeleteView {
@@ -71,5 +71,5 @@ fn remove(tx: &mut Tx, name: &str) -> Result<SavedView, Error> {
 }
 
 fn name_taken() -> Error {
-    Error::conflict("name_taken", "the company has a view of this name already")
+    Error::conflict("name_taken", "another view already has this name")
 }

@@ -1,5 +1,5 @@
-//! Logging in and out, and working in another company. A session is of one person in one company; what it may do is
-//! asked anew at each request.
+//! Logging in and out, and switching companies. A session belongs to one person in one company; its
+//! permissions are checked anew at each request.
 
 use rapport_domain::credential::{self, Kind, Presented, issue};
 use rapport_domain::history::Actor;
@@ -17,11 +17,11 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::{App, password};
 
-/// Checked when there is no such person, so that the answer takes as long. Nobody knows its password.
+/// Checked if there is no such person, so that the answer takes equally long. Nobody knows its password.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5LWhhcy10aGlzIQ$\
                             8mAGZ0bQxGh3Eo0qfFhJ1tYyWmI0Qm3Hn1cV7hVZk5c";
 
-/// Somebody who says who they are.
+/// A person who wants to log in.
 pub struct LogIn {
     person: Option<(PersonId, String)>,
     workplaces: Vec<Workplace>,
@@ -40,13 +40,13 @@ impl LogIn {
         .await
     }
 
-    /// Whom the password proves; `None` for a wrong one, an unknown address, and a person who is a member nowhere.
-    /// Slow on purpose: not for an engine thread, nor for an async one.
+    /// The person the password proves; `None` for a wrong one, an unknown address, or a person without a
+    /// company. Slow on purpose, so call it neither on an engine thread nor in async code.
     pub fn check(self, password: &str) -> Option<Proven> {
         let hash = self.person.as_ref().map_or(NOBODYS_HASH, |(_, hash)| hash);
         let is_right = password::verify(password, hash);
         let (person, _) = self.person.filter(|_| is_right)?;
-        // Where they were last, else where they joined first.
+        // The company they used last, else the one they joined first.
         let joined_first = self.workplaces.first()?.company;
         let last = self.workplaces.into_iter().filter(|place| place.last_seen_at.is_some());
         let last = last.max_by_key(|place| place.last_seen_at).map(|place| place.company);
@@ -54,7 +54,7 @@ impl LogIn {
     }
 }
 
-/// A person who proved to be themselves, and the company they will see.
+/// A person who proved their identity, and the company they will see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proven {
     pub person: PersonId,
@@ -77,16 +77,16 @@ pub async fn workplaces(app: &App, person: PersonId) -> Result<Vec<Workplace>, E
     app.read_across(move |across| session::workplaces(across, person)).await
 }
 
-/// Begins a session of an active member; answers the text for the cookie.
+/// Starts a session of an active member; returns the text for the cookie.
 pub struct BeginSession {
     person: PersonId,
     browser: Option<String>,
-    /// The session that was used to get here.
+    /// The session used to get here.
     replaces: Option<Presented>,
 }
 
 impl BeginSession {
-    /// Goes on in another company, with the browser of a session that ends there.
+    /// Continues in another company, in the same browser; the old session ends.
     #[must_use]
     pub fn replacing(self, before: Presented) -> Self {
         Self { replaces: Some(before), ..self }
@@ -118,7 +118,7 @@ impl Command for BeginSession {
     }
 }
 
-/// Logs out: the session is over at once, on every node.
+/// Logs out: the session ends immediately, on every node.
 pub struct EndSession(pub Presented);
 
 impl Command for EndSession {
@@ -130,7 +130,7 @@ impl Command for EndSession {
     }
 }
 
-/// Ends every session of the caller but the one they use, in whatever company.
+/// Ends every session of the caller except the current one, in all companies.
 pub struct EndOtherSessions(pub Presented);
 
 impl Command for EndOtherSessions {
@@ -145,7 +145,7 @@ impl Command for EndOtherSessions {
     }
 }
 
-/// Writes down when sessions were last used.
+/// Stores when sessions were last used.
 pub struct NoteSessions(pub Vec<(SessionId, Time)>);
 
 impl Command for NoteSessions {
@@ -161,7 +161,7 @@ impl Command for NoteSessions {
     }
 }
 
-/// The session in a cookie's text, where it is well-formed.
+/// The session in a cookie's text, if well-formed.
 pub fn read_cookie(text: &str) -> Option<Presented> {
     credential::read(Kind::Session, text).ok()
 }

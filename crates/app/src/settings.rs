@@ -11,7 +11,7 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-/// A PATCH of the settings; its members are read against what is there.
+/// A PATCH of the settings; its members are checked against the current ones.
 pub struct PatchSettings(pub Map<String, Value>);
 
 impl Command for PatchSettings {
@@ -34,7 +34,7 @@ impl Command for PatchSettings {
     }
 }
 
-/// What decides when the digest is due.
+/// The settings that decide when the digest is due.
 fn schedule(settings: &Settings) -> (bool, Weekday, &str) {
     (settings.digest_enabled, settings.digest_weekday, time_zone_name(&settings.time_zone))
 }

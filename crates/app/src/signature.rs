@@ -1,4 +1,4 @@
-//! Signatures of deliveries: made for each attempt, and checked for somebody whose receiver refuses them.
+//! Signatures of deliveries: created for each attempt, and checked for people whose receiver rejects them.
 
 use rapport_domain::id::{EventId, WebhookId};
 use rapport_domain::json_layout;
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::context::Services;
 
-/// Other webhooks whose secret is tried.
+/// How many other webhooks' secrets are tried.
 const MAX_OTHERS: usize = 100;
 const SECRET_PREFIX: &str = "whs_";
 
-/// The signature of a body under a secret, exactly as it was shown.
+/// The signature of a body. The key is the secret exactly as it was shown.
 pub fn sign(secret: &str, body: &[u8]) -> Signature {
     let tag = hmac::sign(&key(secret), body);
     let mut bytes = [0; 32];
@@ -22,7 +22,8 @@ pub fn sign(secret: &str, body: &[u8]) -> Signature {
     Signature::new(bytes)
 }
 
-/// The signature that an attempt made now would carry; `None` where the webhook is gone or its secret cannot be opened.
+/// The signature an attempt made now would carry; `None` if the webhook is gone or its secret can't be
+/// opened.
 pub fn of_webhook(
     services: &Services,
     snapshot: &mut Snapshot,
@@ -32,7 +33,7 @@ pub fn of_webhook(
     Ok(kept_secret(services, snapshot, id)?.map(|secret| sign(&secret, body)))
 }
 
-/// What somebody received, and the secret they believe in.
+/// What a receiver got, and the secret it uses.
 pub struct Check {
     pub header: String,
     pub body: String,
@@ -41,49 +42,49 @@ pub struct Check {
 
 pub enum Secret {
     Typed(String),
-    /// The one that is kept for this webhook; nobody is shown it.
+    /// The secret stored for this webhook; it isn't shown to anyone.
     Kept(WebhookId),
 }
 
-/// What can be said about a signature.
+/// The diagnosis of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     Genuine,
     Malformed(Malformed),
-    /// The secret is right: what was signed is another body.
+    /// The secret is right, but a different body was signed.
     BodyChanged(Change),
     WrongSecret(Mistake),
     /// The webhook is gone, or its secret was sealed under another key.
     NoSecret,
-    /// Either the secret or the body is another one.
+    /// Either the secret or the body differs.
     Unclear,
 }
 
 /// How a body differs from what was signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Blanks or line breaks at its ends.
+    /// Whitespace at its beginning or end.
     Ends,
-    /// Blanks between its parts: it was parsed and written again.
+    /// Whitespace between its parts: it was parsed and serialized again.
     Layout,
-    /// It is not what was sent for the event it names.
+    /// It isn't the body that was sent for the event it names.
     Content,
 }
 
-/// What is wrong about a secret.
+/// What is wrong with a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mistake {
-    /// Blanks around it.
+    /// Whitespace around it.
     Blanks,
-    /// It begins with `whs_`, which belongs to it.
+    /// The prefix `whs_`, which is part of the secret, is missing.
     Prefix,
-    /// The signature is of this webhook.
+    /// The signature belongs to this other webhook.
     Other(Box<Webhook>),
     /// The body is as it was sent.
     Unknown,
 }
 
-/// Finds out what is wrong with a signature. Nothing is kept.
+/// Diagnoses a signature. Nothing is stored.
 pub fn check(services: &Services, snapshot: &mut Snapshot, check: &Check) -> Result<Finding, Error> {
     let signature = match Signature::parse(&check.header) {
         Ok(signature) => signature,
@@ -119,7 +120,7 @@ pub fn check(services: &Services, snapshot: &mut Snapshot, check: &Check) -> Res
     Ok(if is_as_sent { Finding::WrongSecret(Mistake::Unknown) } else { Finding::Unclear })
 }
 
-/// How the body was changed, where the secret fits what it was before.
+/// How the body was changed, if the secret fits the original.
 fn change(secret: &str, body: &str, sent: Option<&str>, signature: &Signature) -> Option<Change> {
     let ends = [body.trim().to_owned(), format!("{}\n", body.trim_end()), format!("{}\r\n", body.trim_end())];
     if ends.iter().any(|body| fits(secret, body, signature)) {
@@ -134,7 +135,7 @@ fn change(secret: &str, body: &str, sent: Option<&str>, signature: &Signature) -
     })
 }
 
-/// What was sent for the event that a body names.
+/// The payload sent for the event that a body names.
 fn sent_for(snapshot: &mut Snapshot, body: &str) -> Result<Option<String>, Error> {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
     let id = parsed.as_ref().and_then(|body| body["id"].as_str()).and_then(|id| id.parse::<EventId>().ok());

@@ -1,4 +1,4 @@
-//! The totals of companies too large to be added up while a page is read.
+//! The totals of companies too large to add up while a page loads.
 
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::Time;
@@ -10,25 +10,25 @@ use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-/// Totals that did not change are written again after this long, so that "as of" stays true.
+/// Unchanged totals are written again after this long, so that "as of" stays true.
 const FRESH_SECONDS: i64 = 5 * 60;
 
-/// When the totals of a company were counted last, on whichever node; `None` where none are kept.
+/// When the totals of a company were last counted, on any node; `None` if none are stored.
 pub async fn counted_at(app: &App, company: CompanyId) -> Result<Option<Time>, Error> {
     let access = Access::System(company);
     let found = app.read(&access, Needs::Server, stage_totals::kept).await?;
     Ok(found.reply.map(|kept| kept.counted_at))
 }
 
-/// Counts a company's accounts by a read, and keeps the totals where pages need them and they are news; says whether
-/// it did.
+/// Counts a company's accounts, and stores the totals if pages need them and they are new. Returns whether it
+/// did.
 pub async fn recount(app: &App, company: CompanyId) -> Result<bool, Error> {
     let access = Access::System(company);
     let read = app.read(&access, Needs::Server, |snapshot| {
         Ok((stage_totals::count_all(snapshot)?, stage_totals::kept(snapshot)?))
     });
     let (totals, kept) = read.await?.reply;
-    // Of a stage that was large the page shows what is kept, until that says it is no more.
+    // A large stage shows its stored total until a recount finds it small.
     let was_large = kept.as_ref().is_some_and(|kept| stage_totals::has_large_stage(&kept.totals));
     let needed = was_large || stage_totals::has_large_stage(&totals);
     if !needed || !is_news(&totals, kept.as_ref(), app.now()) {

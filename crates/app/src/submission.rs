@@ -1,4 +1,4 @@
-//! A command that was sent by a form counts once, however often the form arrives.
+//! Makes a command sent by a form count once, however often the form arrives.
 
 use rapport_domain::id::FormId;
 use rapport_store::{Lane, Tx, submission};
@@ -10,10 +10,10 @@ use crate::error::Error;
 /// How long a form is remembered after it was shown.
 pub(crate) const FORM_DAYS: i64 = 2;
 
-/// The code of the conflict that a form meets which arrived before.
+/// The code of the conflict for a form that was already submitted.
 pub const ALREADY_SENT: &str = "already_sent";
 
-/// Runs its command unless the same form did so before.
+/// Runs its command, unless the same form already did.
 #[derive(Clone)]
 pub struct Once<C> {
     pub form: FormId,
@@ -32,7 +32,10 @@ impl<C: Command> Command for Once<C> {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<C::Reply, Error> {
         if !submission::take(tx, self.form)? {
-            return Err(Error::conflict(ALREADY_SENT, "this form was sent already; nothing was done twice"));
+            return Err(Error::conflict(
+                ALREADY_SENT,
+                "this form was already submitted; nothing was done twice",
+            ));
         }
         self.command.run(tx, cx)
     }

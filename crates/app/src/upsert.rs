@@ -29,9 +29,9 @@ pub struct Upserted {
     pub now: Time,
 }
 
-/// The refusal of a `project` that is not the token's: the same whether it exists or not.
+/// The refusal of a `project` other than the token's: the same whether it exists or not.
 pub fn foreign_project() -> Error {
-    Error::forbidden("foreign_project", "the token does not belong to this project")
+    Error::forbidden("foreign_project", "this token doesn't belong to this project")
 }
 
 impl Command for Upsert {
@@ -83,7 +83,7 @@ struct Known {
     state: State,
 }
 
-/// The accounts of a batch as the requests so far have left them, and what that leaves to write.
+/// The accounts of a batch after the requests so far, and what remains to be written.
 #[derive(Default)]
 struct Work {
     accounts: HashMap<String, Known>,
@@ -141,12 +141,12 @@ impl Work {
                 .filter(|known| known.state == state)
                 .map(|known| &known.account)
                 .collect();
-            // One order for all transactions: none waits for another in a circle.
+            // Every transaction uses this order, so they can't deadlock.
             accounts.sort_unstable_by(|a, b| a.imported_id.cmp(&b.imported_id));
             accounts
         };
         if !rapport_store::account::write(tx, &in_state(State::New), &in_state(State::Changed))? {
-            // Another node created one of them between our look and our insert.
+            // Another node created one of them between our check and our insert.
             return Err(rapport_store::Error::Again);
         }
         self.outbox.write(tx, cx)

@@ -1,20 +1,21 @@
-//! The vault: webhook secrets, and secrets of links on their way, encrypted (ChaCha20-Poly1305) under a key that lives outside the database.
+//! The vault: webhook secrets and the secrets of links in mails, encrypted (ChaCha20-Poly1305) under a key
+//! that lives outside the database.
 
 use rapport_domain::id::{MailId, WebhookId};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-/// Seals and opens secrets. What is sealed for one webhook or mail opens for no other.
+/// Seals and opens secrets. A secret sealed for one webhook or mail opens for no other.
 pub struct Vault {
     key: LessSafeKey,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the secret cannot be opened: was it sealed under another key?")]
+#[error("the secret can't be decrypted; was it encrypted with another key?")]
 pub struct CannotOpen;
 
 impl Vault {
     pub fn new(key: &[u8; 32]) -> Self {
-        let key = UnboundKey::new(&CHACHA20_POLY1305, key).expect("32 bytes are a key");
+        let key = UnboundKey::new(&CHACHA20_POLY1305, key).expect("a key has 32 bytes");
         Self { key: LessSafeKey::new(key) }
     }
 
@@ -26,7 +27,7 @@ impl Vault {
         self.open_for(webhook.as_bytes(), sealed)
     }
 
-    /// The secret of a link that waits in a mail.
+    /// Seals the secret of a link that waits in a mail.
     pub fn seal_link(&self, mail: MailId, text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
         self.seal_for(&link_owner(mail), text, nonce)
     }
@@ -35,7 +36,7 @@ impl Vault {
         self.open_for(&link_owner(mail), sealed)
     }
 
-    /// A random nonce, then the sealed text: random 96-bit nonces are safe for the few secrets there are.
+    /// A random nonce, then the sealed text: random 96-bit nonces are safe for so few secrets.
     fn seal_for(&self, owner: &[u8], text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
         let mut sealed = text.as_bytes().to_vec();
         self.key
@@ -54,7 +55,7 @@ impl Vault {
     }
 }
 
-/// With its type, so that no id of a webhook says the same.
+/// Includes the type, so that it never equals a webhook's id.
 fn link_owner(mail: MailId) -> Vec<u8> {
     [MailId::PREFIX.as_bytes(), mail.as_bytes()].concat()
 }

@@ -1,4 +1,4 @@
-//! Webhooks: made, edited, tested, rotated, switched off and on, deleted.
+//! Webhooks: create, edit, test, rotate, disable, enable, delete.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,10 +23,10 @@ use crate::redeliver::force;
 use crate::{audit, letter};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
-/// A notice that could not be sent for so long is no news.
+/// A notice that couldn't be sent for this long is outdated.
 const NOTICE_DAYS: i64 = 2;
 
-/// Judges a destination before it is stored. Names are resolved, so it does not run in a command.
+/// Checks a destination before it is stored. It resolves names, so it doesn't run in a command.
 pub trait DestinationCheck: Send + Sync + 'static {
     fn check<'a>(
         &'a self,
@@ -38,11 +38,11 @@ pub trait DestinationCheck: Send + Sync + 'static {
 pub struct NewSecret {
     pub webhook: Webhook,
     pub secret: String,
-    /// What may be shown of it later.
+    /// The part of it that may be shown later.
     pub shown: String,
 }
 
-/// The destination was judged before: a name is resolved outside of the transaction.
+/// The destination was checked before: names are resolved outside of the transaction.
 pub struct CreateWebhook(pub Create);
 
 impl Command for CreateWebhook {
@@ -106,7 +106,7 @@ impl Command for PatchWebhook {
     }
 }
 
-/// Ends its open deliveries, in steps in the background; their history stays.
+/// Deletes a webhook. Its open deliveries end in background steps; their history stays.
 pub struct DeleteWebhook(pub WebhookId);
 
 impl Command for DeleteWebhook {
@@ -123,7 +123,7 @@ impl Command for DeleteWebhook {
     }
 }
 
-/// A new secret; the old one signs nothing from the next attempt on.
+/// Creates a new secret; from the next attempt on, the old one signs nothing.
 pub struct RotateSecret(pub WebhookId);
 
 impl Command for RotateSecret {
@@ -141,7 +141,7 @@ impl Command for RotateSecret {
     }
 }
 
-/// What becomes of the deliveries held while a webhook was off.
+/// What happens to deliveries held while a webhook was disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
     Send,
@@ -163,7 +163,8 @@ impl Command for EnableWebhook {
             return Ok(found);
         }
         found.enable(cx.now).map_err(|_| {
-            let detail = "the webhook was disabled after repeated failures: send a test, and enable it once one succeeds";
+            let detail =
+                "the webhook was auto-disabled after repeated failures; enable it after a successful test";
             Error::conflict("test_required", detail)
         })?;
         webhook::update(tx, &[&found])?;
@@ -198,7 +199,8 @@ impl Command for DisableWebhook {
     }
 }
 
-/// A synthetic event through the real pipeline, whatever the webhook selects and whether it is on.
+/// Sends a synthetic event through the real pipeline, whatever the webhook selects and whether or not it is
+/// enabled.
 pub struct TestWebhook(pub WebhookId);
 
 impl Command for TestWebhook {
@@ -223,14 +225,14 @@ impl Command for TestWebhook {
     }
 }
 
-/// What of a webhook can be edited.
+/// The editable fields of a webhook.
 fn described(webhook: &Webhook) -> Value {
     json!({
         "url": webhook.url, "events": webhook.events.to_stored(), "description": webhook.description,
     })
 }
 
-/// Tells the owners and admins, and the audit log, that a webhook was switched off after repeated failures.
+/// Tells the owners and admins, and the audit log, that a webhook was auto-disabled after repeated failures.
 pub(crate) fn tell_auto_disabled(
     tx: &mut Tx,
     cx: &Context,
@@ -240,7 +242,7 @@ pub(crate) fn tell_auto_disabled(
         "enabled": { "from": true, "to": false }, "failure_streak": webhook.failure_streak,
     });
     audit::record(tx, cx, "webhook.auto_disabled", Some(webhook.id.to_string()), &detail)?;
-    // A URL may carry a key in its path or query: what a mail says is the host.
+    // A URL may carry a key in its path or query, so the mail names only the host.
     let host = Destination::parse(&webhook.url).map(|destination| destination.authority().to_owned());
     let name = match (webhook.description.as_str(), host) {
         ("", Ok(host)) => host,
@@ -261,7 +263,7 @@ fn lock(tx: &mut Tx, id: WebhookId) -> Result<Webhook, Error> {
     webhook::lock(tx, &[id])?.pop().ok_or(Error::NotFound("webhook"))
 }
 
-/// Tells the sender of this process; those of other nodes find out when they next look.
+/// Tells the sender of this process; those of other nodes notice at their next check.
 fn wake(tx: &mut Tx, cx: &Context, id: WebhookId) {
     if let Some(sender) = cx.sender() {
         let company = cx.company().id;
@@ -269,7 +271,7 @@ fn wake(tx: &mut Tx, cx: &Context, id: WebhookId) {
     }
 }
 
-/// A bulk redelivery that paused when the webhook was auto-disabled goes on.
+/// Wakes a bulk redelivery that paused when the webhook was auto-disabled.
 fn wake_manual(tx: &mut Tx, cx: &Context) {
     if let Some(sender) = cx.sender() {
         let company = cx.company().id;

@@ -1,7 +1,7 @@
-//! An account: a lead or customer of a company, what requests may say about it, and what they change.
+//! An account: a lead or customer of a company, the requests about it, and the changes they make.
 //!
-//! Requests are parsed into `Upsert`, `Create` or `Patch`; the `Account` methods decide what such a
-//! request changes. Nothing here is written or sent: the caller does that with the answer.
+//! Requests are parsed into `Upsert`, `Create` or `Patch`; the `Account` methods decide what each one
+//! changes. Nothing here writes or sends anything: the caller does that with the result.
 
 use jiff::civil::Date;
 use serde_json::value::RawValue;
@@ -38,18 +38,18 @@ pub struct Account {
     pub last_seen_at: Option<Time>,
     pub cadence_override: Option<i64>,
     pub snoozed_until: Option<Date>,
-    /// Since when it counts as a client where nobody ever made contact; `None` while it is in no stage that a
-    /// company may track.
+    /// The start of the clock if nobody has ever made contact; `None` while the account is in a stage that
+    /// can't be tracked.
     pub tracked_since: Option<Time>,
-    /// It left Do not contact by activity: out of every campaign until an operator moves it.
+    /// Reactivated from Do not contact by activity: excluded from every campaign until an operator moves it.
     pub campaign_hold: bool,
     pub created_at: Time,
     pub updated_at: Time,
     pub known_clock: KnownClock,
 }
 
-/// The clock that storage has of an account, as it was when the account was read; `None` for a new one. It is
-/// no part of what the account is, so any two are equal.
+/// The clock that storage had for the account when the account was read; `None` for a new one. It isn't part
+/// of the account's value, so any two are equal.
 #[derive(Debug, Clone, Copy, Default, Eq)]
 pub struct KnownClock(pub Option<Facts>);
 
@@ -59,7 +59,7 @@ impl PartialEq for KnownClock {
     }
 }
 
-/// What a request did to an account, in the account's member names.
+/// The effect of a request on an account, in the account's member names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
     pub changed: Vec<&'static str>,
@@ -79,7 +79,7 @@ pub enum Mover {
 }
 
 impl Account {
-    /// A new account in its first stage; `now` is its creation.
+    /// A new account in its first stage, created at `now`.
     pub fn new(id: AccountId, name: String, status: Status, now: Time) -> Self {
         Self {
             id,
@@ -104,7 +104,7 @@ impl Account {
         }
     }
 
-    /// What decides when contact is due.
+    /// The facts that decide when contact is due.
     pub fn clock(&self) -> Facts {
         Facts {
             status: self.status,
@@ -119,7 +119,7 @@ impl Account {
         cadence::due(&self.clock(), settings, now)
     }
 
-    /// Moves the account where the trigger takes it, and says whether it moved.
+    /// Moves the account where the trigger takes it. Returns the move, if there was one.
     pub fn trigger(
         &mut self,
         trigger: Trigger,
@@ -139,14 +139,14 @@ impl Account {
         Some(step)
     }
 
-    /// Widens first and last seen by an activity at `at`.
+    /// Extends first and last seen to include an activity at `at`.
     pub fn see(&mut self, at: Time) {
         self.first_seen_at = Some(self.first_seen_at.map_or(at, |seen| seen.min(at)));
         self.last_seen_at = Some(self.last_seen_at.map_or(at, |seen| seen.max(at)));
     }
 
-    /// Notes contact made at `at`, and says whether it moved the clock: any contact ends "never", after that
-    /// only a later one does.
+    /// Records contact made at `at` and returns whether it moved the clock: any contact ends "never"; after
+    /// that, only a later one does.
     pub fn contact(&mut self, at: Time, now: Time) -> bool {
         let moves = self.last_contact_at.is_none_or(|last| at > last);
         if moves {
@@ -156,7 +156,7 @@ impl Account {
         moves
     }
 
-    /// Puts the account on the code's channel, unless it is there already.
+    /// Puts the account on the code's channel, unless it is already there.
     pub fn attribute(&mut self, attribution: &Attribution, now: Time, change: &mut Change) {
         if self.channel.as_ref().is_some_and(|channel| channel.id == attribution.channel.id) {
             return;
@@ -167,7 +167,7 @@ impl Account {
         change.changed.extend(["promo_code", "channel", "acquired_at"]);
     }
 
-    /// Captures a value as asked; says what changed and what had nothing to apply to.
+    /// Applies a captured value, and notes in `change` what changed and what was ignored.
     pub fn capture(&mut self, capture: Capture, default: Currency, change: &mut Change) {
         if matches!(capture, Capture::Denominate(_)) && self.value.is_none() {
             change.ignored.push("captured_value_currency");
@@ -194,8 +194,8 @@ impl Account {
         Ok(())
     }
 
-    /// What an upsert does to an existing account. The account is left half-changed on an error:
-    /// the caller drops it.
+    /// Applies an upsert to an existing account. On an error the account is left half-changed: the caller
+    /// discards it.
     pub fn upsert(
         &mut self,
         request: &Upsert,
@@ -248,7 +248,7 @@ impl Account {
         Ok(account)
     }
 
-    /// What a person's edit changes.
+    /// Applies a person's edit.
     pub fn patch(
         &mut self,
         request: &Patch,
@@ -296,8 +296,9 @@ impl Account {
     }
 }
 
-/// From one tracked stage to the next the clock goes on; any other way into a stage that may be tracked starts
-/// it. It runs in stages that are not tracked now, so that tracking them later needs nothing but the setting.
+/// The clock keeps running from one tracked stage to the next; any other move into a trackable stage starts
+/// it. It also runs in trackable stages that aren't tracked now, so tracking them later only needs the
+/// setting.
 fn tracked_since(since: Option<Time>, step: Move, tracked: TrackedStages, now: Time) -> Option<Time> {
     if !TrackedStages::may_contain(step.to) {
         return None;
@@ -315,7 +316,7 @@ fn set<T: Clone + PartialEq>(place: &mut T, value: Option<&T>, member: &'static 
     }
 }
 
-/// What every request about an account may say.
+/// The members that every request about an account can have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Common {
     pub custom_fields: FieldChange,
@@ -351,7 +352,7 @@ pub struct Upsert {
     pub imported_id: String,
     pub status: Option<Status>,
     pub name: Option<String>,
-    /// Only a well-formed code can match one; whatever else was sent matches none.
+    /// Set only for a well-formed code: nothing else can match.
     pub promo_code: Option<PromoCode>,
     pub common: Common,
 }
@@ -372,7 +373,7 @@ impl Upsert {
     }
 }
 
-/// An account made by a person or through the management API.
+/// An account created by a person or through the management API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
     pub name: String,
@@ -414,7 +415,7 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// The edit, and the promo code to attribute by, which the caller looks up.
+    /// Returns the edit, and the promo code to attribute by, which the caller looks up.
     pub fn parse(body: &Map<String, Value>) -> Result<(Self, Option<PromoCode>), Invalid> {
         let mut members = Members::of(body);
         let name = members.optional("name", |value| as_text(value, MAX_NAME));
@@ -434,7 +435,7 @@ impl Patch {
     }
 }
 
-/// The operator's change of status.
+/// An operator's change of status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusChange {
     pub status: Status,
@@ -454,7 +455,7 @@ impl StatusChange {
 }
 
 fn as_date(value: &Value) -> Result<Date, Fault> {
-    let malformed = || Fault::new("malformed", "must be a date as YYYY-MM-DD");
+    let malformed = || Fault::new("malformed", "must be a date in the form YYYY-MM-DD");
     let text = as_str(value)?;
     if text.len() != 10 {
         return Err(malformed());
@@ -462,7 +463,7 @@ fn as_date(value: &Value) -> Result<Date, Fault> {
     text.parse().map_err(|_| malformed())
 }
 
-/// The account as payloads carry it.
+/// The account as it appears in payloads.
 #[derive(serde::Serialize)]
 pub struct AccountCore<'a> {
     id: AccountId,
@@ -482,7 +483,7 @@ pub struct AccountCore<'a> {
     updated_at: Time,
 }
 
-/// The one account object of the API: the payload's members and where it stands in its cadence.
+/// The API's account object: the payload's members plus the account's cadence.
 #[derive(serde::Serialize)]
 pub struct AccountView<'a> {
     #[serde(flatten)]
@@ -503,7 +504,7 @@ impl Account {
             imported_id: self.imported_id.as_deref(),
             name: &self.name,
             status: self.status,
-            custom_fields: fields.expect("kept custom fields are JSON"),
+            custom_fields: fields.expect("stored custom fields are JSON"),
             captured_value: self.value.map(|money| money.amount_text()),
             captured_value_currency: self.value.map(|money| money.currency.code()),
             promo_code: self.promo_code.as_ref().map(PromoCode::as_str),

@@ -1,4 +1,4 @@
-//! Client activity: what an ingest batch may hold, and what each kind of event does.
+//! Client activity: what an ingest batch may contain, and what each kind of event does.
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
@@ -20,12 +20,12 @@ pub const MAX_AHEAD_SECONDS: i64 = 5 * 60;
 pub const EVENT_ID_DAYS: i64 = 90;
 /// How many days the Pulse card shows.
 pub const PULSE_DAYS: i64 = 90;
-/// Rejected events are shown afterwards: so many of a batch are kept, and so many of a company.
+/// Rejected events can be looked up later: this many are kept per batch, and this many per company.
 pub const MAX_REJECTS_OF_BATCH: usize = 20;
 pub const MAX_REJECTS_KEPT: usize = 200;
 /// How long a rejected event is kept.
 pub const REJECT_DAYS: i64 = 90;
-/// What is shown of a rejected event's account and kind, in characters.
+/// How much of a rejected event's account and kind is kept, in characters.
 const MAX_SHOWN_ACCOUNT: usize = 255;
 const MAX_SHOWN_KIND: usize = 64;
 /// How many features the Pulse card shows.
@@ -69,7 +69,7 @@ impl Kind {
             .ok_or_else(|| Fault::not_one_of("unknown_kind", Self::ALL.map(Self::as_str)))
     }
 
-    /// The move this kind asks for. `Custom` triggers nothing.
+    /// The pipeline trigger of this kind. `Custom` triggers nothing.
     pub const fn trigger(self) -> Option<Trigger> {
         match self {
             Self::TrialStarted => Some(Trigger::TrialStarted),
@@ -91,21 +91,21 @@ pub struct Activity {
     /// Its place in the request.
     pub index: usize,
     pub imported_id: Option<String>,
-    /// The service's own id; a text that is none stays as the nil id, which no account has.
+    /// The service's own id. Text that isn't a valid id becomes the nil id, which no account has.
     pub account_id: Option<AccountId>,
     pub kind: Kind,
-    /// Named and counted only for `feature_used` and `custom`.
+    /// Set and counted only for `feature_used` and `custom`.
     pub feature: Option<String>,
     pub occurred_at: Time,
     /// Compact JSON text of the object as sent.
     pub metadata: Option<String>,
-    /// What its `event_id` is remembered by.
+    /// The hash that its `event_id` is remembered by.
     pub mark: Option<EventMark>,
-    /// The value a `became_customer` carries.
+    /// The value that a `became_customer` event carries.
     pub capture: Capture,
 }
 
-/// Half of the SHA-256 of an `event_id`: enough that two ids of one company never share it.
+/// Half of the SHA-256 of an `event_id`: long enough that two ids of one company never share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventMark([u8; 16]);
 
@@ -125,28 +125,29 @@ impl EventMark {
     }
 }
 
-/// An event that breaks a rule: named in the answer, and never applied.
+/// An event that breaks a rule: named in the response and never applied.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Rejection {
     pub index: usize,
     pub code: &'static str,
     pub field: &'static str,
     pub detail: String,
-    /// For people who look for the event; the sender has it already.
+    /// Helps people find the event; the sender already has it.
     #[serde(skip)]
     pub about: About,
 }
 
-/// What can be said of an event that may be anything.
+/// A short description of an event that could be anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct About {
-    /// What it names its account by.
+    /// The id that the event gives for its account.
     pub account: Option<String>,
     pub kind: Option<String>,
 }
 
 impl About {
-    /// The members as sent, where they are texts: cut, and without what storage cannot keep.
+    /// Takes the members as sent if they are strings, truncated and without characters that storage can't
+    /// keep.
     fn sent(event: &Value) -> Self {
         let text = |name: &str, most: usize| {
             let sent = event.get(name).and_then(Value::as_str);
@@ -157,7 +158,7 @@ impl About {
         Self { account, kind: text("kind", MAX_SHOWN_KIND) }
     }
 
-    /// Of an event that is valid by itself.
+    /// Describes an event that is valid on its own.
     pub fn valid(activity: &Activity) -> Self {
         let account = activity.imported_id.clone().or_else(|| activity.account_id.map(|id| id.to_string()));
         Self { account, kind: Some(activity.kind.as_str().to_owned()) }
@@ -178,7 +179,7 @@ pub enum BatchError {
     TooLarge { received: usize },
 }
 
-/// The `events` of a request, each parsed; `now` is the arrival.
+/// Parses each of a request's `events`; `now` is the arrival time.
 pub fn parse_batch(body: &Map<String, Value>, now: Time) -> Result<Batch, BatchError> {
     let fault = |code, detail: &str| Err(BatchError::Invalid(Invalid::one("/events", code, detail)));
     let events = match body.get("events") {
@@ -189,7 +190,7 @@ pub fn parse_batch(body: &Map<String, Value>, now: Time) -> Result<Batch, BatchE
         },
     };
     if events.is_empty() {
-        return fault("empty", "must hold at least one event");
+        return fault("empty", "must contain at least one event");
     }
     if events.len() > MAX_EVENTS {
         return Err(BatchError::TooLarge { received: events.len() });
@@ -214,7 +215,7 @@ fn parse(index: usize, event: &Value, now: Time) -> Result<Activity, Faulty> {
     let imported_id = text("imported_id")?;
     let account_id = text("account_id")?;
     if imported_id.is_none() && account_id.is_none() {
-        let detail = "must name the account by imported_id or account_id";
+        let detail = "either imported_id or account_id is required";
         return Err(("imported_id", Fault::new("required", detail)));
     }
     for (name, id) in [("imported_id", imported_id), ("account_id", account_id)] {
@@ -276,7 +277,7 @@ fn occurred_at(event: &Map<String, Value>, now: Time) -> Result<Time, Faulty> {
     })?;
     let at = sent.unwrap_or(now);
     if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
-        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
+        let detail = format!("must not be more than {} minutes in the future", MAX_AHEAD_SECONDS / 60);
         return Err(("occurred_at", Fault::new("in_the_future", detail)));
     }
     Ok(at)
@@ -297,7 +298,7 @@ fn kept_metadata(metadata: &Map<String, Value>) -> Result<String, Faulty> {
     Ok(text)
 }
 
-/// The value in a `became_customer`'s metadata, under its long or its short name.
+/// The value in the metadata of a `became_customer`, under its long or its short name.
 fn capture(metadata: &Map<String, Value>) -> Result<Capture, Faulty> {
     let pick = |long: &str, short: &str| {
         [long, short].into_iter().filter_map(|name| metadata.get(name)).find(|value| !value.is_null())

@@ -1,6 +1,6 @@
-//! Which accounts: the filter that lists, exports and campaigns share.
+//! The account filter that lists, exports and campaigns share.
 //!
-//! A list takes it as query parameters, a campaign as a JSON object of the same names.
+//! A list takes it as query parameters, a campaign as a JSON object with the same names.
 
 use serde_json::{Map, Value, json};
 
@@ -13,20 +13,21 @@ use crate::text::{Length, refuse_nul};
 use crate::time::Time;
 
 pub const MAX_CHANNELS: usize = 20;
-/// How many custom fields a filter may look at, and for how many values of one.
+/// How many custom fields a filter may test, and how many values it may list for one.
 pub const MAX_FIELDS: usize = 10;
 pub const MAX_FIELD_VALUES: usize = 20;
-/// What is asked for may be this long.
+/// The maximum length of a text to filter by.
 pub const MAX_TEXT: Length = Length::up_to(255);
 
-/// What is absent does not matter; what is given must all hold.
+/// A filter matches an account that meets every condition given. Absent conditions match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Each word begins a word of the account's name or its imported_id, or all of it does.
+    /// Each word of the query is a prefix of a word in the account's name or imported_id, or the whole query
+    /// is.
     pub q: Option<String>,
-    /// One of these; none means any.
+    /// Any of these; empty means any status.
     pub statuses: Vec<Status>,
-    /// One of these; none means any, and no channel at all.
+    /// Any of these; empty means any channel or none.
     pub channels: Vec<ChannelId>,
     pub imported_id: Option<String>,
     /// In one of the company's tracked stages.
@@ -35,20 +36,20 @@ pub struct Filter {
     pub overdue: Option<bool>,
     /// Ever seen, or never.
     pub seen: Option<bool>,
-    /// Last seen before, and after; an account never seen is neither.
+    /// Last seen before and after these times; an account that was never seen matches neither.
     pub seen_before: Option<Time>,
     pub seen_after: Option<Time>,
     /// Ever contacted, or never.
     pub contacted: Option<bool>,
-    /// Last contacted before, and after; an account never contacted is neither.
+    /// Last contacted before and after these times; an account that was never contacted matches neither.
     pub contacted_before: Option<Time>,
     pub contacted_after: Option<Time>,
-    /// It left Do not contact by activity, and no operator has moved it since.
+    /// Reactivated from Do not contact by activity, and not moved by an operator since.
     pub campaign_hold: Option<bool>,
     pub fields: Vec<FieldFilter>,
 }
 
-/// What must hold of one custom field.
+/// A condition on one custom field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldFilter {
     pub key: String,
@@ -57,15 +58,15 @@ pub struct FieldFilter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldTest {
-    /// It is one of these, as text, number or truth value, without regard to case; of an array, an element is.
+    /// Equal to one of these, as text, number or boolean, ignoring case. For an array, one element is.
     Is(Vec<String>),
     Exists,
-    /// It is a text that begins so, without regard to case.
+    /// Text that begins with this, ignoring case.
     BeginsWith(String),
 }
 
 impl Filter {
-    /// No account can be both.
+    /// Whether no account can match, for example "never seen" with "seen before".
     pub fn contradicts_itself(&self) -> bool {
         let never = |ever: Option<bool>, before: Option<Time>, after: Option<Time>| {
             ever == Some(false) && (before.is_some() || after.is_some())
@@ -74,8 +75,8 @@ impl Filter {
             || never(self.contacted, self.contacted_before, self.contacted_after)
     }
 
-    /// The accounts of the filter that have one of these statuses and, where said, stand so with their hold;
-    /// `None` where there can be none.
+    /// This filter limited to these statuses and, if given, to this campaign hold; `None` if nothing can
+    /// match.
     pub fn narrowed(&self, statuses: &[Status], campaign_hold: Option<bool>) -> Option<Self> {
         let asked = |status: &&Status| self.statuses.is_empty() || self.statuses.contains(status);
         let statuses: Vec<Status> = statuses.iter().filter(asked).copied().collect();
@@ -86,7 +87,7 @@ impl Filter {
         Some(Self { statuses, campaign_hold: campaign_hold.or(self.campaign_hold), ..self.clone() })
     }
 
-    /// Reads a JSON object; faults are named by pointers that begin with `base`.
+    /// Reads a JSON object; the pointers of errors begin with `base`.
     pub fn parse(map: &Map<String, Value>, base: &str) -> Result<Self, Invalid> {
         let mut members = Members::under(map, base.to_owned());
         let time = |value: &Value| {
@@ -123,7 +124,7 @@ impl Filter {
         members.finish().map(|()| filter)
     }
 
-    /// The same members again, those that are given.
+    /// The same members again, without the absent ones.
     pub fn to_json(&self) -> Value {
         let fields: Map<String, Value> =
             self.fields.iter().map(|FieldFilter { key, test }| (key.clone(), test.to_json())).collect();
@@ -175,11 +176,11 @@ impl FieldTest {
 }
 
 fn unknown_test() -> Fault {
-    let allowed = r#"must be a value, an array of values, {"exists": true} or {"begins_with": "a text"}"#;
+    let allowed = r#"must be a value, an array of values, {"exists": true} or {"begins_with": "text"}"#;
     Fault::new("unknown_test", allowed)
 }
 
-/// A text, number or truth value to compare with, as text.
+/// A string, number or boolean to compare with, as text.
 fn as_value(value: &Value) -> Result<String, Fault> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -203,27 +204,27 @@ fn parse_fields(fields: &Map<String, Value>, base: &str) -> Result<Vec<FieldFilt
     members.finish().map(|()| found)
 }
 
-/// Whether these are few enough to look at.
+/// Checks that the filter doesn't test too many fields or values.
 pub fn check_fields(fields: &[FieldFilter]) -> Result<(), Fault> {
-    let too_many = |what, most| Fault::new("too_many", format!("must name at most {most} {what}"));
+    let too_many = |what, most| Fault::new("too_many", format!("must have at most {most} {what}"));
     if fields.len() > MAX_FIELDS {
         return Err(too_many("fields", MAX_FIELDS));
     }
     let is_long =
         |field: &FieldFilter| matches!(&field.test, FieldTest::Is(values) if values.len() > MAX_FIELD_VALUES);
-    if fields.iter().any(is_long) { Err(too_many("values of a field", MAX_FIELD_VALUES)) } else { Ok(()) }
+    if fields.iter().any(is_long) { Err(too_many("values per field", MAX_FIELD_VALUES)) } else { Ok(()) }
 }
 
-/// Whether these are few enough to look at.
+/// Checks that there aren't too many channels.
 pub fn check_channels(channels: &[ChannelId]) -> Result<(), Fault> {
     if channels.len() > MAX_CHANNELS {
-        return Err(Fault::new("too_many", format!("must name at most {MAX_CHANNELS} channels")));
+        return Err(Fault::new("too_many", format!("must list at most {MAX_CHANNELS} channels")));
     }
     Ok(())
 }
 
 pub fn channel_id(text: &str) -> Result<ChannelId, Fault> {
-    text.parse().map_err(|_| Fault::new("malformed", "must be the id of a channel"))
+    text.parse().map_err(|_| Fault::new("malformed", "must be a channel id"))
 }
 
 fn as_channels(value: &Value) -> Result<Vec<ChannelId>, Fault> {
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn one_may_stand_for_several_and_numbers_for_texts() {
+    fn a_single_value_counts_as_a_list_and_numbers_as_text() {
         let filter =
             parse(&json!({"status": "lost", "fields": {"seats": 12, "vip": true, "of": [1, "1", 2]}}));
         let filter = filter.unwrap();

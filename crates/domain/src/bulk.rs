@@ -1,38 +1,38 @@
-//! Many accounts moved at once by a person, and moved back again.
+//! A person moving many accounts at once, and moving them back.
 
 use crate::account::StatusChange;
 use crate::id::AccountId;
 use crate::invalid::Invalid;
 use crate::pipeline::Status;
 
-/// As many as a page shows: they move in one transaction.
+/// The number of accounts on a page: they move in one transaction.
 pub const MAX_ACCOUNTS: usize = 50;
 
-/// The accounts to move; each at most once.
+/// The accounts to move, each at most once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkMove {
     pub moves: Vec<Wanted>,
     pub note: Option<String>,
 }
 
-/// One account, and where it should go.
+/// One account and its target stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     pub account: AccountId,
     pub to: Status,
-    /// It moves only while it is here: what somebody did in between is not taken back.
+    /// Move it only if it is still in this stage, so that an undo doesn't overwrite later changes.
     pub only_from: Option<Status>,
 }
 
 impl BulkMove {
-    /// All of these to one stage; ids are as they were sent.
+    /// Moves all of these to one stage; ids are as they were sent.
     pub fn to_one<'a>(ids: impl IntoIterator<Item = &'a str>, change: StatusChange) -> Result<Self, Invalid> {
         let wanted = |account| Wanted { account, to: change.status, only_from: None };
         let moves = read_ids(ids)?.into_iter().map(wanted).collect();
         Self { moves, note: change.note }.checked()
     }
 
-    /// Back to where each was, those that are still in `now`.
+    /// Moves each account back to its earlier stage, if it is still in `now`.
     pub fn back<'a>(
         groups: impl IntoIterator<Item = (Status, &'a str)>,
         now: Status,
@@ -53,10 +53,10 @@ impl BulkMove {
             is_new
         });
         match self.moves.len() {
-            0 => Err(Invalid::one("/account", "required", "tick at least one account")),
+            0 => Err(Invalid::one("/account", "required", "select at least one account")),
             1..=MAX_ACCOUNTS => Ok(self),
             _ => {
-                let detail = format!("may be at most {MAX_ACCOUNTS} accounts at once");
+                let detail = format!("must be at most {MAX_ACCOUNTS} accounts at a time");
                 Err(Invalid::one("/account", "too_many", detail))
             }
         }
@@ -64,7 +64,7 @@ impl BulkMove {
 }
 
 fn read_ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> Result<Vec<AccountId>, Invalid> {
-    let malformed = |_| Invalid::one("/account", "malformed", "must be the ids of accounts");
+    let malformed = |_| Invalid::one("/account", "malformed", "must be account ids");
     ids.into_iter().filter(|id| !id.is_empty()).map(|id| id.parse().map_err(malformed)).collect()
 }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_each_accounts_own() {
+    fn each_account_goes_back_to_its_own_stage() {
         let groups = [(Status::Prospect, format!("{} {}", id(1), id(2))), (Status::Customer, id(3))];
         let groups = groups.iter().map(|(status, ids)| (*status, ids.as_str()));
         let bulk = BulkMove::back(groups, Status::Lost).unwrap();

@@ -1,4 +1,4 @@
-//! The contact cadence: when a tracked account is due to be spoken to.
+//! The contact cadence: when a tracked account is due for contact.
 
 use std::fmt::Write as _;
 
@@ -10,25 +10,25 @@ use crate::contact;
 use crate::pipeline::Status;
 use crate::time::Time;
 
-/// How far ahead a due date is soon.
+/// A due date within this many days is soon.
 pub const DUE_SOON_DAYS: i64 = 7;
-/// No day begins anywhere on earth later than so many hours after it began in UTC.
+/// A day has begun in every time zone this many hours after it began in UTC.
 const LATEST_ZONE_HOURS: i64 = 12;
 const HOUR_SECONDS: i64 = 3_600;
 
-/// What decides when an account is due.
+/// The facts that decide when an account is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     pub status: Status,
     pub last_contact_at: Option<Time>,
-    /// Since when the account counts as a client; the clock of an account never contacted.
+    /// The start of the clock for an account that was never contacted.
     pub tracked_since: Option<Time>,
     pub cadence_override: Option<i64>,
     pub snoozed_until: Option<Date>,
 }
 
 impl Facts {
-    /// The last contact; for an account never contacted, since when it is a client.
+    /// When the clock started: at the last contact, or when an account never contacted became a client.
     pub fn start(&self) -> Option<Time> {
         self.last_contact_at.or(self.tracked_since)
     }
@@ -39,12 +39,12 @@ impl Facts {
     }
 }
 
-/// Where an account stands in its cadence at some moment.
+/// An account's place in its cadence at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Due {
     pub tracked: bool,
     pub overdue: bool,
-    /// When contact is due, snooze aside; `None` for an account that is not tracked.
+    /// When contact is due, ignoring any snooze; `None` for an account that isn't tracked.
     pub due_at: Option<Time>,
     /// Whole days of 24 hours since `due_at`; zero unless overdue.
     pub days_overdue: i64,
@@ -69,14 +69,14 @@ pub fn is_snoozed(until: Option<Date>, zone: &TimeZone, now: Time) -> bool {
     until.is_some_and(|date| now < Time::start_of_day(date, zone))
 }
 
-/// The last date whose day has begun everywhere: a snooze until then is over, whatever the company's zone is
-/// or becomes.
+/// The last date that has begun in every time zone: a snooze until then is over, whatever the company's zone
+/// is or becomes.
 pub fn begun_everywhere(now: Time) -> Date {
     let there = now.plus_seconds(-LATEST_ZONE_HOURS * HOUR_SECONDS);
     Offset::UTC.to_datetime(there.to_timestamp()).date()
 }
 
-/// What a reminder says.
+/// The contents of a reminder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reminder {
     pub due_at: Time,
@@ -85,26 +85,26 @@ pub struct Reminder {
     pub cadence_days: i64,
 }
 
-/// The reminder that an account is ripe for, if it is.
+/// The reminder for an account that is overdue.
 pub fn reminder(facts: &Facts, settings: &Settings, now: Time) -> Option<Reminder> {
     let Due { overdue, due_at, days_overdue, .. } = due(facts, settings, now);
     let due_at = due_at.filter(|_| overdue)?;
     Some(Reminder { due_at, days_overdue, cadence_days: facts.interval(settings) })
 }
 
-/// The earliest of a company's accounts in one stage that are not announced.
+/// The earliest dates among a company's accounts in one stage that haven't been announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Earliest {
     pub status: Status,
-    /// Among those on the company's cadence, the start of the clock.
+    /// The earliest clock start among accounts on the company's cadence.
     pub started_at: Option<Time>,
-    /// Among those with a cadence of their own, the due date.
+    /// The earliest due date among accounts with a cadence override.
     pub own_due_at: Option<Time>,
     /// The earliest snooze to end.
     pub snoozed_until: Option<Date>,
 }
 
-/// When somebody may become due next, at the earliest.
+/// The earliest time at which a client may become due.
 pub fn next_due(earliest: &[Earliest], settings: &Settings) -> Option<Time> {
     let tracked = earliest.iter().filter(|stage| settings.tracked_stages.contains(stage.status));
     tracked
@@ -117,7 +117,7 @@ pub fn next_due(earliest: &[Earliest], settings: &Settings) -> Option<Time> {
         .min()
 }
 
-/// How the last contact was made, as far as it is known.
+/// How the last contact was made, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastContact {
     pub by: Means,
@@ -128,7 +128,7 @@ pub struct LastContact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Means {
     Contact(contact::Kind),
-    /// An outbound message of a conversation.
+    /// An outbound message in a conversation.
     Message,
 }
 
@@ -144,7 +144,7 @@ impl Means {
     }
 }
 
-/// Where a due date comes from, in a line: "last contact: call by a colleague, 12 May 2026; every 42 days".
+/// Explains a due date in one line: "last contact: call by a colleague, 12 May 2026; every 42 days".
 pub fn why(facts: &Facts, settings: &Settings, last: Option<&LastContact>, now: Time) -> String {
     let mut line = match (facts.last_contact_at, facts.tracked_since) {
         (Some(at), _) => {
@@ -316,6 +316,6 @@ mod tests {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
         let there = Settings { time_zone: zone, ..Settings::default() };
         let line = "last contact: 13 May 2026; every 42 days";
-        assert_eq!(why(&known, &there, None, now), line, "the day is the company's");
+        assert_eq!(why(&known, &there, None, now), line, "the day is in the company's time zone");
     }
 }

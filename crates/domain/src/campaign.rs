@@ -1,7 +1,7 @@
-//! Campaigns: a goal and filters, which together say who is in.
+//! Campaigns: a goal and filters that together decide which accounts are included.
 //!
-//! `exclusion` is the rule, one account at a time; what storage lists and counts is derived from it, so that
-//! a campaign's members, its count and its export cannot disagree with it.
+//! `exclusion` is the rule for one account. The lists and counts in storage are derived from it, so a
+//! campaign's members, count and export always agree.
 
 use serde_json::{Map, Value};
 
@@ -13,10 +13,10 @@ use crate::text::Length;
 use crate::time::Time;
 
 pub const MAX_NAME: Length = Length::up_to(120);
-/// Accounts are counted up to this; beyond, a count says that there are more.
+/// Counting stops here; a larger count is shown as "more than".
 pub const MAX_COUNT: i64 = 10_000;
 
-/// What a campaign is for.
+/// The purpose of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Goal {
     Acquisition,
@@ -47,18 +47,18 @@ impl Goal {
     }
 }
 
-/// Why an account that the filters match is not in.
+/// Why an account that matches the filters is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
-    /// Do not contact is never in any campaign.
+    /// Accounts in Do not contact are never in a campaign.
     DoNotContact,
-    /// It left Do not contact by activity: out until an operator moves it.
+    /// Reactivated from Do not contact by activity: excluded until an operator moves it.
     CampaignHold,
-    /// The goal is about those who are no customers yet, or no more.
+    /// The goal targets accounts that aren't customers.
     Customers,
-    /// Those In trial go with the customers, unless the campaign includes them.
+    /// Accounts In trial are treated as customers, unless the campaign includes them.
     Trials,
-    /// The goal is about customers.
+    /// The goal targets customers only.
     NotCustomers,
 }
 
@@ -77,7 +77,7 @@ impl Rule {
     }
 }
 
-/// The first rule that keeps an account out; `None` where it is in.
+/// The first rule that excludes an account; `None` if it is included.
 pub fn exclusion(goal: Goal, include_trials: bool, status: Status, campaign_hold: bool) -> Option<Rule> {
     if status == Status::DoNotContact {
         return Some(Rule::DoNotContact);
@@ -96,11 +96,11 @@ pub fn exclusion(goal: Goal, include_trials: bool, status: Status, campaign_hold
     }
 }
 
-/// What decides who is in.
+/// Everything that decides who is included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aim {
     pub goal: Goal,
-    /// Accounts In trial are in, although the goal keeps customers out.
+    /// Includes accounts In trial even though the goal excludes customers.
     pub include_trials: bool,
     pub filters: Filter,
 }
@@ -110,13 +110,13 @@ impl Aim {
         exclusion(self.goal, self.include_trials, status, campaign_hold)
     }
 
-    /// The accounts that are in; `None` where none can be.
+    /// The filter for the included accounts; `None` if there can't be any.
     pub fn members(&self) -> Option<Filter> {
-        // Whoever is held is out, so that there is one such filter at most.
+        // Accounts on hold are always excluded, so there is at most one such filter.
         self.filters_for(None).pop()
     }
 
-    /// The rules that can keep accounts out of a campaign of this goal, whatever its filters.
+    /// The rules that can exclude accounts from a campaign with this goal, whatever its filters.
     pub fn rules(&self) -> Vec<Rule> {
         let excludes = |rule: &Rule| {
             let standings = Status::ALL.into_iter().flat_map(|status| [(status, false), (status, true)]);
@@ -125,7 +125,7 @@ impl Aim {
         Rule::ALL.into_iter().filter(excludes).collect()
     }
 
-    /// The accounts that the filters match and the rule keeps out, in parts that have none in common.
+    /// The accounts that match the filters but are excluded by the rule, in disjoint parts.
     pub fn excluded_by(&self, rule: Rule) -> Vec<Filter> {
         self.filters_for(Some(rule))
     }
@@ -149,7 +149,7 @@ impl Aim {
         goal.map(|goal| Self { goal, include_trials, filters })
     }
 
-    /// A campaign to look at before it is one: a goal and filters without a name.
+    /// Parses a campaign for a preview: a goal and filters without a name.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
         let aim = Self::read(&mut members);
@@ -174,7 +174,7 @@ pub struct Campaign {
     pub updated_at: Time,
 }
 
-/// A campaign to be made.
+/// A new campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
     pub name: String,
@@ -193,7 +193,7 @@ impl Draft {
     }
 }
 
-/// A change of a campaign; filters are replaced whole.
+/// A change to a campaign; filters are replaced as a whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
     pub name: Option<String>,
@@ -217,7 +217,7 @@ impl Patch {
 }
 
 impl Campaign {
-    /// The campaign after a change, and what of it changed.
+    /// Returns the campaign after a change, and the names of the members that changed.
     pub fn patched(&self, patch: &Patch, now: Time) -> (Self, Vec<&'static str>) {
         let mut new = self.clone();
         let mut changed = Vec::new();
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Every goal with and without trials, every status: the rule that keeps an account out.
+    /// Every goal, with and without trials, and every status: the rule that excludes an account.
     #[test]
     fn the_rule_is_this_table() {
         use Rule::{Customers, DoNotContact, NotCustomers, Trials};
@@ -276,7 +276,8 @@ mod tests {
             for (status, rule) in Status::ALL.into_iter().zip(rules) {
                 let shown = format!("{} {include_trials} {status}", goal.as_str());
                 assert_eq!(exclusion(goal, include_trials, status, false), rule, "{shown}");
-                // Held accounts are never in, and those not to be contacted are counted as such.
+                // Accounts on hold are always excluded; those in Do not contact count under that rule
+                // instead.
                 let held = if status == Status::DoNotContact { DoNotContact } else { Rule::CampaignHold };
                 assert_eq!(exclusion(goal, include_trials, status, true), Some(held), "{shown} on hold");
             }
@@ -303,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_and_counted_is_the_rule() {
+    fn lists_and_counts_follow_the_rule() {
         for aim in aims() {
-            assert!(aim.filters_for(None).len() <= 1, "members are one list");
+            assert!(aim.filters_for(None).len() <= 1, "one filter describes the members");
             for (status, hold) in Status::ALL.into_iter().flat_map(|status| [(status, false), (status, true)])
             {
                 let matched = admits(&aim.filters, status, hold);

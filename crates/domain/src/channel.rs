@@ -10,7 +10,7 @@ use crate::time::Time;
 pub const MAX_CODE_CHARS: usize = 64;
 pub const MAX_NAME: Length = Length::up_to(120);
 
-/// A promo code as the company spells it: letters, digits, hyphens, underscores, at most 64.
+/// A promo code as the company spells it: at most 64 letters, digits, hyphens and underscores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromoCode(String);
 
@@ -25,7 +25,7 @@ impl PromoCode {
         if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
             return Err(Fault::new(
                 "bad_characters",
-                "may hold letters, digits, hyphens and underscores only",
+                "must contain only letters, digits, hyphens and underscores",
             ));
         }
         Ok(Self(text.to_owned()))
@@ -35,7 +35,7 @@ impl PromoCode {
         Self::parse(as_str(value)?)
     }
 
-    /// From storage, where only parsed codes are kept.
+    /// From storage, which holds only parsed codes.
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
@@ -44,7 +44,7 @@ impl PromoCode {
         &self.0
     }
 
-    /// What codes are compared by: unique per company, matched case-insensitively.
+    /// The form used for comparison: codes are unique per company and matched case-insensitively.
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -57,7 +57,7 @@ pub struct Channel {
     pub created_at: Time,
 }
 
-/// A code with the channel it attributes to.
+/// A code and the channel it attributes accounts to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelCode {
     pub channel: ChannelId,
@@ -66,14 +66,14 @@ pub struct ChannelCode {
     pub created_at: Time,
 }
 
-/// What the live code that a request named points at.
+/// The live code named in a request, and its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
     pub code: PromoCode,
     pub channel: ChannelRef,
 }
 
-/// A channel as accounts show it.
+/// A channel as shown on accounts.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChannelRef {
     pub id: ChannelId,

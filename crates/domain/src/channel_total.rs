@@ -1,5 +1,5 @@
-//! How many accounts each promo code brought, and what they are worth: one figure per currency, since values of
-//! different currencies are never added up.
+//! How many accounts each promo code brought in and their total value, with one figure per currency: values
+//! in different currencies are never added up.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use crate::id::ChannelId;
 use crate::money::Currency;
 use crate::time::Time;
 
-/// A company is counted again after so long at the earliest …
+/// The shortest wait before a company is counted again.
 pub const LEAST_SECONDS: i64 = 5;
-/// … and after so many times as long as counting took: it costs two percent of the time at most.
+/// The wait is also this many times as long as the last count took, so counting uses at most two percent of
+/// the time.
 pub const SHARE: u32 = 50;
-/// Where nothing changed, the time of the count is still written down so often.
+/// If nothing changed, the time of the count is still saved this often.
 pub const SHOWN_SECONDS: i64 = 60;
 
-/// The sum of many values: more ten-thousandths than an `Amount` may have.
+/// The sum of many values, which can exceed the range of an `Amount`.
 pub type Sum = i128;
 
 /// The accounts of one code on one channel with values in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeTotal {
     pub channel: ChannelId,
-    /// As the accounts have it; empty where they have none.
+    /// The code as stored on the accounts; empty if they have none.
     pub code: String,
     /// `None`: accounts without a value.
     pub currency: Option<Currency>,
@@ -29,7 +30,7 @@ pub struct CodeTotal {
     pub sum: Sum,
 }
 
-/// A count under way.
+/// A count in progress.
 #[derive(Debug, Clone, Default)]
 pub struct Totals(BTreeMap<(ChannelId, String, &'static str), CodeTotal>);
 
@@ -49,17 +50,17 @@ impl Totals {
         }
     }
 
-    /// In the order of channel, code and currency.
+    /// Ordered by channel, code and currency.
     pub fn into_rows(self) -> Vec<CodeTotal> {
         self.0.into_values().collect()
     }
 }
 
-/// What the accounts of a channel or a code come to.
+/// The totals of a channel or a code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
     pub accounts: i64,
-    /// In the order of the currencies' codes.
+    /// Ordered by currency code.
     pub values: Vec<(Currency, Sum)>,
 }
 

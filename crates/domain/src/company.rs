@@ -1,4 +1,5 @@
-//! A company: the tenant. Its slug is what the wire calls `project`; its settings steer the rest.
+//! A company: the tenant. Its slug is the wire's `project`; its settings control cadence, digest and
+//! defaults.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -15,7 +16,7 @@ pub const MAX_SLUG_CHARS: usize = 63;
 pub const CADENCE_DAYS: std::ops::RangeInclusive<i64> = 1..=3650;
 pub const DEFAULT_CADENCE_DAYS: i64 = 42;
 
-/// What names a company on the wire: lower-case letters, digits and hyphens.
+/// A company's name on the wire: lowercase letters, digits and hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slug(String);
 
@@ -24,8 +25,10 @@ impl Slug {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let fits = (1..=MAX_SLUG_CHARS).contains(&text.len()) && text.bytes().all(allowed);
         if !fits || text.starts_with('-') || text.ends_with('-') {
-            let detail =
-                format!("must be 1 to {MAX_SLUG_CHARS} lower-case letters, digits and inner hyphens");
+            let detail = format!(
+                "must be 1 to {MAX_SLUG_CHARS} lowercase letters, digits or hyphens, \
+                 and must not start or end with a hyphen"
+            );
             return Err(Fault::new("malformed", detail));
         }
         Ok(Self(text.to_owned()))
@@ -40,7 +43,7 @@ impl Slug {
     }
 }
 
-/// The stages whose accounts are clients to keep in touch with. Never empty.
+/// The stages whose accounts are tracked as clients. Never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackedStages {
     customer: bool,
@@ -64,7 +67,7 @@ impl TrackedStages {
 
     pub fn from_statuses(statuses: &[Status]) -> Result<Self, Fault> {
         if statuses.is_empty() {
-            return Err(Fault::new("empty", "must name at least one stage"));
+            return Err(Fault::new("empty", "must include at least one stage"));
         }
         if !statuses.iter().copied().all(Self::may_contain) {
             return Err(Fault::not_one_of("not_trackable", Self::ALLOWED.map(Status::as_str)));
@@ -95,7 +98,7 @@ impl TrackedStages {
         Self::ALLOWED.into_iter().filter(|status| self.contains(*status)).collect()
     }
 
-    /// As storage keeps it: the wire words, joined by commas.
+    /// The stored form: the wire values, joined by commas.
     pub fn to_stored(self) -> String {
         self.statuses().into_iter().map(Status::as_str).collect::<Vec<_>>().join(",")
     }
@@ -143,7 +146,7 @@ pub fn parse_time_zone(text: &str) -> Result<TimeZone, Fault> {
     TimeZone::get(text).map_err(|_| unknown())
 }
 
-/// The name a zone was read by.
+/// The IANA name of a zone.
 pub fn time_zone_name(zone: &TimeZone) -> &str {
     zone.iana_name().unwrap_or("UTC")
 }
@@ -172,7 +175,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings after a PATCH; unknown members are refused by name.
+    /// The settings after a PATCH; unknown members are rejected by name.
     pub fn patched(&self, body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
         let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));

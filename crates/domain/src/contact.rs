@@ -1,4 +1,4 @@
-//! Contact recorded on an account: a call, a meeting, a mail sent elsewhere. It resets the account's clock.
+//! Contact recorded on an account: a call, a meeting, an email sent elsewhere. It resets the account's clock.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -42,7 +42,7 @@ impl Serialize for Kind {
     }
 }
 
-/// Contact that was made.
+/// A recorded contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Contact {
     pub id: ContactId,
@@ -61,7 +61,7 @@ pub struct Contact {
 pub struct NewContact {
     pub kind: Kind,
     pub note: Option<String>,
-    /// The arrival where the request names no time.
+    /// The arrival time if the request doesn't give one.
     pub occurred_at: Time,
 }
 

@@ -1,4 +1,4 @@
-//! Conversations with an account and their messages, and what requests may say about them.
+//! Conversations with an account, their messages, and the requests about them.
 
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
@@ -12,13 +12,13 @@ use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
 use crate::text::{Length, fold};
 use crate::time::Time;
 
-/// A line of a mail's header.
+/// The longest line that a mail header may have.
 pub const MAX_SUBJECT: Length = Length::up_to(998);
 pub const MAX_CHANNEL: Length = Length::up_to(64);
 pub const MAX_BODY: Length = Length::up_to(200_000);
-/// How much of a body a payload carries: receivers need not take in a whole book.
+/// How much of a body a payload includes, so that receivers don't have to accept very large payloads.
 pub const MAX_PAYLOAD_BODY_CHARS: usize = 20_000;
-/// How a conversation is held unless it says otherwise; mails are threaded within this one.
+/// The default channel of a conversation; mail is threaded only within this one.
 pub const EMAIL: &str = "email";
 
 /// Which way a message went.
@@ -59,7 +59,7 @@ pub struct Conversation {
     pub subject: Option<String>,
     pub channel: String,
     pub message_count: i64,
-    /// Of its latest message, or its creation where it has none.
+    /// The time of the latest message, or of the creation if there is none.
     pub last_message_at: Time,
     pub created_at: Time,
 }
@@ -70,12 +70,12 @@ impl Conversation {
         Self { id, account, subject, channel, message_count: 0, last_message_at: now, created_at: now }
     }
 
-    /// What mails without references find it by.
+    /// The mark by which mail without references finds this conversation.
     pub fn thread(&self) -> Option<ThreadMark> {
         (self.channel == EMAIL).then(|| ThreadMark::of(self.subject.as_deref().unwrap_or_default()))
     }
 
-    /// Takes one more message in.
+    /// Updates the conversation for a new message.
     pub fn extend(&mut self, occurred_at: Time) {
         let is_first = self.message_count == 0;
         self.last_message_at = if is_first { occurred_at } else { self.last_message_at.max(occurred_at) };
@@ -95,7 +95,7 @@ impl Conversation {
     }
 }
 
-/// The conversation object of the API and of payloads.
+/// The conversation object in the API and in payloads.
 #[derive(Serialize)]
 pub struct ConversationView<'a> {
     id: ConversationId,
@@ -107,7 +107,7 @@ pub struct ConversationView<'a> {
     created_at: Time,
 }
 
-/// The mark of a subject without what answering and forwarding put before it.
+/// The hash of a subject without reply and forward prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadMark([u8; 16]);
 
@@ -123,19 +123,19 @@ impl ThreadMark {
     }
 }
 
-/// What mail programs in the languages of our neighbours put before a subject.
+/// Reply and forward prefixes of mail programs in European languages.
 const PREFIXES: [&str; 22] = [
     "re", "fw", "fwd", "aw", "wg", "sv", "vs", "vb", "antw", "doorst", "rv", "res", "enc", "tr", "ref",
     "odp", "pd", "ynt", "ilt", "rif", "i", "r",
 ];
 
-/// A subject as a thread keeps it: folded, without `Re:` and its kin, spaces made one.
+/// A subject normalised for threading: folded, without `Re:` and similar prefixes, with single spaces.
 pub fn plain_subject(subject: &str) -> String {
     let words: Vec<String> = fold(subject).split_whitespace().map(str::to_owned).collect();
     let joined = words.join(" ");
     let mut rest = joined.as_str();
     while let Some((head, tail)) = rest.split_once(':') {
-        // Some count: "Re[2]:", "AW (3):".
+        // Some programs count replies: "Re[2]:", "AW (3):".
         let word = head.trim_end_matches(|c: char| c.is_ascii_digit() || "[](). ".contains(c));
         let is_counted = head.len() == word.len() || head[word.len()..].contains(['[', '(', ' ', '.']);
         if !PREFIXES.contains(&word) || !is_counted {
@@ -170,10 +170,10 @@ impl Start {
 pub struct Log {
     pub direction: Direction,
     pub body: String,
-    /// The conversation's where it is not said.
+    /// The conversation's channel if absent.
     pub channel: Option<String>,
     pub subject: Option<String>,
-    /// When it is logged, where it is not said.
+    /// The time of logging if absent.
     pub occurred_at: Option<Time>,
 }
 
@@ -193,17 +193,17 @@ impl Log {
     }
 }
 
-/// A time that has come, but for what clocks differ by.
+/// Parses a time that isn't in the future, allowing for clock differences.
 pub fn past_time(value: &Value, now: Time) -> Result<Time, Fault> {
     let at = Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))?;
     if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
-        let detail = format!("must not be more than {} minutes ahead", MAX_AHEAD_SECONDS / 60);
+        let detail = format!("must not be more than {} minutes in the future", MAX_AHEAD_SECONDS / 60);
         return Err(Fault::new("in_the_future", detail));
     }
     Ok(at)
 }
 
-/// Something attached to a mail: named, not kept.
+/// A mail attachment. Only its description is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attachment {
     pub name: Option<String>,
@@ -212,7 +212,7 @@ pub struct Attachment {
     pub size: usize,
 }
 
-/// Who a mail says it is from.
+/// The sender named in a mail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sender {
     pub address: String,
@@ -228,21 +228,21 @@ pub struct Message {
     pub channel: String,
     pub subject: Option<String>,
     pub body: String,
-    /// The mail said more than is kept.
+    /// The mail's body was longer than what is kept.
     pub body_truncated: bool,
     /// Who logged it, or the member who wrote the mail.
     pub author: Actor,
     pub sender: Option<Sender>,
-    /// A JSON array of attachments; `None` where there are none.
+    /// A JSON array of attachments; `None` if there are none.
     pub attachments: Option<String>,
-    /// A machine wrote it: an absence note, a bounce, a list.
+    /// Written by a machine: an out-of-office reply, a bounce, a mailing list.
     pub automatic: bool,
     pub occurred_at: Time,
     pub created_at: Time,
 }
 
 impl Message {
-    /// A message logged by hand or by a program.
+    /// A message logged by a person or a program.
     pub fn new(id: MessageId, of: &Conversation, log: &Log, author: &Actor, now: Time) -> Self {
         Self {
             id,
@@ -262,12 +262,12 @@ impl Message {
         }
     }
 
-    /// Whether it counts as contact: somebody of ours wrote to them.
+    /// Whether it counts as contact: a person on our side wrote to them.
     pub fn is_contact(&self) -> bool {
         self.direction == Direction::Outbound && !self.automatic
     }
 
-    /// Whether it is news to receivers: somebody of theirs wrote to us.
+    /// Whether it is news for receivers: a person on their side wrote to us.
     pub fn is_reply(&self) -> bool {
         self.direction == Direction::Inbound && !self.automatic
     }
@@ -276,7 +276,7 @@ impl Message {
         self.view_up_to(usize::MAX)
     }
 
-    /// As payloads carry it.
+    /// The message as it appears in payloads.
     pub fn payload_view(&self) -> MessageView<'_> {
         self.view_up_to(MAX_PAYLOAD_BODY_CHARS)
     }
@@ -295,7 +295,7 @@ impl Message {
             body_truncated: self.body_truncated || end < self.body.len(),
             author: &self.author,
             sender: self.sender.as_ref(),
-            attachments: attachments.expect("kept attachments are JSON"),
+            attachments: attachments.expect("stored attachments are JSON"),
             automatic: self.automatic,
             occurred_at: self.occurred_at,
             created_at: self.created_at,
@@ -303,7 +303,7 @@ impl Message {
     }
 }
 
-/// The message object of the API and of payloads.
+/// The message object in the API and in payloads.
 #[derive(Serialize)]
 pub struct MessageView<'a> {
     id: MessageId,

@@ -1,9 +1,9 @@
-//! API tokens, ingest and inbound keys, webhook secrets, sessions, the secrets of links in mails: their written
-//! form.
+//! The text form of API tokens, ingest and inbound keys, webhook secrets, sessions, and the secrets of links
+//! in mail.
 //!
-//! `rap_` and 52 base32 characters: the company's number (8 bytes, so that a look-up knows where to
-//! look), 160 random bits, and a checksum that tells a mistyped credential from a wrong one without
-//! asking storage. Tokens and keys are kept only as the SHA-256 of the whole text.
+//! `rap_` and 52 base32 characters: the company's number (8 bytes, so that a lookup knows where to look), 160
+//! random bits, and a checksum that catches mistyped credentials without asking storage. Tokens and keys are
+//! stored only as the SHA-256 of the whole text.
 
 use ring::digest::{SHA256, digest};
 use subtle::ConstantTimeEq;
@@ -15,10 +15,10 @@ use crate::time::Time;
 const RANDOM_BYTES: usize = 20;
 const CHECKSUM_BYTES: usize = 4;
 const TOTAL_BYTES: usize = 8 + RANDOM_BYTES + CHECKSUM_BYTES;
-/// How much of a credential settings pages may show: its type and four characters.
+/// How much of a credential settings pages may show: its prefix and this many characters.
 const SHOWN_CHARS: usize = 4;
 
-/// What a credential is for.
+/// The purpose of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     ApiToken,
@@ -29,7 +29,7 @@ pub enum Kind {
     Invitation,
     /// In the link of a password reset.
     PasswordReset,
-    /// In the cookie of somebody who logged in.
+    /// In the cookie of a logged-in person.
     Session,
 }
 
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// The SHA-256 of a credential's text: what storage keeps and finds it by.
+/// The SHA-256 of a credential's text, which storage keeps and looks it up by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SecretHash([u8; 32]);
 
@@ -97,15 +97,15 @@ impl std::fmt::Debug for SecretHash {
     }
 }
 
-/// A freshly made credential: the only moment its text exists here.
+/// A newly created credential: the only time its text is available.
 pub struct Issued {
     pub text: String,
     pub hash: SecretHash,
-    /// What may be shown later: the prefix and the first characters of the random part.
+    /// The part that may be shown later: the prefix and a few of the random characters.
     pub shown: String,
 }
 
-/// Writes a credential from handed-in randomness.
+/// Creates a credential from the given randomness.
 pub fn issue(kind: Kind, company: CompanyId, random: [u8; RANDOM_BYTES]) -> Issued {
     let mut bytes = [0; TOTAL_BYTES];
     bytes[..8].copy_from_slice(&company.0.to_be_bytes());
@@ -118,7 +118,7 @@ pub fn issue(kind: Kind, company: CompanyId, random: [u8; RANDOM_BYTES]) -> Issu
     Issued { hash: hash(&text), text, shown }
 }
 
-/// A credential that a caller presented: well-formed, not yet known to be live.
+/// A credential that a caller presented: well-formed, but not yet known to be live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Presented {
     pub kind: Kind,
@@ -130,7 +130,7 @@ pub struct Presented {
 #[error("not a well-formed credential of this kind")]
 pub struct Malformed;
 
-/// Reads a presented credential: prefix, length, alphabet and checksum must be right.
+/// Parses a presented credential: prefix, length, alphabet and checksum must be correct.
 pub fn read(kind: Kind, text: &str) -> Result<Presented, Malformed> {
     let digits = text.strip_prefix(kind.prefix()).ok_or(Malformed)?;
     let bytes = base32().decode(digits.as_bytes()).map_err(|_| Malformed)?;

@@ -1,4 +1,4 @@
-//! Custom fields: a map of key to any JSON value, merged per key.
+//! Custom fields: a map from key to any JSON value, merged per key.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ pub const MAX_KEYS: usize = 200;
 pub const MAX_KEY: Length = Length::up_to(128);
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// The kept fields, as compact JSON text with keys in order: what storage and payloads carry as it is.
+/// The stored fields, as compact JSON text with sorted keys, used unchanged in storage and payloads.
 ///
-/// Fields that were merged since they were read remember what they were found by then and are now, so that
-/// whoever writes them also writes the difference, without reading JSON again.
+/// After a merge, the fields remember their index entries from before and after, so that the caller can write
+/// the difference without parsing the JSON again.
 #[derive(Debug, Clone)]
 pub struct CustomFields {
     json: String,
     touched: BTreeMap<String, Touched>,
 }
 
-/// What one field's value was found by when it was read, and what it is found by now.
+/// The index entries of one field's value when it was read, and now.
 #[derive(Debug, Clone, Default)]
 struct Touched {
     before: Vec<String>,
     after: Vec<String>,
 }
 
-/// What fields are found by no longer, and anew: pairs of a key and one of its texts in the index.
+/// The index entries that a merge removed and added: pairs of a key and one of its index texts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FieldDifference<'a> {
     pub removed: Vec<(&'a str, &'a str)>,
@@ -51,7 +51,7 @@ impl Default for CustomFields {
 }
 
 impl CustomFields {
-    /// From text that this type made.
+    /// From text that this type produced.
     pub fn from_stored(json: String) -> Self {
         Self { json, touched: BTreeMap::new() }
     }
@@ -64,7 +64,7 @@ impl CustomFields {
         serde_json::from_str(&self.json).unwrap_or_default()
     }
 
-    /// Everything the fields are found by: keys with one of their texts each.
+    /// All index entries of the fields: pairs of a key and one of its texts.
     pub fn index(&self) -> Vec<(String, String)> {
         let texts = |(key, value): (String, Value)| {
             field_index::texts_of(&value).into_iter().map(move |text| (key.clone(), text))
@@ -72,7 +72,7 @@ impl CustomFields {
         self.to_map().into_iter().flat_map(texts).collect()
     }
 
-    /// What merging has changed of that since the fields were read.
+    /// The changes to the index entries since the fields were read.
     pub fn difference(&self) -> FieldDifference<'_> {
         let mut difference = FieldDifference::default();
         for (key, Touched { before, after }) in &self.touched {
@@ -84,8 +84,8 @@ impl CustomFields {
         difference
     }
 
-    /// The fields after a merge: `null` deletes its key, other values replace whole, the rest stays.
-    /// The limits hold for the result.
+    /// The fields after a merge: `null` deletes its key, other values replace the old ones entirely, and keys
+    /// not mentioned stay. The limits apply to the result.
     pub fn merged(&self, change: &FieldChange) -> Result<Self, Invalid> {
         let mut map = self.to_map();
         let mut touched = self.touched.clone();
@@ -121,7 +121,7 @@ fn touch(touched: &mut BTreeMap<String, Touched>, key: &str, old: Option<&Value>
     place.or_insert_with(|| Touched { before: texts(old), after: Vec::new() }).after = texts(new);
 }
 
-/// The custom fields of a request: checked keys and values, not yet merged.
+/// The custom fields of a request: keys and values are checked but not yet merged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldChange(Map<String, Value>);
 

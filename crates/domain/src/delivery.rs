@@ -1,20 +1,20 @@
-//! Deliveries: what an attempt's outcome means, and when the next attempt is due.
+//! Deliveries: what the outcome of an attempt means, and when the next attempt is due.
 //!
-//! Pure policy. The schedule, the terminal codes and what is charged to the receiver are tables here
+//! Pure policy. The schedule, the terminal status codes and what counts against the receiver are tables here
 //! and again in the tests.
 
 use crate::event::Kind;
 use crate::id::{AccountId, DeliveryId, EventId, WebhookId};
 use crate::time::Time;
 
-/// Waits after each failed automatic attempt, in seconds: ten attempts in all.
+/// The waits after each failed automatic attempt, in seconds: ten attempts in all.
 pub const SCHEDULE_SECONDS: [i64; 9] =
     [5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600];
 /// A receiver's `Retry-After` is honoured up to this.
 pub const MAX_RETRY_AFTER_SECONDS: i64 = 24 * 3600;
-/// Up to this much is added to a wait, so that many retries do not come at one instant.
+/// The most jitter added to a wait, so that many retries don't happen at the same instant.
 pub const MAX_JITTER_PERMILLE: i64 = 100;
-/// When a fault on our own side kept us from trying.
+/// The wait after a fault on our side prevented the attempt.
 pub const OWN_FAULT_WAIT_SECONDS: i64 = 15;
 pub const HISTORY_DAYS: i64 = 90;
 pub const MAX_EXCERPT_BYTES: usize = 16 * 1024;
@@ -24,17 +24,17 @@ pub const TOTAL_TIMEOUT_SECONDS: u64 = 15;
 /// Why no complete response came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// The name does not resolve.
+    /// The host name doesn't resolve.
     Dns,
-    /// No connection: refused, unreachable.
+    /// No connection: refused or unreachable.
     Connect,
     Tls,
     Timeout,
-    /// The connection broke, or what came was no HTTP.
+    /// The connection broke, or the response wasn't HTTP.
     Protocol,
-    /// The destination guard refused.
+    /// The destination guard refused the address.
     Refused,
-    /// A fault on our side: no DNS server, no sockets, no key to the secret. Not charged.
+    /// A fault on our side: no DNS server, no sockets, no key to decrypt the secret. Not charged.
     Own,
 }
 
@@ -60,29 +60,29 @@ impl Failure {
 pub enum Outcome {
     Answered {
         code: u16,
-        /// `Retry-After` in seconds, where the answer carried one.
+        /// `Retry-After` in seconds, if the response had one.
         retry_after: Option<i64>,
     },
-    /// The status and the headers came, but the response didn't end: it broke off, or it took too long.
+    /// The status and the headers arrived, but the response was cut off or took too long.
     BrokenOff { code: u16, retry_after: Option<i64>, failure: Failure },
-    /// Not even a status came.
+    /// No status arrived.
     Failed(Failure),
 }
 
-/// What an outcome means for the delivery.
+/// The consequence of an outcome for the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Succeeded,
-    /// A failure that is tried again.
+    /// A failure that is retried.
     Again,
-    /// A failure that no further attempt would mend.
+    /// A failure that retrying can't fix.
     Final,
-    /// Ours: neither counted nor recorded against the receiver.
+    /// Our fault: neither counted nor recorded against the receiver.
     NotCharged,
 }
 
 impl Outcome {
-    /// The status code, where one came.
+    /// The status code, if one arrived.
     pub const fn code(self) -> Option<u16> {
         match self {
             Self::Answered { code, .. } | Self::BrokenOff { code, .. } => Some(code),
@@ -90,7 +90,7 @@ impl Outcome {
         }
     }
 
-    /// Why no complete response came, where none did.
+    /// Why no complete response arrived, if it didn't.
     pub const fn failure(self) -> Option<Failure> {
         match self {
             Self::Answered { .. } => None,
@@ -98,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// Only a complete response settles a delivery: one that breaks off is tried again, whatever its code.
+    /// Only a complete response settles a delivery: one that was cut off is retried, whatever its code.
     pub const fn verdict(self) -> Verdict {
         match self {
             Self::Answered { code: 200..=299, .. } => Verdict::Succeeded,
@@ -108,7 +108,7 @@ impl Outcome {
         }
     }
 
-    /// How long the receiver asks to be left alone; only 429 and 503 may ask.
+    /// How long the receiver asks us to wait; honoured only with 429 and 503.
     const fn asked_wait(self) -> Option<i64> {
         match self {
             Self::Answered { code: 429 | 503, retry_after: Some(seconds) }
@@ -120,11 +120,11 @@ impl Outcome {
     }
 }
 
-/// Where a delivery stands. *Held* is an open delivery of a disabled webhook, and derived.
+/// The state of a delivery. *Held* is derived: it is an open delivery of a disabled webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Open {
-        /// Not before this.
+        /// The earliest time of the next attempt.
         next_at: Time,
     },
     Succeeded,
@@ -136,11 +136,11 @@ pub enum State {
 pub enum Reason {
     /// The schedule.
     Automatic,
-    /// An operator's redelivery: one attempt that starts no schedule.
+    /// An operator's redelivery: one attempt that doesn't start a schedule.
     Manual,
 }
 
-/// What the policy needs to know of a delivery.
+/// The facts about a delivery that the policy needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub state: State,
@@ -148,8 +148,8 @@ pub struct Progress {
     pub scheduled: i64,
 }
 
-/// The delivery after an attempt. `jitter` is a random number, of which the permille is taken.
-/// `retries` says whether the webhook is enabled: a disabled one gets one attempt, no schedule.
+/// The delivery after an attempt. `jitter` is a random number that is reduced to a permille. `retries` is
+/// whether the webhook is enabled: a disabled one gets one attempt and no schedule.
 pub fn after_attempt(
     before: Progress,
     reason: Reason,
@@ -167,7 +167,7 @@ pub fn after_attempt(
         return before;
     }
     if !matches!(before.state, State::Open { .. }) {
-        // A manual attempt settled it meanwhile.
+        // A manual attempt has settled it in the meantime.
         return Progress { scheduled: before.scheduled + 1, ..before };
     }
     if verdict == Verdict::NotCharged {
@@ -187,7 +187,7 @@ pub fn after_attempt(
     Progress { state, scheduled }
 }
 
-/// Never early: jitter and the receiver's wish only add.
+/// Never early: jitter and the receiver's `Retry-After` only add to the wait.
 fn next_at(now: Time, wait_seconds: i64, outcome: Outcome, jitter: u16) -> Time {
     let permille = i64::from(jitter) % (MAX_JITTER_PERMILLE + 1);
     let jittered = wait_seconds * 1000 + wait_seconds * permille;
@@ -195,7 +195,7 @@ fn next_at(now: Time, wait_seconds: i64, outcome: Outcome, jitter: u16) -> Time 
     now.plus_millis(jittered.max(asked))
 }
 
-/// One event for one webhook, as it is kept.
+/// One event for one webhook, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     pub id: DeliveryId,
@@ -204,7 +204,7 @@ pub struct Delivery {
     pub kind: Kind,
     pub account: Option<AccountId>,
     pub state: State,
-    /// All attempts recorded, manual ones included.
+    /// The number of attempts recorded, manual ones included.
     pub attempts: i64,
     pub scheduled: i64,
     pub response_code: Option<i64>,
@@ -213,7 +213,7 @@ pub struct Delivery {
     pub finished_at: Option<Time>,
 }
 
-/// How long the parts of an attempt took, in microseconds; `None` for what did not happen.
+/// The durations of an attempt's phases, in microseconds; `None` for phases that didn't happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timings {
     pub dns: Option<i64>,
@@ -223,16 +223,16 @@ pub struct Timings {
     pub total: i64,
 }
 
-/// One HTTP request of a delivery, as it is recorded.
+/// One HTTP request of a delivery, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub started_at: Time,
     pub reason: Reason,
     pub outcome: Outcome,
-    /// What went wrong, in words.
+    /// A description of what went wrong.
     pub error: Option<String>,
     pub timings: Timings,
-    /// The address dialled.
+    /// The IP address we connected to.
     pub address: Option<String>,
     pub excerpt: Vec<u8>,
     pub excerpt_cut: bool,
@@ -288,7 +288,9 @@ mod tests {
         for (done, wait) in (0_i64..).zip(waits) {
             for jitter in [0, 50, 100, 101, u16::MAX] {
                 let after = after_attempt(open(done), Reason::Automatic, answered(500), true, NOW, jitter);
-                let State::Open { next_at } = after.state else { panic!("attempt {done} has a next one") };
+                let State::Open { next_at } = after.state else {
+                    panic!("attempt {done} should be followed by another")
+                };
                 let least = NOW.plus_seconds(wait);
                 assert!(next_at >= least && next_at <= least.plus_millis(wait * 100), "attempt {done}");
                 assert_eq!(after.scheduled, done + 1);
@@ -324,7 +326,11 @@ mod tests {
         assert_eq!(after(429, 999_999), 86_400);
         let outcome = Outcome::BrokenOff { code: 503, retry_after: Some(60), failure: Failure::Protocol };
         let state = after_attempt(open(0), Reason::Automatic, outcome, true, NOW, 0).state;
-        assert_eq!(state, State::Open { next_at: NOW.plus_seconds(60) }, "it was asked before it broke off");
+        assert_eq!(
+            state,
+            State::Open { next_at: NOW.plus_seconds(60) },
+            "the wait was requested before the response was cut off"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Lists of deliveries: the state in which each is shown, and which of them a filter means.
+//! Lists of deliveries: the state shown for each, and the filter that selects them.
 //!
-//! *Held* is no state of a delivery's own: disabling a webhook changes one row, not a million. What
-//! is open is shown by how its webhook stands.
+//! *Held* isn't stored on the delivery: disabling a webhook changes one row, not a million. An open delivery
+//! is shown as pending or held depending on its webhook.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::id::{AccountId, WebhookId};
 use crate::invalid::{Fault, Invalid, Members, as_str};
 use crate::time::Time;
 
-/// A delivery's state as it is shown.
+/// A delivery's state as shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shown {
     Pending,
@@ -39,28 +39,28 @@ impl Shown {
     }
 }
 
-/// What of a webhook decides how its open deliveries are shown.
+/// The facts about a webhook that decide how its open deliveries are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebhookState {
     pub enabled: bool,
     pub deleted_at: Option<Time>,
-    /// What was open and created before this was dropped by an operator, at this time.
+    /// An operator dropped the open deliveries created before this time, at this time.
     pub dropped_before: Time,
 }
 
 impl WebhookState {
-    /// Whether some of its open deliveries are over, and only not yet written down as such.
+    /// Whether some of its open deliveries have ended but aren't recorded as ended yet.
     pub fn ends_some(&self) -> bool {
         self.deleted_at.is_some() || self.dropped_before > Time::from_micros(0)
     }
 }
 
-/// A delivery as it is shown.
+/// A delivery as shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appearance {
     pub state: Shown,
     pub error: Option<String>,
-    /// Only of what is pending.
+    /// Set only for a pending delivery.
     pub next_attempt_at: Option<Time>,
     pub finished_at: Option<Time>,
 }
@@ -69,7 +69,7 @@ pub const WEBHOOK_DELETED: &str = "webhook_deleted";
 pub const DROPPED: &str = "dropped";
 pub const PAYLOAD_ERASED: &str = "payload_erased";
 
-/// How a delivery is shown, its webhook standing so; without one the webhook is long gone.
+/// How a delivery is shown, given its webhook's state; `None` if the webhook was removed long ago.
 pub fn appearance(delivery: &Delivery, standing: Option<&WebhookState>) -> Appearance {
     let own = |state, next_attempt_at| Appearance {
         state,
@@ -99,12 +99,12 @@ pub fn appearance(delivery: &Delivery, standing: Option<&WebhookState>) -> Appea
     }
 }
 
-/// A test is attempted once whether its webhook is enabled or not.
+/// A test event is attempted once, whether its webhook is enabled or not.
 pub fn is_untried_test(delivery: &Delivery) -> bool {
     delivery.kind == Kind::WebhookTest && delivery.attempts == 0
 }
 
-/// Which deliveries. What is absent does not matter; what is given must all hold.
+/// A filter matches a delivery that meets every condition given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter {
     pub webhook: Option<WebhookId>,
@@ -139,7 +139,7 @@ impl Filter {
         }
     }
 
-    /// As storage keeps it: a JSON object of the same members.
+    /// The stored form: a JSON object with the same members.
     pub fn to_stored(&self) -> String {
         json!({
             "webhook": self.webhook,
@@ -161,11 +161,11 @@ impl Filter {
 }
 
 pub fn webhook_id(text: &str) -> Result<WebhookId, Fault> {
-    text.parse().map_err(|_| Fault::new("malformed", "must be the id of a webhook"))
+    text.parse().map_err(|_| Fault::new("malformed", "must be a webhook id"))
 }
 
 pub fn account_id(text: &str) -> Result<AccountId, Fault> {
-    text.parse().map_err(|_| Fault::new("malformed", "must be the id of an account"))
+    text.parse().map_err(|_| Fault::new("malformed", "must be an account id"))
 }
 
 pub fn event_kind(text: &str) -> Result<Kind, Fault> {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_delivery_is_shown_by_how_its_webhook_stands() {
+    fn an_open_delivery_is_shown_by_its_webhooks_state() {
         let deleted = WebhookState { deleted_at: Some(LATER), ..OFF };
         let dropped = WebhookState { dropped_before: LATER, ..ON };
         let kept = WebhookState { dropped_before: NOW, ..OFF };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_shown_as_it_ended() {
+    fn an_ended_delivery_is_shown_with_its_outcome() {
         let deleted = WebhookState { deleted_at: Some(LATER), dropped_before: LATER, ..OFF };
         for standing in [Some(ON), Some(OFF), Some(deleted), None] {
             for (state, shown) in [(State::Succeeded, Shown::Succeeded), (State::Failed, Shown::Failed)] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_holds_where_all_of_it_does() {
+    fn a_filter_matches_when_all_of_its_conditions_do() {
         let delivery = open();
         let full = Filter {
             webhook: Some(delivery.webhook),

@@ -1,11 +1,11 @@
-//! Where a webhook may be sent: the parsed and judged URL, and which addresses may be dialled.
+//! Where a webhook may be sent: URLs that pass the checks, and the addresses that may be dialled.
 //!
-//! Pure: text and addresses in, a verdict out. Resolving a name, pinning the judged address for the
-//! connection and reading the operator's allow list live with the delivery engine.
+//! Pure: text and addresses in, a verdict out. The delivery engine resolves names, connects only to the
+//! checked address and reads the operator's allow list.
 //!
-//! Addresses decide. A spelling is first normalised by the WHATWG parser (so `0x7f.1`, `2130706433` and
-//! full-width digits all become 127.0.0.1), then judged as an address; names are judged by what they
-//! resolve to. The one exception is `localhost`, which denotes loopback whatever a resolver says.
+//! Addresses decide. The WHATWG parser first normalises the spelling (`0x7f.1`, `2130706433` and full-width
+//! digits all become 127.0.0.1), then the address is checked; names are checked by the addresses they resolve
+//! to. The one exception is `localhost`, which means loopback whatever a resolver says.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,8 +23,8 @@ const MAX_LABEL_BYTES: usize = 63;
 const SCHEME_PREFIX: &str = "https://";
 const HTTPS_PORT: u16 = 443;
 
-/// A webhook URL that is well formed: https, a host, no user info, no fragment. Whether its host may be
-/// dialled is a second question: [`Destination::judge_literal`] and [`Destination::judge_all`].
+/// A well-formed webhook URL: https, a host, no user info, no fragment. Whether its host may be dialled is a
+/// separate question: see [`Destination::judge_literal`] and [`Destination::judge_all`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Destination {
     url: Url,
@@ -38,7 +38,7 @@ pub enum Host<'a> {
     Ip(IpAddr),
 }
 
-/// Which addresses may be dialled: global unicast, and what the operator of the server allows.
+/// The addresses that may be dialled: global unicast, and those the operator of the server allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
     pub allowed: Vec<IpNet>,
@@ -49,7 +49,7 @@ pub struct AddressPolicy {
 pub enum Refusal {
     #[error("the URL is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
-    #[error("the URL contains white space, a control character or a backslash")]
+    #[error("the URL contains whitespace, a control character or a backslash")]
     BadCharacter,
     #[error("the URL must begin with https://")]
     NotHttps,
@@ -59,20 +59,20 @@ pub enum Refusal {
     UserInfo,
     #[error("the URL has no host")]
     MissingHost,
-    #[error("the host of the URL is not valid: {0}")]
+    #[error("the URL's host is not valid: {0}")]
     BadHost(String),
-    #[error("the port of the URL must be a number from 1 to 65535")]
+    #[error("the URL's port must be a number from 1 to 65535")]
     BadPort,
     #[error("the URL is not valid: {0}")]
     BadUrl(String),
-    #[error("the address {address} is not a public one ({range})")]
+    #[error("the address {address} is not public ({range})")]
     ForbiddenAddress { address: IpAddr, range: &'static str },
-    #[error("the host resolves to no address")]
+    #[error("the host does not resolve to any address")]
     NoAddress,
 }
 
 impl Refusal {
-    /// The stable word for programs; the human text may change, this does not.
+    /// A stable word for programs; the human-readable text may change, this doesn't.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLong => "too_long",
@@ -91,8 +91,8 @@ impl Refusal {
 }
 
 impl Destination {
-    /// Parses and normalises. What a lenient parser would quietly repair (missing slashes, inner tabs,
-    /// backslashes, an empty user name) is refused: two programs may repair it differently.
+    /// Parses and normalises. Anything a lenient parser would quietly repair (missing slashes, inner tabs,
+    /// backslashes, an empty user name) is rejected, because two programs may repair it differently.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         check_raw_text(text)?;
         let mut url = Url::parse(text).map_err(refusal_of_parse_error)?;
@@ -101,12 +101,12 @@ impl Destination {
         }
         if let Some(url::Host::Domain(name)) = url.host() {
             check_name(name)?;
-            // TLS names carry no trailing dot (RFC 6066), so neither does ours.
+            // TLS names have no trailing dot (RFC 6066), so neither does ours.
             if let Some(undotted) = name.strip_suffix('.').map(str::to_owned) {
                 url.set_host(Some(&undotted)).map_err(refusal_of_parse_error)?;
             }
         }
-        // Percent-encoding and punycode lengthen a URL.
+        // Percent-encoding and punycode make a URL longer.
         if url.as_str().len() > MAX_URL_BYTES {
             return Err(Refusal::TooLong);
         }
@@ -122,12 +122,12 @@ impl Destination {
         }
     }
 
-    /// The port to dial, 443 where the URL names none.
+    /// The port to dial; 443 if the URL doesn't give one.
     pub fn port(&self) -> u16 {
         self.url.port().unwrap_or(HTTPS_PORT)
     }
 
-    /// Host and port as a `Host` header spells them: the default port is left out.
+    /// Host and port as in a `Host` header: the default port is omitted.
     pub fn authority(&self) -> &str {
         &self.url[Position::BeforeHost..Position::AfterPort]
     }
@@ -142,8 +142,8 @@ impl Destination {
         self.url.as_str()
     }
 
-    /// Judges what can be judged without resolving: a literal address, or a `localhost` name, which
-    /// counts as both loopback addresses. Any other name passes here.
+    /// Checks what can be checked without resolving: a literal address, or a `localhost` name, which counts
+    /// as both loopback addresses. Any other name passes.
     pub fn judge_literal(&self, policy: &AddressPolicy) -> Result<(), Refusal> {
         match self.host() {
             Host::Ip(address) => policy.judge(address),
@@ -155,8 +155,8 @@ impl Destination {
         }
     }
 
-    /// Judges the addresses the host resolved to: one refused address refuses the destination, since
-    /// the resolver, not we, decides which comes first next time.
+    /// Checks the addresses that the host resolved to. One refused address is enough to refuse the
+    /// destination, because the resolver decides which one comes first next time.
     pub fn judge_all(&self, addresses: &[IpAddr], policy: &AddressPolicy) -> Result<(), Refusal> {
         self.judge_literal(policy)?;
         if addresses.is_empty() {
@@ -175,14 +175,14 @@ impl AddressPolicy {
         }
     }
 
-    /// A mapped address is dialled as the IPv4 address within, so allowing either allows it.
+    /// A mapped address is dialled as the IPv4 address inside it, so allowing either one allows it.
     fn allows(&self, address: IpAddr) -> bool {
         let names = |candidate: IpAddr| self.allowed.iter().any(|net| net.contains(&candidate));
         names(address) || names(address.to_canonical())
     }
 }
 
-/// The checks that must see the text as given, before the parser strips, repairs or drops anything.
+/// The checks that need the original text, before the parser strips, repairs or drops anything.
 fn check_raw_text(text: &str) -> Result<(), Refusal> {
     if text.len() > MAX_URL_BYTES {
         return Err(Refusal::TooLong);
@@ -203,7 +203,7 @@ fn check_raw_text(text: &str) -> Result<(), Refusal> {
     if authority.contains('@') {
         return Err(Refusal::UserInfo);
     }
-    // The parser would skip further slashes and take the first path segment for the host.
+    // The parser would skip further slashes and treat the first path segment as the host.
     if authority.is_empty() {
         return Err(Refusal::MissingHost);
     }
@@ -222,8 +222,8 @@ fn refusal_of_parse_error(error: ParseError) -> Refusal {
     }
 }
 
-/// The URL standard admits hosts that neither DNS nor a certificate can carry; they are refused here
-/// rather than at each attempt.
+/// The URL standard allows hosts that neither DNS nor a certificate can contain; they are refused here rather
+/// than at each attempt.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let label_is_good = |label: &str| {
@@ -262,16 +262,16 @@ fn is_isatap(address: Ipv6Addr) -> bool {
 
 const GLOBAL_UNICAST_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// From the IANA IPv4 special-purpose and multicast registries, the more particular first since the
-/// first match names the range. The three globally reachable rows of the registry (AS112 and AMT) are
-/// not here; 192.0.0.0/24 is refused whole, its two anycast addresses are no receivers.
+/// From the IANA IPv4 special-purpose and multicast registries, more specific ranges first because the first
+/// match names the range. The three globally reachable rows of the registry (AS112 and AMT) aren't listed;
+/// 192.0.0.0/24 is refused entirely, since its two anycast addresses aren't receivers.
 const FORBIDDEN_V4: &[(Ipv4Net, &str)] = &[
     (v4([169, 254, 169, 254], 32), "cloud metadata"),
     (v4([169, 254, 170, 2], 32), "cloud metadata"),
     (v4([169, 254, 170, 23], 32), "cloud metadata"),
     (v4([100, 100, 100, 200], 32), "cloud metadata"),
     (v4([192, 0, 0, 192], 32), "cloud metadata"),
-    // Public by the registry, but inside its cloud it is the host's own control service.
+    // Public according to the registry, but inside its cloud it is the host's own control service.
     (v4([168, 63, 129, 16], 32), "cloud metadata"),
     (v4([0, 0, 0, 0], 8), "this network"),
     (v4([10, 0, 0, 0], 8), "private"),
@@ -291,8 +291,8 @@ const FORBIDDEN_V4: &[(Ipv4Net, &str)] = &[
     (v4([240, 0, 0, 0], 4), "reserved"),
 ];
 
-/// From the IANA IPv6 special-purpose registry and address space. Forms that carry an IPv4 address are
-/// refused whole: a receiver with a public IPv4 address can be named by it.
+/// From the IANA IPv6 special-purpose registry and address space. Forms that embed an IPv4 address are
+/// refused entirely: a receiver with a public IPv4 address can be reached by that address.
 const FORBIDDEN_V6: &[(Ipv6Net, &str)] = &[
     (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128), "cloud metadata"),
     (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128), "cloud metadata"),

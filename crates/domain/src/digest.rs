@@ -1,4 +1,4 @@
-//! The weekly digest: when it is due, and what is in it.
+//! The weekly digest: when it is due, and its contents.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use jiff::civil::{Date, ISOWeekDate};
 use crate::company::Settings;
 use crate::time::Time;
 
-/// The hour of the day, in the company's time zone.
+/// The hour at which it is sent, in the company's time zone.
 pub const HOUR: i8 = 8;
-/// How many clients a digest names.
+/// How many clients a digest lists.
 pub const MAX_NAMED: usize = 50;
-/// How late a digest may be. A process that was away on a Sunday still sends it on Monday; one that was away for
-/// most of the week leaves it out.
+/// How late a digest may be. A process that was down on Sunday still sends it on Monday; after most of a week
+/// it is skipped.
 const LATE_DAYS: i64 = 3;
 
 /// An ISO 8601 week: `2026-W03`.
@@ -50,10 +50,10 @@ impl fmt::Display for Week {
     }
 }
 
-/// The week whose digest should be out by now, whether it is or not.
+/// The week whose digest should have been sent by now, whether it was or not.
 ///
-/// It is the last one whose moment (the weekday at 08:00 in the company's zone) has come, unless that was too long
-/// ago, or before `since`: the schedule's last change, or the company's beginning.
+/// This is the latest week whose moment (the weekday at 08:00 in the company's zone) has passed, unless that
+/// was too long ago or before `since`: the last change to the schedule, or the creation of the company.
 pub fn due(settings: &Settings, since: Time, now: Time) -> Option<Week> {
     if !settings.digest_enabled {
         return None;
@@ -66,12 +66,12 @@ pub fn due(settings: &Settings, since: Time, now: Time) -> Option<Week> {
     (moment >= since && now < moment.plus_days(LATE_DAYS)).then_some(week)
 }
 
-/// When the digest of the week with this day is due.
+/// When the digest is due in the week that contains this day.
 fn moment_in_week_of(day: Date, settings: &Settings) -> Option<(Time, Week)> {
     let week = day.iso_week_date();
     let weekday = settings.digest_weekday.to_civil();
     let date = ISOWeekDate::new(week.year(), week.week(), weekday).ok()?.date();
-    // Where the clocks skip 08:00 it is the moment after the gap, where they repeat it the first of the two.
+    // If the clocks skip 08:00, this is the moment after the gap; if they repeat it, the first of the two.
     let zoned = settings.time_zone.to_ambiguous_zoned(date.at(HOUR, 0, 0, 0)).compatible().ok()?;
     Some((Time::from_timestamp(zoned.timestamp()), Week::of(day)))
 }
@@ -142,7 +142,7 @@ mod tests {
         for (now, week) in table {
             assert_eq!(due_at(&berlin, now).as_deref(), week, "{now}");
         }
-        // East of it, Monday begins on what is still Sunday here.
+        // Further east, Monday begins while it is still Sunday in UTC.
         let auckland = settings("monday", "Pacific/Auckland");
         assert_eq!(due_at(&auckland, "2026-01-04T19:00:00Z").as_deref(), Some("2026-W02"));
         assert_eq!(due_at(&auckland, "2026-01-04T18:59:59Z"), None);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_before_the_schedule_changed_is_not_made_up_for() {
+    fn a_digest_due_before_a_schedule_change_is_not_made_up() {
         let monday = settings("monday", "UTC");
         let wednesday = Time::parse("2026-01-07T10:00:00Z").unwrap();
         assert!(due(&monday, EVER, wednesday).is_some());

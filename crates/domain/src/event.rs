@@ -1,4 +1,4 @@
-//! Events: something that happened, with a payload frozen when it happened.
+//! Events: something that happened, with a payload that is frozen at that moment.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
 use crate::time::Time;
 
-/// The interface document's event kinds.
+/// The event kinds of the interface document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     AccountCreated,
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// An event as it is kept: the payload's bytes never change again.
+/// An event as stored: the payload's bytes never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub id: EventId,
@@ -54,7 +54,7 @@ pub struct Event {
     pub created_at: Time,
 }
 
-/// What every payload is wrapped in.
+/// The envelope of every payload.
 #[derive(Serialize)]
 struct Envelope<'a, D> {
     id: EventId,
@@ -65,7 +65,7 @@ struct Envelope<'a, D> {
     data: D,
 }
 
-/// Where and when an event happens: what the payload says of itself.
+/// The id, time and company that a payload carries.
 #[derive(Clone, Copy)]
 pub struct Occasion<'a> {
     pub id: EventId,
@@ -117,7 +117,7 @@ pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) ->
     occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
 }
 
-/// Somebody of theirs wrote to us.
+/// A person outside the company wrote to it.
 pub fn message_inbound(
     occasion: Occasion,
     account: &Account,
@@ -135,7 +135,7 @@ pub fn message_inbound(
     occasion.freeze(Kind::MessageInbound, Some(account.id), data)
 }
 
-/// The synthetic event of the Test button: an account that never was.
+/// The synthetic event of the Test button, with an account that doesn't exist.
 pub fn webhook_test(occasion: Occasion, webhook: WebhookId) -> Event {
     #[derive(Serialize)]
     struct Data<'a> {
@@ -146,7 +146,7 @@ pub fn webhook_test(occasion: Occasion, webhook: WebhookId) -> Event {
     let id = AccountId::from_bytes([0; 16]);
     let mut account = Account::new(id, "Test account".to_owned(), Status::Prospect, occasion.now);
     account.imported_id = Some("test".to_owned());
-    let message = "This is a test event. It went the same way as every other event.";
+    let message = "This is a test event. It is delivered the same way as any other event.";
     occasion.freeze(Kind::WebhookTest, None, Data { account: account.core(), webhook_id: webhook, message })
 }
 

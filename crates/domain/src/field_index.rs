@@ -1,18 +1,18 @@
-//! How custom fields are found: the texts under which a field's values stand in storage's index.
+//! How custom fields are searched: the texts under which storage indexes a field's values.
 //!
-//! Such a text begins with the value's kind, so that 1.10 is 1.1 while "1.10" is not. Text is folded and
-//! cut, numbers are written one way whatever their spelling. What has no text of its own (an object, an
-//! empty array) stands there as the empty text: the field exists.
+//! Each text begins with the kind of the value, so the numbers 1.10 and 1.1 are equal but the strings "1.10"
+//! and "1.1" are not. Strings are folded and truncated; numbers are written in one canonical form. A value
+//! without a text (an object, an empty array) is indexed as the empty text: the field exists.
 
 use serde_json::Value;
 
 use crate::text::fold;
 
-/// How much of a text is compared.
+/// How many characters of a string are compared.
 pub const MAX_VALUE_CHARS: usize = 200;
-/// How many elements of an array are found.
+/// How many elements of an array are indexed.
 pub const MAX_ELEMENTS: usize = 50;
-/// A number up to this long is written out; beyond, with an exponent.
+/// Numbers with more digits than this are written with an exponent.
 const MAX_PLAIN_DIGITS: i64 = 40;
 
 const TEXT: char = 's';
@@ -20,7 +20,7 @@ const NUMBER: char = 'n';
 const BOOLEAN: char = 'b';
 const PRESENT: &str = "";
 
-/// What a kept value is found by, sorted and without repeats. Null is no kept value: it has none.
+/// The index texts of a stored value, sorted and without duplicates. Null is never stored, so it has none.
 pub fn texts_of(value: &Value) -> Vec<String> {
     let mut texts: Vec<String> = match value {
         Value::Null => return Vec::new(),
@@ -35,8 +35,7 @@ pub fn texts_of(value: &Value) -> Vec<String> {
     texts
 }
 
-/// What a value asked for, written as text, may stand under: as text, and as the number or the truth value
-/// it spells.
+/// The index texts that match a value in a filter: as a string, and as the number or boolean it spells.
 pub fn texts_asked(asked: &str) -> Vec<String> {
     let mut texts = vec![of_text(asked)];
     texts.extend(canonical_number(asked).map(|number| tagged(NUMBER, &number)));
@@ -46,7 +45,7 @@ pub fn texts_asked(asked: &str) -> Vec<String> {
     texts
 }
 
-/// What every text that begins so stands under, at its beginning.
+/// The prefix of the index texts of all strings that begin with this one.
 pub fn beginning(asked: &str) -> String {
     of_text(asked)
 }
@@ -72,7 +71,7 @@ fn tagged(kind: char, text: &str) -> String {
     std::iter::once(kind).chain(text.chars().take(MAX_VALUE_CHARS)).collect()
 }
 
-/// A JSON number in one spelling: 12, 12.0 and 1.2e1 are one. `None` for what is no JSON number.
+/// A JSON number in canonical form: 12, 12.0 and 1.2e1 are the same. `None` if it isn't a JSON number.
 fn canonical_number(literal: &str) -> Option<String> {
     let (negative, unsigned) = match literal.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -218,7 +217,8 @@ mod tests {
         fn a_kept_text_is_found_by_itself_and_by_its_beginning(text in ".{1,60}", cut in 0_usize..60) {
             prop_assert!(is_found(&json!(text), &text));
             let start: String = text.chars().take(cut).collect();
-            // Folding looks at neighbours (final sigma), so a beginning is one of the folded text.
+            // Folding depends on neighbouring characters (final sigma), so the prefix of a text may fold
+            // differently.
             if fold(&text).starts_with(&fold(&start)) {
                 prop_assert!(texts_of(&json!(text))[0].starts_with(&beginning(&start)));
             }

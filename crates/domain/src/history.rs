@@ -6,7 +6,7 @@ use crate::id::{AccountId, CredentialId, HistoryId, PersonId};
 use crate::pipeline::{Source, Status};
 use crate::time::Time;
 
-/// Who did something, as a record shows it for good: the name is the one of that moment.
+/// Who did something. The name is the one at that moment and never changes in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
     Token {
@@ -23,7 +23,7 @@ pub enum Actor {
         id: PersonId,
         name: String,
     },
-    /// The administrator of the server, by the command line.
+    /// The administrator of the server, through the command line.
     CommandLine,
     /// The service itself.
     System,
@@ -89,7 +89,7 @@ impl Serialize for Actor {
     }
 }
 
-/// One entry; the first of an account has no `from`.
+/// One entry; the first entry of an account has no `from`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryEntry {
     pub id: HistoryId,

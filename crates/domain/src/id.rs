@@ -1,7 +1,7 @@
 //! Identifiers: time-ordered, opaque, prefixed by type, 16 bytes in storage.
 //!
-//! The text form is the prefix and 26 lower-case Crockford base32 characters, so texts sort as the
-//! bytes do. Time and randomness are handed in; nothing here asks for either.
+//! The text form is the prefix and 26 lower-case Crockford base32 characters, so texts sort like the bytes.
+//! Callers pass in time and randomness.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use data_encoding::{Encoding, Specification};
 
 use crate::time::Time;
 
-/// A text that is no identifier of the expected type.
+/// A text that isn't an id of the expected type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an id of this type")]
 pub struct NotAnId;
@@ -90,28 +90,28 @@ ids! {
     /// Contact recorded on an account.
     ContactId = "ctc_";
     ImportId = "imp_";
-    /// A mail to a member, from its writing to its sending.
+    /// A mail to a member, from creation to sending.
     MailId = "mai_";
     InvitationId = "inv_";
-    /// Somebody who is logged in (the record, never the secret).
+    /// A logged-in session (the record, never the secret).
     SessionId = "ses_";
-    /// One showing of a form: what is sent from it counts once.
+    /// One rendering of a form: submitting it twice counts once.
     FormId = "frm_";
     /// An activity event that was rejected.
     RejectId = "rej_";
 }
 
-/// A company's number: small, since every key in storage begins with it. Never shown on the wire,
-/// where a company is named by its slug.
+/// A company's number: small, because every key in storage begins with it. Never shown on the wire, where the
+/// slug identifies a company.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompanyId(pub i64);
 
-/// Sixteen fresh bytes, before they become an id of some type.
+/// Sixteen new bytes, before they become an id of some type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RawId([u8; 16]);
 
-/// Makes ids that never step back within one process, whatever the clock does: a UUID version 7
-/// whose 12 bits after the milliseconds count up within the millisecond.
+/// Generates ids that never go backwards within one process, whatever the clock does: a UUID version 7 whose
+/// 12 bits after the milliseconds count up within the millisecond.
 #[derive(Debug, Default)]
 pub struct IdSequence {
     millis: u64,
@@ -139,7 +139,7 @@ impl IdSequence {
     }
 }
 
-/// The least id that can be made at `time`, to the millisecond: every earlier one sorts before it.
+/// The smallest id that can be generated at `time`, to the millisecond: every earlier id sorts before it.
 pub fn lowest_at<T: From<RawId>>(time: Time) -> T {
     const LAST_MILLI: u64 = (1 << 48) - 1;
     let millis = u64::try_from(time.as_micros() / 1_000).unwrap_or(0).min(LAST_MILLI);
@@ -154,7 +154,7 @@ static BASE32: LazyLock<Encoding> = LazyLock::new(|| {
     specification.encoding().expect("a valid alphabet")
 });
 
-/// Lower-case Crockford base32, as ids and credentials are written.
+/// The lower-case Crockford base32 of ids and credentials.
 pub fn base32() -> &'static Encoding {
     &BASE32
 }

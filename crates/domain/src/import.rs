@@ -1,9 +1,8 @@
-//! An import: a CSV file of accounts on its way in, from the upload over a dry run to the last row, and
-//! its undo.
+//! An import: a CSV file of accounts, from the upload through a dry run to the last row, and its undo.
 //!
-//! `charset` and `reading` make records of bytes, `head` and `mapping` say what the columns are, `row` what
-//! a record does to an account, `difference` what was done and how to take it back. This file has the
-//! import itself: its states, what may follow which, and how far it has come.
+//! `charset` and `reading` turn bytes into records, `head` and `mapping` describe the columns, `row` applies
+//! a record to an account, and `difference` records what changed and how to revert it. This file has the
+//! import itself: its states, the transitions between them, and its progress.
 
 pub mod charset;
 pub mod difference;
@@ -25,28 +24,29 @@ use crate::text::Length;
 use crate::time::Time;
 
 pub const MAX_FILENAME: Length = Length::up_to(255);
-/// Rows of one transaction.
+/// Rows per transaction.
 pub const STEP_ROWS: usize = 200;
-/// An import can be undone for so long after it ended; then its undo data and its error file go.
+/// How long an import can be undone after it ended; then its undo data and its error file are deleted.
 pub const UNDO_DAYS: i64 = 30;
-/// An upload that nobody started goes after so long.
+/// How long an upload is kept if nobody starts it.
 pub const IDLE_DAYS: i64 = 7;
-/// A mapping that was not used for so long is forgotten.
+/// How long an unused mapping is remembered.
 pub const MAPPING_DAYS: i64 = 365;
-/// Faulty rows whose cells are kept for the error file; beyond them they are only counted.
+/// How many invalid rows are kept for the error file; the rest are only counted.
 pub const MAX_KEPT_ERRORS: i64 = 100_000;
-/// Imports of one company that have not ended.
+/// How many open imports a company may have.
 pub const MAX_OPEN: i64 = 20;
-/// What a dry run shows of differences and of errors.
+/// How many differences and errors a dry run shows.
 pub const SHOWN: usize = 20;
-/// Who takes an import further and is not heard of for so long is dead: another goes on.
+/// A process that hasn't renewed its lease on an import for this long is presumed dead, and another takes
+/// over.
 pub const LEASE_SECONDS: i64 = 15;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The file is arriving.
+    /// The file is being uploaded.
     Uploading,
-    /// It is there, and nothing runs.
+    /// The file is uploaded, and nothing is running.
     Uploaded,
     Previewing,
     Running,
@@ -85,13 +85,13 @@ impl State {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether somebody has to take it further.
+    /// Whether a process has to work on it.
     pub const fn is_active(self) -> bool {
         matches!(self, Self::Previewing | Self::Running | Self::Undoing)
     }
 }
 
-/// What rows may do.
+/// What rows may do to accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     Create,
@@ -127,16 +127,16 @@ impl Mode {
     }
 }
 
-/// What became of the rows so far.
+/// The results of the rows so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
 pub struct Counts {
     pub created: i64,
     pub updated: i64,
     pub unchanged: i64,
-    /// Blank rows, and rows that the mode leaves out.
+    /// Blank rows, and rows that the mode excludes.
     pub skipped: i64,
     pub failed: i64,
-    /// Promo codes that match no live code of the company; their rows were taken all the same.
+    /// Promo codes that don't match a live code of the company; their rows were imported anyway.
     pub promo_codes_unmatched: i64,
 }
 
@@ -151,21 +151,21 @@ impl Counts {
     }
 }
 
-/// How far an undo has come, in accounts.
+/// The progress of an undo, in accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Undo {
-    /// The last account looked at.
+    /// The last account processed.
     pub after: Option<AccountId>,
     pub done: i64,
-    /// Accounts that got all their fields back.
+    /// Accounts whose fields were all restored.
     pub restored: i64,
-    /// Created accounts that are gone again.
+    /// Created accounts that were removed again.
     pub removed: i64,
-    /// Accounts of which something stays, because somebody has touched it since.
+    /// Accounts that keep some changes because someone has edited them since.
     pub kept: i64,
 }
 
-/// Which process takes an import further, and until when it is believed to live.
+/// The process that runs an import, and until when it is presumed alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     pub runner: i64,
@@ -177,25 +177,25 @@ pub struct Import {
     pub id: ImportId,
     pub filename: String,
     pub state: State,
-    /// Of the file as it is kept.
+    /// The size of the file as stored.
     pub bytes: i64,
     pub charset: Charset,
     pub delimiter: Delimiter,
     pub columns: Vec<Column>,
     pub mapping: Mapping,
-    /// The mapping is the one these columns were imported by the last time.
+    /// The mapping is the one used the last time these columns were imported.
     pub remembered: bool,
     pub mode: Mode,
     /// Where the rows begin, and where the next one is.
     pub data: Position,
     pub at: Position,
     pub rows_done: i64,
-    /// Known after a whole dry run.
+    /// Known after a complete dry run.
     pub rows_total: Option<i64>,
     pub counts: Counts,
-    /// Accounts it has created or changed.
+    /// Accounts that it created or changed.
     pub accounts: i64,
-    /// What the last dry run found.
+    /// The result of the last dry run.
     pub preview: Option<Value>,
     pub undo: Undo,
     /// Who started it.
@@ -207,7 +207,7 @@ pub struct Import {
     pub undone_at: Option<Time>,
 }
 
-/// Why an import cannot do that now.
+/// Why an import can't do this in its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotNow {
     pub code: &'static str,
@@ -252,7 +252,7 @@ impl Import {
         Layout { charset: self.charset, delimiter: self.delimiter, columns: self.columns.len() }
     }
 
-    /// The first records, as far as they are in the first piece of the file.
+    /// The first records, as far as they are in the first part of the file.
     pub fn first_rows(&self, first: &[u8], most: usize) -> Vec<Record> {
         let start = usize::try_from(self.data.offset).unwrap_or(0).min(first.len());
         let is_end = i64::try_from(first.len()).is_ok_and(|bytes| bytes >= self.bytes);
@@ -260,12 +260,12 @@ impl Import {
         reading::read(window, self.layout(), most).map_or(Vec::new(), |batch| batch.records)
     }
 
-    /// One that does something to accounts is let finish, or cancelled, first.
+    /// An import that is changing accounts must finish or be cancelled first.
     pub fn may_be_removed(&self) -> bool {
         !matches!(self.state, State::Running | State::Undoing)
     }
 
-    /// Until when it can be undone, if it can at all.
+    /// Until when it can be undone, if at all.
     pub fn undo_until(&self) -> Option<Time> {
         self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled)).map(undo_until)
     }
@@ -274,7 +274,7 @@ impl Import {
         self.at.offset >= self.bytes
     }
 
-    /// The file is there, and this is what it looks like.
+    /// Records that the file is uploaded, and what it looks like.
     pub fn arrive(&mut self, bytes: i64, charset: Charset, head: Head) {
         self.state = State::Uploaded;
         self.bytes = bytes;
@@ -289,7 +289,8 @@ impl Import {
         (self.data, self.at) = (head.data, head.data);
     }
 
-    /// The file is to be read in another way: its columns are others, so what was chosen for them is gone.
+    /// Reads the file with another encoding or delimiter. The columns may change, so choices made for them
+    /// are reset.
     pub fn read_again(&mut self, charset: Charset, head: Head) -> Result<(), NotNow> {
         self.require_rest()?;
         self.charset = charset;
@@ -304,11 +305,11 @@ impl Import {
         if self.state == State::Uploaded {
             return Ok(());
         }
-        let rule = "an import is tried or started when its file is there and nothing runs";
+        let rule = "it can be edited, previewed or started only in the uploaded state";
         Err(self.not_now("not_uploaded", rule))
     }
 
-    /// Prepares for a dry run or the real one.
+    /// Prepares for a dry run or the real run.
     pub fn plan(&mut self, plan: Plan) -> Result<(), NotNow> {
         self.require_rest()?;
         let Plan { charset, head, mapping, mode } = plan;
@@ -328,7 +329,7 @@ impl Import {
         self.rows_total = None;
     }
 
-    /// The dry run has come to the end: the real one can begin at the first row.
+    /// Ends the dry run: the real one can begin at the first row.
     pub fn finish_preview(&mut self, found: Value) {
         self.state = State::Uploaded;
         self.preview = Some(found);
@@ -344,7 +345,7 @@ impl Import {
         self.started_at = Some(now);
     }
 
-    /// Notes a step of the real run.
+    /// Records a step of the real run.
     pub fn advance(&mut self, to: Position, rows: i64, counts: Counts, accounts: i64, now: Time) {
         self.at = to;
         self.rows_done += rows;
@@ -358,7 +359,7 @@ impl Import {
         }
     }
 
-    /// Stops what runs; `false` where nothing does.
+    /// Stops what is running; returns `false` if nothing is.
     pub fn cancel(&mut self, now: Time) -> bool {
         match self.state {
             State::Running => {
@@ -379,12 +380,10 @@ impl Import {
     pub fn begin_undo(&mut self, now: Time) -> Result<(), NotNow> {
         let ended = self.finished_at.filter(|_| matches!(self.state, State::Finished | State::Cancelled));
         let Some(ended) = ended else {
-            return Err(
-                self.not_now("not_ended", "only an import that has finished or was cancelled can be undone")
-            );
+            return Err(self.not_now("not_ended", "only a finished or cancelled import can be undone"));
         };
         if now > undo_until(ended) {
-            let detail = format!("an import can be undone for {UNDO_DAYS} days");
+            let detail = format!("an import can only be undone within {UNDO_DAYS} days");
             return Err(NotNow { code: "undo_expired", detail });
         }
         self.state = State::Undoing;
@@ -398,7 +397,7 @@ impl Import {
         self.lease = None;
     }
 
-    /// Whether this process may take it further: it does already, or nobody alive does.
+    /// Whether this process may work on it: it already does, or no live process does.
     pub fn may_take(&self, runner: i64, now: Time) -> bool {
         self.lease.is_none_or(|lease| lease.runner == runner || lease.until <= now)
     }
@@ -416,7 +415,7 @@ fn undo_until(ended: Time) -> Time {
     ended.plus_days(UNDO_DAYS)
 }
 
-/// How a file is to be taken in, checked against the file.
+/// How to import a file, checked against the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub charset: Charset,
@@ -425,7 +424,7 @@ pub struct Plan {
     pub mode: Mode,
 }
 
-/// A request to try or to start an import; what it leaves out stays as it is.
+/// A request to preview or start an import; absent members keep their current values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
     pub mapping: Option<Map<String, Value>>,
@@ -445,12 +444,12 @@ impl Request {
         members.finish().map(|()| Self { mapping, mode, charset, delimiter })
     }
 
-    /// How a file that begins with `first` is laid out by it.
+    /// The layout that this request gives a file that begins with `first`.
     pub fn layout(&self, import: &Import, first: &[u8]) -> Result<(Charset, Head), Invalid> {
         let charset = self.charset.unwrap_or(import.charset);
         if charset != import.charset && !(charset.is_kept() && import.charset.is_kept()) {
             let detail = format!(
-                "the file was converted from {} when it came: upload it again with ?encoding=",
+                "the file was converted from {} on upload; to change that, upload it again with ?encoding=",
                 import.charset.name()
             );
             return Err(Invalid::one("/encoding", "already_converted", detail));
@@ -460,7 +459,7 @@ impl Request {
         Ok((charset, Head::of(first, is_whole, charset, Some(delimiter))?))
     }
 
-    /// What follows from it for a file that begins with `first`.
+    /// The plan that this request makes for a file that begins with `first`.
     pub fn plan(&self, import: &Import, first: &[u8]) -> Result<Plan, Invalid> {
         let (charset, head) = self.layout(import, first)?;
         let names: Vec<&str> = head.columns.iter().map(|column| column.name.as_str()).collect();
@@ -535,12 +534,12 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_takes_it_further() {
+    fn one_process_at_a_time_works_on_it() {
         let mut import = uploaded();
         assert!(import.may_take(1, NOW));
         import.take(1, NOW);
         assert!(import.may_take(1, NOW) && !import.may_take(2, NOW));
-        assert!(import.may_take(2, NOW.plus_seconds(LEASE_SECONDS)), "the first is dead by now");
+        assert!(import.may_take(2, NOW.plus_seconds(LEASE_SECONDS)), "the first process is presumed dead");
     }
 
     #[test]
@@ -555,13 +554,13 @@ mod tests {
         assert_eq!(code(json!({"mapping": {"name": "name"}, "mode": "update"})), "incomplete");
         assert_eq!(code(json!({"encoding": "utf-16le"})), "already_converted");
         let relaid = request(json!({"delimiter": ",", "encoding": "latin1"})).unwrap().plan(&import, FILE);
-        assert_eq!(relaid.unwrap_err().0[0].code, "incomplete", "one column, and it is no name");
+        assert_eq!(relaid.unwrap_err().0[0].code, "incomplete", "the only column is not a name");
         let faults = request(json!({"mode": "all", "mapping": [], "delimiter": "", "x": 1})).unwrap_err();
         assert_eq!(faults.0.len(), 4);
     }
 
     #[test]
-    fn cancelling_stops_what_runs() {
+    fn cancelling_stops_the_run() {
         let mut import = uploaded();
         assert!(!import.cancel(NOW));
         import.begin_preview();
@@ -570,6 +569,6 @@ mod tests {
         import.begin_run(Actor::System, NOW);
         assert!(import.cancel(NOW));
         assert_eq!((import.state, import.finished_at), (State::Cancelled, Some(NOW)));
-        assert!(import.begin_undo(NOW).is_ok(), "what was done can be undone");
+        assert!(import.begin_undo(NOW).is_ok(), "the rows imported so far can be undone");
     }
 }

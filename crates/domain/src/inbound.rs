@@ -1,5 +1,5 @@
-//! Inbound mail: what a parsed message says, whom it is about, which way it went, and whether a machine
-//! wrote it. The parser itself is elsewhere; rules here see only `Mail`.
+//! Inbound mail: the contents of a parsed message, whom it is about, its direction, and whether a machine
+//! wrote it. Parsing happens elsewhere; the rules here only see `Mail`.
 
 use ring::digest::{Context, SHA256};
 
@@ -11,25 +11,25 @@ use crate::member::Email;
 use crate::text::fold;
 use crate::time::Time;
 
-/// What common providers let through, attachments and their base64 included.
+/// The limit of common mail providers, including attachments and their base64.
 pub const MAX_MAIL_BYTES: usize = 25 << 20;
-/// How much of a thread's ancestry and of a list of recipients is looked at.
+/// How many references and recipients are considered.
 pub const MAX_REFERENCES: usize = 50;
 pub const MAX_RECIPIENTS: usize = 50;
 pub const MAX_ATTACHMENTS: usize = 100;
-/// An address book, not a mailing list.
+/// Enough for an address book, not for a mailing list.
 pub const MAX_ADDRESSES: usize = 500;
-/// Mail is younger than its own standard; an earlier date is a clock that was never set.
+/// Earlier dates come from clocks that were never set.
 const EARLIEST: Time = Time::from_micros(0);
 
-/// Somebody as a mail names them.
+/// A person named in a mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mailbox {
     pub address: Email,
     pub name: Option<String>,
 }
 
-/// What a mail says of how it came to be.
+/// Headers that show how a mail was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signs {
     pub auto_submitted: Option<String>,
@@ -37,16 +37,16 @@ pub struct Signs {
     pub others: Vec<Sign>,
 }
 
-/// Something that only mails have which a machine wrote or passed on.
+/// A sign that a machine wrote the mail or passed it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// `X-Autoreply` and its kin.
+    /// `X-Autoreply` and similar headers.
     Autoreply,
     /// `List-Id`, `List-Unsubscribe`, `List-Post`.
     List,
-    /// `X-Loop`, or a mark of our own.
+    /// `X-Loop`, or our own mark.
     Loop,
-    /// `Return-Path: <>`: whoever sent it wants no answer.
+    /// `Return-Path: <>`: the sender doesn't want replies.
     NullReturnPath,
     /// `multipart/report`: a delivery status or a receipt.
     Report,
@@ -58,16 +58,16 @@ impl Signs {
     }
 }
 
-/// A mail, parsed.
+/// A parsed mail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mail {
     pub message_id: Option<String>,
-    /// The Message-IDs it answers, nearest first.
+    /// The Message-IDs it replies to, nearest first.
     pub references: Vec<String>,
     pub from: Option<Mailbox>,
     /// `To`, then `Cc`, then `Bcc`.
     pub recipients: Vec<Mailbox>,
-    /// Where it was delivered: our own mailbox, which is nobody's account.
+    /// The mailboxes it was delivered to: our own, which never belong to an account.
     pub delivered_to: Vec<Email>,
     pub subject: Option<String>,
     pub date: Option<Time>,
@@ -80,18 +80,18 @@ pub struct Mail {
 /// Why a mail counts as written by a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Automatic {
-    /// An absence note or another automatic answer.
+    /// An out-of-office note or another automatic reply.
     Answer,
     /// A bounce or a receipt.
     Report,
     /// A mailing list or a mass mailing.
     List,
-    /// It has been through here before.
+    /// It has already been through this service.
     Loop,
 }
 
 impl Mail {
-    /// What it is known by: its Message-ID, else what it says.
+    /// The mark that identifies it: from its Message-ID, or else from its contents.
     pub fn mark(&self) -> MailMark {
         if let Some(id) = &self.message_id {
             return MailMark::of_id(id);
@@ -102,13 +102,13 @@ impl Mail {
         MailMark::of_parts(b"content", &[from, &date, subject, &self.text])
     }
 
-    /// When it was written, as far as that can be believed.
+    /// When it was written, as far as its date is plausible.
     pub fn occurred_at(&self, now: Time) -> Time {
         let latest = now.plus_seconds(MAX_AHEAD_SECONDS);
         self.date.filter(|date| (EARLIEST..=latest).contains(date)).unwrap_or(now)
     }
 
-    /// Whether a machine wrote it. What tells of an answer goes before what tells of a list: an absence
+    /// Why it counts as automatic, if it does. Signs of a reply come before signs of a list: an out-of-office
     /// note sent through a list is still one.
     pub fn automatic(&self) -> Option<Automatic> {
         let signs = &self.signs;
@@ -139,8 +139,8 @@ fn is_daemon(address: &Email) -> bool {
     matches!(local, "mailer-daemon" | "postmaster")
 }
 
-/// How programs begin the subject of an absence note. Only the beginning counts: people write about
-/// automatic replies, too.
+/// How programs begin the subject of an out-of-office note. Only the beginning counts, because people also
+/// write about automatic replies.
 const ABSENCE: [&str; 26] = [
     "automatic reply",
     "auto reply",
@@ -175,7 +175,7 @@ fn announces_absence(subject: &str) -> bool {
     ABSENCE.iter().any(|beginning| folded.starts_with(beginning)) || folded.starts_with("autosvar")
 }
 
-/// What mails are found by: a hash of a Message-ID, or of what a mail without one says.
+/// The key for finding mails: a hash of the Message-ID, or of the contents if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MailMark([u8; 32]);
 
@@ -186,7 +186,7 @@ impl MailMark {
         Self::of_parts(b"id", &[bare])
     }
 
-    /// The mark of this mail's copy on one account, where it went to several.
+    /// The mark of this mail's copy on one account, if it was sent to several.
     #[must_use]
     pub fn on(&self, account: AccountId) -> Self {
         let mut context = Context::new(&SHA256);
@@ -221,7 +221,7 @@ impl MailMark {
     }
 }
 
-/// A member, as far as mails care.
+/// A member, as far as mail is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Colleague {
     pub person: PersonId,
@@ -234,13 +234,13 @@ pub struct Colleague {
 /// Why nothing was logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
-    /// Nobody is named as its sender.
+    /// The mail doesn't name a sender.
     NoSender,
     /// From a member to members.
     MembersOnly,
-    /// From somebody who is no longer a member.
+    /// From a former member.
     FormerMember,
-    /// A machine wrote it, and nobody knows its sender.
+    /// Written by a machine, and the sender is unknown.
     Automatic,
 }
 
@@ -258,14 +258,14 @@ impl Ignored {
 /// Whom a mail is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About<'a> {
-    /// From outside: about whoever sent it.
+    /// From outside: about its sender.
     Sender(&'a Mailbox),
-    /// From a member: about those it went to.
+    /// From a member: about its recipients.
     Recipients(&'a Colleague, Vec<&'a Mailbox>),
     Nobody(Ignored),
 }
 
-/// Whom a mail is about, given who of those it names are members.
+/// Whom a mail is about, given which of the people it names are members.
 pub fn about<'a>(mail: &'a Mail, colleagues: &'a [Colleague]) -> About<'a> {
     let Some(from) = &mail.from else { return About::Nobody(Ignored::NoSender) };
     let colleague = |address: &Email| colleagues.iter().find(|colleague| colleague.email == *address);
@@ -281,21 +281,21 @@ pub fn about<'a>(mail: &'a Mail, colleagues: &'a [Colleague]) -> About<'a> {
     if theirs.is_empty() { About::Nobody(Ignored::MembersOnly) } else { About::Recipients(author, theirs) }
 }
 
-/// Where a mail is put.
+/// Where a mail is filed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Into a conversation that it answers.
+    /// In the conversation that it replies to.
     Conversation(AccountId, ConversationId),
-    /// To an account: into its conversation about the same subject, else a new one.
+    /// On an account: in its conversation with the same subject, or else a new one.
     Account(AccountId),
-    /// To an account that is made for it.
+    /// On a new account.
     NewAccount(Mailbox),
 }
 
-/// The conversation that a mail answers, and whose it is.
+/// The conversation that a mail replies to, and its account.
 pub type Answered = Option<(AccountId, ConversationId)>;
 
-/// Where a mail from outside is put: by what it answers, then by its sender.
+/// Where to file a mail from outside: by the mail it replies to, then by its sender.
 pub fn place_received(
     from: &Mailbox,
     known: Option<AccountId>,
@@ -310,9 +310,9 @@ pub fn place_received(
     }
 }
 
-/// Where a member's mail is put: on every account among its recipients. What it answers says which
-/// conversation of that account, and stands in where nobody is known. Only when there is neither, the
-/// first recipient becomes an account: who is merely copied in does not.
+/// Where to file a member's mail: on every known account among its recipients. If it is a reply, it joins the
+/// conversation it replies to, which also serves when no recipient is known. Without either, only the first
+/// recipient becomes an account; people who are merely copied in don't.
 pub fn place_sent(
     theirs: &[&Mailbox],
     known: &[AccountId],
@@ -335,7 +335,7 @@ pub fn place_sent(
     }
 }
 
-/// Where everybody has an address: a domain of these says nothing about an organisation.
+/// Public mail providers: their domains say nothing about an organisation.
 const PUBLIC_PROVIDERS: [&str; 31] = [
     "gmail.com",
     "googlemail.com",
@@ -370,8 +370,8 @@ const PUBLIC_PROVIDERS: [&str; 31] = [
     "orange.fr",
 ];
 
-/// What to call an account made for a mailbox: its own name, else its organisation's domain, else its
-/// address.
+/// The name for an account created from a mailbox: the sender's name, else the domain of their organisation,
+/// else their address.
 pub fn account_name(mailbox: &Mailbox) -> String {
     let address = mailbox.address.as_str();
     let name = mailbox.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && !name.contains('@'));
@@ -379,8 +379,8 @@ pub fn account_name(mailbox: &Mailbox) -> String {
     clip(name.or(domain).unwrap_or(address), MAX_NAME.max)
 }
 
-/// Text of a mail as it is kept: lines end in `\n`, no control characters, not too long. Says whether
-/// something was cut off.
+/// A mail's text as stored: lines end in `\n`, no control characters, limited length. Also returns whether it
+/// was truncated.
 pub fn kept_text(text: &str) -> (String, bool) {
     let mut kept = String::with_capacity(text.len().min(MAX_BODY.max * 2));
     let mut chars = text.chars().peekable();
@@ -404,7 +404,7 @@ pub fn kept_text(text: &str) -> (String, bool) {
     (kept, false)
 }
 
-/// A line of a header as it is kept: one line, no control characters, not too long.
+/// A header line as stored: a single line, no control characters, limited length.
 pub fn kept_line(text: &str) -> Option<String> {
     let words: Vec<&str> = text
         .split(|char: char| char.is_whitespace() || char.is_control())

@@ -1,10 +1,10 @@
-//! What is wrong with a request's members, and the reader that finds all of it at once.
+//! Errors in a request's members, and a reader that collects all of them.
 
 use serde_json::{Map, Value};
 
 use crate::text;
 
-/// One fault, at one place of the request.
+/// One error at one place in the request.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FieldError {
     /// A JSON pointer (RFC 6901) into the request body, or a query parameter's name.
@@ -13,9 +13,9 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// Every fault of a request. Never empty.
+/// All errors of a request. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} member(s) at fault", .0.len())]
+#[error("{} invalid field(s)", .0.len())]
 pub struct Invalid(pub Vec<FieldError>);
 
 impl Invalid {
@@ -24,7 +24,7 @@ impl Invalid {
     }
 }
 
-/// A fault before it is known which member has it.
+/// An error that isn't tied to a member yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub code: &'static str,
@@ -43,10 +43,10 @@ impl Fault {
     }
 }
 
-/// Reads the members of one JSON object and keeps every fault it meets.
+/// Reads the members of one JSON object and collects every error.
 ///
-/// Each accessor returns `None` both when a member is absent and when it is at fault; `finish` tells
-/// the two apart, so a parser reads everything first and decides once.
+/// Each accessor returns `None` both if a member is absent and if it is invalid; `finish` tells the two
+/// apart, so a parser reads everything first and decides once.
 pub struct Members<'a> {
     map: &'a Map<String, Value>,
     base: String,
@@ -79,7 +79,7 @@ impl<'a> Members<'a> {
         self.errors.push(FieldError { pointer, code: fault.code, detail: fault.detail });
     }
 
-    /// A fault of the members together, not of one.
+    /// An error in the members as a whole, not in a single one.
     pub fn fault_of_all(&mut self, fault: Fault) {
         self.errors.push(FieldError { pointer: self.base.clone(), code: fault.code, detail: fault.detail });
     }
@@ -94,7 +94,7 @@ impl<'a> Members<'a> {
         parse(value).map_err(|fault| self.fault(name, fault)).ok()
     }
 
-    /// Parses a member that must be there.
+    /// Parses a member that must be present.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -107,7 +107,7 @@ impl<'a> Members<'a> {
         self.optional(name, parse)
     }
 
-    /// Parses a member where `null` means "clear it": `None` absent, `Some(None)` null.
+    /// Parses a member that `null` clears: `None` means absent, `Some(None)` means null.
     pub fn clearable<T>(
         &mut self,
         name: &'static str,
@@ -119,12 +119,12 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Names every member that was not asked for. Call it last.
+    /// Reports every member that wasn't read. Call it last.
     pub fn refuse_unknown(&mut self) {
         let unknown: Vec<String> =
             self.map.keys().filter(|key| !self.known.contains(&key.as_str())).cloned().collect();
         for key in unknown {
-            self.fault(&key, Fault::new("unknown_member", "is not a member of this request"));
+            self.fault(&key, Fault::new("unknown_member", "is not a known field"));
         }
     }
 

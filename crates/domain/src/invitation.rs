@@ -1,4 +1,4 @@
-//! Invitations to a company, and password resets: how long each holds, and where its link leads.
+//! Invitations to a company and password resets: how long they are valid, and their links.
 
 use crate::id::InvitationId;
 use crate::member::{Email, Role};
@@ -8,19 +8,19 @@ use crate::time::Time;
 pub const INVITATION_DAYS: i64 = 7;
 /// How long a password reset can be used.
 pub const RESET_SECONDS: i64 = 60 * 60;
-/// How many resets a person may ask for within the time one holds.
+/// How many resets a person may request while one is valid.
 pub const MAX_RESETS: i64 = 3;
-/// The pages that links in mails lead to; the secret is the next segment.
+/// The pages that links in mail point to; the secret is the next path segment.
 pub const INVITATION_PATH: &str = "/invitation/";
 pub const RESET_PATH: &str = "/password-reset/";
 
-/// An open invitation, without its secret.
+/// A pending invitation, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub id: InvitationId,
     pub email: Email,
     pub role: Role,
-    /// Who invited, where that was somebody with a name.
+    /// The name of the person who sent it, if a person did.
     pub invited_by: Option<String>,
     pub created_at: Time,
     pub expires_at: Time,
@@ -32,7 +32,7 @@ impl Invitation {
     }
 }
 
-/// The address of a page with a secret, or with the place for one.
+/// The URL of a page with a secret, or with a placeholder for one.
 pub fn link(base_url: &str, path: &str, secret: &str) -> String {
     format!("{base_url}{path}{secret}")
 }

@@ -1,5 +1,5 @@
-//! The layout of a JSON text: blanks added or taken away between its parts, each part kept letter by letter. Unlike
-//! parsing and writing again it changes no number and no order.
+//! Changes the whitespace in JSON text while keeping every token exactly as it is. Unlike parsing and
+//! serialising again, this preserves the spelling of numbers and the order of members.
 
 /// Indented for reading.
 pub fn indented(json: &str) -> String {
@@ -33,7 +33,7 @@ pub fn indented(json: &str) -> String {
     out
 }
 
-/// Without any blanks between its parts.
+/// Without whitespace between tokens.
 pub fn compact(json: &str) -> String {
     parts(json).collect()
 }
@@ -45,7 +45,7 @@ fn break_line(out: &mut String, depth: usize) {
     }
 }
 
-/// Punctuation, strings, and everything else up to the next of them or a blank.
+/// Punctuation, strings, and runs of other characters up to the next of them or whitespace.
 fn parts(json: &str) -> impl Iterator<Item = &str> {
     let mut rest = json;
     std::iter::from_fn(move || {
@@ -64,7 +64,8 @@ fn parts(json: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Of the string at the beginning, with its quotes; of everything where it does not end.
+/// The length of the string at the beginning, including its quotes; of all the text if the string doesn't
+/// end.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_gone_through_as_well() {
+    fn invalid_json_is_laid_out_too() {
         for text in ["", "}}]", "\"open", "a b", "{\"a\":\"\\"] {
             assert_eq!(compact(text).replace(' ', ""), text.replace(' ', ""));
             indented(text);

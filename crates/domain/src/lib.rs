@@ -1,8 +1,8 @@
-//! What the business means: types and pure rules.
+//! The business rules: types and pure functions.
 //!
-//! No I/O, no async, no clock, no SQL, no HTTP. A rule is a function of values; where it needs the
-//! time it takes `now`. Validation is parsing: raw JSON members go in, typed values or a list of
-//! field errors come out.
+//! No I/O, no async, no clock, no SQL, no HTTP. A rule is a function of values; if it needs the time, it
+//! takes `now`. Validation is parsing: raw JSON members go in, typed values or a list of field errors come
+//! out.
 
 pub mod account;
 pub mod activity;

@@ -1,5 +1,5 @@
-//! Lookup by domain: what may be asked for, what a home page says of its organisation, and what is made of
-//! it. Fetching the page and reading its HTML are elsewhere.
+//! Lookup by domain: the request, the information on an organisation's home page, and the account made from
+//! it. Fetching the page and parsing its HTML happen elsewhere.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,12 +12,12 @@ use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_tex
 use crate::pipeline::Status;
 use crate::text::refuse_nul;
 
-/// How far a home page may lead us elsewhere.
+/// How many redirects are followed.
 pub const MAX_REDIRECTS: usize = 3;
-/// A page says who it is at its beginning.
+/// The relevant metadata is near the top of a page.
 pub const MAX_PAGE_BYTES: usize = 512 << 10;
 pub const MAX_SECONDS: u64 = 10;
-/// How much is kept of what a page says.
+/// How much of a page's text is kept.
 const MAX_TEXT_CHARS: usize = 2_000;
 const MAX_LINK_CHARS: usize = 2_048;
 pub const MAX_SAME_AS: usize = 20;
@@ -26,12 +26,12 @@ pub const MAX_SAME_AS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     pub page: Destination,
-    /// What one site is told from another by: the host without `www.`, and a port where it is unusual.
+    /// Identifies a site: the host without `www.`, and the port if it isn't the default.
     pub name: String,
 }
 
 impl Site {
-    /// Reads `acme.com`, also when it is given as an address of one of its pages.
+    /// Reads `acme.com`, or the URL of one of its pages.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         refuse_nul(text)?;
         let bare = text.trim();
@@ -55,17 +55,17 @@ impl Site {
     }
 }
 
-/// A request: a preview, or an account made of it.
+/// A request for a preview, or to create an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub site: Site,
     pub create: Option<Create>,
 }
 
-/// What an account made by lookup gets beside what the page says.
+/// Values for an account created by lookup, in addition to those from the page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Create {
-    /// Instead of the name found.
+    /// Replaces the name found on the page.
     pub name: Option<String>,
     pub status: Option<Status>,
     pub custom_fields: FieldChange,
@@ -93,7 +93,7 @@ impl Request {
                 if body.get(member).is_some_and(|value| !value.is_null()) {
                     members.fault(
                         member,
-                        Fault::new("only_with_create", "is taken together with \"create\": true"),
+                        Fault::new("only_with_create", "can only be sent with \"create\": true"),
                     );
                 }
             }
@@ -105,7 +105,7 @@ impl Request {
     }
 }
 
-/// What a page says, as it says it.
+/// The information on a page, as written there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
     pub title: Option<String>,
@@ -138,13 +138,13 @@ pub struct Address {
     pub country: Option<String>,
 }
 
-/// What a lookup shows.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Preview {
     pub domain: String,
-    /// Where the page was found in the end.
+    /// The final URL of the page, after redirects.
     pub url: String,
-    /// What an account made of it is called.
+    /// The name for an account created from it.
     pub name: String,
     pub title: Option<String>,
     pub site_name: Option<String>,
@@ -163,7 +163,7 @@ impl Preview {
         Self { domain: site.name.clone(), url, name, title, site_name, description, logo, organization }
     }
 
-    /// The custom fields of an account made of it; what the request says goes before.
+    /// The custom fields of an account created from it; fields in the request take precedence.
     pub fn fields(&self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("website".to_owned(), self.url.clone().into());
@@ -174,8 +174,8 @@ impl Preview {
     }
 }
 
-/// What an organisation calls itself on its page: in the data for machines, as its site's name, in the part of
-/// the title that is nearest to its domain; else the domain.
+/// The name an organisation uses on its page: from the structured data, the site name, or the part of the
+/// title that resembles its domain; otherwise the domain.
 fn account_name(site: &Site, page: &Page) -> String {
     let organization = page.organization.as_ref().and_then(|organization| organization.name.as_deref());
     let from_title = || page.title.as_deref().and_then(|title| title_part(site, title));
@@ -183,7 +183,8 @@ fn account_name(site: &Site, page: &Page) -> String {
     clip(name, MAX_NAME.max)
 }
 
-/// The part of a title that names the site: "Pumps and filters | Nordlys" is Nordlys, at nordlys.example.
+/// The part of a title that names the site: for "Pumps and filters | Nordlys" at nordlys.example, it is
+/// "Nordlys".
 fn title_part<'a>(site: &Site, title: &'a str) -> Option<&'a str> {
     let host = letters(site.name.split('.').next().unwrap_or_default());
     let parts = title.split(['|', '–', '—', '·', '•', ':', '»']).flat_map(|part| part.split(" - "));
@@ -199,7 +200,7 @@ fn letters(text: &str) -> String {
     text.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Words from a page as they are kept: one line, no control characters, not too long, not nothing.
+/// Text from a page as stored: one line, no control characters, limited length, not empty.
 pub fn kept(text: &str) -> Option<String> {
     let words: Vec<&str> = text
         .split(|char: char| char.is_whitespace() || char.is_control())
@@ -209,23 +210,23 @@ pub fn kept(text: &str) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// A link from a page, made whole; only what a browser would fetch.
+/// A link from a page as an absolute URL; http and https only.
 pub fn link(base: &Destination, text: &str) -> Option<String> {
     let link = Url::parse(base.as_str()).ok()?.join(text.trim()).ok()?;
     let is_web = matches!(link.scheme(), "http" | "https");
     (is_web && link.as_str().len() <= MAX_LINK_CHARS).then(|| link.to_string())
 }
 
-/// Where a redirect leads: https, like where it comes from.
+/// Where a redirect leads, which must be https too.
 pub fn redirected(from: &Destination, location: &str) -> Result<Destination, Fault> {
-    let malformed = || Fault::new("bad_redirect", "the page leads to no address");
+    let malformed = || Fault::new("bad_redirect", "the page redirects to an invalid address");
     let mut to = Url::parse(from.as_str())
         .ok()
         .and_then(|base| base.join(location.trim()).ok())
         .ok_or_else(malformed)?;
     to.set_fragment(None);
     Destination::parse(to.as_str()).map_err(|refusal| {
-        Fault::new("bad_redirect", format!("the page leads where we do not follow: {refusal}"))
+        Fault::new("bad_redirect", format!("the page redirects to an address that is not allowed: {refusal}"))
     })
 }
 
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_creation_is_taken_with_it_only() {
+    fn fields_of_a_new_account_need_create() {
         let parse = |body: Value| Request::parse(body.as_object().unwrap());
         assert_eq!(parse(json!({"domain": "acme.com"})).unwrap().create, None);
         let all = json!({"domain": "acme.com", "create": true, "name": "Acme", "status": "contacted",

@@ -1,32 +1,32 @@
-//! Mails: what they are for, when one is tried again, and what may stand in a header.
+//! Mail: its kinds, when sending is retried, and text that is safe in a header.
 
 use crate::time::Time;
 
 /// How long a mail's record is kept.
 pub const KEPT_DAYS: i64 = 90;
-/// How long a node has for one mail before another may take it. Longer than an attempt can take.
+/// How long a node may take to send a mail before another one takes over. Longer than any attempt.
 pub const LEASE_SECONDS: i64 = 300;
-/// What stands in a kept mail where the secret of its link belongs.
+/// The placeholder for a link's secret in a stored mail.
 pub const SECRET_PLACE: &str = "%%link-secret%%";
-/// How much of a server's answer is kept.
+/// How much of a server's response is kept.
 pub const MAX_ERROR_CHARS: usize = 500;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
-/// After each failed attempt, in seconds.
+/// The waits after each failed attempt, in seconds.
 const RETRY_AFTER: [i64; 6] = [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR, 12 * HOUR];
-/// What a list or a subject shows of a name.
+/// How much of a name a list or a subject shows.
 const MAX_LINE_CHARS: usize = 200;
 
-/// What a mail is for.
+/// The purpose of a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Digest,
     Invitation,
     PasswordReset,
-    /// A webhook was switched off after repeated failures.
+    /// A webhook was auto-disabled after repeated failures.
     WebhookDisabled,
-    /// Whether mail works at all.
+    /// Sent to check whether mail works.
     Test,
 }
 
@@ -66,22 +66,22 @@ impl State {
     }
 }
 
-/// Why an attempt did not succeed.
+/// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The server spoke about this mail, and will say the same again.
+    /// The server rejected this mail and would reject it again.
     pub permanent: bool,
     pub error: String,
 }
 
-/// Whether a reply code is about the mail itself: a mailbox that does not exist, a text that is refused.
+/// Whether a reply code is about the mail itself: a mailbox that doesn't exist, or content that is rejected.
 ///
-/// The other 5xx are about the connection or the log-in (530, 535, …), which somebody will put right.
+/// Other 5xx codes are about the connection or the login (530, 535, …), which an operator can fix.
 pub const fn is_permanent(code: u16) -> bool {
     matches!(code, 510..=519 | 541 | 550..=559)
 }
 
-/// When a mail is tried again after its `attempts`th attempt failed; `None` ends it.
+/// When to retry a mail after its `attempts`th attempt failed; `None` means it isn't retried.
 pub fn retry_at(attempts: i64, permanent: bool, not_after: Time, now: Time) -> Option<Time> {
     if permanent {
         return None;
@@ -90,10 +90,10 @@ pub fn retry_at(attempts: i64, permanent: bool, not_after: Time, now: Time) -> O
     Some(now.plus_seconds(*pause)).filter(|at| *at <= not_after)
 }
 
-/// A text from outside as one plain line: for subjects, and for names among our own words.
+/// Text from outside as one plain line: for subjects, and for names inside our own text.
 ///
-/// Line ends and other control characters become spaces, so nothing can begin a header or a line of its own;
-/// characters that turn the direction of the text around them are left out, so a name cannot rearrange ours.
+/// Line ends and other control characters become spaces, so the text can't start a new header or line;
+/// characters that change the text direction are removed, so a name can't rearrange our text.
 pub fn one_line(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -113,7 +113,7 @@ mod tests {
     const NEVER: Time = Time::from_micros(i64::MAX);
 
     #[test]
-    fn six_pauses_then_it_is_given_up() {
+    fn a_mail_is_given_up_after_six_retries() {
         let pauses: Vec<i64> = (1..)
             .map_while(|attempts| retry_at(attempts, false, NEVER, NOW))
             .map(|at| at.as_micros() / 1_000_000)
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_when_it_is_worth_nothing_any_more() {
+    fn an_expired_mail_is_not_retried() {
         assert!(retry_at(1, false, NOW.plus_seconds(60), NOW).is_some());
         assert_eq!(retry_at(1, false, NOW.plus_seconds(59), NOW), None);
     }

@@ -7,17 +7,17 @@ use crate::time::Time;
 
 pub const MAX_EMAIL_CHARS: usize = 254;
 pub const MIN_PASSWORD_CHARS: usize = 10;
-/// A longer one is no safer: argon2id makes the same of it.
+/// A longer password is no safer: argon2id reduces it to the same size.
 pub const MAX_PASSWORD_CHARS: usize = 256;
 
-/// What a member, or a token, may do. Ordered: a later role may do what an earlier one may.
+/// What a member or a token may do. Ordered: each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Works with accounts.
     Member,
     /// Also manages settings, keys, members and webhooks.
     Admin,
-    /// An admin whom only an owner can remove.
+    /// An admin that only an owner can remove.
     Owner,
 }
 
@@ -46,7 +46,7 @@ impl serde::Serialize for Role {
     }
 }
 
-/// An email address, folded to lower case: people are found by it.
+/// An email address in lower case, which people are looked up by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Email(String);
 
@@ -77,7 +77,7 @@ impl Email {
     }
 }
 
-/// Checks a password that somebody chose; counted in characters, anything but NUL may be in it.
+/// Checks a new password: its length in characters, and that it contains no NUL.
 pub fn check_password(text: &str) -> Result<(), Fault> {
     Length::up_to(MAX_PASSWORD_CHARS).check(text)?;
     if text.chars().count() < MIN_PASSWORD_CHARS {

@@ -1,6 +1,6 @@
 //! Account value: an exact decimal amount and an ISO 4217 currency.
 //!
-//! Kept as integer ten-thousandths; a JSON number is read by its literal text, never through a float.
+//! Stored as integer ten-thousandths; a JSON number is read from its literal text, never through a float.
 
 use std::fmt;
 
@@ -43,7 +43,10 @@ impl Amount {
         if whole.len() > MAX_WHOLE_DIGITS || fraction.len() > DECIMALS {
             return Err(Fault::new(
                 "out_of_range",
-                format!("must have at most {MAX_WHOLE_DIGITS} digits before the point and {DECIMALS} after"),
+                format!(
+                    "must have at most {MAX_WHOLE_DIGITS} digits before the decimal point \
+                     and {DECIMALS} after it"
+                ),
             ));
         }
         let padded = format!("{whole}{fraction:0<DECIMALS$}");
@@ -55,16 +58,16 @@ impl Amount {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Number(number) => Self::parse(&number.to_string()),
-            _ => Err(Fault::new("wrong_type", "must be a decimal amount as a string")),
+            _ => Err(Fault::new("wrong_type", "must be a string with a decimal amount")),
         }
     }
 }
 
 fn malformed() -> Fault {
-    Fault::new("malformed", "must be a decimal amount such as \"1200.50\", without exponent or separators")
+    Fault::new("malformed", "must be a decimal amount such as \"1200.50\", without an exponent or separators")
 }
 
-/// A currency of ISO 4217.
+/// An ISO 4217 currency.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
 
@@ -75,7 +78,7 @@ impl Currency {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let upper = text.to_ascii_uppercase();
         iso_currency::Currency::from_code(&upper).map(Self).ok_or_else(|| {
-            Fault::new("unknown_currency", "must be a currency code of ISO 4217, such as EUR, USD or JPY")
+            Fault::new("unknown_currency", "must be an ISO 4217 currency code such as EUR, USD or JPY")
         })
     }
 
@@ -106,7 +109,7 @@ pub struct Money {
 }
 
 impl Money {
-    /// The amount with the currency's minor digits, and more only where needed: `1200.50`, `2100000`.
+    /// The amount with the currency's minor digits, and more only if needed: `1200.50`, `2100000`.
     pub fn amount_text(&self) -> String {
         let (whole, fraction) = (self.amount.0 / UNITS, self.amount.0 % UNITS);
         let all = format!("{fraction:0DECIMALS$}");
@@ -115,19 +118,19 @@ impl Money {
     }
 }
 
-/// What a request says about an account's value.
+/// A request's change to an account's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Capture {
-    /// Nothing was said.
+    /// No change.
     #[default]
     Keep,
-    /// Value and currency are taken off.
+    /// Removes value and currency.
     Clear,
     Set {
         amount: Amount,
         currency: Option<Currency>,
     },
-    /// A currency alone: it applies to the value there is.
+    /// A currency alone: it applies to the existing value.
     Denominate(Currency),
 }
 
@@ -140,7 +143,7 @@ impl Capture {
         }
     }
 
-    /// The value an account has afterwards. `default` is the company's currency.
+    /// The value that an account has afterwards. `default` is the company's currency.
     pub fn apply(self, current: Option<Money>, default: Currency) -> Option<Money> {
         match self {
             Self::Keep => current,
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         let table = [
             ("-1", "negative"),
             ("1e3", "malformed"),

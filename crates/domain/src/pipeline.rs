@@ -1,7 +1,7 @@
-//! The pipeline: stages, what moves an account between them, and who did it.
+//! The pipeline: its stages, the triggers that move an account between them, and the source of a move.
 //!
-//! `apply` is the interface document's table "States and transitions"; the test below is that table
-//! again, row by row.
+//! `apply` implements the interface document's table "States and transitions"; the test below repeats that
+//! table row by row.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl Status {
         }
     }
 
-    /// As people read it.
+    /// The label shown to people.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Prospect => "Prospect",
@@ -81,7 +81,7 @@ impl serde::Serialize for Status {
     }
 }
 
-/// Where a change of status, or an account, came from. A human edit is always `Operator`.
+/// Where a change of status, or a new account, came from. A human edit is always `Operator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     Operator,
@@ -119,13 +119,13 @@ impl serde::Serialize for Source {
     }
 }
 
-/// What may move an account.
+/// The triggers that can move an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     TrialStarted,
     BecameCustomer,
     Churned,
-    /// A status given by an operator, an upsert, an import.
+    /// A status given by an operator, an upsert or an import.
     Set(Status),
 }
 
@@ -136,11 +136,11 @@ pub struct Move {
     pub to: Status,
 }
 
-/// Where a trigger takes an account, or `None` where it stays.
+/// Where a trigger moves an account; `None` if it stays.
 pub fn apply(from: Status, trigger: Trigger) -> Option<Move> {
     let to = match trigger {
         Trigger::TrialStarted => match from {
-            // Never demoted; never touched.
+            // A customer is never demoted, and Do not contact is never touched.
             Status::Customer | Status::DoNotContact => from,
             Status::Prospect | Status::Contacted | Status::InNegotiation | Status::InTrial | Status::Lost => {
                 Status::InTrial

@@ -9,13 +9,13 @@ use crate::time::Time;
 
 /// Counts are exact up to this.
 pub const MAX_COUNT: i64 = 100_000;
-/// How many deliveries one step asks attempts for.
+/// How many deliveries one step queues.
 pub const STEP: usize = 200;
-/// No more are asked for while so many are not made yet.
+/// Queueing pauses while this many attempts are waiting.
 pub const MAX_UNMADE: i64 = 1_000;
 
-/// A request for a bulk redelivery, or to learn how many deliveries that would be. Sending everything there is again
-/// is never what somebody meant by leaving the filter out.
+/// A request for a bulk redelivery, or for the number of deliveries it would include. A filter is required:
+/// leaving it out is more likely a mistake than a wish to resend everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub filter: Filter,
@@ -31,7 +31,7 @@ impl Request {
         if filter == Filter::default() && !members.has_faults() {
             members.fault_of_all(Fault::new(
                 "filter_required",
-                "name at least one filter: webhook, type, state, account, since or until",
+                "send at least one filter: webhook, type, state, account, since or until",
             ));
         }
         members.finish().map(|()| Self { filter, preview })
@@ -55,29 +55,29 @@ impl State {
     }
 }
 
-/// A bulk redelivery, as it is kept. It is walked from the newest delivery to the oldest.
+/// A bulk redelivery, as stored. It goes from the newest delivery to the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redelivery {
     pub id: RedeliveryId,
     pub filter: Filter,
-    /// How many matched when it was started, as far as was counted.
+    /// How many deliveries matched when it started, as far as they were counted.
     pub total: i64,
-    /// Attempts asked for so far, without those taken back.
+    /// Attempts queued so far, not counting cancelled ones.
     pub queued: i64,
     /// Matching deliveries whose webhook or payload is gone.
     pub skipped: i64,
-    /// The oldest delivery looked at; `WALKED` when all are.
+    /// The oldest delivery processed; `WALKED` once all are.
     pub walked_to: DeliveryId,
     pub cancelled_at: Option<Time>,
     pub finished_at: Option<Time>,
     pub created_at: Time,
 }
 
-/// Before every delivery there is.
+/// Sorts before every delivery.
 pub const WALKED: DeliveryId = DeliveryId::from_bytes([0; 16]);
 
 impl Redelivery {
-    /// It begins at its own moment: ids are ordered by time, and later deliveries are not meant.
+    /// Starts at its own creation: ids are ordered by time, so later deliveries aren't included.
     pub const fn new(id: RedeliveryId, filter: Filter, total: i64, now: Time) -> Self {
         Self {
             id,
@@ -100,7 +100,7 @@ impl Redelivery {
         }
     }
 
-    /// Notes a step: where it came to, what it asked for and what it left out.
+    /// Records a step: how far it got, and how many deliveries it queued and skipped.
     pub fn walk(&mut self, to: DeliveryId, queued: i64, skipped: i64) {
         self.walked_to = to;
         self.queued += queued;
@@ -112,20 +112,20 @@ impl Redelivery {
         }
     }
 
-    /// It is finished when all was looked at and every attempt asked for is made.
+    /// Marks it finished once every delivery is processed and every queued attempt is made.
     pub fn finish(&mut self, unmade: i64, now: Time) {
         if self.state() == State::Running && self.walked_to == WALKED && unmade == 0 {
             self.finished_at = Some(now);
         }
     }
 
-    /// Nothing more is asked for. What was asked for and not begun is taken back.
+    /// Stops it. Attempts that were queued but not started are cancelled.
     pub fn cancel(&mut self, taken_back: i64, now: Time) {
         self.take_back(taken_back);
         self.cancelled_at = Some(now);
     }
 
-    /// Some attempts that were asked for will not be made.
+    /// Subtracts attempts that were queued but won't be made.
     pub fn take_back(&mut self, attempts: i64) {
         self.queued = (self.queued - attempts).max(0);
     }
@@ -144,20 +144,20 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_until_all_is_walked_and_made() {
+    fn it_runs_until_every_attempt_is_made() {
         let mut one = started(5);
         one.walk(DeliveryId::from_bytes([5; 16]), 3, 0);
         one.finish(0, NOW);
         assert_eq!((one.state(), one.total), (State::Running, 5));
         one.walk(WALKED, 1, 2);
         one.finish(4, NOW);
-        assert_eq!((one.state(), one.total), (State::Running, 6), "what was found counts in the end");
+        assert_eq!((one.state(), one.total), (State::Running, 6), "the final total is the number found");
         one.finish(0, NOW);
         assert_eq!((one.state(), one.queued, one.skipped), (State::Finished, 4, 2));
     }
 
     #[test]
-    fn what_is_cancelled_does_not_finish() {
+    fn a_cancelled_redelivery_does_not_finish() {
         let mut one = started(5);
         one.walk(WALKED, 5, 0);
         one.cancel(3, NOW);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_a_filter_and_a_wish_to_see_the_count() {
+    fn a_request_is_a_filter_and_optionally_a_preview() {
         let read = |body: Value| Request::parse(body.as_object().unwrap());
         let filter = Filter { state: Some(Shown::Failed), ..Filter::default() };
         assert_eq!(read(json!({"state": "failed"})), Ok(Request { filter, preview: false }));

@@ -1,4 +1,4 @@
-//! Saved views: filters, order and columns of the list of accounts under a name that the company shares.
+//! Saved views: filters, order and columns of the account list, under a name shared within the company.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use crate::invalid::{Invalid, Members, as_bool, as_text};
 use crate::text::Length;
 use crate::time::Time;
 
-/// They stand as links above the list.
+/// They are shown as links above the list.
 pub const MAX_VIEWS: usize = 50;
 pub const MAX_NAME: Length = Length::up_to(60);
-/// The query of an address, as a page writes it; empty is the whole list.
+/// The query string of the page's URL; empty means the whole list.
 pub const MAX_QUERY: Length = Length::up_to(4_000).or_empty();
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub struct SavedView {
     pub created_at: Time,
 }
 
-/// A view to save.
+/// A request to save a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Save {
     pub name: String,
     pub query: String,
-    /// In place of the view of this name, where there is one.
+    /// Replace an existing view with this name.
     pub replace: bool,
 }
 
@@ -41,7 +41,7 @@ impl Save {
     }
 }
 
-/// The name that a view is to have.
+/// Parses the new name of a view.
 pub fn parse_name(body: &Map<String, Value>) -> Result<String, Invalid> {
     let mut members = Members::of(body);
     let name = members.required("name", |value| as_text(value, MAX_NAME));

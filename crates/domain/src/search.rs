@@ -1,15 +1,15 @@
-//! Words an account is found by: the folded words of its name, and its imported_id whole.
+//! The words by which accounts are searched: the folded words of the name, and the whole imported_id.
 //!
-//! A query matches an account when each of its words begins one of the account's words. Both sides
-//! are folded here, so both engines find the same accounts by an index range.
+//! A query matches an account if each of its words is a prefix of one of the account's words. Both sides are
+//! folded here, so both engines find the same accounts with an index range.
 
 use crate::text::fold;
 
-/// How many words of a name are kept, and how long one may be: enough to find it by.
+/// How many words of a name are indexed, and how long each may be.
 const MAX_WORDS: usize = 12;
 const MAX_WORD_CHARS: usize = 48;
 
-/// The words of an account, sorted and without repeats.
+/// The words of an account, sorted and without duplicates.
 pub fn words_of(name: &str, imported_id: Option<&str>) -> Vec<String> {
     let mut words: Vec<String> = split(name).take(MAX_WORDS).collect();
     words.extend(imported_id.map(|id| clip(&fold(id))).filter(|word| !word.is_empty()));
@@ -18,7 +18,7 @@ pub fn words_of(name: &str, imported_id: Option<&str>) -> Vec<String> {
     words
 }
 
-/// The words of a query. An imported_id typed whole stays findable through `whole`.
+/// The words of a query. A complete imported_id is searched with `whole` instead.
 pub fn query_words(query: &str) -> Vec<String> {
     let mut words: Vec<String> = split(query).take(MAX_WORDS).collect();
     words.sort_unstable();
@@ -26,13 +26,13 @@ pub fn query_words(query: &str) -> Vec<String> {
     words
 }
 
-/// The query as one word, for finding an imported_id that holds punctuation.
+/// The query as a single word, to find an imported_id that contains punctuation.
 pub fn whole(query: &str) -> String {
     clip(&fold(query.trim()))
 }
 
-/// The smallest text greater than every text that begins with `prefix`; the end of an index range.
-/// Code points compare as UTF-8 bytes do, on both engines.
+/// A text greater than every text that begins with `prefix`: the end of an index range. Code points sort like
+/// UTF-8 bytes on both engines.
 pub fn after_prefix(prefix: &str) -> String {
     format!("{prefix}\u{10FFFF}")
 }

@@ -1,14 +1,14 @@
-//! Sessions: somebody who logged in, in one company, with one browser.
+//! Sessions: one person logged in to one company with one browser.
 
 use crate::id::{PersonId, SessionId};
 use crate::member::Role;
 use crate::time::Time;
 
-/// A session that nobody used for so long is over.
+/// A session that is unused for this long expires.
 pub const IDLE_DAYS: i64 = 14;
-/// However much it is used, one logs in again after this.
+/// Every session expires after this long, even in constant use.
 pub const MAX_DAYS: i64 = 90;
-/// How much is kept of what a browser says it is.
+/// How much of a browser's user agent is kept.
 pub const MAX_BROWSER_CHARS: usize = 200;
 
 /// A session of an active member, without its secret.
@@ -16,12 +16,12 @@ pub const MAX_BROWSER_CHARS: usize = 200;
 pub struct Session {
     pub id: SessionId,
     pub person: PersonId,
-    /// The person's name and role now, not those at the log-in.
+    /// The person's current name and role, not those at login.
     pub name: String,
     pub role: Role,
     pub created_at: Time,
     pub last_seen_at: Time,
-    /// In how many companies the person is an active member.
+    /// The number of companies in which the person is an active member.
     pub companies: i64,
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_ends_when_unused_and_in_any_case_one_day() {
+    fn a_session_ends_when_unused_and_eventually_in_any_case() {
         let start = Time::parse("2026-01-01T00:00:00Z").unwrap();
         let table = [(0, 13, false), (0, 14, true), (80, 89, false), (89, 90, true)];
         for (seen, now, over) in table {

@@ -1,5 +1,5 @@
-//! Signatures of deliveries: `sha256=` and the lower-case hexadecimal HMAC-SHA256 of the raw body. How they are
-//! written and read; what is signed with which key is said in `app`.
+//! Signatures of deliveries: `sha256=` and the lower-case hexadecimal HMAC-SHA256 of the raw body. This
+//! module formats and parses them; `app` decides what is signed with which key.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ const BYTES: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature([u8; BYTES]);
 
-/// Why a text is no signature.
+/// Why a text isn't a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     Empty,
     /// It does not begin with `sha256=`.
     NoScheme,
-    /// So many characters follow the scheme; 64 must.
+    /// This many characters follow the scheme instead of 64.
     Length(usize),
     UpperCase,
     NotHexadecimal,
@@ -33,7 +33,7 @@ impl Signature {
         &self.0
     }
 
-    /// Reads a header's value, whose name may stand before it.
+    /// Parses a header's value, optionally preceded by its name.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let text = text.trim();
         let value = text.split_once(':').map_or(text, |(_, value)| value.trim());

@@ -1,23 +1,23 @@
-//! What a webhook's receiver has shown so far, as far as sending cares.
+//! The track record of a webhook's receiver, as far as sending is concerned.
 //!
-//! Receivers of different standing never compete for the same requests under way: one that has proved itself
-//! must not wait for those that hang, and one that nobody knows yet must not wait for either.
+//! Receivers of different standing never compete for the same request slots: a proven receiver must not wait
+//! for ones that hang, and a new one must not wait for either.
 
-/// Failures in a row after which a receiver that once worked counts as failing. A single bad answer costs it
-/// its concurrency, not its place among the proven.
+/// After this many failures in a row, a receiver that used to work counts as failing. A single failure
+/// reduces its concurrency but leaves it among the proven.
 pub const FAILING_AFTER: i64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Standing {
-    /// Never answered with success, never failed.
+    /// Has neither succeeded nor failed yet.
     New,
-    /// Has answered with success, and failed at most a few times in a row since.
+    /// Has succeeded, with at most a few failures in a row since.
     Proven,
     Failing,
 }
 
 impl Standing {
-    /// The standing of a receiver by whether it ever answered with success, and its failures in a row.
+    /// The standing of a receiver, from whether it ever succeeded and its current failure streak.
     pub const fn of(proven: bool, failure_streak: i64) -> Self {
         match (proven, failure_streak) {
             (false, 0) => Self::New,

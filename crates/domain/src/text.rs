@@ -1,10 +1,10 @@
-//! Text from outside: how long it may be, what it may not hold, and how it is folded for search.
+//! Text from outside: its length limits, forbidden characters, and folding for search.
 
 use serde_json::Value;
 
 use crate::invalid::Fault;
 
-/// Bounds on a text, counted in characters (Unicode scalar values).
+/// Length limits for a text, in characters (Unicode scalar values).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
     pub min: usize,
@@ -23,7 +23,7 @@ impl Length {
 
     pub fn check(self, text: &str) -> Result<(), Fault> {
         refuse_nul(text)?;
-        // Bytes bound characters from above, so the common short text is not counted.
+        // A text has at most as many characters as bytes, so short texts don't have to be counted.
         if text.len() > self.max && text.chars().count() > self.max {
             return Err(Fault::new("too_long", format!("must be at most {} characters", self.max)));
         }
@@ -34,7 +34,7 @@ impl Length {
     }
 }
 
-/// A NUL cannot be kept by every engine, so none keeps it.
+/// Not every engine can store a NUL, so none is accepted.
 pub fn refuse_nul(text: &str) -> Result<(), Fault> {
     if text.contains('\0') {
         return Err(Fault::new("nul_character", "must not contain the NUL character"));
@@ -42,7 +42,7 @@ pub fn refuse_nul(text: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Refuses a NUL anywhere inside a JSON value, member names included.
+/// Rejects a NUL anywhere inside a JSON value, including member names.
 pub fn refuse_nul_within(value: &Value) -> Result<(), Fault> {
     match value {
         Value::String(text) => refuse_nul(text),
@@ -55,7 +55,7 @@ pub fn refuse_nul_within(value: &Value) -> Result<(), Fault> {
     }
 }
 
-/// Lower-cased for comparison, the same on every engine because it happens here.
+/// Lower case for comparison, done here so that it is the same on every engine.
 pub fn fold(text: &str) -> String {
     text.to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Points in time as the service keeps them: UTC, whole microseconds, years 1 to 9999.
+//! Points in time as the service stores them: UTC, whole microseconds, years 1 to 9999.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 pub struct Time(i64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an ISO 8601 date or time between the years 1 and 9999")]
+#[error("must be an ISO 8601 date or time between the years 1 and 9999")]
 pub struct NotATime;
 
 impl Time {
@@ -30,7 +30,7 @@ impl Time {
         Self(timestamp.as_microsecond())
     }
 
-    /// Clamped to what a calendar can show.
+    /// Clamped to the range of the calendar.
     pub fn to_timestamp(self) -> Timestamp {
         Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
             Timestamp::MIN
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_time() {
+    fn refuses_invalid_times() {
         for text in [
             "",
             "now",
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn a_day_starts_at_its_first_instant_in_the_zone() {
         let zone = TimeZone::get("America/Sao_Paulo").unwrap();
-        // Midnight did not exist on 4 November 2018 there: the clocks went from 24:00 to 01:00.
+        // Midnight didn't exist there on 4 November 2018: the clocks went from 24:00 to 01:00.
         let start = Time::start_of_day(Date::constant(2018, 11, 4), &zone);
         assert_eq!(start.to_string(), "2018-11-04T03:00:00Z");
     }
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(micros in -60_000_000_000_000_000_i64..250_000_000_000_000_000) {
+        fn a_shown_time_reads_back(micros in -60_000_000_000_000_000_i64..250_000_000_000_000_000) {
             let time = Time::from_micros(micros);
             prop_assert_eq!(Time::parse(&time.to_string()), Ok(time));
         }

@@ -1,4 +1,4 @@
-//! Webhooks: what a company says about a receiver, and what failures do to it.
+//! Webhooks: a company's settings for a receiver, and the effect of failures.
 
 use serde_json::{Map, Value};
 
@@ -10,15 +10,15 @@ use crate::standing::Standing;
 use crate::text::Length;
 use crate::time::Time;
 
-/// Consecutive failed attempts that disable a webhook.
+/// How many failed attempts in a row disable a webhook.
 pub const MAX_STREAK: i64 = 20;
 pub const MAX_DESCRIPTION: Length = Length::up_to(200);
 
-/// The kinds a webhook may choose: the business events and `client.contact_due`.
+/// The event kinds a webhook can select: the business events and `client.contact_due`.
 pub const SELECTABLE: [Kind; 4] =
     [Kind::AccountCreated, Kind::AccountStatusChanged, Kind::MessageInbound, Kind::ClientContactDue];
 
-/// A non-empty choice of event kinds.
+/// A non-empty selection of event kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection(Vec<Kind>);
 
@@ -35,7 +35,7 @@ impl Selection {
             }
         }
         if chosen.is_empty() {
-            return Err(Fault::new("empty", "must choose at least one event"));
+            return Err(Fault::new("empty", "must include at least one event"));
         }
         Ok(Self(chosen))
     }
@@ -48,7 +48,7 @@ impl Selection {
         &self.0
     }
 
-    /// As storage keeps it: the wire words, joined by commas.
+    /// The stored form: the wire values, joined by commas.
     pub fn to_stored(&self) -> String {
         self.0.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
     }
@@ -58,12 +58,12 @@ impl Selection {
     }
 }
 
-/// Whether a webhook is sent to, and if not, why.
+/// Whether a webhook is enabled, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     Enabled,
     DisabledByHand,
-    /// After too many failures in a row.
+    /// Disabled after too many failures in a row.
     AutoDisabled {
         at: Time,
     },
@@ -79,7 +79,7 @@ impl Switch {
     }
 }
 
-/// The last test event and what became of it.
+/// The last test event and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastTest {
     pub at: Time,
@@ -94,10 +94,10 @@ pub struct Webhook {
     pub events: Selection,
     pub switch: Switch,
     pub failure_streak: i64,
-    /// Some attempt at the current URL succeeded.
+    /// Whether an attempt at the current URL has succeeded.
     pub proven: bool,
     pub last_test: Option<LastTest>,
-    /// When the URL last changed: a test proves nothing about a later URL.
+    /// When the URL last changed: a test says nothing about a later URL.
     pub url_changed_at: Time,
     pub created_at: Time,
     pub updated_at: Time,
@@ -107,8 +107,8 @@ pub struct Webhook {
 pub struct NeedsTest;
 
 impl Webhook {
-    /// One counter for all attempts, tests and manual ones included, in the order they are recorded.
-    /// The 20th failure in a row disables; a late success does not enable again.
+    /// One counter for all attempts, including tests and manual ones, in the order they are recorded. The
+    /// 20th failure in a row disables the webhook; a late success doesn't enable it again.
     pub fn record(&mut self, succeeded: bool, now: Time) {
         if succeeded {
             self.failure_streak = 0;
@@ -121,7 +121,7 @@ impl Webhook {
         }
     }
 
-    /// Points it somewhere else: what the receiver there can do has to be shown anew.
+    /// Changes the URL. The new receiver has to prove itself again.
     pub fn move_to(&mut self, url: &str, now: Time) {
         url.clone_into(&mut self.url);
         self.url_changed_at = now;
@@ -136,8 +136,8 @@ impl Webhook {
         self.last_test = Some(LastTest { at: now, succeeded });
     }
 
-    /// An auto-disabled webhook is enabled only after a successful test since the disabling and the
-    /// last change of URL; one disabled by hand at any time. Enabling zeroes the streak.
+    /// An auto-disabled webhook can be enabled only after a successful test since it was disabled and since
+    /// its URL last changed; one disabled by hand can be enabled at any time. Enabling resets the streak.
     pub fn enable(&mut self, now: Time) -> Result<(), NeedsTest> {
         if let Switch::AutoDisabled { at } = self.switch {
             let since = at.max(self.url_changed_at);
@@ -197,7 +197,7 @@ fn destination(value: &Value) -> Result<Destination, Fault> {
     Destination::parse(as_str(value)?).map_err(|refusal| refused(&refusal))
 }
 
-/// A refused destination as a fault of the member `url`.
+/// Turns a refused destination into an error of the member `url`.
 pub fn refused(refusal: &Refusal) -> Fault {
     Fault::new(refusal.code(), refusal.to_string())
 }
@@ -262,12 +262,12 @@ mod tests {
         hook.failure_streak = 20;
         assert_eq!(hook.enable(LATER), Err(NeedsTest));
         hook.record_test(true, NOW);
-        assert_eq!(hook.enable(LATER), Err(NeedsTest), "a test before the disabling proves nothing");
+        assert_eq!(hook.enable(LATER), Err(NeedsTest), "a test from before it was disabled proves nothing");
         hook.record_test(false, LATER);
         assert_eq!(hook.enable(LATER), Err(NeedsTest));
         hook.record_test(true, LATER);
         hook.url_changed_at = LATER.plus_seconds(1);
-        assert_eq!(hook.enable(LATER), Err(NeedsTest), "nor does one of another URL");
+        assert_eq!(hook.enable(LATER), Err(NeedsTest), "nor does a test of another URL");
         hook.url_changed_at = NOW;
         assert_eq!(hook.enable(LATER), Ok(()));
         assert_eq!((hook.switch, hook.failure_streak), (Switch::Enabled, 0));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_https_is_taken() {
+    fn only_https_is_accepted() {
         let body = json!({"url": "http://example.com/", "events": ["account.created"]});
         let invalid = Create::parse(body.as_object().unwrap()).unwrap_err();
         assert_eq!((invalid.0[0].pointer.as_str(), invalid.0[0].code), ("/url", "not_https"));

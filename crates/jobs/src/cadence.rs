@@ -1,5 +1,5 @@
-//! The sweep that reminds: every company in its turn, woken by time and by changes. Its state is in the
-//! database; it needs none of its own, and several nodes may sweep at once.
+//! The reminder sweep: visits every company in turn, woken by time and by changes. Its state is in the
+//! database, so several nodes may sweep at once.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use rapport_domain::time::Time;
 use rapport_store::cadence::{Outlook, outlook};
 use tokio_util::sync::CancellationToken;
 
-/// At most so long nobody looks, unless a test wants it otherwise: what nobody told this node of, a change made
-/// by another one, is found within that time.
+/// The longest time between two checks, unless a test sets another. A change made by another node, which this
+/// one isn't told of, is found within that time.
 pub const EVERY: Duration = Duration::from_secs(20);
-/// Changes come in bursts: at least so long from one look to the next.
+/// Changes come in bursts: the shortest time between two checks.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
-/// Steps of one company before the next one has its turn.
+/// Steps of one company before the next company's turn.
 const TURN: usize = 20;
-/// After a step storage has at least so long for others, and at most so long.
+/// The shortest and longest pause after a step, which leave storage to others.
 const LEAST_BREATH: Duration = Duration::from_millis(1);
 const MOST_BREATH: Duration = Duration::from_secs(1);
 
@@ -34,7 +34,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
             Ok(Some(next)) => until(*next, app.now()).clamp(least, every),
             Ok(None) => every,
             Err(error) => {
-                log_failure!(error, "it could not be looked who is due for contact; trying again");
+                log_failure!(error, "failed to list clients due for contact; trying again");
                 every
             }
         };
@@ -56,7 +56,7 @@ fn until(next: Time, now: Time) -> Duration {
     Duration::from_micros(u64::try_from(next.micros_since(now)).unwrap_or(0))
 }
 
-/// Gives every company with somebody due its turn; says when to look again, where that is known.
+/// Gives every company with due clients its turn; returns when to check again, if known.
 pub async fn round(app: &App, stop: &CancellationToken) -> Result<Option<Time>, Error> {
     let outlooks = app.read_across(outlook).await?;
     let now = app.now();
@@ -69,7 +69,7 @@ pub async fn round(app: &App, stop: &CancellationToken) -> Result<Option<Time>, 
             Ok(next) => next,
             Err(error) => {
                 let company = outlook.company.id.0;
-                log_failure!(error, company, "the clients of a company could not be swept; trying again");
+                log_failure!(error, company, "failed to announce a company's due clients; trying again");
                 None
             }
         };
@@ -78,7 +78,7 @@ pub async fn round(app: &App, stop: &CancellationToken) -> Result<Option<Time>, 
     Ok(again)
 }
 
-/// Sweeps one company where it is time to; says when it is time again, where that is known.
+/// Sweeps one company if it is time; returns when it is time again, if known.
 async fn sweep(
     app: &App,
     stop: &CancellationToken,
@@ -97,7 +97,7 @@ async fn sweep(
     }
 }
 
-/// A company's turn; says whether it did anything, so that it is worth looking again soon.
+/// A company's turn; returns whether it did anything, so that another check soon is worthwhile.
 async fn announce(app: &App, stop: &CancellationToken, company: CompanyId) -> Result<bool, Error> {
     let (mut total, mut left) = (0, true);
     for _ in 0..TURN {
@@ -107,7 +107,7 @@ async fn announce(app: &App, stop: &CancellationToken, company: CompanyId) -> Re
         if !left || stop.is_cancelled() {
             break;
         }
-        // As long as the step took: at most half of storage's time goes here.
+        // Pause as long as the step took, so that this uses at most half of storage's time.
         tokio::time::sleep(begun.elapsed().clamp(LEAST_BREATH, MOST_BREATH)).await;
     }
     if total > 0 {

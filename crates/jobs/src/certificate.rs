@@ -1,5 +1,5 @@
-//! Verifies receivers' certificates exactly as webpki does, and says more about those it refuses: which are
-//! self-signed, and what was wrong in words.
+//! Verifies receivers' certificates exactly as webpki does, and gives better reasons for refusals: it
+//! recognizes self-signed certificates and describes problems in plain words.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureSchem
 
 /// How many of a certificate's names an error lists.
 const MAX_LISTED_NAMES: usize = 3;
-/// The longest name there is in DNS.
+/// The longest possible DNS name.
 const MAX_NAME_BYTES: usize = 253;
 
-/// Says that a refused certificate names itself as its issuer. To webpki it is one of an unknown issuer, or an
-/// authority's.
+/// A refused certificate that names itself as its issuer. webpki reports an unknown issuer or an authority's
+/// certificate instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the certificate is self-signed")]
 pub struct SelfSigned;
 
-/// Leaves every decision to webpki, and only adds to why it refused.
+/// Leaves every decision to webpki, and only adds the reason for a refusal.
 #[derive(Debug)]
 pub struct Verifier(pub Arc<WebPkiServerVerifier>);
 
@@ -41,7 +41,7 @@ impl ServerCertVerifier for Verifier {
             {
                 CertificateError::Other(OtherError(Arc::new(SelfSigned))).into()
             }
-            // A trusted authority has the issuer's name, but another key: it's not the issuer.
+            // A trusted authority has the issuer's name but another key, so it isn't the issuer.
             rustls::Error::InvalidCertificate(CertificateError::BadSignature) => {
                 CertificateError::UnknownIssuer.into()
             }
@@ -168,7 +168,7 @@ fn wrong_host(expected: &str, presented: &[String]) -> String {
 }
 
 /// A certificate's name as webpki lists it, such as `DnsName("example.org")`, if a person can read it. The
-/// receiver wrote it: it may hold anything, a NUL included, which PostgreSQL doesn't store.
+/// receiver wrote it, so it may contain anything, even a NUL, which PostgreSQL doesn't store.
 fn readable_name(listed: &str) -> Option<&str> {
     let quoted = listed.strip_prefix("DnsName(").or_else(|| listed.strip_prefix("IpAddress("))?;
     let name = quoted.strip_suffix(')')?.trim_matches('"');

@@ -1,5 +1,6 @@
-//! Counts accounts and values per channel and promo code, company after company, in small steps. After each step it
-//! rests fifty times as long: counting never takes more than two percent of the time, however many accounts.
+//! Counts accounts and values per channel and promo code, one company after another, in small steps. After
+//! each step it rests fifty times as long, so counting never takes more than two percent of the time, however
+//! many accounts there are.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use rapport_domain::channel_total::SHARE;
 use rapport_domain::id::CompanyId;
 use tokio_util::sync::CancellationToken;
 
-/// How often it looks who is due, unless a test wants it otherwise.
+/// How often it checks for due counts, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(2);
 
 /// Runs until `stop`.
@@ -17,7 +18,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let forever = async {
         loop {
             if let Err(error) = all_companies(&app).await {
-                log_failure!(error, "accounts per channel could not be counted; trying again later");
+                log_failure!(error, "failed to count accounts per channel; trying again later");
             }
             tokio::time::sleep(every).await;
         }

@@ -1,4 +1,4 @@
-//! One attempt: a signed POST over HTTPS to a judged address, with one deadline over everything.
+//! One attempt: a signed POST over HTTPS to a checked address, with one deadline for everything.
 //!
 //! Connections are kept and reused per destination (HTTP/1.1 keep-alive). No redirects, no
 //! decompression, a capped body.
@@ -35,12 +35,12 @@ use crate::failure::Broken;
 use crate::guard::{Guard, NotDialled, ResolveError};
 
 const AGENT: &str = concat!("Rapport/", env!("CARGO_PKG_VERSION"), " (webhooks)");
-/// As many as may be under way: webhooks that share a host share its connections.
+/// As many as can be in progress: webhooks that share a host share its connections.
 const MAX_IDLE_PER_DESTINATION: usize = 1024;
 const MAX_IDLE_AGE: Duration = Duration::from_secs(30);
-/// How long a connection that isn't needed any more may take to end in good order.
+/// How long an unneeded connection may take to close cleanly.
 const MAX_GOODBYE: Duration = Duration::from_secs(1);
-/// What a receiver's header may take of our memory.
+/// How much memory a receiver's headers may take.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
 /// How long an attempt may take.
@@ -59,7 +59,7 @@ impl Default for Limits {
     }
 }
 
-/// What is sent.
+/// The request to send.
 pub struct Post<'a> {
     pub url: &'a str,
     pub secret: &'a str,
@@ -96,7 +96,7 @@ struct Line {
 /// A connection ends soon after this is dropped, whatever its receiver does.
 type Lifeline = oneshot::Sender<()>;
 
-/// What an attempt has learnt so far; kept when the deadline cuts it off.
+/// What an attempt has learned so far; kept if the deadline cuts it off.
 #[derive(Default)]
 struct Progress {
     timings: Timings,
@@ -107,17 +107,17 @@ struct Progress {
     excerpt_cut: bool,
 }
 
-/// The roots that receivers are verified against: the system's, and those the operator adds.
+/// The roots used to verify receivers: the system's, and those the operator adds.
 pub fn tls_config(extra_authorities: &[rustls::pki_types::CertificateDer<'static>]) -> rustls::ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
     for error in &native.errors {
-        tracing::warn!(%error, "some system certificates could not be read");
+        tracing::warn!(%error, "failed to read some system certificates");
     }
     roots.add_parsable_certificates(native.certs);
     let (added, _) = roots.add_parsable_certificates(extra_authorities.iter().cloned());
     if added < extra_authorities.len() {
-        tracing::warn!("some certificates given as extra authorities could not be used");
+        tracing::warn!("some extra certificate authorities can't be used");
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots = Arc::new(roots);
@@ -128,8 +128,8 @@ pub fn tls_config(extra_authorities: &[rustls::pki_types::CertificateDer<'static
         .with_no_client_auth();
     match WebPkiServerVerifier::builder_with_provider(roots, provider).build() {
         Ok(verifier) => config.dangerous().set_certificate_verifier(Arc::new(Verifier(verifier))),
-        // The verifier that is there refuses everybody, as it must.
-        Err(error) => tracing::warn!(%error, "no certificate authorities found; every receiver is refused"),
+        // The existing verifier refuses every receiver, as it should.
+        Err(error) => tracing::warn!(%error, "no certificate authorities found; refusing every receiver"),
     }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config
@@ -141,7 +141,7 @@ impl Client {
         Self { guard, tls, limits, idle: Mutex::default(), tasks }
     }
 
-    /// Makes one attempt; whatever happens, the record says so.
+    /// Makes one attempt, and records whatever happens.
     pub async fn attempt(&self, post: Post<'_>, started_at: Time) -> Attempt {
         let started = Instant::now();
         let mut progress = Progress::default();
@@ -185,10 +185,10 @@ impl Client {
         let line = self.connect(&destination, progress, true).await?;
         let (reused, address) = (line.reused, line.address);
         match self.exchange(post, &destination, line, progress).await {
-            // A kept connection may have been closed by the receiver just as it was used again:
-            // nothing came back, so the same bytes go once more over a new one.
+            // The receiver may have closed a kept connection just as it was reused. Nothing came back, so the
+            // same bytes are sent once more over a new one.
             Err(_) if reused && progress.code.is_none() => {
-                tracing::debug!(%address, "a kept connection was gone; connecting anew");
+                tracing::debug!(%address, "kept connection was closed; reconnecting");
                 let line = self.connect(&destination, progress, false).await?;
                 self.exchange(post, &destination, line, progress).await
             }
@@ -255,7 +255,7 @@ impl Client {
             .map_err(|error| Broken::response(&error))?;
         let (lifeline, let_go) = oneshot::channel();
         self.tasks.spawn(async move {
-            // A receiver that doesn't read what it is sent would hold its connection for ever.
+            // Without this, a receiver that never reads could hold its connection forever.
             let abandoned = async {
                 let _ = let_go.await;
                 tokio::time::sleep(MAX_GOODBYE).await;
@@ -290,7 +290,7 @@ impl Client {
         }
     }
 
-    /// Closes kept connections that nobody has used for a while.
+    /// Closes kept connections that haven't been used for a while.
     pub fn close_idle(&self) {
         self.idle.lock().retain(|_, kept| {
             kept.retain(|idle| idle.since.elapsed() < MAX_IDLE_AGE && !idle.sender.is_closed());
@@ -313,7 +313,7 @@ impl Client {
         progress.code = Some(response.status().as_u16());
         progress.retry_after = response.headers().get(RETRY_AFTER).cloned();
         read_body(response, progress).await?;
-        // A connection with something left on it is not used again.
+        // A connection with unread data isn't reused.
         if !progress.excerpt_cut {
             self.keep(destination, line);
         }
@@ -385,7 +385,7 @@ fn host_text(destination: &Destination) -> String {
 fn seconds_to_wait(retry_after: &HeaderValue, now: Time) -> Option<i64> {
     let text = retry_after.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than a number holds is more than is granted, too.
+        // A number too large to parse exceeds the limit anyway.
         return Some(text.parse().unwrap_or(i64::MAX));
     }
     let date = jiff::fmt::rfc2822::parse(text).ok()?;

@@ -1,5 +1,5 @@
-//! Says in a sentence why no complete response came, for the attempt's record: what happened, then what to do.
-//! People read it, so it never shows a library's own words.
+//! Explains in a sentence why no complete response came, for the attempt's record: what happened, then what
+//! to do. People read it, so it never quotes a library's messages.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ use rustls::InvalidMessage;
 
 use crate::certificate;
 
-/// Why an attempt got no complete response, in the words of its record.
+/// Why an attempt got no complete response, as recorded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Broken {
     pub failure: Failure,
@@ -22,29 +22,29 @@ impl Broken {
         Self { failure, error: error.into() }
     }
 
-    /// No connection to an address.
+    /// The connection to an address failed.
     pub fn connecting(address: SocketAddr, error: &io::Error) -> Self {
         if is_ours(error) {
             return Self::new(Failure::Own, format!("the server can't open a connection ({})", error.kind()));
         }
         let sentence = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
-                format!("{address} refused the connection; check that the receiver runs and its port is open")
+                format!("{address} refused the connection; check that the receiver is up and listening")
             }
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-                format!("there is no route to {address}; check the address and the network")
+                format!("no route to {address}; check the address and the network")
             }
             io::ErrorKind::TimedOut => format!("{address} didn't answer; check its firewall"),
             io::ErrorKind::ConnectionReset => format!("{address} reset the connection"),
             io::ErrorKind::PermissionDenied => {
-                format!("the server may not connect to {address}; check its firewall")
+                format!("the server isn't allowed to connect to {address}; check its firewall")
             }
             other => format!("connecting to {address} failed ({other})"),
         };
         Self::new(Failure::Connect, sentence)
     }
 
-    /// No TLS session over a connection.
+    /// The TLS handshake over a connection failed.
     pub fn handshake(error: &io::Error) -> Self {
         if let Some(tls) = tls_error(error) {
             return Self::tls(tls);
@@ -52,7 +52,7 @@ impl Broken {
         Self::new(Failure::Protocol, format!("{} during the TLS handshake", io_sentence(error)))
     }
 
-    /// No status came over a connection that stood.
+    /// An established connection delivered no status.
     pub fn response(error: &hyper::Error) -> Self {
         match Cause::of(error) {
             Cause::Tls(tls) => Self::tls(tls),
@@ -64,14 +64,14 @@ impl Broken {
         }
     }
 
-    /// The response broke off after its status and headers.
+    /// The response ended early, after its status and headers.
     pub fn body(error: &hyper::Error) -> Self {
         let cause = match Cause::of(error) {
             Cause::Tls(tls) => tls_sentence(tls),
             Cause::Connection(happened) => happened,
             Cause::Head(_) | Cause::Body => "its body isn't valid HTTP/1.1".to_owned(),
         };
-        Self::new(Failure::Protocol, format!("the response broke off: {cause}"))
+        Self::new(Failure::Protocol, format!("the response ended early: {cause}"))
     }
 
     fn tls(error: &rustls::Error) -> Self {
@@ -81,7 +81,7 @@ impl Broken {
     }
 }
 
-/// No sockets, no local address, no network: nothing about the receiver.
+/// No sockets, no local address or no network: that isn't the receiver's fault.
 fn is_ours(error: &io::Error) -> bool {
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
@@ -93,12 +93,12 @@ fn is_ours(error: &io::Error) -> bool {
         )
 }
 
-/// What is behind an error of the HTTP library.
+/// The cause of an error from the HTTP library.
 enum Cause<'a> {
     Tls(&'a rustls::Error),
-    /// The status line or the headers are at fault, in a sentence.
+    /// The status line or the headers are invalid; why, in a sentence.
     Head(&'static str),
-    /// The body's framing is at fault.
+    /// The body's framing is invalid.
     Body,
     /// The connection ended; how, in a sentence.
     Connection(String),
@@ -123,7 +123,7 @@ impl<'a> Cause<'a> {
             if let Some(io) = cause.downcast_ref::<io::Error>() {
                 return match tls_error(io) {
                     Some(tls) => Self::Tls(tls),
-                    // What the decoder of chunks says.
+                    // The chunk decoder reports errors this way.
                     None if matches!(io.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
                         Self::Body
                     }
@@ -170,7 +170,7 @@ fn tls_sentence(error: &rustls::Error) -> String {
         rustls::Error::PeerIncompatible(_) => {
             "the receiver offers no TLS version or cipher that Rapport accepts; enable TLS 1.2 or 1.3"
         }
-        rustls::Error::PeerMisbehaved(_) => "the receiver broke the rules of TLS; update its TLS software",
+        rustls::Error::PeerMisbehaved(_) => "the receiver violated the TLS protocol; update its TLS software",
         rustls::Error::NoCertificatesPresented => "the receiver sent no certificate; install one",
         rustls::Error::DecryptError => "the receiver sent TLS data that can't be decrypted",
         rustls::Error::PeerSentOversizedRecord => "the receiver sent a TLS record that is too large",
@@ -181,7 +181,7 @@ fn tls_sentence(error: &rustls::Error) -> String {
     sentence.to_owned()
 }
 
-/// What the receiver said when it refused; the names are those of RFC 8446.
+/// The alert with which the receiver refused; the names are those of RFC 8446.
 fn alert_sentence(number: u8) -> String {
     let (name, advice) = match number {
         10 => ("unexpected_message", "check its TLS software"),
@@ -191,12 +191,12 @@ fn alert_sentence(number: u8) -> String {
         49 => ("access_denied", "allow connections from this server"),
         70 => ("protocol_version", "enable TLS 1.2 or 1.3"),
         71 => ("insufficient_security", "enable a current cipher"),
-        80 => ("internal_error", "look into its log"),
+        80 => ("internal_error", "check its log"),
         112 => ("unrecognized_name", "check the URL's host name"),
         116 => ("certificate_required", "it must not ask for a client certificate"),
         120 => ("no_application_protocol", "enable HTTP/1.1"),
         _ => {
-            return format!("the receiver refused the TLS connection with alert {number}; look into its log");
+            return format!("the receiver refused the TLS connection with alert {number}; check its log");
         }
     };
     format!("the receiver refused the TLS connection with alert {number} ({name}); {advice}")
@@ -214,7 +214,7 @@ mod tests {
     fn connection_errors_read_as_sentences() {
         let table = [
             (io::ErrorKind::ConnectionRefused, Failure::Connect, "192.0.2.7:443 refused the connection; "),
-            (io::ErrorKind::HostUnreachable, Failure::Connect, "there is no route to 192.0.2.7:443; "),
+            (io::ErrorKind::HostUnreachable, Failure::Connect, "no route to 192.0.2.7:443; "),
             (io::ErrorKind::TimedOut, Failure::Connect, "192.0.2.7:443 didn't answer; "),
             (io::ErrorKind::Other, Failure::Connect, "connecting to 192.0.2.7:443 failed (other error)"),
             (io::ErrorKind::AddrNotAvailable, Failure::Own, "the server can't open a connection ("),
@@ -226,7 +226,7 @@ mod tests {
         }
         let no_files = io::Error::from_raw_os_error(24);
         let broken = Broken::connecting(ADDRESS.parse().expect("an address"), &no_files);
-        assert_eq!(broken.failure, Failure::Own, "running out of files is no fault of the receiver");
+        assert_eq!(broken.failure, Failure::Own, "running out of files isn't the receiver's fault");
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
             (
                 tls(rustls::Error::AlertReceived(AlertDescription::Unknown(99))),
                 Failure::Tls,
-                "the receiver refused the TLS connection with alert 99; look into its log",
+                "the receiver refused the TLS connection with alert 99; check its log",
             ),
             (
                 tls(rustls::Error::PeerIncompatible(PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig)),
@@ -267,7 +267,7 @@ mod tests {
             (
                 tls(rustls::Error::PeerMisbehaved(PeerMisbehaved::TooMuchEarlyDataReceived)),
                 Failure::Tls,
-                "the receiver broke the rules of TLS; update its TLS software",
+                "the receiver violated the TLS protocol; update its TLS software",
             ),
             (tls(rustls::Error::General("x".to_owned())), Failure::Tls, "the TLS connection failed"),
             (

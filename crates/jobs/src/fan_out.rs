@@ -1,4 +1,4 @@
-//! Takes fan-outs further that were too large for the transaction of their change, part by part.
+//! Continues, part by part, fan-outs that were too large for the transaction of their change.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use rapport_app::{Access, App, Error, log_failure};
 use rapport_store::fan_out::companies;
 use tokio_util::sync::CancellationToken;
 
-/// Parts of one company before the next one has its turn.
+/// Parts of one company before the next company's turn.
 const TURN: usize = 20;
 
-/// Runs until `stop`: whenever this process commits a large fan-out, and every so often for what others left.
+/// Runs until `stop`: whenever this process commits a large fan-out, and regularly for those of other nodes.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     loop {
         app.services().jobs().begin(Job::FanOut, app.now());
         let ended = round(&app, &stop).await;
         if let Err(error) = &ended {
-            log_failure!(error, "failed to hand events to all of their webhooks; trying again");
+            log_failure!(error, "failed to continue a fan-out; trying again");
         }
         app.services().jobs().end(Job::FanOut, app.now(), ended.as_ref().err(), every);
         tokio::select! {

@@ -1,5 +1,5 @@
-//! Makes accounts that were there before a migration findable by their custom fields: once, after the start
-//! that migrated, in small steps. What was done stays done over a restart.
+//! Makes accounts from before a migration searchable by their custom fields: once, in small steps, after the
+//! start that migrated. Progress survives a restart.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use rapport_app::fields::{fill_step, unfilled};
 use rapport_app::{App, Error, log_failure};
 use tokio_util::sync::CancellationToken;
 
-/// After a step storage has at least so long for others.
+/// The shortest pause after a step, which leaves storage to others.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_secs(1);
-/// Before the next try where storage was busy or away.
+/// The pause before the next try when storage was busy or unavailable.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// Runs until nothing is left to do, or `stop`.
+/// Runs until everything is done, or until `stop`.
 pub async fn run(app: App, stop: CancellationToken) {
     while let Err(error) = all_companies(&app, &stop).await {
-        log_failure!(error, "custom fields could not be put into their index; trying again later");
+        log_failure!(error, "failed to index custom fields; trying again later");
         if stop.run_until_cancelled(tokio::time::sleep(AFTER_FAILURE)).await.is_none() {
             return;
         }
@@ -33,10 +33,10 @@ async fn all_companies(app: &App, stop: &CancellationToken) -> Result<(), Error>
             if !fill_step(app, company).await? {
                 break;
             }
-            // As long as the step took: at most half of storage's time goes here.
+            // Pause as long as the step took, so that this uses at most half of storage's time.
             tokio::time::sleep(begun.elapsed().clamp(LEAST_PAUSE, MOST_PAUSE)).await;
         }
-        tracing::info!(company = company.0, "older accounts are found by their custom fields now");
+        tracing::info!(company = company.0, "indexed the custom fields of older accounts");
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ mod tests {
             }
             let whole = app.rows("account_field");
             assert_eq!(whole, 4 * 250, "on {engine}");
-            // As a migration leaves it, except for accounts that changed meanwhile.
+            // As a migration leaves it, except for accounts that changed since.
             execute(
                 &app,
                 "DELETE FROM account_field; INSERT INTO field_fill (company) SELECT id FROM company",
@@ -84,7 +84,7 @@ mod tests {
             assert!(fill_step(app.app(), app.id()).await.expect("a step"), "there is more, on {engine}");
             let half = app.rows("account_field");
             assert!(half < whole, "on {engine}");
-            // A start after the first was cut off goes on.
+            // A new start continues where the first was cut off.
             run(app.app().clone(), CancellationToken::new()).await;
             assert_eq!(app.rows("account_field"), whole - 2 + 1, "on {engine}");
             assert_eq!(app.rows("field_fill"), 0, "on {engine}");

@@ -1,9 +1,9 @@
-//! Requests under way, and the pools they count against.
+//! Requests in progress, and the pools they count against.
 //!
-//! Proven, new and failing receivers have pools of their own, so that none waits for another's slots. A request that
-//! takes long leaves its pool for the slow ones: a receiver that hangs costs a socket for a while, but no slot that
-//! a healthy one could use. People's own requests (tests, single redeliveries) have a small pool that nothing else
-//! touches. Of every pool but that of the proven, one company has at most half.
+//! Proven, new and failing receivers have separate pools, so that none waits for another's slots. A request
+//! that takes long moves from its pool to the slow one: a receiver that hangs costs a socket for a while, but
+//! no slot that a healthy one could use. Requests made by people (tests, single redeliveries) have a small
+//! pool that nothing else touches. One company gets at most half of every pool except the proven one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use rapport_domain::standing::Standing;
 
 use crate::lanes::Key;
 
-/// How many requests may be under way at once.
+/// How many requests may be in progress at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots {
     pub total: usize,
@@ -57,14 +57,14 @@ impl Slots {
         if pool == Pool::Proven { most } else { (most / 2).max(1) }
     }
 
-    /// The most sockets that requests can take: new and proven ones share `total`.
+    /// The most sockets that requests can use: new and proven ones share `total`.
     pub fn most_connections(self) -> usize {
         self.total
             + [Pool::Failing, Pool::Urgent, Pool::Slow].map(|pool| self.most(pool)).iter().sum::<usize>()
     }
 }
 
-/// Names a request under way.
+/// Identifies a request in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(u64);
 
@@ -117,8 +117,9 @@ impl Flights {
         Some(flight)
     }
 
-    /// Moves requests that take longer than `limit` says to the slow ones, as far as those have room; answers
-    /// whose they are and whether a person waits for them. Failing receivers are expected to be slow and stay where they are.
+    /// Moves requests that take longer than `limit` to the slow pool, as far as it has room. Returns their
+    /// webhooks and whether a person waits for them. Failing receivers are expected to be slow and stay in
+    /// their pool.
     pub fn set_slow_aside(&mut self, now: Instant, limit: impl Fn(Key) -> Duration) -> Vec<(Key, bool)> {
         let is_late = |flight: &Flight| {
             !matches!(flight.pool, Pool::Slow | Pool::Failing) && now - flight.since >= limit(flight.key)
@@ -184,7 +185,7 @@ mod tests {
             assert_eq!(fill(&mut flights, 2, pool, now), most / 2, "{pool:?}");
             assert_eq!(fill(&mut flights, 3, pool, now), 0, "{pool:?}");
         }
-        assert_eq!(fill(&mut flights, 1, Pool::Proven, now), 64 - 16, "the proven have all the rest");
+        assert_eq!(fill(&mut flights, 1, Pool::Proven, now), 64 - 16, "proven receivers get all the rest");
     }
 
     #[test]

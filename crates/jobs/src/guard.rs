@@ -1,5 +1,5 @@
-//! The destination guard at run time: a host is resolved, every address judged, and only a judged
-//! address is dialled. The rules themselves are `domain::destination`.
+//! The destination guard at run time: resolves a host, checks every address, and only lets checked addresses
+//! be dialled. The rules themselves are in `domain::destination`.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rapport_app::webhook::DestinationCheck;
 use rapport_domain::destination::{AddressPolicy, Destination, Host, Refusal};
 
-/// How long a resolution serves. What it says is judged at every attempt all the same.
+/// How long a resolution is cached. Its addresses are still checked at every attempt.
 const CACHE_FOR: Duration = Duration::from_secs(2);
 const CACHE_SIZE: usize = 4096;
 
@@ -22,7 +22,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub enum ResolveError {
     /// The name has no address.
     NotFound(String),
-    /// Our own resolver is at fault.
+    /// Our own resolver failed.
     Own(String),
 }
 
@@ -41,7 +41,7 @@ impl Resolver for SystemResolver {
                 Ok(found) => Ok(found.map(|address| address.ip()).collect()),
                 Err(error) => {
                     let text = error.to_string();
-                    // What getaddrinfo says when no server answered: nothing about the receiver.
+                    // getaddrinfo says this when no DNS server answered, which isn't the receiver's fault.
                     let ours = text.contains("Temporary failure") || text.contains("System error");
                     Err(if ours { ResolveError::Own(text) } else { ResolveError::NotFound(text) })
                 }
@@ -50,7 +50,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Why a destination is not dialled.
+/// Why a destination isn't dialled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotDialled {
     Refused(Refusal),
@@ -70,7 +70,7 @@ impl Guard {
         Self { policy, resolver, cache: Mutex::default() }
     }
 
-    /// The addresses that an attempt may dial now: all of them judged, none if one is refused.
+    /// The addresses an attempt may dial now: all of them checked, none if one is refused.
     pub async fn addresses(&self, destination: &Destination) -> Result<Vec<IpAddr>, NotDialled> {
         destination.judge_literal(&self.policy).map_err(NotDialled::Refused)?;
         let addresses = match destination.host() {
@@ -100,7 +100,7 @@ impl Guard {
 }
 
 impl DestinationCheck for Guard {
-    /// On create and edit: a name that does not resolve now is taken, and judged at each attempt.
+    /// On create and edit: a name that doesn't resolve now is accepted, and checked at each attempt.
     fn check<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(async move {
             destination.judge_literal(&self.policy)?;

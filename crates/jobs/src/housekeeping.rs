@@ -1,5 +1,5 @@
-//! The sender's surroundings: this node's heartbeat, the takeover of what dead nodes held, the search for what
-//! nobody told this node of or this node has lost sight of, and the ending of deliveries nobody wants any more.
+//! Housekeeping for the sender: this node's heartbeat, the takeover from dead nodes, the search for
+//! deliveries this node wasn't told of or has lost track of, and the ending of unwanted deliveries.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::reconcile::{Suspects, reconcile};
 use crate::sender::Message;
 
 const BEAT_EVERY: Duration = Duration::from_secs(2);
-/// Clocks drift slowly; an operator may set one at any time.
+/// Clocks drift slowly, but an operator may set one at any time.
 const FOLLOW_CLOCK_EVERY: Duration = Duration::from_secs(30);
 
-/// What the sender's surroundings work with.
+/// The data that housekeeping works with.
 pub struct Surroundings {
     pub app: App,
     pub beat: Heartbeat,
@@ -32,7 +32,7 @@ pub struct Surroundings {
     pub mail: mpsc::UnboundedSender<Message>,
 }
 
-/// What a sweep remembers for the next.
+/// State that a sweep keeps for the next one.
 #[derive(Default)]
 struct Seen {
     nodes: Watch,
@@ -55,7 +55,7 @@ impl Surroundings {
                 () = stop.cancelled() => return,
                 _ = beats.tick() => {
                     if let Err(error) = self.beat.beat(app).await {
-                        log_failure!(error, "the heartbeat failed");
+                        log_failure!(error, "heartbeat failed");
                     }
                 }
                 _ = clock_looks.tick() => {
@@ -89,16 +89,16 @@ impl Surroundings {
     }
 }
 
-/// What dead nodes held waits in the database again, for whoever claims it.
+/// Releases what dead nodes held; it waits in the database again for any node to claim.
 async fn take_over(app: &App, beat: &Heartbeat, watch: &mut Watch) -> Result<(), Error> {
-    // Owners first: one that registered after the look at the nodes would seem to be dead.
+    // Owners first: one that registered after the nodes were read would seem dead.
     let owners = app.read_across(delivery::owners).await?;
     let manual = app.read_across(manual_attempt::owners).await?;
     let alive = if beat.alone { HashSet::new() } else { watch.alive(app, beat.node).await? };
     let is_dead = |owner: &i64| *owner != beat.node && !alive.contains(owner);
     for dead in owners.into_iter().filter(is_dead) {
         let companies = app.read_across(move |across| delivery::owned_companies(across, dead)).await?;
-        tracing::info!(dead, companies = companies.len(), "taking over what a dead node held");
+        tracing::info!(dead, companies = companies.len(), "taking over from a dead node");
         for company in companies {
             while app.write(&Access::System(company), TakeOver { dead }).await? {}
         }
@@ -109,7 +109,7 @@ async fn take_over(app: &App, beat: &Heartbeat, watch: &mut Watch) -> Result<(),
     Ok(())
 }
 
-/// Ends, in steps, what deleted webhooks left open and what operators dropped.
+/// Ends, in steps, the open deliveries of deleted webhooks and those operators dropped.
 async fn end_unwanted(app: &App) -> Result<(), Error> {
     for ending in app.read_across(webhook::ending).await? {
         let webhook = ending.webhook;

@@ -1,5 +1,5 @@
-//! Imports, dry runs and undos, taken further step by step. Their state is in the database: a restart goes
-//! on where it stood, and of several nodes one at a time takes an import further.
+//! Runs imports, dry runs and undos step by step. Their state is in the database: after a restart they
+//! continue where they were, and only one node at a time works on an import.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use rapport_domain::id::ImportId;
 use rapport_store::import::active;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked whether there is something to do.
+/// How often it checks for work.
 const IDLE: Duration = Duration::from_millis(500);
-/// Steps of one import before the next one has its turn.
+/// Steps of one import before the next import's turn.
 const TURN: usize = 20;
 
 /// Runs until `stop`.
@@ -23,7 +23,7 @@ pub async fn run(app: App, stop: CancellationToken) {
         app.services().jobs().begin(Job::Imports, app.now());
         let ended = round(&app, &stop, &mut runners).await;
         if let Err(error) = &ended {
-            log_failure!(error, "imports could not be taken further; trying again");
+            log_failure!(error, "failed to run imports; trying again");
         }
         let is_busy = matches!(ended, Ok(true));
         let pause = if is_busy { Duration::ZERO } else { IDLE };
@@ -40,7 +40,7 @@ pub async fn run(app: App, stop: CancellationToken) {
     }
 }
 
-/// Gives every import under way its turn; says whether one has more to do at once.
+/// Gives every open import its turn; returns whether one has more to do immediately.
 async fn round(
     app: &App,
     stop: &CancellationToken,
@@ -58,7 +58,7 @@ async fn round(
             }
             Ok(Stepped::Elsewhere | Stepped::Ended) => {}
             Err(error) => {
-                log_failure!(error, import = %id, "an import could not be taken further; trying again");
+                log_failure!(error, import = %id, "failed to run an import; trying again");
                 runners.insert(id, runner);
             }
         }
@@ -149,7 +149,7 @@ mod tests {
             stop.cancel();
             running.await.expect("no panic");
             let stop = CancellationToken::new();
-            // The clock stands still: no lease runs out.
+            // The clock stands still, so no lease expires.
             let other = tokio::spawn(run(app.another_node(), stop.clone()));
             let done = until(&app, id, State::Finished).await;
             assert_eq!((done.counts.created, app.rows("account")), (5_000, 5_000), "on {engine}");

@@ -1,9 +1,10 @@
-//! The sender's bookkeeping: what waits in memory for each webhook, and who is next.
+//! The sender's bookkeeping: what waits in memory for each webhook, and whose turn is next.
 //!
-//! Fair between companies first, then between a company's webhooks; proven, new and failing receivers take turns
-//! among themselves only. Each webhook has a window of requests under way: one until it has proved itself, doubled
-//! by every success, one again after a failure or while a request of it takes unusually long. So a dead receiver
-//! delays nobody but itself. What a receiver has shown outlives idleness: a lane that knows something is kept.
+//! Fair between companies first, then between a company's webhooks; proven, new and failing receivers take
+//! turns only among themselves. Each webhook has a window of concurrent requests: one until it has proved
+//! itself, doubled by every success, one again after a failure or while one of its requests takes unusually
+//! long. So a dead receiver delays only itself. What is known about a receiver outlives idleness: a lane that
+//! knows something is kept.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -17,16 +18,16 @@ use crate::flights::{Flights, Pool, Slots, Ticket};
 use crate::ring::Ring;
 
 pub const MAX_WINDOW: usize = 64;
-/// How much is claimed at a time: a claim waits for a commit, and what it brings must last as long.
+/// How much is claimed at a time: a claim waits for a commit, and its deliveries must last as long.
 const CLAIM_PER_WINDOW: usize = 16;
-/// A failing receiver is tried one by one, and not often.
+/// A failing receiver gets one request at a time, and not often.
 const CLAIM_OF_FAILING: usize = 2;
-/// A request without an answer for so long is slow: of a receiver that nobody knows, and of one that has proved
-/// itself, unless it usually takes longer.
+/// A request unanswered for this long is slow: for an unknown receiver, and for a proven one, unless it
+/// usually takes longer.
 const SLOW_AFTER_UNKNOWN: Duration = Duration::from_millis(250);
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 const SLOW_FACTOR: u32 = 3;
-/// Requests of one webhook that people wait for, under way at once.
+/// Concurrent requests of one webhook that people wait for.
 const MAX_URGENT: usize = 2;
 
 pub type Key = (CompanyId, WebhookId);
@@ -48,17 +49,17 @@ struct Lane {
     urgent: VecDeque<Item>,
     under_way: usize,
     urgent_under_way: usize,
-    /// Requests under way that take unusually long.
+    /// Requests in progress that take unusually long.
     slow: usize,
     window: usize,
     proven: bool,
     streak: i64,
-    /// How long its answers usually take.
+    /// How long its responses usually take.
     usual: Duration,
-    /// In which ring it is.
+    /// The ring it is in.
     listed: Option<Standing>,
     urgent_listed: bool,
-    /// In the list of webhooks to claim for.
+    /// Whether it is in the list of webhooks to claim for.
     to_claim: bool,
     supply: Supply,
     next_due: Option<Time>,
@@ -69,7 +70,7 @@ struct Lane {
 enum Supply {
     Nothing,
     Backlog,
-    /// A claim is under way; `again` when more was reported meanwhile, which it may have missed.
+    /// A claim is in progress; `again` if more was reported since, which it may have missed.
     Claiming {
         again: bool,
     },
@@ -108,7 +109,7 @@ impl Lane {
         };
     }
 
-    /// While a request hangs, no other is risked.
+    /// While a request hangs, no other one is started.
     fn has_room(&self) -> bool {
         let window = if self.slow > 0 { 1 } else { self.window };
         self.under_way < window
@@ -129,7 +130,7 @@ impl Lane {
         if self.proven { SLOW_AFTER.max(self.usual * SLOW_FACTOR) } else { SLOW_AFTER_UNKNOWN }
     }
 
-    /// Nothing happens for it, and it has shown nothing.
+    /// Whether the lane is idle and nothing is known about its receiver.
     fn is_forgettable(&self) -> bool {
         let nothing_waits = self.supply == Supply::Nothing && self.next_due.is_none();
         let idle =
@@ -142,7 +143,7 @@ impl Lane {
 pub struct Lanes {
     webhooks: HashMap<Key, Lane>,
     flights: Flights,
-    /// Webhooks with something that can be sent, in turn, by their standing.
+    /// Webhooks with something to send, in turn, by their standing.
     proven: Ring,
     new: Ring,
     failing: Ring,
@@ -170,7 +171,7 @@ impl Lanes {
         }
     }
 
-    /// What a receiver has shown before this process started.
+    /// Records what was known about a receiver before this process started.
     pub fn remember(&mut self, key: Key, standing: Standing) {
         let lane = self.webhooks.entry(key).or_default();
         (lane.proven, lane.streak) = match standing {
@@ -194,7 +195,7 @@ impl Lanes {
         self.list(key);
     }
 
-    /// Puts a webhook in its ring if it has something that can go now.
+    /// Puts a webhook into its ring if it has something that can be sent now.
     fn list(&mut self, key: Key) {
         let Some(lane) = self.webhooks.get_mut(&key) else { return };
         if !lane.urgent_listed && !lane.urgent.is_empty() && lane.urgent_under_way < MAX_URGENT {
@@ -216,7 +217,7 @@ impl Lanes {
         }
     }
 
-    /// The next delivery to send, by turns; it is under way from now on.
+    /// The next delivery to send, by turns; from now on it is in progress.
     pub fn next(&mut self, now: Instant) -> Option<(Ticket, Item)> {
         const TURNS: [Standing; 3] = [Standing::Proven, Standing::New, Standing::Failing];
         if let Some(started) = self.next_urgent(now) {
@@ -258,7 +259,7 @@ impl Lanes {
             let Some(lane) = self.webhooks.get_mut(&key) else { continue };
             lane.listed = None;
             if lane.standing() != standing {
-                // It has shown something since it was listed.
+                // Its standing has changed since it was listed.
                 self.list(key);
                 continue;
             }
@@ -275,7 +276,7 @@ impl Lanes {
         }
     }
 
-    /// A bulk redelivery's attempt no longer waits here.
+    /// An attempt of a bulk redelivery no longer waits here.
     fn left(&mut self, item: &Item) {
         if item.dispatch.is_bulk()
             && let Some(count) = self.bulk.get_mut(&item.dispatch.company)
@@ -292,9 +293,9 @@ impl Lanes {
         self.bulk.get(&company).copied().unwrap_or(0)
     }
 
-    /// A request was answered. A success doubles the window, and its slot is free. A failure shrinks the
-    /// window to one, and its slot is free once it is recorded: it may be the one that switches the
-    /// webhook off.
+    /// A request was answered. A success doubles the window and frees the slot. A failure shrinks the window
+    /// to one and frees the slot only once it is recorded, because it may be the one that disables the
+    /// webhook.
     pub fn answered(&mut self, ticket: Ticket, succeeded: bool, now: Instant) {
         let Some(flight) = self.flights.get(ticket) else { return };
         let Some(lane) = self.webhooks.get_mut(&flight.key) else { return };
@@ -312,7 +313,7 @@ impl Lanes {
         self.ask_for_claim(flight.key);
     }
 
-    /// A failure is recorded; or a request was not made after all, or says nothing about its receiver.
+    /// A failure was recorded, or a request wasn't made after all or says nothing about its receiver.
     pub fn ended(&mut self, ticket: Ticket) {
         let Some(flight) = self.flights.end(ticket) else { return };
         if let Some(lane) = self.webhooks.get_mut(&flight.key) {
@@ -325,7 +326,7 @@ impl Lanes {
         self.list(flight.key);
     }
 
-    /// A request was not made after all: what it would have sent is next again.
+    /// A request wasn't made after all, so its delivery is next again.
     pub fn put_back(&mut self, ticket: Ticket, item: Item) {
         let key = item.key();
         let lane = self.webhooks.entry(key).or_default();
@@ -340,7 +341,7 @@ impl Lanes {
         self.ended(ticket);
     }
 
-    /// Looks for requests that take unusually long. They leave their pool, and their webhook starts no others.
+    /// Finds requests that take unusually long. They leave their pool, and their webhook starts no others.
     pub fn set_slow_aside(&mut self, now: Instant) {
         let webhooks = &self.webhooks;
         let limit = |key: Key| webhooks.get(&key).map_or(SLOW_AFTER, Lane::slow_after);
@@ -351,7 +352,7 @@ impl Lanes {
         }
     }
 
-    /// Takes a webhook's queue out: it was switched off. What somebody asked for stays.
+    /// Empties the queue of a webhook that was disabled. Manual attempts stay.
     pub fn drain(&mut self, key: Key) -> Vec<Item> {
         let Some(lane) = self.webhooks.get_mut(&key) else { return Vec::new() };
         if lane.supply == Supply::Backlog {
@@ -381,7 +382,7 @@ impl Lanes {
         self.ask_for_claim(key);
     }
 
-    /// Something of this webhook is due then.
+    /// Something of this webhook is due at that time.
     pub fn due(&mut self, key: Key, at: Time) {
         let lane = self.webhooks.entry(key).or_default();
         match lane.next_due {
@@ -403,7 +404,7 @@ impl Lanes {
         }
     }
 
-    /// The webhooks to claim for now, and how much: those with something due, where there is room.
+    /// The webhooks to claim for now, and how much: those with something due, if there is room.
     pub fn claims(&mut self, now: Time, room: impl Fn(CompanyId, Standing) -> bool) -> Vec<(Key, usize)> {
         while let Some((due, key)) = self.due.first().copied()
             && due <= now
@@ -430,7 +431,7 @@ impl Lanes {
         claims
     }
 
-    /// A claim ended: whether more is due, and when the next is.
+    /// A claim ended; `more` says whether more is due, `next_due` when the next delivery is.
     pub fn claimed(&mut self, key: Key, more: bool, next_due: Option<Time>) {
         if let Some(lane) = self.webhooks.get_mut(&key) {
             let again = lane.supply == Supply::Claiming { again: true };
@@ -442,20 +443,20 @@ impl Lanes {
         }
     }
 
-    /// Whether new deliveries of this webhook should wait in the database behind its backlog, and what its
-    /// receiver has shown.
+    /// Whether new deliveries of this webhook should wait in the database behind its backlog, and its
+    /// receiver's standing.
     pub fn gate(&self, key: Key) -> (bool, Standing) {
         self.webhooks
             .get(&key)
             .map_or((false, Standing::New), |lane| (lane.supply != Supply::Nothing, lane.standing()))
     }
 
-    /// Forgets webhooks that nothing is known of and nothing happens for.
+    /// Forgets idle webhooks about which nothing is known.
     pub fn forget_idle(&mut self) {
         self.webhooks.retain(|_, lane| !lane.is_forgettable());
     }
 
-    /// The webhook was deleted: once nothing is under way for it, nothing of it is kept.
+    /// The webhook was deleted: forgets it once nothing of it is in progress.
     pub fn forget(&mut self, key: Key) {
         if let Some(lane) = self.webhooks.get_mut(&key) {
             (lane.proven, lane.streak) = (false, 0);

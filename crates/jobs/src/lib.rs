@@ -1,20 +1,20 @@
-//! What happens by itself: webhook delivery and the housekeeping around it, mail and digests. Calls `app`.
+//! Background work: webhook delivery and the housekeeping around it, mail and digests. Calls `app`.
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
-//! - `client` makes one attempt over HTTPS; `guard` says which addresses it may dial.
-//! - `failure` and `certificate` say in a sentence why an attempt failed.
-//! - `lookup` fetches home pages by the same rules.
-//! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` holds it against
-//!   the database.
-//! - `nodes` shows that this node is alive and sees who is dead; `housekeeping` acts on it.
-//! - `fan_out` hands events with very many webhooks to the rest of them.
-//! - `cadence` reminds of clients that became overdue.
+//! - `client` makes one attempt over HTTPS; `guard` decides which addresses it may dial.
+//! - `failure` and `certificate` explain in a sentence why an attempt failed.
+//! - `lookup` fetches home pages under the same rules.
+//! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` compares
+//!   it with the database.
+//! - `nodes` shows that this node is alive and detects dead ones; `housekeeping` acts on it.
+//! - `fan_out` creates the remaining deliveries of events that very many webhooks select.
+//! - `cadence` announces clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
-//! - `fields` makes older accounts findable by their custom fields.
-//! - `mail` sends what is due by the `mailer`; `digest` makes the weekly one.
-//! - `import` takes imports further.
+//! - `fields` makes older accounts searchable by their custom fields.
+//! - `mail` sends due mail through the `mailer`; `digest` creates the weekly digest.
+//! - `import` runs imports.
 //! - `stage_totals` counts the accounts of large companies.
-//! - `redelivery` runs bulk redeliveries; `retention` removes what is past its time.
+//! - `redelivery` runs bulk redeliveries; `retention` deletes expired data.
 
 pub mod cadence;
 mod certificate;

@@ -1,5 +1,5 @@
-//! Fetching a home page: over HTTPS to judged addresses only, a few redirects each judged anew, one deadline
-//! over everything, and no more of the page than says who it is.
+//! Fetches a home page: over HTTPS, to checked addresses only, following a few redirects that are checked
+//! too, with one deadline for everything. Reads only as much of the page as is needed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use tokio_util::task::TaskTracker;
 use crate::guard::{BoxFuture, Guard, NotDialled, ResolveError};
 
 const AGENT: &str = concat!("Rapport/", env!("CARGO_PKG_VERSION"), " (lookup)");
-/// How many pages may be on their way at once.
+/// How many pages may be fetched at once.
 const AT_ONCE: usize = 16;
-/// What a page's header may take of our memory.
+/// How much memory a page's headers may take.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
 pub struct Lookup {
@@ -47,7 +47,7 @@ impl Lookup {
         Self { guard, tls, total, slots: Semaphore::new(AT_ONCE), tasks }
     }
 
-    /// With a deadline of its own, for tests.
+    /// Sets another deadline, for tests.
     #[must_use]
     pub fn within(self, total: Duration) -> Self {
         Self { total, ..self }
@@ -83,7 +83,7 @@ impl Lookup {
         let stream = self.tls.connect(name, stream).await.map_err(unreachable)?;
         let handshake = http1::Builder::new().max_buf_size(MAX_HEADER_BYTES).handshake(TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.map_err(unreachable)?;
-        // It ends when its response is dropped.
+        // The task ends when its response is dropped.
         self.tasks.spawn(async move {
             let _ = connection.await;
         });
@@ -124,7 +124,7 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<TcpStream, FetchError> 
     Err(last)
 }
 
-/// The beginning of a page that is HTML.
+/// Reads the beginning of an HTML page.
 async fn receive(at: Destination, response: Response<Incoming>) -> Result<Fetched, FetchError> {
     let header = |name| {
         let value = response.headers().get(name);
@@ -140,7 +140,7 @@ async fn receive(at: Destination, response: Response<Incoming>) -> Result<Fetche
     while let Some(frame) = body.frame().await {
         let frame = match frame {
             Ok(frame) => frame,
-            // What came may be enough.
+            // The part received may be enough.
             Err(_) if !received.is_empty() => break,
             Err(error) => return Err(unreachable(error)),
         };

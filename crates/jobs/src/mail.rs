@@ -1,5 +1,5 @@
-//! Mail in the background: what is due is sent, and each outcome recorded. Any number of nodes may do it at once:
-//! a mail is taken with a lease, so two of them have it in hand only if one was gone for minutes.
+//! Mail in the background: sends due mails and records each outcome. Any number of nodes may do this at once.
+//! A mail is claimed with a lease, so two nodes send it only if one was gone for minutes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mailer::{Letter, Mailer};
 
-/// How often it is looked what is due, unless something was just written.
+/// How often it checks for due mail, unless some was just written.
 pub const EVERY: Duration = Duration::from_secs(5);
-/// Mails under way at once, each over a connection of its own: more would look like an attack to some servers.
+/// Concurrent mails, each over its own connection: more would look like an attack to some servers.
 const AT_ONCE: usize = 4;
 
-/// Runs until `stop`; what is under way then is finished. Without a mailer it only clears requests away.
+/// Runs until `stop`, and then finishes the mails in progress. Without a mailer it only handles reset
+/// requests.
 pub async fn run(app: App, mailer: Option<Arc<Mailer>>, stop: CancellationToken, every: Duration) {
     let written = Arc::clone(app.services().mail_written());
     loop {
         app.services().jobs().begin(Job::Mail, app.now());
         let ended = round(&app, mailer.as_ref(), &stop).await;
         if let Err(error) = &ended {
-            log_failure!(error, "mail could not be looked after; trying again");
+            log_failure!(error, "failed to process mail; trying again");
         }
         app.services().jobs().end(Job::Mail, app.now(), ended.as_ref().err(), every);
         tokio::select! {
@@ -45,7 +46,8 @@ async fn round(app: &App, mailer: Option<&Arc<Mailer>>, stop: &CancellationToken
         let now = app.now();
         let companies = app.read_across(move |across| companies_due(across, now)).await?;
         let mut sent = 0;
-        // Companies take turns, a handful each: nobody's digest waits for another's hundred members.
+        // Companies take turns with a few mails each, so that one company's digest doesn't wait for another's
+        // hundred members.
         for company in companies {
             if stop.is_cancelled() {
                 return Ok(());
@@ -58,7 +60,7 @@ async fn round(app: &App, mailer: Option<&Arc<Mailer>>, stop: &CancellationToken
     }
 }
 
-/// Sends a handful of a company's mails at once; says how many were tried.
+/// Sends a few of a company's mails at once; returns how many were tried.
 async fn some_of(app: &App, mailer: &Arc<Mailer>, company: CompanyId) -> Result<usize, Error> {
     let limit = i64::try_from(AT_ONCE).unwrap_or(1);
     let taken = take_due(app, company, limit).await?;
@@ -89,10 +91,10 @@ async fn one(app: &App, mailer: &Mailer, company: CompanyId, mail: Outgoing) -> 
     };
     let outcome = mailer.send(letter).await;
     match &outcome {
-        Ok(()) => tracing::info!(company = company.0, %id, "sent a mail"),
+        Ok(()) => tracing::info!(company = company.0, %id, "mail sent"),
         Err(failure) => {
             let (permanent, error) = (failure.permanent, &failure.error);
-            tracing::warn!(company = company.0, %id, permanent, %error, "a mail was not taken");
+            tracing::warn!(company = company.0, %id, permanent, %error, "failed to send a mail");
         }
     }
     record(app, company, &mail, outcome).await

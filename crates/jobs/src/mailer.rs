@@ -1,4 +1,4 @@
-//! One mail over SMTP: encrypted unless the operator said otherwise, with one deadline over everything.
+//! Sends one mail over SMTP: encrypted unless the operator chose otherwise, with one deadline for everything.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,21 +13,21 @@ use rapport_domain::mail::{Failure, is_permanent, one_line};
 use rapport_domain::time::Time;
 use rustls::pki_types::CertificateDer;
 
-/// Below the lease that a node has on a mail.
+/// Shorter than the lease a node has on a mail.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// How a connection to the mail server is kept private.
+/// How the connection to the mail server is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
     /// TLS from the first byte.
     Tls,
     /// A plain greeting, then TLS or nothing.
     StartTls,
-    /// None at all.
+    /// No encryption.
     Plain,
 }
 
-/// Where mail is handed in.
+/// The server that takes outgoing mail.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MailServer {
     pub host: String,
@@ -37,10 +37,10 @@ pub struct MailServer {
     pub login: Option<(String, String)>,
 }
 
-/// What a mail says, and to whom.
+/// The content and recipient of a mail.
 #[derive(Debug, Clone, Copy)]
 pub struct Letter<'a> {
-    /// Stable over attempts, so that a mail that arrives twice can be told to be one.
+    /// The same in every attempt, so that a mail that arrives twice can be recognized as one.
     pub id: &'a str,
     pub recipient: &'a str,
     pub subject: &'a str,
@@ -49,12 +49,12 @@ pub struct Letter<'a> {
     pub date: Time,
 }
 
-/// A mailer cannot be made of these settings.
+/// These settings can't make a mailer.
 #[derive(Debug, thiserror::Error)]
 pub enum BadMailer {
     #[error("the sender must be an address such as Rapport <rapport@acme.test>: {0}")]
     Sender(#[from] lettre::address::AddressError),
-    #[error("TLS cannot be set up: {0}")]
+    #[error("failed to set up TLS: {0}")]
     Tls(#[from] lettre::transport::smtp::Error),
 }
 
@@ -65,7 +65,7 @@ pub struct Mailer {
 }
 
 impl Mailer {
-    /// `authorities` are trusted besides the system's.
+    /// `authorities` are trusted in addition to the system's.
     pub fn new(
         server: &MailServer,
         from: &str,
@@ -88,7 +88,7 @@ impl Mailer {
         Ok(Self { transport: builder.build(), from })
     }
 
-    /// Hands one mail over; the server has taken it when this is `Ok`.
+    /// Sends one mail; `Ok` means that the server accepted it.
     pub async fn send(&self, letter: Letter<'_>) -> Result<(), Failure> {
         let message = self.message(letter)?;
         match tokio::time::timeout(DEADLINE, self.transport.send(message)).await {
@@ -98,7 +98,7 @@ impl Mailer {
                 Err(Failure { permanent, error: in_full(&error) })
             }
             Err(_) => {
-                let error = format!("the mail server did not finish within {} seconds", DEADLINE.as_secs());
+                let error = format!("the mail server didn't finish within {} seconds", DEADLINE.as_secs());
                 Err(Failure { permanent: false, error })
             }
         }
@@ -107,7 +107,7 @@ impl Mailer {
     fn message(&self, letter: Letter) -> Result<Message, Failure> {
         let unusable = |error: String| Failure { permanent: true, error };
         let recipient: Address =
-            letter.recipient.parse().map_err(|error| unusable(format!("the address: {error}")))?;
+            letter.recipient.parse().map_err(|error| unusable(format!("invalid address: {error}")))?;
         let micros = u64::try_from(letter.date.as_micros()).unwrap_or(0);
         let message = Message::builder()
             .from(self.from.clone())
@@ -115,23 +115,23 @@ impl Mailer {
             .subject(one_line(letter.subject))
             .date(SystemTime::UNIX_EPOCH + Duration::from_micros(micros))
             .message_id(Some(format!("<{}@{}>", letter.id, self.from.email.domain())))
-            // Nobody's holiday should answer it.
+            // Keeps out-of-office programs from answering.
             .raw_header(plain_header("Auto-Submitted", "auto-generated"))
             .multipart(MultiPart::alternative_plain_html(letter.plain.to_owned(), letter.html.to_owned()));
         message.map_err(|error| unusable(error.to_string()))
     }
 
-    /// A mail that says that mail works.
+    /// Sends a mail that says that mail works.
     pub async fn send_test(&self, id: MailId, recipient: &str, now: Time) -> Result<(), Failure> {
-        let text = "This is a test: Rapport can send mail.";
+        let text = "This is a test. Rapport can send mail.";
         let html = format!("<!DOCTYPE html><html lang=\"en\"><body><p>{text}</p></body></html>");
         let (id, plain) = (id.to_string(), format!("{text}\n"));
-        let subject = "A test from Rapport";
+        let subject = "Test mail from Rapport";
         self.send(Letter { id: &id, recipient, subject, plain: &plain, html: &html, date: now }).await
     }
 }
 
-/// Whether mails may be from there.
+/// Checks whether this can be the sender of mails.
 pub fn check_sender(from: &str) -> Result<(), BadMailer> {
     let mailbox: Mailbox = from.parse()?;
     let has_control = mailbox.name.is_some_and(|name| name.chars().any(char::is_control));
@@ -153,7 +153,7 @@ fn tls_parameters(
     builder.build()
 }
 
-/// An error with what caused it: a mail server's own words are the cause.
+/// An error with its causes, because a mail server's own words are in the cause.
 fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,12 +1,12 @@
-//! This node among the others: how it shows that it is alive, and how it sees who is dead.
+//! This node among the others: how it shows that it is alive, and how it detects dead nodes.
 //!
-//! No clock is compared with another machine's. A beat changes a number in the table; a node is dead to an
-//! observer who has seen no change for a while by a clock of its own that never goes back. A skewed clock, a
-//! step of one, a database that moved to another machine: none of them can make a live node look dead.
+//! No clock is compared with another machine's. A beat changes a number in the table; to an observer, a node
+//! is dead if that number hasn't changed for a while by the observer's own monotonic clock. A skewed clock, a
+//! clock step or a database that moved to another machine can't make a live node look dead.
 //!
-//! The price is that an observer must have watched for that while. The one that would always pay it is a node
-//! that was restarted alone, so a node leaves the name of its place in the table (see `Config::identity`), and
-//! the next incarnation there forgets it at once.
+//! The price is that an observer must have watched for that while. A node that was restarted alone would
+//! always pay it, so a node stores the name of its place in the table (see `Config::identity`), and the next
+//! incarnation at that place forgets it at once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use parking_lot::Mutex;
 use rapport_app::{Access, App, Command, Context, Error, Needs};
 use rapport_store::{Lane, Tx, node};
 
-/// A node that nobody has seen beat for so long is dead to the others; it stops sending a little before.
+/// A node whose beat hasn't changed for this long is dead to the others; it stops sending a little earlier.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 const STOP_SENDING_AFTER: Duration = Duration::from_secs(8);
 const FORGET_AFTER: Duration = Duration::from_hours(1);
 
-/// A new incarnation.
+/// Registers a new incarnation.
 pub struct RegisterNode {
     pub identity: Option<String>,
-    /// Proved to be the only node of its database.
+    /// Whether it proved to be the only node of its database.
     pub alone: bool,
 }
 
@@ -70,7 +70,7 @@ impl Command for ForgetNode {
     }
 }
 
-/// Whether this node is alive in the eyes of the others.
+/// Whether the other nodes consider this node alive.
 #[derive(Clone)]
 pub struct Heartbeat {
     pub node: i64,
@@ -84,18 +84,18 @@ impl Heartbeat {
         Self { node, alone, identity, last: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// A node past its own deadline starts nothing: another may have taken over.
+    /// A node past its own deadline starts nothing, because another may have taken over.
     pub fn may_send(&self) -> bool {
         self.alone || self.last.lock().elapsed() < STOP_SENDING_AFTER
     }
 
-    /// Beats, where there may be others. While the database fails a node alone beats too: a write that
-    /// succeeds is what ends an outage, and nobody may send one to a service that is not ready.
+    /// Beats, if there may be others. A node alone also beats while the database fails: only a successful
+    /// write ends an outage, and clients may not send one to a service that isn't ready.
     pub async fn beat(&self, app: &App) -> Result<(), Error> {
         if self.alone && app.store().health().is_ok() {
             return Ok(());
         }
-        // When it was sent, not when it was stored: others may have seen it since then.
+        // The time it was sent, not stored: others may have seen it since then.
         let sent = Instant::now();
         let beat = Beat { node: self.node, identity: self.identity.clone() };
         app.write(&Access::NO_COMPANY, beat).await?;
@@ -117,7 +117,7 @@ struct Seen {
 }
 
 impl Watch {
-    /// Looks at the table and answers who is alive, `own` being this node.
+    /// Reads the table and returns the live nodes, `own` being this node.
     pub async fn alive(&mut self, app: &App, own: i64) -> Result<HashSet<i64>, Error> {
         let mut beats = app.read_across(node::beats).await?;
         beats.retain(|beat| beat.node != own);
@@ -167,17 +167,17 @@ mod tests {
     #[test]
     fn a_node_is_dead_when_its_beat_has_not_changed_for_ten_seconds_of_watching() {
         let mut watch = Watch::default();
-        // The beats are of clocks that are years apart: only whether they change counts.
+        // The clocks behind these beats are years apart; all that counts is whether they change.
         look(&mut watch, 100, &[(1, 5), (2, 9_000_000)]);
         assert_eq!(dead(&watch, 109), Vec::<i64>::new());
         look(&mut watch, 109, &[(1, 6), (2, 9_000_000)]);
         assert_eq!(dead(&watch, 110), [2]);
-        // A clock that was set back still shows a beat.
+        // A clock that was set back still beats.
         look(&mut watch, 111, &[(1, 6), (2, 1)]);
         assert_eq!(dead(&watch, 118), Vec::<i64>::new());
         assert_eq!(dead(&watch, 119), [1]);
         look(&mut watch, 119, &[(1, 6)]);
         look(&mut watch, 120, &[(1, 7), (2, 1)]);
-        assert_eq!(dead(&watch, 129), Vec::<i64>::new(), "who comes back is watched afresh");
+        assert_eq!(dead(&watch, 129), Vec::<i64>::new(), "a node that comes back is watched anew");
     }
 }

@@ -1,10 +1,10 @@
-//! Places in memory for deliveries: bounded in all, per company and per webhook, reserved by engine threads before
-//! they commit. A delivery without a place waits in the database.
+//! Places in memory for deliveries: limited in total, per company and per webhook, and reserved by engine
+//! threads before they commit. A delivery without a place waits in the database.
 //!
-//! The places are also this node's own account of what it works on: an owned row without a place is nobody's.
+//! The places also tell what this node works on: nobody works on an owned row without a place.
 //!
-//! Receivers that have not proved themselves share a part of the places, and one company at most half of that part:
-//! thousands of dead receivers leave room for the healthy, and for another company's new ones.
+//! Receivers that haven't proved themselves share a part of the places, and one company gets at most half of
+//! that part: thousands of dead receivers leave room for healthy ones and for another company's new ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use rapport_app::dispatch::{Asking, Owned, Place};
 use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::standing::Standing;
 
-/// Deliveries in memory, all webhooks together.
+/// Deliveries in memory, for all webhooks together.
 const MAX_PLACES: usize = 20_000;
-/// … of receivers that are new or failing, and how many of those one company may have.
+/// Deliveries of new or failing receivers, and how many of those one company may have.
 const MAX_UNPROVEN: usize = 8_000;
 const MAX_UNPROVEN_OF_COMPANY: usize = MAX_UNPROVEN / 2;
-/// … and of one webhook.
+/// Deliveries of one webhook.
 const MAX_OF_PROVEN: usize = 4_096;
 const MAX_OF_NEW: usize = 64;
 const MAX_OF_FAILING: usize = 2;
-/// What people wait for may exceed all of these, by so much.
+/// How far deliveries that people wait for may exceed all of these limits.
 const MAX_URGENT: usize = 1_024;
 
 /// Places in memory, asked for by engine threads before they commit.
@@ -35,7 +35,7 @@ pub struct Gates {
 #[derive(Default)]
 struct Inside {
     webhooks: HashMap<WebhookId, Gate>,
-    /// How many places each has: one that is claimed again may have two for a moment.
+    /// How many places each has: one that is claimed again may briefly have two.
     held: HashMap<Owned, u32>,
     total: usize,
     unproven: usize,
@@ -45,7 +45,7 @@ struct Inside {
 #[derive(Default, Clone, Copy)]
 struct Gate {
     held: usize,
-    /// Others wait in the database: new ones queue up behind them.
+    /// Others wait in the database, so new ones queue up behind them.
     behind: bool,
     standing: Option<Standing>,
 }
@@ -128,12 +128,12 @@ impl Gates {
         }
     }
 
-    /// Whether somebody in this process works on it, or is about to.
+    /// Whether this process works on it, or is about to.
     pub fn holds(&self, owned: Owned) -> bool {
         self.inside.lock().held.contains_key(&owned)
     }
 
-    /// Those that nobody in this process works on.
+    /// Those this process isn't working on.
     pub fn not_held<T>(&self, found: Vec<T>, owned: impl Fn(&T) -> Owned) -> Vec<T> {
         let inside = self.inside.lock();
         found.into_iter().filter(|found| !inside.held.contains_key(&owned(found))).collect()
@@ -146,7 +146,7 @@ impl Gates {
         gate.standing = Some(standing);
     }
 
-    /// What is known of a receiver is kept; a gate that says nothing is not.
+    /// Forgets gates that hold no information; what is known about a receiver is kept.
     pub fn forget_idle(&self) {
         let idle = |gate: &Gate| gate.held == 0 && !gate.behind && gate.standing() == Standing::New;
         self.inside.lock().webhooks.retain(|_, gate| !idle(gate));

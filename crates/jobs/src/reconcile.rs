@@ -1,9 +1,9 @@
 //! Compares what this node owns in the database with what it holds in memory.
 //!
-//! A row that the node owns and nobody in it works on would wait for ever: the answer of a commit was lost, an
-//! outcome could not be recorded, a release failed. Instead of trusting every way in, the node looks, in steps that
-//! are bounded by what it may hold. What it finds twice in a row goes back to the database and is claimed like
-//! anything else that waits there: once alone is what any commit looks like in its last moment.
+//! A row that the node owns but doesn't work on would wait forever: the answer to a commit was lost, an
+//! outcome couldn't be recorded, or a release failed. Instead of trusting every path, the node checks, in
+//! steps bounded by what it may hold. A row found twice in a row goes back to the database and is claimed
+//! like anything else that waits there. Found once, it may just be a commit in its last moment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,15 +15,15 @@ use rapport_store::{delivery, manual_attempt};
 
 use crate::places::Gates;
 
-/// Rows of one read, and of one transaction that gives some back.
+/// Rows per read, and per transaction that gives some back.
 const PAGE: i64 = 1_000;
 const STEP: usize = 500;
 
-/// What was owned and not held when last looked.
+/// Rows that were owned but not held at the last check.
 #[derive(Default)]
 pub struct Suspects(HashSet<(CompanyId, Owned)>);
 
-/// One comparison; answers how much was given back.
+/// Compares once; returns how many rows were given back.
 pub async fn reconcile(app: &App, node: i64, gates: &Gates, suspects: &mut Suspects) -> Result<usize, Error> {
     let mut found = HashSet::new();
     let mut after = (CompanyId(0), DeliveryId::from_bytes([0; 16]));

@@ -1,5 +1,5 @@
-//! Bulk redeliveries, taken further step by step. Their state is in the database: a restart goes on
-//! where it stood, and several nodes share the work without doing it twice.
+//! Runs bulk redeliveries step by step. Their state is in the database: after a restart they continue where
+//! they were, and several nodes share the work without doing it twice.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use rapport_app::{App, Error, log_failure};
 use rapport_store::redelivery::running;
 use tokio_util::sync::CancellationToken;
 
-/// How often redeliveries under way are looked at, and how often it is looked whether there are any.
+/// How often running redeliveries are processed, and how often it checks for new ones.
 const BUSY: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
-/// Steps of one redelivery before the next one has its turn.
+/// Steps of one redelivery before the next one's turn.
 const TURN: usize = 5;
 
 /// Runs until `stop`.
@@ -24,7 +24,7 @@ pub async fn run(app: App, stop: CancellationToken) {
             Ok(true) => BUSY,
             Ok(false) => IDLE,
             Err(error) => {
-                log_failure!(error, "redeliveries could not be taken further; trying again");
+                log_failure!(error, "failed to run bulk redeliveries; trying again");
                 IDLE
             }
         };
@@ -36,7 +36,7 @@ pub async fn run(app: App, stop: CancellationToken) {
     }
 }
 
-/// Gives every redelivery under way its turn; says whether there were any.
+/// Gives every running redelivery its turn; returns whether there were any.
 async fn round(app: &App, stop: &CancellationToken) -> Result<bool, Error> {
     let under_way = app.read_across(running).await?;
     for (company, id) in &under_way {

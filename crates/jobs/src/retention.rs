@@ -1,4 +1,4 @@
-//! Retention in the background: every company in its turn, in small steps with pauses between them.
+//! Retention in the background: visits every company in turn, in small steps with pauses between them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use rapport_domain::id::CompanyId;
 use rapport_store::company;
 use tokio_util::sync::CancellationToken;
 
-/// How often the rounds are made, unless a test wants it otherwise.
+/// How often a round runs, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_mins(10);
-/// After a step storage has at least so long for others.
+/// The shortest pause after a step, which leaves storage to others.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -23,7 +23,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
         app.services().jobs().begin(Job::Retention, app.now());
         let ended = all_companies(&app, &stop, &mut rounds).await;
         if let Err(error) = &ended {
-            log_failure!(error, "old history could not be pruned; trying again later");
+            log_failure!(error, "failed to delete expired history; trying again later");
         }
         app.services().jobs().end(Job::Retention, app.now(), ended.as_ref().err(), every);
         tokio::select! {
@@ -48,7 +48,7 @@ async fn all_companies(
             if !step(app, company.id, round).await? {
                 break;
             }
-            // As long as the step took: at most half of storage's time goes here.
+            // Pause as long as the step took, so that this uses at most half of storage's time.
             tokio::time::sleep(begun.elapsed().clamp(LEAST_PAUSE, MOST_PAUSE)).await;
         }
     }

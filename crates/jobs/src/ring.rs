@@ -1,4 +1,4 @@
-//! Turns: companies one after the other, and of each company its webhooks one after the other.
+//! Turns: companies one after the other, and within each company its webhooks one after the other.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -50,7 +50,11 @@ mod tests {
         for (company, webhook) in [(1, 1), (1, 2), (1, 3), (2, 9)] {
             ring.push(key(company, webhook));
         }
-        assert_eq!(ring.pop(|company| company == CompanyId(2)), Some(key(2, 9)), "only those that may");
+        assert_eq!(
+            ring.pop(|company| company == CompanyId(2)),
+            Some(key(2, 9)),
+            "only companies that may have a turn"
+        );
         ring.push(key(2, 9));
         let order: Vec<Key> = std::iter::from_fn(|| ring.pop(|_| true)).collect();
         assert_eq!(order, [key(1, 1), key(2, 9), key(1, 2), key(1, 3)]);

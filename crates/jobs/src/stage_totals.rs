@@ -1,7 +1,7 @@
-//! Keeps the totals per stage that pages of large companies show.
+//! Maintains the totals per stage that pages of large companies show.
 //!
-//! A company is counted after something of it was committed here, and now and then for what other nodes committed;
-//! never more often than every few seconds, and never so often that counting takes a noticeable part of the time.
+//! A company is counted after a commit here, and now and then for commits of other nodes. It is never counted
+//! more often than every few seconds, and never so often that counting takes a noticeable part of the time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use rapport_store::company;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked what there is to count, unless a test wants it otherwise.
+/// How often it checks for work, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(3);
-/// A count may take one part in so many of the time.
+/// A count may take one part in this many of the time.
 const SHARE: u32 = 50;
-/// Companies are looked up, and counted for what other nodes did, this often.
+/// How often companies are listed, and counted for commits of other nodes.
 const ANYWAY: Duration = Duration::from_mins(1);
 const ANYWAY_SECONDS: i64 = 60;
 
-/// What is known of one company between two counts.
+/// What is known about one company between two counts.
 struct Watch {
     commits: watch::Receiver<()>,
     not_before: Instant,
@@ -41,7 +41,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
                         watches.entry(company.id).or_insert_with(|| Watch::new(&app, company.id));
                     }
                 }
-                Err(error) => log_failure!(error, "companies could not be listed; trying again later"),
+                Err(error) => log_failure!(error, "failed to list companies; trying again later"),
             }
         }
         for (company, watch) in &mut watches {
@@ -65,7 +65,7 @@ impl Watch {
         }
     }
 
-    /// Counts where there is a reason to and enough time has passed.
+    /// Counts if there is a reason to and enough time has passed.
     async fn look(&mut self, app: &App, company: CompanyId, every: Duration) {
         let changed = self.commits.has_changed().unwrap_or(false);
         let anyway = self.looked_at.is_none_or(|at| at.elapsed() >= ANYWAY);
@@ -74,11 +74,11 @@ impl Watch {
             return;
         }
         self.looked_at = Some(begun);
-        // Noted before it is read: what is committed meanwhile is counted next time.
+        // Marked before the read, so that commits during it are counted next time.
         self.commits.mark_unchanged();
         if let Err(error) = count(app, company, changed).await {
             self.commits.mark_changed();
-            log_failure!(error, company = company.0, "stages could not be counted; trying again later");
+            log_failure!(error, company = company.0, "failed to count stages; trying again later");
         }
         self.not_before = Instant::now() + (begun.elapsed() * SHARE).max(every);
     }
@@ -86,7 +86,7 @@ impl Watch {
 
 async fn count(app: &App, company: CompanyId, changed: bool) -> Result<(), rapport_app::Error> {
     if !changed {
-        // Another node may have done it just now.
+        // Another node may have just done it.
         let fresh = |at: rapport_domain::time::Time| app.now() < at.plus_seconds(ANYWAY_SECONDS);
         if counted_at(app, company).await?.is_some_and(fresh) {
             return Ok(());
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// A company with more prospects than are counted live; each worth 2 EUR.
+    /// A company with more prospects than are counted live, each worth 2 EUR.
     fn large_company(engine: Engine) -> TestApp {
         let app = TestApp::on(engine);
         let sql = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2001) \
@@ -178,7 +178,7 @@ mod tests {
             large.clock().advance_seconds(301);
             assert!(
                 recount(large.app(), large.id()).await.expect("counted"),
-                "as of stays true, on {engine}"
+                "\"as of\" stays true, on {engine}"
             );
         }
     }
@@ -194,7 +194,7 @@ mod tests {
             let stage = prospects(&app).await;
             assert_eq!((stage.accounts.count, stage.as_of), (LIVE_ACCOUNTS, None), "on {engine}");
             app.upsert(json!({"imported_id": "crm-1"}));
-            assert!(prospects(&app).await.accounts.capped, "large again, and not counted yet, on {engine}");
+            assert!(prospects(&app).await.accounts.capped, "large again but not counted yet, on {engine}");
             assert!(recount(app.app(), app.id()).await.expect("counted"), "on {engine}");
         }
     }

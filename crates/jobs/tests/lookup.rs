@@ -1,4 +1,4 @@
-//! Fetching a home page over real TLS: what is read, where it leads, and where it may not.
+//! Fetches home pages over real TLS: what is read, which redirects are followed, and which are refused.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Every name of the tests is loopback, but for those that say otherwise.
+/// Resolves every name to loopback, with the exceptions below.
 struct Names;
 
 impl Resolver for Names {
@@ -170,7 +170,7 @@ async fn what_cannot_be_reached_says_so() {
         error.fault().map(|fault| fault.code)
     };
     assert_eq!(code("https://nowhere.test/").await, Some("no_address"));
-    assert_eq!(code("https://ours.test/").await, None, "a fault of ours is none of the domain's");
+    assert_eq!(code("https://ours.test/").await, None, "a fault on our side isn't the domain's");
     assert_eq!(code(&untrusted.url("/")).await, Some("unreachable"), "TLS is verified");
     let closed = receiver.url("/");
     drop(receiver);

@@ -1,4 +1,4 @@
-//! What the service does by itself beside answering requests: started here, stopped after HTTP.
+//! Background work of the service: started here, stopped after HTTP.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub fn start(app: &App, metrics: PrometheusHandle, tasks: &TaskTracker, stop: &C
     tasks.spawn(rapport_jobs::channel_totals::run(app.clone(), stop.clone(), every));
 }
 
-/// Writes down now and then, and once more at the end, when credentials were last used.
+/// Records when credentials were last used, periodically and once more at the end.
 async fn note_uses(app: App, stop: CancellationToken) {
     let mut ticks = interval(NOTE_USES_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,13 +54,13 @@ async fn write_uses(app: &App) {
     }
     for (company, seen) in seen {
         if let Err(error) = app.write(&Access::System(company), NoteSessions(seen)).await {
-            log_failure!(error, company = company.0, "the last use of sessions was not written down");
+            log_failure!(error, company = company.0, "failed to record the last use of sessions");
         }
     }
     for (company, uses) in uses {
         if let Err(error) = app.write(&Access::System(company), NoteUses(uses)).await {
-            // A later use writes a later time: nothing to make up for.
-            log_failure!(error, company = company.0, "the last use of credentials was not written down");
+            // Nothing to make up for: a later use records a later time.
+            log_failure!(error, company = company.0, "failed to record the last use of credentials");
         }
     }
 }

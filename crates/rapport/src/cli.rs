@@ -1,5 +1,5 @@
-//! The command line: commands and their arguments. The options that are also settings stand in
-//! `options`; what a command does stands in `commands`.
+//! The command line: commands and their arguments. Options that are also settings are in `options`;
+//! what each command does is in `commands`.
 
 use std::path::PathBuf;
 
@@ -18,9 +18,9 @@ use crate::options::{self, Options};
 
 /// A self-hosted sales-pipeline service.
 ///
-/// Without a command it serves. Every option can also be given by the environment variable beside it,
-/// or in a TOML file under the option's name with underscores. The command line wins over the
-/// environment, the environment over the file.
+/// Without a command, Rapport runs the service. Every option can also be set with the environment
+/// variable shown next to it, or in a TOML file under the option's name with underscores. The command
+/// line overrides the environment, and the environment overrides the file.
 #[derive(Debug, Parser)]
 #[command(name = "rapport", version)]
 pub struct Cli {
@@ -32,7 +32,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the service (what happens without a command)
+    /// Run the service (the default)
     Serve,
     /// Print the effective configuration, with secrets hidden
     Config,
@@ -45,24 +45,24 @@ pub enum Command {
     /// Rotate a company's keys
     #[command(subcommand)]
     Key(KeyCommand),
-    /// See whether mail can be sent
+    /// Check whether mail can be sent
     #[command(subcommand)]
     Mail(MailCommand),
     /// Import accounts from a CSV file, or undo an import
     Import(Box<Import>),
-    /// Bring the database's schema up to date, without serving
+    /// Bring the database schema up to date without starting the service
     Migrate,
-    /// Look for what could keep the service from working
+    /// Check for problems that could keep the service from working
     Doctor,
     /// Run a local HTTPS receiver that checks and prints webhook deliveries
     Listen(Listen),
-    /// Show the service with a made-up company and a local receiver; all of it is gone when it stops
+    /// Run the service with a made-up company and a local receiver; everything is deleted when it stops
     Demo(Demo),
 }
 
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Keep the data in this directory, which must be empty, instead of removing it at the end
+    /// Keep the data in this directory, which must be empty, instead of deleting it at the end
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
@@ -72,13 +72,13 @@ pub struct Listen {
     /// The port on 127.0.0.1
     #[arg(long, default_value_t = 9443)]
     pub port: u16,
-    /// The webhook's secret, as it was shown: signatures are checked by it
+    /// The webhook's secret, exactly as it was shown; used to verify signatures
     #[arg(long, env = "RAPPORT_LISTEN_SECRET", hide_env_values = true)]
     pub secret: Option<String>,
-    /// How to answer: a status code, `slow` (after 20 seconds) or `none` (never)
+    /// How to answer: with a status code, `slow` (after 20 seconds) or `none` (never)
     #[arg(long, default_value = "200", value_parser = answer)]
     pub answer: Answer,
-    /// Say this many seconds in Retry-After
+    /// Send a Retry-After header with this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub retry_after: Option<u32>,
 }
@@ -101,7 +101,7 @@ pub enum CompanyCommand {
 
 #[derive(Debug, Args)]
 pub struct CreateCompany {
-    /// What names the company on the wire: lower-case letters, digits and hyphens
+    /// The name that identifies the company in the API: lower-case letters, digits and hyphens
     #[arg(value_parser = slug)]
     pub project: Slug,
     /// The company's name
@@ -110,7 +110,7 @@ pub struct CreateCompany {
     /// The owner's email address
     #[arg(long, value_name = "EMAIL", value_parser = email)]
     pub owner: Email,
-    /// The owner's name; by default what stands before the @
+    /// The owner's name; by default the part of the address before the @
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub owner_name: Option<String>,
     #[command(flatten)]
@@ -119,11 +119,11 @@ pub struct CreateCompany {
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Create an API token; it is shown once
+    /// Create an API token; it is shown only once
     Create(CreateToken),
     /// List a company's API tokens
     List(ListTokens),
-    /// Revoke an API token, at once
+    /// Revoke an API token immediately
     Revoke(RevokeToken),
 }
 
@@ -134,7 +134,7 @@ pub struct CreateToken {
     /// What the token is for
     #[arg(long, value_parser = name)]
     pub name: String,
-    /// What the token may do: member, admin or owner
+    /// The token's role: member, admin or owner
     #[arg(long, default_value = "admin", value_parser = role)]
     pub role: Role,
     #[command(flatten)]
@@ -158,7 +158,7 @@ pub struct RevokeToken {
 
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Make a new key; the old one is invalid at once
+    /// Create a new key; the old one stops working immediately
     Rotate(RotateKey),
 }
 
@@ -181,13 +181,13 @@ pub enum KeyKind {
 
 #[derive(Debug, Subcommand)]
 pub enum MailCommand {
-    /// Send a test mail, and say what the mail server answered
+    /// Send a test mail and print the mail server's answer
     Test(TestMail),
 }
 
 #[derive(Debug, Args)]
 pub struct TestMail {
-    /// Whom to send it to
+    /// The recipient's email address
     #[arg(value_parser = email)]
     pub recipient: Email,
 }
@@ -202,33 +202,34 @@ pub struct Import {
     /// The company's project
     #[arg(long, visible_alias = "project", value_name = "PROJECT", value_parser = slug)]
     pub company: Option<Slug>,
-    /// Map a column: imported_id, name, status, promo_code, captured_value, captured_value_currency,
-    /// cadence_days, custom_fields.KEY or ignore; repeatable. Other columns are guessed by their names
+    /// Map a column to a field: imported_id, name, status, promo_code, captured_value,
+    /// captured_value_currency, cadence_days, custom_fields.KEY or ignore; repeatable. The fields of other
+    /// columns are guessed from their names
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = column)]
     pub map: Vec<(String, String)>,
-    /// What rows may do: create, update or both
+    /// The import mode: create (only new accounts), update (only existing ones) or both
     #[arg(long, default_value = "both", value_parser = mode)]
     pub mode: Mode,
-    /// Only try: say what would happen
+    /// Check the file and print what would happen, without importing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// What stands between two cells: one character, or tab; found out by default
+    /// The character between two cells, or tab; detected by default
     #[arg(long, value_parser = delimiter)]
     pub delimiter: Option<Delimiter>,
-    /// The file's encoding, such as windows-1252; found out by default
+    /// The file's encoding, such as windows-1252; detected by default
     #[arg(long, value_parser = charset)]
     pub encoding: Option<Charset>,
-    /// Do not ask before importing
+    /// Import without asking for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Where to write the rows that could not be imported; by default beside the file
+    /// Where to write the rows that fail; by default next to the CSV file
     #[arg(long, value_name = "FILE")]
     pub errors: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Undo an import: give updated fields their values back, remove created accounts nobody has touched
+    /// Undo an import: restore updated fields and remove created accounts that nobody has edited since
     Undo(UndoImport),
 }
 
@@ -246,7 +247,7 @@ pub struct Output {
     pub json: bool,
 }
 
-/// Reads the command line; on a bad one, or for help, prints and ends the program.
+/// Reads the command line. If it is invalid or asks for help, prints a message and exits.
 pub fn parse() -> Cli {
     let matches = definition().get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
@@ -314,7 +315,7 @@ fn charset(text: &str) -> Result<Charset, String> {
 }
 
 fn column(text: &str) -> Result<(String, String), String> {
-    // A column's name may have the sign in it, a field has none.
+    // A column's name may contain an equals sign; a field's cannot.
     let (name, field) = text.rsplit_once('=').ok_or("must be COLUMN=FIELD")?;
     Target::parse(field).map_err(detail)?;
     Ok((name.to_owned(), field.to_owned()))
@@ -329,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_holds_together() {
+    fn the_definition_is_consistent() {
         definition().debug_assert();
     }
 
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_stand_before_or_after_the_command() {
+    fn settings_go_before_or_after_the_command() {
         for line in ["rapport --listen 127.0.0.1:1 company list", "rapport company list --listen 127.0.0.1:1"]
         {
             let matches = definition().get_matches_from(line.split(' '));

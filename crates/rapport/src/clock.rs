@@ -1,4 +1,4 @@
-//! Time and chance from the machine: the one place that asks it for either.
+//! Time and randomness from the machine: the only place that asks it for either.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use rapport_app::{Clock, Random};
 use rapport_domain::time::Time;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The machine's clock, and how far a shared one is ahead of it.
+/// The machine's clock, and how far the shared clock is ahead of it.
 pub struct SystemClock {
     started: Instant,
     ahead_micros: AtomicI64,
@@ -21,7 +21,7 @@ impl SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
     fn now(&self) -> Time {
         let own = Time::from_timestamp(jiff::Timestamp::now());
         Time::from_micros(own.as_micros() + self.ahead_micros.load(Ordering::Relaxed))
@@ -38,7 +38,7 @@ impl Clock for SystemClock {
 
 const BUFFER_BYTES: usize = 4096;
 
-/// The operating system's randomness, fetched in blocks: an id then costs a copy, not a system call.
+/// The operating system's randomness, fetched in blocks, so that an id costs a copy instead of a system call.
 pub struct OsRandom {
     source: SystemRandom,
     buffer: Mutex<Buffer>,
@@ -46,19 +46,19 @@ pub struct OsRandom {
 
 struct Buffer {
     bytes: [u8; BUFFER_BYTES],
-    /// What lies before was handed out, and wiped.
+    /// The bytes before this one were handed out and wiped.
     next: usize,
 }
 
 impl OsRandom {
-    #[expect(clippy::disallowed_methods, reason = "this is the randomness that is handed in")]
+    #[expect(clippy::disallowed_methods, reason = "this is the randomness that everything else is given")]
     pub fn new() -> Self {
         let buffer = Buffer { bytes: [0; BUFFER_BYTES], next: BUFFER_BYTES };
         Self { source: SystemRandom::new(), buffer: Mutex::new(buffer) }
     }
 
     fn fetch(&self, bytes: &mut [u8]) {
-        self.source.fill(bytes).expect("the operating system gives random bytes");
+        self.source.fill(bytes).expect("the operating system provides random bytes");
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     const DAY_MICROS: i64 = 86_400_000_000;
 
     #[test]
-    fn a_process_goes_by_the_databases_clock_where_it_has_one() {
+    fn a_process_follows_the_databases_clock_if_it_has_one() {
         for engine in rapport_testkit::Engine::BOTH {
             let test = rapport_testkit::TestApp::on(engine);
             let store = rapport_store::Store::open(&rapport_store::Config::new(test.database().clone()));
@@ -126,7 +126,7 @@ mod tests {
                 let off = app.now().micros_since(SystemClock::new().now());
                 let shared = engine == rapport_testkit::Engine::Postgres;
                 assert_eq!(off.abs() < DAY_MICROS, shared, "{off} on {engine}");
-                assert!(app.passed() < passed + Duration::from_hours(1), "what measures is left alone");
+                assert!(app.passed() < passed + Duration::from_hours(1), "elapsed time is not affected");
                 if !shared {
                     clock.follow(-skew);
                 }

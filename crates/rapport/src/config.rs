@@ -1,5 +1,5 @@
-//! The effective configuration: for each setting the value of the strongest source, and which one
-//! that was. Command line, environment, file, default.
+//! The effective configuration: each setting's value from the strongest source, and which source that
+//! was. From strongest to weakest: command line, environment, file, default.
 
 use std::fmt::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,10 +28,10 @@ const PAGE_CACHE_MIB: RangeInclusive<u32> = 1..=65_536;
 const THREADS: RangeInclusive<u32> = 1..=64;
 const RATE_LIMIT: RangeInclusive<u32> = 1..=1_000_000;
 const IMPORT_MAX_MIB: RangeInclusive<u32> = 1..=65_536;
-/// A command beside the service reads and writes a few rows.
+/// A command that runs next to the service reads and writes only a few rows.
 const BESIDE_PAGE_CACHE_BYTES: usize = 4 << 20;
 
-/// What is wrong with the configuration, in one line.
+/// A problem with the configuration, in one line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadConfig(String);
 
@@ -58,14 +58,14 @@ pub enum Origin {
 
 #[derive(Debug, Clone)]
 pub struct Setting<T> {
-    /// As the file spells it.
+    /// As spelled in the file.
     pub name: &'static str,
     pub value: T,
     pub origin: Origin,
 }
 
 impl<T> Setting<T> {
-    /// As the command line spells it, for messages that say what to change.
+    /// As spelled on the command line, for messages that say what to change.
     pub fn flag(&self) -> String {
         format!("--{}", self.name.replace('_', "-"))
     }
@@ -103,7 +103,7 @@ impl<T> Setting<T> {
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The file that was read, if there was one.
+    /// The file that was read, if any.
     pub file: Option<Setting<PathBuf>>,
     pub listen: Setting<SocketAddr>,
     pub database: Setting<DatabaseAddress>,
@@ -136,7 +136,7 @@ impl Config {
         let smtp_url = layers.pick("smtp_url", |o| &mut o.smtp_url, SmtpUrl::default);
         let mail_from = layers.pick("mail_from", |o| &mut o.mail_from, MailFrom::default);
         if smtp_url.value.server().is_some() && mail_from.value.as_str().is_empty() {
-            return Err(BadConfig("--mail-from: required where --smtp-url is given".to_owned()));
+            return Err(BadConfig("--mail-from: required with --smtp-url".to_owned()));
         }
         let default_log = || DEFAULT_LOG.parse().expect("a valid filter");
         Ok(Self {
@@ -186,18 +186,18 @@ impl Config {
         }
     }
 
-    /// How a command opens it, beside a service that may be running.
+    /// How a command opens the database, next to a service that may be running.
     pub fn store_beside(&self) -> rapport_store::Config {
         let page_cache_bytes = BESIDE_PAGE_CACHE_BYTES;
         rapport_store::Config { page_cache_bytes, readers: 1, writers: 1, ..self.store() }
     }
 
-    /// The configuration as a file would give it, each value with its origin; secrets are hidden.
+    /// The configuration in the format of the file, each value with its origin. Secrets are hidden.
     pub fn to_toml(&self) -> String {
         let source = self.file.as_ref().map_or("none".to_owned(), |file| file.value.display().to_string());
         let mut text = format!("# The effective configuration. File read: {source}\n\n");
         for (name, value, origin) in self.entries() {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{name} = {value}  # {origin}");
         }
         text
@@ -244,7 +244,7 @@ struct Layers {
 }
 
 impl Layers {
-    /// Reads the file that was named, or the one in the data directory where there is one.
+    /// Reads the file that was named, or else the one in the data directory if it exists.
     fn read_file(&mut self) -> Result<Option<Setting<PathBuf>>, BadConfig> {
         let named = self.pick("config", |o| &mut o.config, PathBuf::new);
         if !named.is_default() {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_file_must_be_there() {
+    fn a_named_file_must_exist() {
         assert!(load(Options::default(), &[("RAPPORT_CONFIG", "/nowhere/rapport.toml")]).is_err());
     }
 

@@ -12,14 +12,14 @@ use rapport_store::Database;
 use crate::config::Config;
 
 const LOCK_FILE: &str = "rapport.lock";
-/// Of the node that runs from a data directory, where the database is a server's.
+/// Locked by the node that runs from a data directory, if the database is PostgreSQL.
 const NODE_LOCK_FILE: &str = "node.lock";
-/// New at every start of the kernel.
+/// Changes with every boot of the kernel.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OWNER_ONLY_DIR: u32 = 0o700;
 const OWNER_ONLY_FILE: u32 = 0o600;
 
-/// Makes the directory where it is missing, and sees that it can be written to.
+/// Creates the directory if it is missing, and checks that it is writable.
 pub fn prepare(config: &Config) -> anyhow::Result<()> {
     let path = &config.data_dir.value;
     let unusable = || format!("the data directory {} cannot be used (--data-dir)", path.display());
@@ -31,16 +31,16 @@ pub fn prepare(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Proof that no other service runs on the data directory, nor on its embedded database. Held until
-/// dropped; the operating system lets go of it however the process ends.
+/// Proof that no other service uses the data directory or its embedded database. Held until dropped; the
+/// operating system releases the locks however the process ends.
 pub struct Locks {
     _files: Vec<File>,
     identity: Option<String>,
 }
 
 impl Locks {
-    /// Takes the locks. On PostgreSQL any number of nodes may run, also from one directory: the first of them
-    /// there gets its lock.
+    /// Takes the locks. On PostgreSQL any number of nodes may run, even from one directory; the first one there
+    /// gets the directory's lock.
     pub fn take(config: &Config) -> anyhow::Result<Self> {
         let Database::Sqlite(database) = &config.database.value.0 else {
             let locked = lock_place(&config.data_dir.value.join(NODE_LOCK_FILE));
@@ -48,20 +48,20 @@ impl Locks {
             return Ok(Self { _files: file.into_iter().collect(), identity });
         };
         let data_dir = lock(&config.data_dir.value.join(LOCK_FILE), "data directory", "--data-dir")?;
-        // A service with a data directory of its own may still have been given the same database.
+        // A service with its own data directory may still have been given the same database.
         let database = lock(&beside(database), "database", "--database")?;
         Ok(Self { _files: vec![data_dir, database], identity: None })
     }
 
-    /// The name of the place this process has for itself. The process that had it before is dead.
+    /// The name of the place that only this process holds. The process that held it before is dead.
     pub fn identity(&self) -> Option<&str> {
         self.identity.as_deref()
     }
 }
 
-/// Locks a file and names it so that nobody else can hold the lock of that name: a file of one running kernel.
-/// A copy of the directory has another number, a copy of the machine another boot. After a reboot the name is
-/// new too, and the former node is dead once it has been silent for a while, as any other.
+/// Locks a file, and names it so that nobody else can hold a lock with that name: the name identifies the file
+/// and the running kernel. A copy of the directory has another inode, a copy of the machine another boot id.
+/// After a reboot the name is new too, and the former node counts as dead after a while of silence, like any other.
 fn lock_place(path: &Path) -> Option<(File, String)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(OWNER_ONLY_FILE);
@@ -69,13 +69,13 @@ fn lock_place(path: &Path) -> Option<(File, String)> {
     file.try_lock().ok()?;
     let boot = fs::read_to_string(BOOT_ID).ok()?;
     let metadata = file.metadata().ok()?;
-    // Deleted and made again between the opening and the lock, it would be another's by now.
+    // If the file was deleted and recreated between opening and locking, the path belongs to someone else now.
     let there = fs::metadata(path).ok()?;
     let same = (there.dev(), there.ino()) == (metadata.dev(), metadata.ino());
     same.then(|| (file, format!("{}/{:x}/{:x}", boot.trim(), metadata.dev(), metadata.ino())))
 }
 
-/// Never the database file itself: closing it would drop the locks SQLite holds on it.
+/// The database's lock file. Never the database itself: closing it would drop the locks SQLite holds on it.
 fn beside(database: &Path) -> PathBuf {
     let mut name = OsString::from(database);
     name.push(".lock");
@@ -100,12 +100,12 @@ fn lock(path: &Path, what: &str, flag: &str) -> anyhow::Result<File> {
         }
         Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
     }
-    // Only for people who look: the lock is what counts.
+    // Only for people who look into the file; what counts is the lock.
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).with_context(cannot)?;
     Ok(file)
 }
 
-/// Whether others than the owner can look into the directory.
+/// Whether users other than the owner can access the directory.
 pub fn is_open_to_others(path: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::PermissionsExt as _;
     Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)

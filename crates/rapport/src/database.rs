@@ -11,7 +11,7 @@ use crate::commands::explained;
 use crate::config::Config;
 use crate::secret_key::SecretKey;
 
-/// Opens it as `store` says: the service and the commands beside it differ in their threads.
+/// Opens the database. `store` sets the threads, which differ between the service and the commands.
 pub fn open(
     config: &Config,
     store: &rapport_store::Config,
@@ -19,12 +19,12 @@ pub fn open(
     secret_key: &SecretKey,
 ) -> anyhow::Result<App> {
     let app = open_at(config, store, Arc::new(SystemClock::new()), random, secret_key)?;
-    // Before anything is written with a time of this machine's own.
+    // Before anything is written with this machine's own time.
     app.follow_database_clock_blocking().map_err(explained).with_context(|| unusable(config))?;
     Ok(app)
 }
 
-/// The same by a clock of another time.
+/// The same with another clock.
 pub fn open_at(
     config: &Config,
     store: &rapport_store::Config,
@@ -37,13 +37,13 @@ pub fn open_at(
     Ok(App::new(store, clock, random, secret_key.vault()))
 }
 
-/// Brings the schema up to date; says its version.
+/// Brings the schema up to date, and returns its version.
 pub fn migrate(config: &Config) -> anyhow::Result<i64> {
     let migrated = rapport_store::migrate_only(&config.database.value.0);
     migrated.map_err(|error| anyhow!(detail(error))).with_context(|| unusable(config))
 }
 
-/// What went wrong, without storage's own introduction.
+/// The error's message, without the store's own prefix.
 pub fn detail(error: Error) -> String {
     match error {
         Error::Unavailable(detail) | Error::Fault(detail) => detail,

@@ -1,4 +1,4 @@
-//! Certificate authorities that the operator trusts besides the system's.
+//! Certificate authorities that the operator trusts in addition to the system's.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-/// Reads the certificates of PEM files, and sees that each can stand as an authority.
+/// Reads the certificates from PEM files, and checks that each can be used as an authority.
 pub fn load(files: &[PathBuf]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let mut authorities = Vec::new();
     for path in files {
@@ -15,7 +15,7 @@ pub fn load(files: &[PathBuf]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
         let found = CertificateDer::pem_file_iter(path).with_context(cannot)?;
         let found: Vec<_> = found.collect::<Result<_, _>>().with_context(cannot)?;
         if found.is_empty() {
-            bail!("{} holds no certificate in PEM form (--extra-ca)", path.display());
+            bail!("{} contains no PEM certificate (--extra-ca)", path.display());
         }
         for certificate in found {
             RootCertStore::empty().add(certificate.clone()).with_context(cannot)?;

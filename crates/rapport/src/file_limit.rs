@@ -1,5 +1,5 @@
-//! Open files: every connection is one. The soft limit, often 1,024, is raised to the hard one when the service
-//! starts; a limit that is still too low is reported.
+//! Open files: every connection is one. When the service starts, it raises the soft limit, often 1,024, to the hard
+//! limit. A limit that is still too low is reported.
 
 use std::io;
 
@@ -7,19 +7,19 @@ use rlimit::Resource;
 
 use crate::config::Config;
 
-/// SQLite has the database, its log and the log's index open for each reader and writer.
+/// SQLite keeps the database, its log and the log's index open for each reader and writer.
 const FILES_PER_DATABASE_CONNECTION: u64 = 3;
 /// Standard streams, listeners, locks, timers, uploads, lookups and mail.
 const OTHERS: u64 = 128;
 
-/// What the service may have open at once.
+/// How many files the service may need at once, by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Deliveries under way, those to receivers that hang included.
+    /// Deliveries in progress, including those to receivers that hang.
     deliveries: u64,
-    /// Connections to receivers that are kept for their next request.
+    /// Connections to receivers, kept for the next request.
     kept: u64,
-    /// Connections of clients.
+    /// Connections from clients.
     connections: u64,
     /// Readers and writers of the database.
     database: u64,
@@ -45,7 +45,7 @@ impl Needs {
             + OTHERS
     }
 
-    /// What is wrong with a limit, and what to do about it.
+    /// Describes what is wrong with a limit, and what to do about it.
     pub fn shortage(self, limit: u64) -> Option<String> {
         let (needed, Self { deliveries, connections, .. }) = (self.files(), self);
         (limit < needed).then(|| {
@@ -57,7 +57,7 @@ impl Needs {
     }
 }
 
-/// Raises the soft limit to the hard one, and warns when that is too low.
+/// Raises the soft limit to the hard limit, and warns if that is too low.
 pub fn raise(needs: Needs) {
     match hard_limit().and_then(rlimit::increase_nofile_limit) {
         Ok(limit) => {
@@ -65,7 +65,7 @@ pub fn raise(needs: Needs) {
                 tracing::warn!(limit, needed = needs.files(), "{shortage}");
             }
         }
-        Err(error) => tracing::warn!(%error, "failed to raise the limit of open files"),
+        Err(error) => tracing::warn!(%error, "failed to raise the limit on open files"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The settings of mail: where it is handed in, and who it is from.
+//! The mail settings: the server that mail is sent through, and the sender.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use url::Url;
 
 const HIDDEN: &str = "****";
 
-/// Where mail is handed in; nowhere by default. Shown without its password.
+/// The mail server; none by default. Displayed without its password.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SmtpUrl(Option<MailServer>);
 
@@ -20,7 +20,7 @@ impl SmtpUrl {
     }
 }
 
-/// The schemes, how each is kept private, and the port where it is not said.
+/// The schemes, how each one is encrypted, and its default port.
 const SCHEMES: [(&str, Security, u16); 3] =
     [("smtps", Security::Tls, 465), ("smtp", Security::StartTls, 587), ("smtp+plain", Security::Plain, 25)];
 
@@ -31,13 +31,13 @@ impl FromStr for SmtpUrl {
         if text.is_empty() {
             return Ok(Self(None));
         }
-        let form = || "must be smtps://, smtp:// or smtp+plain://, then user:password@ and a host".to_owned();
+        let form = || "must be smtps://, smtp:// or smtp+plain://, then [user:password@]host".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
         let scheme = SCHEMES.iter().find(|(scheme, ..)| *scheme == url.scheme());
         let (_, security, port) = *scheme.ok_or_else(form)?;
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(form)?;
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-            return Err("must end after the host and its port".to_owned());
+            return Err("must not contain anything after the host and port".to_owned());
         }
         let login = match (url.username(), url.password()) {
             ("", None) => None,
@@ -74,7 +74,7 @@ impl fmt::Debug for SmtpUrl {
     }
 }
 
-/// Who mails are from: an address, with or without a name. Empty by default.
+/// The sender of mail: an address, with or without a name. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailFrom(String);
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mail_server_is_refused_without_showing_it() {
+    fn invalid_mail_servers_are_refused_without_showing_them() {
         for bad in [
             "mail.acme.test",
             "http://mail.acme.test",

@@ -1,4 +1,4 @@
-//! The program: reads the command line and the configuration, and runs what was asked for.
+//! The program: reads the command line and the configuration, and runs the requested command.
 
 mod background;
 mod cli;
@@ -27,11 +27,11 @@ use std::process::ExitCode;
 
 use config::Config;
 
-/// A fifth of an upsert went into the system's allocator, most of it waiting at locks between threads.
+/// The system's allocator took a fifth of the time of an upsert, mostly waiting for locks between threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What clap itself uses for a bad command line.
+/// The exit code that clap itself uses for a bad command line.
 const BAD_USAGE: u8 = 2;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Values of settings that need reading: each has one written form, whatever source it comes from.
+//! Setting values that need parsing: each has one text form, whatever source it comes from.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use url::Url;
 
 const HIDDEN: &str = "****";
 
-/// Which database. Shown without its password.
+/// The database to use. Displayed without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseAddress(pub Database);
 
@@ -55,7 +55,7 @@ impl fmt::Debug for DatabaseAddress {
     }
 }
 
-/// By hand: such an address may name several hosts, which no URL parser reads.
+/// Done by hand, because such an address may name several hosts, which URL parsers do not accept.
 fn without_password(url: &str) -> String {
     let (address, query) = url.split_once('?').map_or((url, None), |(address, query)| (address, Some(query)));
     let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
@@ -74,12 +74,12 @@ fn without_password(url: &str) -> String {
     query.map_or_else(|| format!("{scheme}://{rest}"), |query| format!("{scheme}://{rest}?{query}"))
 }
 
-/// Where people and programs reach the service: a scheme and a host, without a trailing slash.
+/// The URL that people and programs use: a scheme and a host, without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl(String);
 
 impl BaseUrl {
-    /// What a person on this machine can open.
+    /// A URL that a person on this machine can open.
     pub fn of_listener(address: SocketAddr) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => "127.0.0.1".to_owned(),
@@ -111,7 +111,7 @@ impl FromStr for BaseUrl {
     }
 }
 
-/// A network in CIDR form; an address alone is a network of one.
+/// A network in CIDR form. A single address is a network of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network(pub IpNet);
 
@@ -131,7 +131,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// What is logged.
+/// Which events are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
 
@@ -145,18 +145,18 @@ impl FromStr for LogFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // A filter takes any word for a target's name, so a mistyped level would log nothing.
+        // A filter accepts any word as the name of a target, so a mistyped level would log nothing.
         let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
         let bare_words = text.split(',').map(str::trim).filter(|part| !part.contains(['=', '[', ':', '_']));
         if let Some(word) = bare_words.into_iter().find(|word| !is_level(word)) {
-            return Err(format!("{word:?} is no level: off, error, warn, info, debug or trace"));
+            return Err(format!("{word:?} is not a level; use off, error, warn, info, debug or trace"));
         }
         EnvFilter::builder().parse(text).map_err(|error| error.to_string())?;
         Ok(Self(text.to_owned()))
     }
 }
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     Text,

@@ -1,5 +1,5 @@
-//! The settings as one source gives them: the command line, the environment or the file. Every field
-//! is optional here; `config` decides which source wins.
+//! The settings of a single source: the command line, the environment or the file. Every field is
+//! optional here; `config` decides which source wins.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Networ
 #[command(next_help_heading = "Settings")]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The configuration file; by default rapport.toml in the data directory, when there is one
+    /// The configuration file; by default rapport.toml in the data directory, if it exists
     #[arg(long, global = true, value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Where to listen; by default 127.0.0.1:8080
+    /// The address to listen on; by default 127.0.0.1:8080
     #[arg(long, global = true, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
@@ -30,42 +30,42 @@ pub struct Options {
     #[arg(long, global = true, value_name = "DATABASE")]
     pub database: Option<DatabaseAddress>,
 
-    /// Where the service keeps its files; by default ./rapport-data
+    /// The directory for the service's files; by default ./rapport-data
     #[arg(long, global = true, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// The address people and programs use; by default http:// and where it listens
+    /// The URL that people and programs use; by default http:// and the listen address
     #[arg(long, global = true, value_name = "URL")]
     pub base_url: Option<BaseUrl>,
 
-    /// A network webhooks may be sent to although it is not public; repeatable
+    /// A network that webhooks may be sent to although it is not public; repeatable
     ///
-    /// An address alone is that address. In the environment, separate several by commas.
+    /// A single address is allowed too. In the environment, separate several with commas.
     #[arg(long, global = true, value_name = "CIDR")]
     pub allow_destination: Option<Vec<Network>>,
 
     /// A PEM file with certificate authorities to trust besides the system's; repeatable
     ///
-    /// In the environment, separate several by commas.
+    /// In the environment, separate several with commas.
     #[arg(long, global = true, value_name = "FILE")]
     pub extra_ca: Option<Vec<PathBuf>>,
 
     /// The key that encrypts secrets in the database; by default secret.key in the data directory
     ///
-    /// The default file is made when there is none; a file named here must be there: 64 hexadecimal
+    /// The default file is created if it is missing. A file given here must exist and contain 64 hexadecimal
     /// digits. With several nodes on one PostgreSQL database, give every node the same file.
     #[arg(long, global = true, value_name = "FILE")]
     pub secret_key_file: Option<PathBuf>,
 
-    /// Where mail is handed in: smtps://user:password@host, or smtp:// for STARTTLS; by default no mail is sent
+    /// The mail server: smtps://user:password@host, or smtp:// for STARTTLS; by default no mail is sent
     ///
-    /// smtps:// is TLS from the start (port 465), smtp:// is STARTTLS and never without it (port 587), smtp+plain://
-    /// is not encrypted (port 25): for a server on this machine. Letters with a meaning in URLs are written %40 and
-    /// so on.
+    /// smtps:// uses TLS from the start (port 465). smtp:// requires STARTTLS (port 587). smtp+plain:// is not
+    /// encrypted (port 25) and meant for a server on this machine. Percent-encode special characters in the user
+    /// and password, for example @ as %40.
     #[arg(long, global = true, value_name = "URL")]
     pub smtp_url: Option<SmtpUrl>,
 
-    /// The sender of mails, such as "Rapport <rapport@acme.test>"; required with --smtp-url
+    /// The sender of mail, such as "Rapport <rapport@acme.test>"; required with --smtp-url
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub mail_from: Option<MailFrom>,
 
@@ -73,15 +73,15 @@ pub struct Options {
     #[arg(long, global = true, value_name = "MIB")]
     pub page_cache_mb: Option<u32>,
 
-    /// Threads (and on PostgreSQL connections) that read; by default 3
+    /// Threads that read from the database, on PostgreSQL each with a connection; by default 3
     #[arg(long, global = true, value_name = "COUNT")]
     pub database_readers: Option<u32>,
 
-    /// Connections to PostgreSQL that write; by default 4. SQLite has one writer
+    /// PostgreSQL connections that write; by default 4. SQLite always has one writer
     #[arg(long, global = true, value_name = "COUNT")]
     pub database_writers: Option<u32>,
 
-    /// Requests per second that one token or key may make; by default 2000
+    /// Requests per second that each token or key may make; by default 2000
     #[arg(long, global = true, value_name = "COUNT")]
     pub rate_limit: Option<u32>,
 
@@ -93,7 +93,7 @@ pub struct Options {
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<LogFilter>,
 
-    /// How log lines are written; by default text
+    /// The format of log lines; by default text
     #[arg(long, global = true, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -132,7 +132,7 @@ impl Options {
     pub fn from_file(path: &Path) -> Result<Self, BadConfig> {
         let bad = |error: &dyn std::fmt::Display| BadConfig::new(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| bad(&error))?;
-        // The message names the key; the excerpt that the full one draws could show a password.
+        // Only the message: the full error also shows an excerpt of the file, which could contain a password.
         toml::from_str(&text).map_err(|error: toml::de::Error| match error.span() {
             Some(span) => {
                 let line = text[..span.start].matches('\n').count() + 1;
@@ -143,7 +143,7 @@ impl Options {
     }
 }
 
-/// A variable set to nothing counts as not set: that is how container files leave one out.
+/// Treats an empty variable as unset, because that is how container files leave one out.
 fn text(environment: Environment, name: &str) -> Result<Option<String>, BadConfig> {
     let Some(value) = environment(&variable(name)).filter(|value| !value.is_empty()) else { return Ok(None) };
     let value = value.into_string();

@@ -1,4 +1,4 @@
-//! What sending to the outside needs of the configuration.
+//! The parts of the configuration that outbound requests need.
 
 use rapport_domain::destination::AddressPolicy;
 use rustls::pki_types::CertificateDer;
@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use crate::config::Config;
 use crate::extra_ca;
 
-/// Read before anything starts, so that a mistake shows at once.
+/// Loaded before anything starts, so that a mistake shows immediately.
 pub struct Outbound {
     pub policy: AddressPolicy,
     pub authorities: Vec<CertificateDer<'static>>,

@@ -1,5 +1,5 @@
-//! The key that encrypts what the database keeps secret. It lives outside the database: whoever gets
-//! hold of a backup alone cannot read webhook secrets.
+//! The key that encrypts the secrets in the database. It lives outside the database, so that a backup
+//! alone does not reveal webhook secrets.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,12 +17,12 @@ const KEY_BYTES: usize = 32;
 pub struct SecretKey([u8; KEY_BYTES]);
 
 impl SecretKey {
-    /// Reads the key file; the one in the data directory is made where it is missing.
+    /// Reads the key file. The default one, in the data directory, is created if it is missing.
     pub fn load(config: &Config, random: &dyn Random) -> anyhow::Result<Self> {
         let path = &config.secret_key_file.value;
         if config.secret_key_file.is_default() && !path.exists() {
             let made = create(path, random);
-            made.with_context(|| format!("the key file {} cannot be made (--data-dir)", path.display()))?;
+            made.with_context(|| format!("the key file {} cannot be created (--data-dir)", path.display()))?;
         }
         Self::read(path)
     }
@@ -32,7 +32,7 @@ impl SecretKey {
             .with_context(|| format!("the key file {} cannot be read (--secret-key-file)", path.display()))?;
         let Some(bytes) = from_hex(text.trim()) else {
             bail!(
-                "the key file {} must hold {} hexadecimal digits (--secret-key-file)",
+                "the key file {} must contain {} hexadecimal digits (--secret-key-file)",
                 path.display(),
                 KEY_BYTES * 2
             );
@@ -44,19 +44,19 @@ impl SecretKey {
         Vault::new(&self.0)
     }
 
-    /// Tells keys apart without giving them away: nodes of one database must show the same.
+    /// Tells keys apart without revealing them: all nodes of one database must show the same fingerprint.
     pub fn fingerprint(&self) -> String {
         HEXLOWER.encode(&digest(&SHA256, &self.0).as_ref()[..4])
     }
 }
 
-/// Written aside and then named, so that nobody ever reads half a key. Where another process was
-/// faster, its key stays.
+/// Writes a temporary file and then gives it its name, so that nobody ever reads half a key. If another
+/// process was faster, its key stays.
 fn create(path: &Path, random: &dyn Random) -> io::Result<()> {
     let mut bytes = [0; KEY_BYTES];
     random.fill(&mut bytes);
     let directory = path.parent().unwrap_or(Path::new("."));
-    // A temporary file is its owner's alone from the start.
+    // A temporary file is private to its owner from the start.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     writeln!(file, "{}", HEXLOWER.encode(&bytes))?;
     file.as_file().sync_all()?;
@@ -79,7 +79,7 @@ mod tests {
     use crate::clock::OsRandom;
 
     #[test]
-    fn a_key_is_made_once_and_for_its_owner_alone() {
+    fn a_key_is_created_once_and_only_for_its_owner() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret.key");
         let random = OsRandom::new();
@@ -89,11 +89,11 @@ mod tests {
         assert_eq!(SecretKey::read(&path).unwrap().0, first.0);
         assert_ne!(first.0, [0; KEY_BYTES]);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "a temporary file stayed");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "a temporary file was left behind");
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("key");
         for bad in ["", "abc", &"g".repeat(64), &"a".repeat(66), &"é".repeat(32)] {

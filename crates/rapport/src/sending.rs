@@ -1,5 +1,5 @@
-//! The webhook sender, put together: its guard, its client, its place among the nodes, and the
-//! background work around it.
+//! Assembles the webhook sender: its guard, its client, its place among the nodes, and the background
+//! work around it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub async fn start(
 ) -> Result<(), rapport_app::Error> {
     let guard = Arc::new(Guard::new(outbound.policy.clone(), Arc::new(SystemResolver)));
     app.services().set_destination_check(Arc::clone(&guard) as _);
-    // Kept connections end with the process; nothing waits for a receiver to close them.
+    // Kept connections end with the process; nothing waits for receivers to close them.
     let connections = TaskTracker::new();
     let tls = tls_config(&outbound.authorities);
     let lookup = Lookup::new(Arc::clone(&guard), tls.clone(), connections.clone());

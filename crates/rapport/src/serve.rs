@@ -1,4 +1,4 @@
-//! `rapport serve`: puts the parts together, runs them, and stops them in order.
+//! `rapport serve`: assembles the parts, runs them, and stops them in order.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -28,10 +28,10 @@ use crate::secret_key::SecretKey;
 use crate::stop::{Signals, Stop};
 use crate::{background, database, mailing, sending, telemetry, welcome};
 
-/// Sockets and parsing need no more; the database has threads of its own.
+/// Sockets and parsing need no more than this; the database has its own threads.
 const MOST_WORKER_THREADS: usize = 4;
-/// From the signal on: requests under way end within the first limit, background work within the
-/// second, and the database is closed within the third.
+/// Measured from the signal: requests in progress end within the first limit, background work within
+/// the second, and the database is closed within the third.
 const HTTP_LIMIT: Duration = Duration::from_secs(5);
 const BACKGROUND_LIMIT: Duration = Duration::from_secs(7);
 const STOP_LIMIT: Duration = Duration::from_millis(9_500);
@@ -41,10 +41,10 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     run_in(runtime()?, config, None)
 }
 
-/// The same in a runtime that has begun, on a listener of its own where there is one already.
+/// Runs the service in an existing runtime, on an existing listener if there is one.
 pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
-    let signals = runtime.block_on(async { Signals::catch() }).context("signals cannot be caught")?;
+    let signals = runtime.block_on(async { Signals::catch() }).context("failed to catch signals")?;
     runtime.spawn(signals.guard(stop.clone()));
     file_limit::raise(Needs::of(config));
     data_dir::prepare(config)?;
@@ -58,14 +58,14 @@ pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) 
         None => runtime.block_on(bind(config))?,
     };
     let metrics = telemetry::start_metrics()?;
-    // Outside the runtime: the PostgreSQL client is a synchronous one.
+    // Outside the runtime, because the PostgreSQL client is synchronous.
     let app = database::open(config, &config.store(), random, &secret_key)?;
     let setup = password::generate(app.services()).replace('-', "");
     let identity = locks.identity().map(str::to_owned);
     let setup = setup.into();
     let service = Service { config, app, outbound, mailer, secret_key, metrics, setup, identity };
     let ended = runtime.block_on(service.run(listener, &stop));
-    // What did not end in time must not hold up the process.
+    // Anything that did not end in time must not hold up the process.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)
 }
@@ -75,7 +75,7 @@ pub fn runtime() -> anyhow::Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let built =
         builder.worker_threads(cores.min(MOST_WORKER_THREADS)).thread_name("http").enable_all().build();
-    built.context("the threads of the service cannot be started")
+    built.context("failed to start the service's threads")
 }
 
 pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
@@ -91,9 +91,9 @@ struct Service<'a> {
     mailer: Option<Arc<Mailer>>,
     secret_key: SecretKey,
     metrics: PrometheusHandle,
-    /// In the link that makes the first company.
+    /// The secret in the link that creates the first company.
     setup: Arc<str>,
-    /// The place that the lock on the data directory proves to be this process's.
+    /// Names the place that is this process's own, as the lock on the data directory proves.
     identity: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl Service<'_> {
         let identity = self.identity.clone();
         let sending =
             sending::start(&self.app, self.config, &self.outbound, identity, &tasks, &stop_background);
-        sending.await.map_err(explained).context("the webhook sender cannot be started")?;
+        sending.await.map_err(explained).context("failed to start the webhook sender")?;
         mailing::start(&self.app, self.mailer.clone(), &tasks, &stop_background);
         stop.serving();
         let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
@@ -120,7 +120,7 @@ impl Service<'_> {
         tokio::select! {
             biased;
             () = stop_http.cancelled() => {}
-            _ = &mut http => bail!("the HTTP server ended by itself"),
+            _ = &mut http => bail!("the HTTP server stopped unexpectedly"),
         }
         let asked_at = Instant::now();
         http.await.context("the HTTP server panicked")?;
@@ -130,7 +130,7 @@ impl Service<'_> {
             tracing::warn!("background work did not end in time");
         }
         if !close_store(self.app, asked_at + STOP_LIMIT).await? {
-            bail!("the database was not closed in time: it does not answer");
+            bail!("the database did not close in time: it is not answering");
         }
         stop.finished.cancel();
         tracing::info!("stopped");
@@ -152,7 +152,7 @@ impl Service<'_> {
         async move { rapport_web::serve(listener, router, &config, stop).await }
     }
 
-    /// What was configured; else where it really listens, which a port 0 leaves open until now.
+    /// The configured URL, or else the real listening address, which is only known now if the port is 0.
     fn base_url(&self, listening: SocketAddr) -> BaseUrl {
         let configured = &self.config.base_url;
         if configured.is_default() { BaseUrl::of_listener(listening) } else { configured.value.clone() }
@@ -165,7 +165,7 @@ impl Service<'_> {
         let base_url = self.base_url(listening);
         let setup = is_empty.then(|| format!("{}/setup/{}", base_url.as_str(), self.setup));
         let text = welcome::text(self.config, &program, base_url.as_str(), listening, setup.as_deref());
-        // Nobody has to read it.
+        // It is fine if nobody reads this.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         tracing::info!(
@@ -182,7 +182,7 @@ impl Service<'_> {
     }
 }
 
-/// Whether it was closed by then.
+/// Closes the store, and returns whether it was closed by the deadline.
 async fn close_store(app: App, deadline: Instant) -> anyhow::Result<bool> {
     let limit = deadline.saturating_duration_since(Instant::now());
     let closing = tokio::task::spawn_blocking(move || app.store().close_within(limit));

@@ -1,4 +1,4 @@
-//! How the service is asked to stop, and how it ends when it does not.
+//! How the service is asked to stop, and how the process ends if it does not.
 
 use std::io;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// The exit code that a shell reports for a program ended by Ctrl-C.
 const ENDED_BY_SIGNAL: i32 = 130;
-/// For a process that was asked to stop and could not do so in good order.
+/// The exit code of a process that was asked to stop and could not stop cleanly.
 const NOT_IN_ORDER: i32 = 1;
-/// From the signal to the end, whatever the database or anyone else does.
+/// From the signal to the end of the process, whatever the database or anything else does.
 const LIMIT: Duration = Duration::from_millis(9_800);
 
-/// SIGTERM and SIGINT, caught from here on.
+/// SIGTERM and SIGINT, caught from now on.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-/// What the watcher of signals and the service tell each other.
+/// Shared by the signal watcher and the service.
 #[derive(Clone, Default)]
 pub struct Stop {
     /// Cancelled at the first signal.
     pub asked: CancellationToken,
-    /// Cancelled when all has ended.
+    /// Cancelled when everything has stopped.
     pub finished: CancellationToken,
     serving: Arc<AtomicBool>,
 }
 
 impl Stop {
-    /// From here on there is something to end in good order.
+    /// From now on there is something to stop cleanly.
     pub fn serving(&self) {
         self.serving.store(true, Ordering::SeqCst);
     }
@@ -44,15 +44,15 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Asks the service to stop at the first signal. The second ends the process at once: someone is impatient,
-    /// and what was acknowledged is on the disk anyway.
+    /// Asks the service to stop at the first signal. The second signal ends the process immediately: someone is
+    /// impatient, and everything that was acknowledged is on disk anyway.
     pub async fn watch(self, stop: CancellationToken, finished: CancellationToken) {
         let stop = Stop { asked: stop, finished, serving: Arc::new(AtomicBool::new(true)) };
         self.watch_over(stop, false).await;
     }
 
-    /// The same for the service. While it starts, the first signal ends it at once: it has answered nobody, and
-    /// connecting or migrating may take long. Later it ends in limited time.
+    /// The same for the service. During startup the first signal ends the process immediately: it has not answered
+    /// anyone yet, and connecting or migrating may take long. After that, stopping has a time limit.
     pub async fn guard(self, stop: Stop) {
         self.watch_over(stop, true).await;
     }
@@ -75,7 +75,7 @@ impl Signals {
         stop.asked.cancel();
         tokio::select! {
             name = self.next() => {
-                tracing::warn!(signal = name, "asked a second time: ending at once");
+                tracing::warn!(signal = name, "second signal received, exiting immediately");
                 std::process::exit(ENDED_BY_SIGNAL);
             }
             () = stop.finished.cancelled() => {}
@@ -90,11 +90,11 @@ impl Signals {
     }
 }
 
-/// A thread of its own: nothing that hangs elsewhere can hold it up.
+/// Waits on its own thread, so that nothing that hangs elsewhere can delay it.
 fn end_after_limit() {
     let end = || {
         thread::sleep(LIMIT);
-        tracing::error!("not stopped in time: ending at once");
+        tracing::error!("did not stop in time, exiting immediately");
         std::process::exit(NOT_IN_ORDER);
     };
     let _ = thread::Builder::new().name("stop-limit".to_owned()).spawn(end);

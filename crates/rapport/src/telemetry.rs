@@ -1,4 +1,4 @@
-//! Logs to standard error, and the figures that `/metrics` shows.
+//! Logging to standard error, and the metrics that `/metrics` serves.
 
 use std::io::IsTerminal as _;
 
@@ -9,9 +9,9 @@ use tracing_subscriber::EnvFilter;
 use crate::config::Config;
 use crate::option_value::LogFormat;
 
-/// Commands print their result, and logs only where something is wrong.
+/// Commands print their result, and log only problems.
 const QUIET: &str = "warn";
-/// Seconds: from a tenth of a millisecond, where an embedded database answers, to a time limit.
+/// In seconds: from a tenth of a millisecond, which an embedded database can reach, to a time limit.
 const BUCKETS: [f64; 14] =
     [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
@@ -39,24 +39,24 @@ fn start_logging(config: &Config, filter: &str) {
     }
 }
 
-/// Starts counting. The handle renders what was counted; someone must call its upkeep now and then.
+/// Starts collecting metrics. The handle renders them; its upkeep must be called now and then.
 pub fn start_metrics() -> anyhow::Result<PrometheusHandle> {
     let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
     let handle = recorder.handle();
-    metrics::set_global_recorder(recorder).context("figures are counted already")?;
-    metrics::describe_gauge!("rapport_build_info", "Always 1; the labels say what runs.");
+    metrics::set_global_recorder(recorder).context("metrics are already being collected")?;
+    metrics::describe_gauge!("rapport_build_info", "Always 1; the labels identify the running version.");
     metrics::gauge!("rapport_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    metrics::describe_gauge!("rapport_store_queue_depth", "Changes that wait for the database.");
+    metrics::describe_gauge!("rapport_store_queue_depth", "Changes waiting for the database.");
     metrics::describe_gauge!(LOG_BYTES, "Bytes in SQLite's write-ahead log.");
     metrics::describe_counter!(
         BLOCKED_CHECKPOINTS,
-        "Checkpoints of a long log that a reader's snapshot held up."
+        "Checkpoints of a long log that a reader's snapshot blocked."
     );
     metrics::describe_counter!(FAILED_CHECKPOINTS, "Checkpoints that failed.");
     Ok(handle)
 }
 
-/// The figures as text; those that are looked up rather than counted are looked up now.
+/// Renders the metrics as text, after updating those that are read on demand.
 pub fn render(handle: &PrometheusHandle, app: &rapport_app::App) -> String {
     let figures = app.store().figures();
     #[expect(clippy::cast_precision_loss, reason = "the queue is bounded far below 2^52")]

@@ -1,4 +1,4 @@
-//! What the service says on standard output when it is ready: where to open it, and what to do next.
+//! The text printed to standard output when the service is ready: its URL, and what to do next.
 
 use std::net::SocketAddr;
 
@@ -21,13 +21,13 @@ pub fn text(
     let Some(setup) = setup else { return first_line };
     let (program, settings) = (quoted(program), settings_to_repeat(config));
     format!(
-        "{first_line}There is no company yet. Open this link to create it; it works until there is one, and until \
-         this stops:\n  {setup}\nOr in another terminal:\n  \
+        "{first_line}No company exists yet. Open this link to create one. It works until then, or until the service \
+         stops:\n  {setup}\nOr, in another terminal:\n  \
          {program}{settings} company create acme --name \"Acme\" --owner you@acme.test\n"
     )
 }
 
-/// Those that only this command line knows; the environment and the file will be there again.
+/// The settings that only this command line has; the environment and the file will still apply.
 fn settings_to_repeat(config: &Config) -> String {
     let file = config.file.as_ref().map(|file| shown(file, file.value.display().to_string()));
     let database = shown(&config.database, config.database.value.to_string());
@@ -39,7 +39,7 @@ fn shown<T>(setting: &Setting<T>, value: String) -> Option<String> {
     (setting.origin == Origin::CommandLine).then(|| format!(" {} {}", setting.flag(), quoted(&value)))
 }
 
-/// As a shell reads it back.
+/// Quotes text for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,+=".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! Accounts: found by id or imported_id, locked before they are decided on, written in bulk.
+//! Accounts: looked up by id or imported_id, locked before a decision, written in bulk.
 
 use rapport_domain::account::{Account, KnownClock};
 use rapport_domain::channel::{ChannelRef, PromoCode};
@@ -17,7 +17,7 @@ use crate::{
     import_data, mail_reference, message, values,
 };
 
-/// The columns of an account in the order `read` takes them.
+/// The columns of an account in the order that `read` takes them.
 macro_rules! select_account {
     ($rest:literal) => {
         concat!(
@@ -114,7 +114,7 @@ pub fn lock_by_imported_id(tx: &mut Tx, imported_ids: &[&str]) -> Result<Vec<Acc
     tx.query_keys(&LOCK_BY_IMPORTED_ID, &[], &keys)?.into_iter().map(read).collect()
 }
 
-/// Which ids these imported_ids have, without the rest of the account.
+/// The ids of the accounts with these imported_ids, without loading the accounts.
 pub fn ids_by_imported_id(
     snapshot: &mut Snapshot,
     imported_ids: &[&str],
@@ -124,7 +124,7 @@ pub fn ids_by_imported_id(
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// Which of these ids there are.
+/// Which of these ids exist.
 pub fn existing(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<AccountId>, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     snapshot.query_keys(&EXISTING, &[], &keys)?.into_iter().map(|mut row| row.take()).collect()
@@ -138,18 +138,18 @@ pub fn imported_id_is_taken(
     Ok(snapshot.query_opt(&IMPORTED_ID_TAKEN, values![imported_id, &by_other_than])?.is_some())
 }
 
-/// Inserts new accounts; `false` where another transaction has taken one of their imported_ids.
+/// Inserts new accounts; returns `false` if another transaction has taken one of their imported_ids.
 pub fn insert(tx: &mut Tx, accounts: &[&Account]) -> Result<bool, Error> {
     write(tx, accounts, &[])
 }
 
-/// Writes changed accounts back, each as it was read and then changed. They were locked when they were read.
+/// Writes changed accounts back. They must have been locked when they were read.
 pub fn update(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     write(tx, &[], accounts).map(|_| ())
 }
 
-/// Inserts new accounts and writes changed ones back, with what they are found by; `false` where another
-/// transaction has taken an imported_id of a new one.
+/// Inserts new accounts and writes changed ones back, together with their index rows; returns `false` if
+/// another transaction has taken a new account's imported_id.
 pub fn write(tx: &mut Tx, new: &[&Account], changed: &[&Account]) -> Result<bool, Error> {
     if !insert_rows(tx, new)? {
         return Ok(false);
@@ -182,13 +182,13 @@ fn update_rows(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     tx.update(&UPDATE, &rows)
 }
 
-/// Makes an account findable by its present name and imported_id only.
+/// Replaces the search words of an account with those of its current name and imported_id.
 pub fn replace_words(tx: &mut Tx, account: &Account) -> Result<(), Error> {
     tx.execute(&DELETE_WORDS, values![&account.id])?;
     insert_words(tx, &[account])
 }
 
-/// The same for many.
+/// The same for many accounts.
 pub fn replace_words_of(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let keys: Vec<Value> = accounts.iter().map(|account| Value::from(&account.id)).collect();
     tx.query_keys(&DELETE_WORDS_OF, &[], &keys)?;
@@ -209,7 +209,8 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the account with its activity, contacts, conversations and history. Its events stay: what was frozen is sent.
+/// Deletes the account with its activity, contacts, conversations and history. Its events stay, because
+/// frozen deliveries are still sent.
 pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     activity::delete_of_account(tx, id)?;
     history::delete_of_account(tx, id)?;
@@ -227,7 +228,7 @@ pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
     Ok(())
 }
 
-/// An account with what storage derives from it.
+/// An account with the values that storage derives from it.
 struct Stored<'a> {
     account: &'a Account,
     name_folded: String,
@@ -276,8 +277,8 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         promo_code: row.take::<Option<String>>()?.map(PromoCode::from_stored),
         channel: match (row.take()?, row.take()?) {
             (Some(id), Some(name)) => Some(ChannelRef { id, name }),
-            // The account changed while its lock was waited for: PostgreSQL then reads the new account,
-            // and of what is joined to it only what the old one had.
+            // The account changed while we waited for its lock: PostgreSQL then returns the new account, but
+            // only the joined rows of the old one.
             (Some::<ChannelId>(_), None) => return Err(Error::Again),
             (None, _) => None,
         },
@@ -288,7 +289,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         cadence_override: row.take()?,
         snoozed_until: row
             .take::<Option<String>>()?
-            .map(|text| text.parse().map_err(|_| Error::fault("an account's snooze is no date")))
+            .map(|text| text.parse().map_err(|_| Error::fault("an account's snooze is not a date")))
             .transpose()?,
         tracked_since: row.take()?,
         campaign_hold: row.take()?,

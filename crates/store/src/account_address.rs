@@ -1,4 +1,4 @@
-//! The mail addresses that accounts are known by.
+//! The email addresses of accounts.
 
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Email;
@@ -20,10 +20,10 @@ statements! {
     company DELETE = "DELETE FROM account_address WHERE company = $1 AND account = $2";
 }
 
-/// An address that an account is known by, and since when.
+/// An email address of an account, and since when.
 pub type Known = (Email, Time);
 
-/// Whose these addresses are.
+/// The accounts that these addresses belong to.
 pub fn find(snapshot: &mut Snapshot, addresses: &[&Email]) -> Result<Vec<(Email, AccountId)>, Error> {
     let keys: Vec<Value> = addresses.iter().map(|address| Value::from(address.as_str())).collect();
     let rows = snapshot.query_keys(&FIND, &[], &keys)?;
@@ -36,12 +36,12 @@ pub fn of_account(snapshot: &mut Snapshot, account: AccountId, limit: i64) -> Re
     rows.into_iter().map(|mut row| Ok((Email::from_stored(row.take()?), row.take()?))).collect()
 }
 
-/// `false` where the address is taken.
+/// Returns `false` if the address is taken.
 pub fn insert(tx: &mut Tx, address: &Email, account: AccountId, now: Time) -> Result<bool, Error> {
     Ok(tx.query_opt(&INSERT, values![address.as_str(), &account, now])?.is_some())
 }
 
-/// `false` where the account is not known by it.
+/// Returns `false` if the account doesn't have this address.
 pub fn delete(tx: &mut Tx, address: &Email, account: AccountId) -> Result<bool, Error> {
     Ok(tx.execute(&DELETE_ONE, values![address.as_str(), &account])? > 0)
 }

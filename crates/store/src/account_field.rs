@@ -1,7 +1,7 @@
-//! Custom fields as accounts are found by them: kept in the transaction of every change of an account.
+//! The index of custom fields, written in the same transaction as every change to an account.
 //!
-//! What a value is found by is decided in `domain::field_index`. SQL could not do it alike on both engines
-//! (SQLite folds ASCII only), so accounts older than the table are walked once, in steps.
+//! `domain::field_index` decides the index texts of a value. SQL can't do this the same way on both engines
+//! (SQLite folds only ASCII), so accounts older than the table are indexed once, in steps.
 
 use rapport_domain::account::Account;
 use rapport_domain::custom_fields::{CustomFields, FieldDifference};
@@ -16,7 +16,7 @@ use crate::values;
 
 statements! {
     company DELETE_OF_ACCOUNT = "DELETE FROM account_field WHERE company = $1 AND account = $2";
-    // From each name to the next, by the index: as many steps as there are names, however many accounts.
+    // Jumps from each name to the next in the index: one step per name, however many accounts there are.
     company NAMES = "WITH RECURSIVE names(field) AS (\
                      SELECT (SELECT e.field FROM account_field e WHERE e.company = $1 AND e.field > $2 \
                      ORDER BY e.field LIMIT 1) \
@@ -37,8 +37,8 @@ pub(crate) static INSERT: InsertMany =
     InsertMany::new("account_field", COLUMNS, "ON CONFLICT (company, field, value, account) DO NOTHING");
 pub(crate) static DELETE: DeleteMany = DeleteMany::new("account_field", COLUMNS);
 
-/// Makes new accounts findable by their fields, and changed ones by what their fields are now: two statements
-/// at most, none where no field changed.
+/// Indexes the fields of new accounts and updates those of changed ones: at most two statements, and none if
+/// no field changed.
 pub(crate) fn write(tx: &mut Tx, new: &[&Account], changed: &[&Account]) -> Result<(), Error> {
     let indexes: Vec<(&AccountId, Vec<(String, String)>)> =
         new.iter().map(|account| (&account.id, account.custom_fields.index())).collect();
@@ -66,21 +66,21 @@ pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), E
     Ok(())
 }
 
-/// The names of the fields that accounts have, in order, after `after` where given.
+/// The names of the fields that accounts have, in order, after `after` if given.
 pub fn names(snapshot: &mut Snapshot, after: Option<&str>, limit: i64) -> Result<Page<String>, Error> {
     let rows = snapshot.query(&NAMES, values![after.unwrap_or(""), limit + 1])?;
     let names = rows.into_iter().map(|mut row| row.take()).collect::<Result<Vec<_>, _>>()?;
     Ok(Page::from_one_more(names, limit))
 }
 
-/// The companies with accounts that may not be in the table yet.
+/// The companies with accounts that may not be indexed yet.
 pub fn unfilled(across: &mut Across) -> Result<Vec<CompanyId>, Error> {
     across.query(&UNFILLED, &[])?.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// Takes the walk over a company's older accounts one step further; says whether there is more.
+/// Indexes the next of a company's older accounts; returns whether there are more.
 pub fn fill(tx: &mut Tx, limit: i64) -> Result<bool, Error> {
-    // Nodes that walk at the same time wait for each other here.
+    // Nodes that do this at the same time wait for each other here.
     let Some(mut found) = tx.query_opt(&LOCK_FILL, &[])? else { return Ok(false) };
     let walked_to: Option<AccountId> = found.take()?;
     let after = walked_to.unwrap_or(AccountId::from_bytes([0; 16]));

@@ -1,6 +1,6 @@
-//! The list of accounts: filters, sorts, pages. What a page is read by stands in `keys`.
+//! The account list: filters, sorts, pages. The queries are in `keys`.
 //!
-//! A page is read in two steps: first the keys of its accounts, by an index, then those accounts whole.
+//! A page is read in two steps: first the keys of its accounts from an index, then those accounts.
 
 mod cursor;
 mod field_terms;
@@ -35,7 +35,7 @@ statements! {
     company BY_IDS = select_account!("WHERE a.company = $1 AND a.id = ANY($2)");
 }
 
-/// In which order. Accounts of equal rank are ordered by id, so that every order is total.
+/// The order of a list. Ties are ordered by id, so every order is total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Sort {
     #[default]
@@ -50,7 +50,7 @@ pub enum Sort {
 impl Sort {
     pub const ALL: [Self; 5] = [Self::Newest, Self::Oldest, Self::Name, Self::NameDescending, Self::LastSeen];
 
-    /// As the API spells it; a minus is descending.
+    /// The API's name for it; a minus means descending.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Newest => "-created_at",
@@ -74,15 +74,15 @@ impl Sort {
 pub struct ListAccounts {
     pub filter: AccountFilter,
     pub sort: Sort,
-    /// Where the page before ended; read with the same sort.
+    /// Where the previous page ended; must be from the same sort.
     pub cursor: Option<Cursor>,
     /// Clamped to 1 to `MAX_LIMIT`.
     pub limit: i64,
-    /// What overdue is judged by.
+    /// The time at which overdue is evaluated.
     pub now: Time,
 }
 
-/// The accounts of a page, and where the next one begins where there is more.
+/// The accounts of a page, and the start of the next one if there is more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountPage {
     pub items: Vec<Account>,
@@ -105,13 +105,13 @@ impl Query for ListAccounts {
 }
 
 impl ListAccounts {
-    /// The keys of the page and of at least one account more, in order.
+    /// The keys of the page and of at least one more account, in order.
     fn places(&self, snapshot: &mut Snapshot, after: Option<&Place>) -> Result<Vec<Place>, Error> {
         let terms = Terms::of(&self.filter, self.now, snapshot)?;
         if terms.are_empty() {
             return Ok(Vec::new());
         }
-        // Two fixed numbers instead of any: the planner sees a constant, and there are few texts.
+        // One of two fixed limits, so that the planner sees a constant and there are few distinct statements.
         let fetch = 1 + if self.limit <= DEFAULT_LIMIT { DEFAULT_LIMIT } else { MAX_LIMIT };
         let narrow = terms.narrow_source(self.sort, snapshot)?;
         let order = Order { sort: self.sort, after, limit: fetch };
@@ -149,11 +149,11 @@ pub(crate) fn load(snapshot: &mut Snapshot, ids: &[AccountId]) -> Result<Vec<Acc
     Ok(ids.iter().filter_map(|id| accounts.remove(id)).collect())
 }
 
-/// How many accounts a list has.
+/// The number of accounts in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CappedCount {
     pub count: i64,
-    /// There are more than `count`.
+    /// Whether there are more than `count`.
     pub capped: bool,
 }
 

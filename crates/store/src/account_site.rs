@@ -1,4 +1,4 @@
-//! The sites that accounts were looked up by.
+//! The websites that accounts were created from by lookup.
 
 use rapport_domain::id::AccountId;
 
@@ -14,12 +14,12 @@ statements! {
     company DELETE = "DELETE FROM account_site WHERE company = $1 AND account = $2";
 }
 
-/// The account that was made from this site.
+/// The account that was created from this site.
 pub fn find(snapshot: &mut Snapshot, site: &str) -> Result<Option<AccountId>, Error> {
     snapshot.query_opt(&FIND, values![site])?.map(|mut row| row.take()).transpose()
 }
 
-/// `false` where the site is taken.
+/// Returns `false` if the site is taken.
 pub fn insert(tx: &mut Tx, site: &str, account: AccountId) -> Result<bool, Error> {
     Ok(tx.query_opt(&INSERT, values![site, &account])?.is_some())
 }

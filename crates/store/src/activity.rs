@@ -1,4 +1,4 @@
-//! Client activity: the raw events, the counters, first and last seen, and the event_ids taken.
+//! Client activity: the raw events, the counters, first and last seen, and the event_ids in use.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ statements! {
                         ORDER BY 2 DESC, 1 LIMIT $3";
     company TOTAL = "SELECT CAST(COALESCE(sum(count), 0) AS BIGINT) FROM activity_count \
                      WHERE company = $1 AND account = $2";
-    // Day 0 is what is too old to be told apart.
+    // Day 0 holds the totals of days that are too old to be kept separately.
     company ACTIVE_DAYS = "SELECT day, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
                            WHERE company = $1 AND account = $2 AND day > 0 AND day < $3 GROUP BY day \
                            ORDER BY day DESC LIMIT $4";
@@ -84,13 +84,13 @@ pub(crate) static SEE_DAY: UpdateMany =
 pub(crate) static TAKE_MARK: InsertMany = InsertMany::new(
     "event_mark",
     &[("mark", Type::Bytes), ("at", Type::Int)],
-    // An id taken longer ago than 90 days (in microseconds) is free again.
+    // An id used more than 90 days ago (in microseconds) is free again.
     "ON CONFLICT (company, mark) DO UPDATE SET at = excluded.at \
      WHERE event_mark.at <= excluded.at - 7776000000000 RETURNING mark",
 );
 const _: () = assert!(EVENT_ID_DAYS * 86_400_000_000 == 7_776_000_000_000);
 
-/// An event to keep.
+/// An event to store.
 #[derive(Debug, Clone, Copy)]
 pub struct NewActivity<'a> {
     pub account: AccountId,
@@ -117,12 +117,12 @@ pub fn insert(tx: &mut Tx, events: &[NewActivity]) -> Result<(), Error> {
     Ok(())
 }
 
-/// An addition to one counter. One call has each (account, day, feature) once, in that order.
+/// An addition to one counter. Each call contains each (account, day, feature) once, in that order.
 #[derive(Debug, Clone, Copy)]
 pub struct Count<'a> {
     pub account: AccountId,
     pub day: Day,
-    /// Empty for activity that names no feature.
+    /// Empty for activity without a feature.
     pub feature: &'a str,
     pub count: i64,
     pub last_used_at: Time,
@@ -143,7 +143,7 @@ pub fn count(tx: &mut Tx, counts: &[Count]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A widening of first and last seen. One call has each account once, in order.
+/// An extension of first and last seen. Each call contains each account once, in order.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub account: AccountId,
@@ -163,8 +163,8 @@ pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
             seen.day.into(),
         ]);
     }
-    // The indexed day is left out of the upsert and moved forward only where it must: an index
-    // entry is rewritten once a day, not once an event.
+    // The indexed day is left out of the upsert and moved forward only when necessary, so that an index entry
+    // is rewritten once a day rather than once per event.
     let mut later = Vec::new();
     for mut row in tx.insert(&SEE, &rows)? {
         let (account, kept): (AccountId, Day) = (row.take()?, row.take()?);
@@ -180,7 +180,7 @@ pub fn see(tx: &mut Tx, seen: &[Seen]) -> Result<(), Error> {
     tx.update(&SEE_DAY, &rows)
 }
 
-/// Remembers event ids; the answer are those that were not taken within their time.
+/// Remembers event ids; returns those that weren't in use.
 pub fn take_marks(tx: &mut Tx, marks: &[EventMark], now: Time) -> Result<HashSet<EventMark>, Error> {
     let mut rows = Vec::with_capacity(marks.len() * TAKE_MARK.width());
     for mark in marks {
@@ -196,7 +196,7 @@ pub fn seen(snapshot: &mut Snapshot, account: AccountId) -> Result<Option<(Time,
     row.map(|mut row| Ok((row.take()?, row.take()?))).transpose()
 }
 
-/// How often, and when last, a feature was used.
+/// How often a feature was used, and when last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureUse {
     pub feature: String,
@@ -204,13 +204,13 @@ pub struct FeatureUse {
     pub last_used_at: Time,
 }
 
-/// Events per day over the days shown that end with `today`, days without any left out.
+/// Events per day over the days shown up to `today`, without days that have none.
 pub fn days(snapshot: &mut Snapshot, account: AccountId, today: Day) -> Result<Vec<(Day, i64)>, Error> {
     let rows = snapshot.query(&DAYS, values![&account, today.minus_days(PULSE_DAYS), today])?;
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// The most-used features, over the account's life.
+/// The most used features over the account's lifetime.
 pub fn features(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<FeatureUse>, Error> {
     let rows = snapshot.query(&FEATURES, values![&account, PULSE_FEATURES])?;
     rows.into_iter()
@@ -218,7 +218,7 @@ pub fn features(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Featu
         .collect()
 }
 
-/// How many events there were, over the account's life.
+/// The number of events over the account's lifetime.
 pub fn total(snapshot: &mut Snapshot, account: AccountId) -> Result<i64, Error> {
     let row = snapshot.query_opt(&TOTAL, values![&account])?;
     row.map_or(Ok(0), |mut row| row.take())
@@ -237,7 +237,7 @@ pub struct ActiveDay {
     pub last_at: Time,
 }
 
-/// The days on which an account was active, latest first, before a day.
+/// The days before a given day on which an account was active, latest first.
 pub fn active_days(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -250,7 +250,7 @@ pub fn active_days(
     Ok(Page::from_one_more(days, limit))
 }
 
-/// An event as it is shown.
+/// An event as shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptActivity {
     pub seq: i64,
@@ -262,7 +262,7 @@ pub struct KeptActivity {
     pub metadata: Option<String>,
 }
 
-/// An account's activity, latest first, before (`occurred_at`, `seq`) where given.
+/// An account's activity, latest first, before (`occurred_at`, `seq`) if given.
 pub fn list(
     snapshot: &mut Snapshot,
     account: AccountId,

@@ -1,4 +1,4 @@
-//! Activity of all accounts of a company per day.
+//! A company's activity per day, over all accounts.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::tx::{Snapshot, Tx};
 use crate::value::{Type, Value};
 use crate::values;
 
-/// So many rows share a day's count: two writers wait for each other once in so many times.
+/// The count of a day is spread over this many rows, so that concurrent writers rarely wait for each other.
 const SHARDS: u8 = 8;
 
 statements! {
@@ -26,7 +26,7 @@ pub(crate) static ADD: InsertMany = InsertMany::new(
     "ON CONFLICT (company, day, shard) DO UPDATE SET count = activity_day.count + excluded.count",
 );
 
-/// Adds to the counts of some days; any number says which shard.
+/// Adds to the counts of some days; `spread` can be any number and selects the shard.
 pub fn add(tx: &mut Tx, days: &BTreeMap<Day, i64>, spread: u8) -> Result<(), Error> {
     let shard = i64::from(spread % SHARDS);
     let rows: Vec<Value> = days
@@ -37,13 +37,13 @@ pub fn add(tx: &mut Tx, days: &BTreeMap<Day, i64>, spread: u8) -> Result<(), Err
     Ok(())
 }
 
-/// Events per day over the days shown that end with `today`, days without any left out.
+/// Events per day over the days shown up to `today`, without days that have none.
 pub fn days(snapshot: &mut Snapshot, today: Day) -> Result<Vec<(Day, i64)>, Error> {
     let rows = snapshot.query(&DAYS, values![today.minus_days(PULSE_DAYS), today])?;
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// Lets go of the days before `first`.
+/// Deletes the days before `first`.
 pub fn prune(tx: &mut Tx, first: Day) -> Result<(), Error> {
     tx.execute(&PRUNE, values![first])?;
     Ok(())

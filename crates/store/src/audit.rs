@@ -1,4 +1,5 @@
-//! The audit log: who changed settings, keys, members and webhooks, when and from where. Never a secret.
+//! The audit log: who changed settings, keys, members and webhooks, when and from where. Never contains
+//! secrets.
 
 use rapport_domain::history::Actor;
 use rapport_domain::id::AuditId;
@@ -26,7 +27,7 @@ pub struct AuditEntry {
     pub target: Option<String>,
     pub detail: String,
     pub at: Time,
-    /// The network address the request came from; none on the command line and for the service itself.
+    /// The network address the request came from; `None` on the command line and for the service itself.
     pub address: Option<String>,
 }
 
@@ -50,7 +51,7 @@ pub fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), Error> {
     Ok(())
 }
 
-/// Newest first, before `before` where given.
+/// Newest first, before `before` if given.
 pub fn list(snapshot: &mut Snapshot, before: Option<AuditId>, limit: i64) -> Result<Page<AuditEntry>, Error> {
     let before = before.unwrap_or(AuditId::from_bytes([0xff; 16]));
     let rows = snapshot.query(&LIST, values![&before, limit + 1])?;

@@ -1,8 +1,8 @@
-//! The contact cadence: a narrow row for every account in a stage that may be tracked, kept in the transaction
-//! that changes the account; what the sweep reads; and the episodes that were announced.
+//! The contact cadence: a narrow row for every account in a trackable stage, written in the transaction that
+//! changes the account; the queries of the sweep; and the episodes that were announced.
 //!
 //! An account on the company's cadence has no due date here, only the start of its clock: the company's
-//! settings are read with every query, so changing them changes no row. The SQL of the ranges is in
+//! settings are read with every query, so changing them changes no rows. The SQL of the ranges is in
 //! `cadence_ranges`.
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use crate::tx::{Across, Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{company, values};
 
-/// The earliest of a stage: by the sweep's index, without a sort.
+/// The earliest dates of a stage, from the sweep's index, without a sort.
 macro_rules! earliest {
     ($status:literal) => {
         concat!(
@@ -79,7 +79,7 @@ pub(crate) static OPEN_EPISODE: InsertMany = InsertMany::new(
     "ON CONFLICT (company, account, last_contact_at) DO NOTHING RETURNING account",
 );
 
-/// The last contact of an account never contacted: before every time there is.
+/// The last contact of an account that was never contacted: before every real time.
 const NEVER: i64 = -9_000_000_000_000_000_000;
 
 /// Starts the clocks of new accounts.
@@ -88,7 +88,7 @@ pub(crate) fn begin(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     keep(tx, &clocks)
 }
 
-/// Writes the clocks that differ from what was read; costs nothing where none does.
+/// Writes the clocks that changed since they were read; free if none did.
 pub(crate) fn follow(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let (mut clocks, mut ended) = (Vec::new(), Vec::new());
     for account in accounts.iter().filter(|account| account.known_clock.0 != Some(account.clock())) {
@@ -102,7 +102,7 @@ pub(crate) fn follow(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     keep(tx, &clocks)
 }
 
-/// What is not known may have been there.
+/// If it is unknown, assume there was one.
 fn had_clock(account: &Account) -> bool {
     account.known_clock.0.is_none_or(|known| TrackedStages::may_contain(known.status))
 }
@@ -121,7 +121,7 @@ struct Clock<'a> {
 }
 
 impl<'a> Clock<'a> {
-    /// `None` in a stage that may not be tracked.
+    /// `None` in a stage that can't be tracked.
     fn of(account: &'a Account) -> Option<Self> {
         let clock: Facts = account.clock();
         let start = clock.start().filter(|_| TrackedStages::may_contain(clock.status))?;
@@ -153,15 +153,16 @@ fn episode(account: &Account) -> i64 {
 
 /// Accounts that are overdue and not announced, most overdue first.
 pub fn unannounced(snapshot: &mut Snapshot, now: Time, limit: i64) -> Result<Vec<AccountId>, Error> {
-    let company = company::get(snapshot)?.ok_or_else(|| Error::fault("a sweep of no company"))?;
+    let company =
+        company::get(snapshot)?.ok_or_else(|| Error::fault("the company to sweep does not exist"))?;
     let derived = Derived::of(&company.settings, now);
     let sql = derived.ordered(Which::UNANNOUNCED, Window::until(now), None, limit);
     let rows = snapshot.query_text(sql.text(), sql.values())?;
     rows.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// Opens the present episodes of these accounts; the answer are those that nobody opened before. No two
-/// transactions get the same.
+/// Opens the current episodes of these accounts; returns those that weren't opened before. No two
+/// transactions get the same one.
 pub fn open_episodes(tx: &mut Tx, accounts: &[&Account], now: Time) -> Result<HashSet<AccountId>, Error> {
     let rows: Vec<Value> = accounts
         .iter()
@@ -170,7 +171,7 @@ pub fn open_episodes(tx: &mut Tx, accounts: &[&Account], now: Time) -> Result<Ha
     tx.insert(&OPEN_EPISODE, &rows)?.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// The sweep looks at these no more until somebody makes contact.
+/// The sweep skips these until someone makes contact.
 pub fn set_announced(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let keys: Vec<Value> = accounts.iter().map(|account| Value::from(&account.id)).collect();
     tx.query_keys(&ANNOUNCED, &[], &keys)?;
@@ -188,21 +189,21 @@ pub fn ended_snoozes(snapshot: &mut Snapshot, date: Date, limit: i64) -> Result<
     Ok(ended)
 }
 
-/// Forgets snoozes that ended by `date`; the account itself keeps the date.
+/// Clears snoozes that ended by `date`; the account itself keeps the date.
 pub fn end_snoozes(tx: &mut Tx, accounts: &[AccountId], date: Date) -> Result<(), Error> {
     let (date, keys): (String, Vec<Value>) = (date.to_string(), accounts.iter().map(Value::from).collect());
     tx.query_keys(&END_SNOOZES, values![&date], &keys)?;
     Ok(())
 }
 
-/// A company and the earliest of each of its stages.
+/// A company and the earliest dates of each of its stages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
     pub company: Company,
     pub earliest: Vec<Earliest>,
 }
 
-/// What the sweep has to look at next, company by company.
+/// What the sweep has to check next, for each company.
 pub fn outlook(across: &mut Across) -> Result<Vec<Outlook>, Error> {
     across.query(&OUTLOOK, &[])?.into_iter().map(read_outlook).collect()
 }
@@ -223,5 +224,5 @@ fn read_outlook(mut row: Row) -> Result<Outlook, Error> {
 }
 
 fn read_date(text: &str) -> Result<Date, Error> {
-    text.parse().map_err(|_| Error::fault("a snooze is no date"))
+    text.parse().map_err(|_| Error::fault("a snooze is not a date"))
 }

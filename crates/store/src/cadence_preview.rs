@@ -1,5 +1,5 @@
-//! What other cadence settings would change: who would become overdue, and who would not be any more. Ranges of the
-//! cadence's indexes, counted up to a bound.
+//! The effect of other cadence settings: who would become overdue, and who no longer would. These are ranges
+//! of the cadence's indexes, counted up to a bound.
 
 use rapport_domain::company::Settings;
 use rapport_domain::pipeline::Status;
@@ -10,15 +10,15 @@ use crate::cadence_ranges::{Derived, Rows, Which, Window};
 use crate::error::Error;
 use crate::tx::Snapshot;
 
-/// More are not counted.
+/// Counting stops here.
 pub const MOST_COUNTED: i64 = 1_000;
 
 /// The difference between two settings, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Overdue with the new ones only.
+    /// Overdue only with the new settings.
     pub becoming: CappedCount,
-    /// Overdue with the old ones only.
+    /// Overdue only with the old settings.
     pub ceasing: CappedCount,
 }
 
@@ -34,7 +34,7 @@ pub fn difference(
     })
 }
 
-/// How many are overdue with `new` and not with `old`, up to `MOST_COUNTED`.
+/// How many accounts are overdue with `new` but not with `old`, up to `MOST_COUNTED`.
 fn count_added(
     snapshot: &mut Snapshot,
     old: &Settings,
@@ -58,10 +58,10 @@ pub(crate) fn sql<'a>(derived: &'a Derived, ranges: &[(Status, Rows, Window)]) -
     sql
 }
 
-/// The ranges of those who are overdue with `new` and not with `old`; due dates are those of `new`.
+/// The ranges of the accounts that are overdue with `new` but not with `old`; due dates are those of `new`.
 ///
-/// A stage that was not tracked comes whole. Of one that was, those on the company's cadence come whose date moved from
-/// after now to before; a cadence of their own does not move.
+/// A stage that wasn't tracked is included entirely. Of one that was, only accounts on the company's cadence
+/// whose due date moved from after now to before; cadence overrides don't move.
 pub(crate) fn added(old: &Settings, new: &Settings, now: Time) -> Vec<(Status, Rows, Window)> {
     let earlier_by = old.cadence_days - new.cadence_days;
     let moved = Window { after: Some(now.plus_days(-earlier_by)), until: Some(now) };

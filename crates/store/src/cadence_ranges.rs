@@ -1,7 +1,7 @@
-//! The ranges of the cadence's indexes: who is due in some stretch of time, in the order of the due dates.
+//! The ranges of the cadence's indexes: who is due in a given period, ordered by due date.
 //!
-//! Rows of one stage on the company's cadence stand in the order of their due dates, whatever the cadence is;
-//! so do those with a cadence of their own. A list is a merge of such ranges.
+//! The rows of one stage on the company's cadence are in the order of their due dates, whatever the cadence
+//! is; so are those with a cadence override. A list is a merge of such ranges.
 
 use rapport_domain::company::Settings;
 use rapport_domain::id::AccountId;
@@ -12,40 +12,40 @@ use crate::account_list::Sql;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// What due dates are derived from.
+/// The settings from which due dates are derived.
 pub(crate) struct Derived {
-    /// The stages to look at.
+    /// The stages to read.
     pub statuses: Vec<Status>,
     pub interval_micros: i64,
-    /// The date in the company's zone; a snooze up to it is over.
+    /// The date in the company's zone; a snooze up to this date is over.
     pub today: String,
 }
 
-/// Rows of one stage, all of them on the company's cadence or all of them on their own.
+/// The rows of one stage that are either all on the company's cadence or all have an override.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rows {
     pub own: bool,
     pub which: Which,
 }
 
-/// Which rows, and with it the index that they are read by.
+/// Which rows to read, and thereby the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     /// Without a snooze, by due date.
     Awake,
-    /// The same, of those not announced.
+    /// The same, but only those not announced.
     AwakeUnannounced,
     /// With a snooze, over or not, by due date.
     Snoozed,
-    /// Whose snooze is over but still noted: those of a day or so, which are sorted.
+    /// With a snooze that is over but not cleared yet: about a day's worth, which are sorted.
     Rested,
     RestedUnannounced,
-    /// Whose snooze goes on, by its date.
+    /// With a snooze that isn't over, by its date.
     Asleep,
 }
 
 impl Which {
-    /// Everybody who may be reminded.
+    /// All rows that a reminder may be due for.
     pub const REMINDABLE: &[Self] = &[Self::Awake, Self::Rested];
     pub const UNANNOUNCED: &[Self] = &[Self::AwakeUnannounced, Self::RestedUnannounced];
     pub const ALL: &[Self] = &[Self::Awake, Self::Snoozed];
@@ -59,19 +59,19 @@ impl Which {
         }
     }
 
-    /// Read by the date of the snooze.
+    /// Whether they are read in order of the snooze's date.
     const fn by_date(self) -> bool {
         matches!(self, Self::Rested | Self::RestedUnannounced | Self::Asleep)
     }
 
-    /// The row's time. Where rows are read by the date of the snooze, it must not tempt a planner to walk all
-    /// the snoozed by due date instead.
+    /// The row's time. If rows are read by the date of the snooze, it must not tempt a planner to walk all
+    /// snoozed rows by due date instead.
     const fn at(self) -> &'static str {
         if self.by_date() { "k.at + 0" } else { "k.at" }
     }
 }
 
-/// A stretch of due dates.
+/// A range of due dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub after: Option<Time>,
@@ -90,7 +90,7 @@ impl Window {
     }
 }
 
-/// A place in a list ordered by due date, then id.
+/// A position in a list ordered by due date, then id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
     pub due_at: Time,
@@ -106,7 +106,7 @@ impl Derived {
         }
     }
 
-    /// Accounts with their due dates, the earliest first.
+    /// Accounts with their due dates, earliest first.
     pub fn ordered<'a>(
         &'a self,
         which: &[Which],
@@ -133,20 +133,20 @@ impl Derived {
         sql
     }
 
-    /// The accounts' ids in no order, at most `limit` of each range where given.
+    /// The accounts' ids in any order, at most `limit` from each range if given.
     pub fn ids<'a>(&'a self, sql: &mut Sql<'a>, which: &[Which], window: Window, limit: Option<i64>) {
         let ranges: Vec<_> = self.ranges(which).map(|(status, rows)| (status, rows, window)).collect();
         self.ids_in(sql, &ranges, limit);
     }
 
-    /// The same of ranges that have a window each.
+    /// The same for ranges with their own windows.
     pub fn ids_in<'a>(&'a self, sql: &mut Sql<'a>, ranges: &[(Status, Rows, Window)], limit: Option<i64>) {
         for (n, (status, rows, window)) in ranges.iter().copied().enumerate() {
             sql.push(if n > 0 { " UNION ALL " } else { "" });
             sql.push("SELECT part.id AS id FROM (SELECT k.account AS id");
             self.range(sql, status, rows, window);
             if let Some(limit) = limit {
-                // In the index's own order, so that a planner takes the index and stops.
+                // In the order of the index, so that a planner uses the index and stops early.
                 sql.push(if rows.which.by_date() { " ORDER BY k.snoozed_until" } else { " ORDER BY k.at" });
                 sql.limit(limit);
             }
@@ -154,7 +154,7 @@ impl Derived {
         }
     }
 
-    /// Those whose snooze goes on, by its date.
+    /// Accounts whose snooze isn't over, by its date.
     pub fn asleep<'a>(&'a self, after: Option<(&'a str, &'a AccountId)>, limit: i64) -> Sql<'a> {
         let mut sql = Sql::default();
         for (n, status) in self.statuses.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Derived {
         self.statuses.iter().flat_map(move |status| rows.clone().into_iter().map(move |rows| (*status, rows)))
     }
 
-    /// What comes to a row's time to make its due date.
+    /// The interval to add to a row's time to get its due date.
     fn interval(&self, rows: Rows) -> i64 {
         if rows.own { 0 } else { self.interval_micros }
     }

@@ -1,4 +1,4 @@
-//! Campaigns, and how many accounts are in one and out of it.
+//! Campaigns, and the numbers of accounts that they include and exclude.
 
 use rapport_domain::audience::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Goal, MAX_COUNT, Rule};
@@ -31,15 +31,15 @@ statements! {
     company DELETE = "DELETE FROM campaign WHERE company = $1 AND id = $2";
 }
 
-/// How many accounts are in, and how many that the filters match each rule keeps out.
+/// The number of included accounts, and how many matching accounts each rule excludes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     pub members: CappedCount,
-    /// Every rule of the goal, each account under the first that keeps it out.
+    /// Every rule of the goal; each account counts under the first rule that excludes it.
     pub excluded: Vec<(Rule, CappedCount)>,
 }
 
-/// Campaigns, newest first, before `before` where given.
+/// Campaigns, newest first, before `before` if given.
 pub fn list(
     snapshot: &mut Snapshot,
     before: Option<CampaignId>,
@@ -59,7 +59,7 @@ pub fn lock(tx: &mut Tx, id: CampaignId) -> Result<Option<Campaign>, Error> {
     tx.query_opt(&LOCK, values![&id])?.map(read).transpose()
 }
 
-/// `false` where the name is taken.
+/// Returns `false` if the name is taken.
 pub fn insert(tx: &mut Tx, campaign: &Campaign) -> Result<bool, Error> {
     let Campaign { id, name, aim, created_at, updated_at } = campaign;
     let (folded, filters) = (fold(name), aim.filters.to_json().to_string());
@@ -71,7 +71,7 @@ pub fn insert(tx: &mut Tx, campaign: &Campaign) -> Result<bool, Error> {
     Ok(row.is_some())
 }
 
-/// Writes a changed campaign back; `false` where its name is another's.
+/// Writes a changed campaign back; returns `false` if another campaign has its name.
 pub fn update(tx: &mut Tx, campaign: &Campaign) -> Result<bool, Error> {
     let Campaign { id, name, aim, updated_at, .. } = campaign;
     let (folded, filters) = (fold(name), aim.filters.to_json().to_string());
@@ -83,12 +83,12 @@ pub fn update(tx: &mut Tx, campaign: &Campaign) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// `false` where there is none.
+/// Returns `false` if it doesn't exist.
 pub fn delete(tx: &mut Tx, id: CampaignId) -> Result<bool, Error> {
     Ok(tx.execute(&DELETE, values![&id])? > 0)
 }
 
-/// Counts who is in and who is not, each up to `MAX_COUNT`.
+/// Counts included and excluded accounts, each up to `MAX_COUNT`.
 pub fn count(snapshot: &mut Snapshot, aim: &Aim, now: Time) -> Result<Counts, Error> {
     count_up_to(snapshot, aim, now, MAX_COUNT)
 }
@@ -121,7 +121,7 @@ fn count_parts(
 
 fn read(mut row: Row) -> Result<Campaign, Error> {
     let row = &mut row;
-    let unreadable = || Error::fault("a campaign cannot be read");
+    let unreadable = || Error::fault("a stored campaign is not valid");
     Ok(Campaign {
         id: row.take()?,
         name: row.take()?,

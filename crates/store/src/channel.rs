@@ -37,7 +37,7 @@ statements! {
     company DELETE_CODES = "DELETE FROM promo_code WHERE company = $1 AND channel = $2";
 }
 
-/// What the live codes among these (folded) point at, by folded code.
+/// The attributions of the live codes among these (folded), by folded code.
 pub fn attributions(snapshot: &mut Snapshot, folded: &[String]) -> Result<Vec<(String, Attribution)>, Error> {
     let keys: Vec<Value> = folded.iter().map(Value::from).collect();
     let rows = snapshot.query_keys(&LIVE_CODES, &[], &keys)?;
@@ -63,14 +63,14 @@ pub fn lock(tx: &mut Tx, id: ChannelId) -> Result<Option<Channel>, Error> {
     tx.query_opt(&LOCK, values![&id])?.map(read).transpose()
 }
 
-/// `false` where the name is taken.
+/// Returns `false` if the name is taken.
 pub fn insert(tx: &mut Tx, channel: &Channel) -> Result<bool, Error> {
     let folded = fold(&channel.name);
     let row = tx.query_opt(&INSERT, values![&channel.id, &channel.name, &folded, channel.created_at])?;
     Ok(row.is_some())
 }
 
-/// `false` where the name is taken.
+/// Returns `false` if the name is taken.
 pub fn rename(tx: &mut Tx, id: ChannelId, name: &str) -> Result<bool, Error> {
     let folded = fold(name);
     if tx.query_opt(&NAME_TAKEN, values![&folded, &id])?.is_some() {
@@ -99,7 +99,7 @@ pub fn all_codes(snapshot: &mut Snapshot) -> Result<Vec<ChannelCode>, Error> {
     snapshot.query(&ALL_CODES, &[])?.into_iter().map(read_code).collect()
 }
 
-/// `false` where the company has the code already, archived ones included.
+/// Returns `false` if the company already has the code, including archived ones.
 pub fn insert_code(tx: &mut Tx, code: &ChannelCode) -> Result<bool, Error> {
     let folded = code.code.folded();
     let ChannelCode { channel, code, archived_at, created_at } = code;

@@ -1,4 +1,4 @@
-//! Accounts and values per channel and promo code: read for pages, counted in steps by the background.
+//! Accounts and values per channel and promo code: read by pages, counted in steps in the background.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use crate::tx::{Across, Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::values;
 
-/// A sum is kept as so many and the rest; neither overflows over any number of accounts there can be.
+/// A sum is stored as a multiple of this and a remainder; neither can overflow for any realistic number of
+/// accounts.
 const PART: Sum = 1_000_000_000;
 
 statements! {
@@ -23,7 +24,7 @@ statements! {
                     FROM account a /*INDEXED BY account_by_channel*/ \
                     WHERE a.company = $1 AND (a.channel, a.id) > ($2, $3) ORDER BY a.channel, a.id LIMIT $4) s \
                     GROUP BY s.channel, s.promo_code, s.value_currency";
-    // Where the step after begins, by the index alone.
+    // Where the next step begins, from the index alone.
     company END_OF_STEP = "SELECT a.channel, a.id FROM account a /*INDEXED BY account_by_channel*/ \
                            WHERE a.company = $1 AND (a.channel, a.id) > ($2, $3) \
                            ORDER BY a.channel, a.id LIMIT 1 OFFSET $4";
@@ -52,10 +53,11 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
     "",
 );
 
-/// How far a count has come: the account it looked at last.
+/// The progress of a count: the last account counted.
 pub type Place = (ChannelId, AccountId);
 
-/// The attributed accounts after `after`, `limit` of them, summed up; and how far that is where there are more.
+/// Sums up the next `limit` attributed accounts after `after`; also returns where to continue if there are
+/// more.
 pub fn step(
     snapshot: &mut Snapshot,
     after: Option<Place>,
@@ -70,7 +72,7 @@ pub fn step(
     Ok((parts, end))
 }
 
-/// All of the company's as they were counted last.
+/// All totals of the company, from the last count.
 pub fn all(snapshot: &mut Snapshot) -> Result<Vec<CodeTotal>, Error> {
     snapshot.query(&ALL, &[])?.into_iter().map(read).collect()
 }
@@ -79,26 +81,26 @@ pub fn of_channel(snapshot: &mut Snapshot, channel: ChannelId) -> Result<Vec<Cod
     snapshot.query(&OF_CHANNEL, values![&channel])?.into_iter().map(read).collect()
 }
 
-/// When that was; `None` where it never was.
+/// When the company was last counted; `None` if never.
 pub fn counted(snapshot: &mut Snapshot) -> Result<Option<Counted>, Error> {
     snapshot.query_opt(&COUNTED, &[])?.map(|mut row| read_counted(&mut row)).transpose()
 }
 
-/// The same of every company that was ever counted.
+/// The same for every company that was ever counted.
 pub fn all_counted(across: &mut Across) -> Result<HashMap<CompanyId, Counted>, Error> {
     let rows = across.query(&ALL_COUNTED, &[])?;
     rows.into_iter().map(|mut row| Ok((row.take()?, read_counted(&mut row)?))).collect()
 }
 
-/// Puts a finished count in place of the one before.
+/// Replaces the previous count with a new one.
 pub fn replace(tx: &mut Tx, totals: &[CodeTotal], counted: Counted) -> Result<(), Error> {
-    // First, since nodes that finish at the same time wait for each other here.
+    // This comes first because nodes that finish at the same time wait for each other here.
     tx.execute(&NOTE, values![counted.at, counted.took_micros])?;
     tx.execute(&CLEAR, &[])?;
     let folded: Vec<String> = totals.iter().map(|total| total.code.to_ascii_lowercase()).collect();
     let mut rows: Vec<Value> = Vec::with_capacity(totals.len() * INSERT.width());
     for (total, folded) in totals.iter().zip(&folded) {
-        let part = |sum: Sum| i64::try_from(sum).map_err(|_| Error::fault("a total is beyond every account"));
+        let part = |sum: Sum| i64::try_from(sum).map_err(|_| Error::fault("a total is out of range"));
         rows.extend::<[Value; 7]>([
             (&total.channel).into(),
             folded.into(),

@@ -1,7 +1,6 @@
-//! The Clients page: tracked accounts by when contact is due, each with the line that explains the date, and
-//! how many there are.
+//! The Clients page: tracked accounts by due date, each with a line that explains the date, and their number.
 //!
-//! A page is a merge of index ranges, then its accounts whole, then how each was contacted last.
+//! A page is a merge of index ranges; then its accounts are loaded, and how each was last contacted.
 
 #[cfg(test)]
 pub(crate) mod plans;
@@ -36,10 +35,10 @@ statements! {
                              WHERE a.company = $1 AND a.id = ANY($2)";
 }
 
-/// More are not counted.
+/// Counting stops here.
 pub const COUNT_CAP: i64 = 10_000;
 
-/// Which tracked accounts, and in which order. Accounts of equal rank are ordered by id.
+/// Which tracked accounts, and in which order. Ties are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
     /// Due and not snoozed, most overdue first.
@@ -55,7 +54,7 @@ pub enum Tab {
 impl Tab {
     pub const ALL: [Self; 4] = [Self::Overdue, Self::DueSoon, Self::Snoozed, Self::Tracked];
 
-    /// As the API spells it.
+    /// The API's name for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Overdue => "overdue",
@@ -74,7 +73,7 @@ impl Tab {
 /// Where a page ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The due date in microseconds; of a snooze, its day.
+    /// The due date in microseconds; for a snooze, its day.
     pub key: i64,
     pub account: AccountId,
 }
@@ -83,27 +82,27 @@ pub struct Place {
 #[derive(Debug, Clone, Copy)]
 pub struct ListClients {
     pub tab: Tab,
-    /// Where the page before ended; of the same tab.
+    /// Where the previous page ended, in the same tab.
     pub after: Option<Place>,
     /// Clamped to 1 to `MAX_LIMIT`.
     pub limit: i64,
-    /// What due is judged by.
+    /// The time at which due dates are evaluated.
     pub now: Time,
 }
 
-/// The clients of a page, and where the next one begins where there is more.
+/// The clients of a page, and the start of the next one if there is more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientPage {
     pub items: Vec<Client>,
     pub next: Option<Place>,
 }
 
-/// A tracked account and where it stands.
+/// A tracked account and its cadence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     pub account: Account,
     pub due: Due,
-    /// Where the due date comes from, in a line.
+    /// Explains the due date in one line.
     pub why: String,
 }
 
@@ -130,7 +129,7 @@ impl Query for ListClients {
 }
 
 impl ListClients {
-    /// The keys of the page and of at least one account more, in order.
+    /// The keys of the page and of at least one more account, in order.
     fn places(&self, snapshot: &mut Snapshot, derived: &Derived) -> Result<Vec<Place>, Error> {
         let date = self.after.map(|place| Day::from_number(place.key).to_string());
         let sql = self.sql(derived, date.as_deref());
@@ -140,7 +139,7 @@ impl ListClients {
     }
 
     fn sql<'a>(&'a self, derived: &'a Derived, date: Option<&'a str>) -> Sql<'a> {
-        // Two fixed numbers instead of any: the planner sees a constant, and there are few texts.
+        // One of two fixed limits, so that the planner sees a constant and there are few distinct statements.
         let fetch = 1 + if self.limit <= DEFAULT_LIMIT { DEFAULT_LIMIT } else { MAX_LIMIT };
         let after = self.after.as_ref();
         match ranges(self.tab, self.now) {
@@ -156,7 +155,7 @@ impl ListClients {
     }
 }
 
-/// Where the due date of one account comes from, in a line.
+/// Explains the due date of one account in one line.
 pub fn why(
     snapshot: &mut Snapshot,
     account: &Account,
@@ -167,7 +166,7 @@ pub fn why(
     Ok(cadence::why(&account.clock(), settings, last.as_ref(), now))
 }
 
-/// The ranges of a tab that is ordered by due date; the snoozed are not.
+/// The ranges of a tab that is ordered by due date; the Snoozed tab isn't.
 fn ranges(tab: Tab, now: Time) -> Option<(&'static [Which], Window)> {
     match tab {
         Tab::Overdue => Some((Which::REMINDABLE, Window::until(now))),
@@ -202,7 +201,8 @@ fn count_sql(derived: &Derived, tab: Tab, now: Time, cap: i64) -> Sql<'_> {
 }
 
 fn settings(snapshot: &mut Snapshot) -> Result<Settings, Error> {
-    let company = company::get(snapshot)?.ok_or_else(|| Error::fault("the clients of no company"))?;
+    let company =
+        company::get(snapshot)?.ok_or_else(|| Error::fault("the company of the clients does not exist"))?;
     Ok(company.settings)
 }
 
@@ -213,11 +213,12 @@ fn read_due(mut row: Row) -> Result<Place, Error> {
 fn read_snoozed(mut row: Row) -> Result<Place, Error> {
     let account = row.take()?;
     let date: jiff::civil::Date =
-        row.take::<String>()?.parse().map_err(|_| Error::fault("a snooze is no date"))?;
+        row.take::<String>()?.parse().map_err(|_| Error::fault("a snooze is not a date"))?;
     Ok(Place { account, key: Day::of(date).number() })
 }
 
-/// How these accounts were contacted last. Where a contact and a message bear the same time, the contact says more.
+/// How these accounts were last contacted. If a contact and a message have the same time, the contact is
+/// preferred because it says more.
 fn last_contacts(
     snapshot: &mut Snapshot,
     accounts: &[Account],

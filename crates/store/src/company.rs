@@ -41,7 +41,7 @@ pub fn list(across: &mut Across) -> Result<Vec<Company>, Error> {
     across.query(&LIST, &[])?.into_iter().map(read).collect()
 }
 
-/// Creates the company and makes the transaction its own; `None` where the slug is taken.
+/// Creates the company and binds the transaction to it; returns `None` if the slug is taken.
 pub fn create(
     tx: &mut Tx,
     slug: &Slug,
@@ -96,9 +96,9 @@ pub(crate) fn read(mut row: Row) -> Result<Company, Error> {
     read_from(&mut row)
 }
 
-/// Takes the ten columns of a company off a row.
+/// Reads the ten columns of a company from a row.
 pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
-    let bad = |what: &str| Error::fault(format!("a company's {what} in storage is not valid"));
+    let bad = |what: &str| Error::fault(format!("a company's stored {what} is not valid"));
     Ok(Company {
         id: row.take()?,
         slug: Slug::from_stored(row.take()?),

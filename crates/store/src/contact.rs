@@ -51,7 +51,7 @@ pub fn insert(tx: &mut Tx, contact: &Contact) -> Result<(), Error> {
     Ok(())
 }
 
-/// An account's contacts, the latest to occur first, before `before` where given.
+/// An account's contacts, latest first by when they occurred, before `before` if given.
 pub fn of_account(
     snapshot: &mut Snapshot,
     account: AccountId,

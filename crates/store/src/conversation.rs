@@ -32,12 +32,12 @@ pub fn get(snapshot: &mut Snapshot, id: ConversationId) -> Result<Option<Convers
     snapshot.query_opt(&GET, values![&id])?.map(read).transpose()
 }
 
-/// The conversation, locked. Its account is locked before it.
+/// Locks the conversation. Lock its account first.
 pub fn lock(tx: &mut Tx, id: ConversationId) -> Result<Option<Conversation>, Error> {
     tx.query_opt(&LOCK, values![&id])?.map(read).transpose()
 }
 
-/// An account's conversations, latest message first, after the place of `before` where given.
+/// An account's conversations, latest message first, after the position `before` if given.
 pub fn of_account(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -51,7 +51,7 @@ pub fn of_account(
     Ok(Page::from_one_more(found, limit))
 }
 
-/// The account's newest conversation by mail about this subject.
+/// The account's newest email conversation with this subject.
 pub fn by_thread(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -74,7 +74,7 @@ pub fn insert(tx: &mut Tx, conversation: &Conversation) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes back what a message changed.
+/// Writes back the columns that a new message changes.
 pub fn update(tx: &mut Tx, conversation: &Conversation) -> Result<(), Error> {
     let Conversation { id, message_count, last_message_at, .. } = conversation;
     tx.execute(&UPDATE, values![id, *message_count, *last_message_at])?;

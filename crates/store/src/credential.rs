@@ -1,5 +1,5 @@
-//! API tokens, ingest and inbound keys: found by the hash of their text, checked in the transaction
-//! they serve, so that a rotation holds at once on every node.
+//! API tokens, ingest and inbound keys: looked up by the hash of their text and checked in the transaction
+//! they authorise, so that a rotation takes effect immediately on every node.
 
 use rapport_domain::company::Company;
 use rapport_domain::credential::{Credential, Kind, SecretHash};
@@ -29,14 +29,14 @@ statements! {
                      AND (last_used_at IS NULL OR last_used_at < $3)";
 }
 
-/// A company, and which of the credentials presented to it are live.
+/// A company, and the live credentials among those presented.
 #[derive(Debug, Default)]
 pub struct Callers {
     pub company: Option<Company>,
     pub live: Vec<(SecretHash, Credential)>,
 }
 
-/// What every transaction begins with, in one look.
+/// The first query of every transaction.
 pub fn callers(snapshot: &mut Snapshot, hashes: &[SecretHash]) -> Result<Callers, Error> {
     if hashes.is_empty() {
         return Ok(Callers { company: company::get(snapshot)?, live: Vec::new() });
@@ -67,7 +67,7 @@ pub fn delete(tx: &mut Tx, id: CredentialId, kind: Kind) -> Result<bool, Error> 
     Ok(tx.execute(&DELETE, values![&id, kind.as_str()])? > 0)
 }
 
-/// Takes away every credential of a kind: a rotation leaves none behind.
+/// Deletes every credential of a kind, so that a rotation leaves none behind.
 pub fn delete_kind(tx: &mut Tx, kind: Kind) -> Result<(), Error> {
     tx.execute(&DELETE_KIND, values![kind.as_str()])?;
     Ok(())
@@ -83,7 +83,7 @@ fn read(mut row: Row) -> Result<Credential, Error> {
 }
 
 fn read_from(row: &mut Row) -> Result<Credential, Error> {
-    let bad = |what: &str| Error::fault(format!("a credential's {what} in storage is not valid"));
+    let bad = |what: &str| Error::fault(format!("a credential's stored {what} is not valid"));
     Ok(Credential {
         id: row.take()?,
         kind: Kind::parse(&row.take::<String>()?).ok_or_else(|| bad("kind"))?,

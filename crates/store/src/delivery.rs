@@ -1,5 +1,5 @@
-//! Deliveries and their attempts: written in the transaction of the change, claimed by a node,
-//! settled in batches.
+//! Deliveries and their attempts: written in the transaction of the change, claimed by a node, settled in
+//! batches.
 
 use rapport_domain::delivery::{Attempt, Delivery, Failure, Reason, State};
 use rapport_domain::event::Kind;
@@ -95,7 +95,7 @@ const SETTLED_COLUMNS: &[(&str, Type)] = &[
 ];
 
 pub(crate) static SETTLE: UpdateMany = UpdateMany::new("delivery", &[("id", Type::Bytes)], SETTLED_COLUMNS);
-/// The same, with the owner left as it is.
+/// The same, without changing the owner.
 pub(crate) static DESCRIBE: UpdateMany = UpdateMany::new(
     "delivery",
     &[("id", Type::Bytes)],
@@ -123,7 +123,7 @@ const ATTEMPT_COLUMNS: &[(&str, Type)] = &[
 
 pub(crate) static INSERT_ATTEMPTS: InsertMany = InsertMany::new("attempt", ATTEMPT_COLUMNS, "");
 
-/// A delivery to be.
+/// A new delivery.
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
     pub id: DeliveryId,
@@ -131,7 +131,7 @@ pub struct NewDelivery {
     pub event: EventId,
     pub kind: Kind,
     pub account: Option<AccountId>,
-    /// The node that holds it in memory; unowned it waits for whoever polls.
+    /// The node that holds it in memory; without one it waits to be polled.
     pub owner: Option<i64>,
     pub created_at: Time,
 }
@@ -168,7 +168,7 @@ pub fn lock(tx: &mut Tx, ids: &[DeliveryId]) -> Result<Vec<(Delivery, Option<i64
     rows.into_iter().map(|mut row| Ok((read_columns(&mut row)?, row.take()?))).collect()
 }
 
-/// Those of these deliveries that are open and owned by a node, locked in key order.
+/// The deliveries among these that are open and owned by a node, locked in key order.
 pub fn lock_owned(tx: &mut Tx, owner: i64, ids: &[DeliveryId]) -> Result<Vec<DeliveryId>, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&LOCK_OWNED, values![owner], &keys)?.into_iter().map(|mut row| row.take()).collect()
@@ -181,7 +181,7 @@ pub fn attempt_starts(tx: &mut Tx, ids: &[DeliveryId]) -> Result<Vec<(DeliveryId
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// Writes deliveries back after an attempt; none is owned any more.
+/// Writes deliveries back after an attempt and clears their owner.
 pub fn settle(tx: &mut Tx, deliveries: &[&Delivery]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(deliveries.len() * SETTLE.width());
     for delivery in deliveries {
@@ -191,8 +191,7 @@ pub fn settle(tx: &mut Tx, deliveries: &[&Delivery]) -> Result<(), Error> {
     tx.update(&SETTLE, &rows)
 }
 
-/// Writes deliveries back after an attempt that somebody asked for: a node that holds one for an attempt of
-/// its own still does.
+/// Writes deliveries back after a manual attempt. A node that holds one for an automatic attempt keeps it.
 pub fn describe(tx: &mut Tx, deliveries: &[&Delivery]) -> Result<(), Error> {
     let rows: Vec<Value> = deliveries.iter().flat_map(|delivery| settled(delivery)).collect();
     tx.update(&DESCRIBE, &rows)
@@ -216,7 +215,7 @@ fn settled(delivery: &Delivery) -> [Value<'_>; 8] {
     ]
 }
 
-/// An attempt with its place in its delivery.
+/// An attempt with its number.
 pub struct NumberedAttempt<'a> {
     pub delivery: DeliveryId,
     pub number: i64,
@@ -253,7 +252,7 @@ pub fn insert_attempts(tx: &mut Tx, attempts: &[NumberedAttempt]) -> Result<(), 
     Ok(())
 }
 
-/// An attempt as it is shown.
+/// An attempt as shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAttempt {
     pub number: i64,
@@ -307,11 +306,11 @@ pub struct Claimed {
     pub kind: Kind,
     pub attempts: i64,
     pub due_at: Time,
-    /// `None` where the payload was erased.
+    /// `None` if the payload was erased.
     pub payload: Option<String>,
 }
 
-/// Takes what is due of a webhook, oldest first; the rows are the node's from now on.
+/// Claims a webhook's due deliveries for this node, oldest first.
 pub fn claim(
     tx: &mut Tx,
     webhook: WebhookId,
@@ -346,7 +345,7 @@ pub fn next_due(snapshot: &mut Snapshot, webhook: WebhookId) -> Result<Option<Ti
     row.map_or(Ok(None), |mut row| row.take())
 }
 
-/// Gives deliveries back: they wait in the database again.
+/// Releases deliveries: they wait in the database again.
 pub fn release(tx: &mut Tx, owner: i64, ids: &[DeliveryId]) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&RELEASE, values![owner], &keys)?;
@@ -398,7 +397,7 @@ pub fn end(tx: &mut Tx, ids: &[DeliveryId], error: &str, now: Time) -> Result<()
     Ok(())
 }
 
-/// How many deliveries of a webhook wait, up to `cap`.
+/// The number of waiting deliveries of a webhook, up to `cap`.
 pub fn waiting_count(
     snapshot: &mut Snapshot,
     webhook: WebhookId,

@@ -1,4 +1,4 @@
-//! How the deliveries of a webhook went: counted over the newest of a time, never over all of them.
+//! The success rate of a webhook's deliveries, counted over the newest in a period, never over all of them.
 
 use rapport_domain::id::{DeliveryId, WebhookId, lowest_at};
 use rapport_domain::time::Time;
@@ -9,7 +9,7 @@ use crate::tx::Snapshot;
 use crate::values;
 
 statements! {
-    // In the order that only the index of webhooks has.
+    // Ordered so that only the index of webhooks fits.
     company NEWEST = "SELECT created_at, state FROM delivery /*INDEXED BY delivery_by_webhook*/ WHERE company = $1 \
                       AND (webhook, id) < ($2, $3) AND (webhook, id) >= ($2, $4) \
                       ORDER BY webhook DESC, id DESC LIMIT $5";
@@ -20,23 +20,23 @@ statements! {
                              JOIN attempt a ON a.company = d.company AND a.delivery = d.id AND a.number = d.attempts";
 }
 
-/// The last failure is looked for among so many deliveries.
+/// The last failure is searched for among this many deliveries.
 const LOOKED_AT: i64 = 200;
-/// An id may be a little later than the time it is filed under.
+/// An id may be a little later than the creation time of its delivery.
 const SLACK_SECONDS: i64 = 600;
 const SUCCEEDED: i64 = 1;
 const FAILED: i64 = 2;
 
-/// How some deliveries stand.
+/// The outcomes of some deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     pub succeeded: i64,
     pub failed: i64,
-    /// Still to be made.
+    /// Not finished yet.
     pub open: i64,
-    /// There were more than were looked at.
+    /// There were more than were counted.
     pub capped: bool,
-    /// When the newest of them was made.
+    /// When the newest of them was created.
     pub newest: Option<Time>,
 }
 
@@ -50,7 +50,7 @@ impl Tally {
     }
 }
 
-/// The newest deliveries of a webhook that were created from `since` on and before `until`, `cap` at most.
+/// Counts the newest deliveries of a webhook created from `since` until before `until`, at most `cap`.
 pub fn tally(
     snapshot: &mut Snapshot,
     webhook: WebhookId,
@@ -73,7 +73,7 @@ pub fn tally(
     Ok(tally)
 }
 
-/// How an attempt failed.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastFailure {
     pub delivery: DeliveryId,
@@ -82,7 +82,7 @@ pub struct LastFailure {
     pub error: Option<String>,
 }
 
-/// The last failed attempt of a webhook's deliveries from before a time, as far as the newest of them say.
+/// The last failed attempt of a webhook's deliveries created before a given time, among the newest of them.
 pub fn last_failure(
     snapshot: &mut Snapshot,
     webhook: WebhookId,

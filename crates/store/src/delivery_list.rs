@@ -1,11 +1,11 @@
-//! The list of deliveries: filters, pages, counts, and what a redelivery of many walks.
+//! The delivery list: filters, pages, counts, and the scan of a bulk redelivery.
 //!
-//! Rows are read newest first along an index, in chunks, and judged one by one; how an open delivery
-//! is shown depends on its webhook. The work of one scan is bounded by the rows it looks at: where
-//! few of many match, a page may be short and says where to go on.
+//! Rows are read newest first from an index, in chunks, and checked one by one; how an open delivery is shown
+//! depends on its webhook. The work of one scan is bounded by the number of rows it reads: if few of many
+//! match, a page may be short and says where to continue.
 //!
-//! What waits has an index of its own, ordered by when it is due. It is read whole and sorted where
-//! it is short, and left aside where it is long: then what is newest is mostly open anyway.
+//! Waiting deliveries have their own index, ordered by when they are due. If it is short, it is read entirely
+//! and sorted; if it is long, it isn't used, since most of the newest deliveries are open then anyway.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -25,8 +25,8 @@ statements! {
     company STANDINGS = "SELECT id, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                          deleted_at, dropped_before FROM webhook WHERE company = $1";
     company ALL = select_delivery!("WHERE d.company = $1 AND d.id < $2 AND d.id >= $3 ORDER BY d.id DESC LIMIT $4");
-    // Only the index of webhooks has this order. With `webhook = $2 … ORDER BY id`, the primary key would do too, and
-    // would be walked through every other webhook's deliveries.
+    // Only the index of webhooks has this order. With `webhook = $2 … ORDER BY id`, a planner could also use
+    // the primary key and walk through every other webhook's deliveries.
     company OF_WEBHOOK = select_delivery!("/*INDEXED BY delivery_by_webhook*/ WHERE d.company = $1 \
                                            AND (d.webhook, d.id) < ($2, $3) AND (d.webhook, d.id) >= ($2, $4) \
                                            ORDER BY d.webhook DESC, d.id DESC LIMIT $5");
@@ -46,20 +46,20 @@ statements! {
     reference OWNERS = "SELECT DISTINCT owner FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = 0 AND owner IS NOT NULL";
 }
 
-/// Open deliveries are collected and sorted where there are no more than this.
+/// Open deliveries are collected and sorted if there are at most this many.
 const NARROW_ROWS: i64 = 5_000;
 const MAX_CHUNK: i64 = 1_000;
-/// An id is made a little after the time it is filed under, and after a clock was set back a lot:
-/// ids up to so much later may belong to a time.
+/// An id is generated a little after the time stored with it, or a lot after it if the clock was set back:
+/// ids up to this much later may belong to a given time.
 const ID_SLACK_SECONDS: i64 = 600;
 const LAST: DeliveryId = DeliveryId::from_bytes([0xff; 16]);
 
-/// How much one scan may do.
+/// The limits of one scan.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Deliveries found.
+    /// How many deliveries to find.
     pub items: usize,
-    /// Rows looked at.
+    /// How many rows to read.
     pub rows: usize,
 }
 
@@ -77,14 +77,14 @@ pub struct Listed {
     pub shown: Appearance,
 }
 
-/// What a scan found, newest first, and where it stopped if it did not come to the end.
+/// The deliveries found, newest first, and where the scan stopped if it didn't reach the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
     pub found: Vec<Listed>,
     pub next: Option<DeliveryId>,
 }
 
-/// The deliveries that a filter means, before `before` where given.
+/// The deliveries that match a filter, before `before` if given.
 pub fn scan(
     snapshot: &mut Snapshot,
     filter: &Filter,
@@ -109,14 +109,14 @@ pub fn scan(
     Ok(Scan { found, next: None })
 }
 
-/// One delivery as it is shown.
+/// One delivery as shown.
 pub fn get(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<Listed>, Error> {
     let Some(delivery) = delivery::get(snapshot, id)? else { return Ok(None) };
     let shown = appearance(&delivery, standings(snapshot)?.get(&delivery.webhook));
     Ok(Some(Listed { delivery, shown }))
 }
 
-/// What the accounts of these deliveries are called; those that are deleted are not there.
+/// The names of the accounts of these deliveries, without deleted accounts.
 pub fn account_names(
     snapshot: &mut Snapshot,
     listed: &[Listed],
@@ -131,7 +131,7 @@ pub fn account_names(
 
 type Standings = HashMap<WebhookId, WebhookState>;
 
-/// How every webhook of the company stands, deleted ones included.
+/// The states of all webhooks of the company, including deleted ones.
 fn standings(snapshot: &mut Snapshot) -> Result<Standings, Error> {
     let read = |mut row: Row| {
         let (id, enabled, deleted_at, dropped_before) = (row.take()?, row.take()?, row.take()?, row.take()?);
@@ -148,12 +148,12 @@ enum Walk {
     Failed,
 }
 
-/// Deliveries newest first, from rows collected beforehand and an index that is walked in chunks.
+/// Deliveries newest first, merged from rows collected beforehand and an index walked in chunks.
 struct Stream {
     collected: VecDeque<Delivery>,
     walk: Option<Walk>,
     read_ahead: VecDeque<Delivery>,
-    /// Where the walk has come to, and where it ends.
+    /// The current position of the walk, and where it ends.
     place: DeliveryId,
     end: DeliveryId,
     chunk: i64,
@@ -207,7 +207,7 @@ impl Stream {
         let walked = self.read_ahead.front().map(|delivery| delivery.id);
         let collected = self.collected.front().map(|delivery| delivery.id);
         if walked >= collected {
-            // What was collected may have ended meanwhile, and be met again.
+            // A collected delivery may have ended in the meantime and turn up in the walk too.
             if walked == collected {
                 self.collected.pop_front();
             }
@@ -234,20 +234,21 @@ impl Stream {
     }
 }
 
-/// A company's failed deliveries between two ids are few enough to look through for one webhook's.
+/// Whether a company has so few failed deliveries between two ids that they can be searched for one
+/// webhook's.
 fn few_failed(snapshot: &mut Snapshot, place: DeliveryId, end: DeliveryId) -> Result<bool, Error> {
     let count = snapshot.query_opt(&FAILED_COUNT, values![&place, &end, NARROW_ROWS])?;
     Ok(count.map_or(Ok(0), |mut row| row.take::<i64>())? < NARROW_ROWS)
 }
 
-/// The deliveries of an account, through its events.
+/// The deliveries of an account, found through its events.
 fn of_account(
     snapshot: &mut Snapshot,
     account: AccountId,
     place: DeliveryId,
     end: DeliveryId,
 ) -> Result<Vec<Delivery>, Error> {
-    // An event is made before its deliveries, at the same time.
+    // An event is created just before its deliveries, at the same time.
     let (place, end) = (EventId::from_bytes(*place.as_bytes()), EventId::from_bytes(*end.as_bytes()));
     let events = snapshot.query(&EVENTS_OF_ACCOUNT, values![&account, &place, &end])?;
     let events: Vec<EventId> = events.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
@@ -255,7 +256,7 @@ fn of_account(
     snapshot.query_keys(&OF_EVENTS, &[], &keys)?.into_iter().map(read).collect()
 }
 
-/// The open deliveries that may be shown in this state; `None` where there are too many to collect.
+/// The open deliveries that may be shown in this state; `None` if there are too many to collect.
 fn open_rows(
     snapshot: &mut Snapshot,
     webhook: Option<WebhookId>,
@@ -286,7 +287,7 @@ fn open_rows(
     Ok(Some(found))
 }
 
-/// What the nodes that send hold in memory: a bounded number.
+/// The deliveries that sending nodes hold in memory: a bounded number.
 fn owned(snapshot: &mut Snapshot) -> Result<Vec<Delivery>, Error> {
     let mut found = Vec::new();
     for mut row in snapshot.query(&OWNERS, &[])? {
@@ -296,7 +297,7 @@ fn owned(snapshot: &mut Snapshot) -> Result<Vec<Delivery>, Error> {
     Ok(found)
 }
 
-/// Tests of disabled webhooks wait as attempts that somebody asked for.
+/// Tests of disabled webhooks wait as manual attempts.
 fn untried_tests(snapshot: &mut Snapshot) -> Result<Vec<Delivery>, Error> {
     let forced = snapshot.query(&FORCED, &[])?;
     let forced: Vec<DeliveryId> = forced.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;

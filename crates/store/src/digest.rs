@@ -1,4 +1,4 @@
-//! Weekly digests: one row per company and ISO week, and since when the schedule is what it is.
+//! Weekly digests: one row per company and ISO week, and when the schedule last changed.
 
 use rapport_domain::digest::Week;
 use rapport_domain::id::MailId;
@@ -27,7 +27,7 @@ statements! {
                          ON CONFLICT (company) DO UPDATE SET since = $2";
 }
 
-/// A digest that was made.
+/// A digest that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     pub week: Week,
@@ -38,7 +38,7 @@ pub struct Digest {
     pub created_at: Time,
 }
 
-/// Notes that a week's digest is made; `false` where it was made before.
+/// Records that a week's digest was created; returns `false` if it already was.
 pub fn insert(tx: &mut Tx, week: Week, content: MailId, overdue: i64, now: Time) -> Result<bool, Error> {
     let row = tx.query_opt(&INSERT, values![week.year, week.number, &content, overdue, now])?;
     Ok(row.is_some())
@@ -48,7 +48,7 @@ pub fn get(snapshot: &mut Snapshot, week: Week) -> Result<Option<Digest>, Error>
     snapshot.query_opt(&GET, values![week.year, week.number])?.map(read).transpose()
 }
 
-/// Latest week first, before `before` where given.
+/// Latest week first, before `before` if given.
 pub fn list(snapshot: &mut Snapshot, before: Option<Week>, limit: i64) -> Result<Page<Digest>, Error> {
     let before = before.unwrap_or(Week { year: i64::MAX, number: 0 });
     let rows = snapshot.query(&LIST, values![before.year, before.number, limit + 1])?;
@@ -60,7 +60,7 @@ pub fn prune(tx: &mut Tx, cutoff: Time) -> Result<(), Error> {
     Ok(())
 }
 
-/// When the schedule was last changed, if it ever was.
+/// When the schedule was last changed, if ever.
 pub fn schedule_since(snapshot: &mut Snapshot) -> Result<Option<Time>, Error> {
     snapshot.query_opt(&SINCE, &[])?.map(|mut row| row.take()).transpose()
 }

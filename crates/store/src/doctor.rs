@@ -1,4 +1,4 @@
-//! What an administrator should know about a database. Looks only: makes and changes nothing.
+//! Checks that tell an administrator about a database. Read-only: creates and changes nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub fn examine(database: &Database) -> Vec<Finding> {
 
 fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqlite::Error> {
     if !path.exists() {
-        findings.push(Finding::new(Level::Warn, "not there yet; serving makes it"));
+        findings.push(Finding::new(Level::Warn, "does not exist yet; serving creates it"));
         return Ok(());
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -76,8 +76,8 @@ fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqli
     }
     let answer: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     findings.push(match answer.as_str() {
-        "ok" => Finding::new(Level::Ok, "its pages and indexes are whole"),
-        damage => Finding::new(Level::Fail, format!("damaged: {damage}; restore a backup")),
+        "ok" => Finding::new(Level::Ok, "integrity check passed"),
+        damage => Finding::new(Level::Fail, format!("damaged: {damage}; restore it from a backup")),
     });
     Ok(())
 }
@@ -88,17 +88,17 @@ fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), Error>
     let shown = setting(&mut link, "server_version")?;
     let number: i32 = setting(&mut link, "server_version_num")?.parse().unwrap_or(0);
     let level = if number >= OLDEST_POSTGRES { Level::Ok } else { Level::Warn };
-    findings.push(Finding::new(level, format!("PostgreSQL {shown} (15 or newer is tested)")));
+    findings.push(Finding::new(level, format!("PostgreSQL {shown} (tested with 15 and newer)")));
     findings.push(schema(postgres_version(&mut link)?));
     for (name, good, why) in [
-        ("fsync", &["on"][..], "a crash of the machine can destroy the database"),
-        ("full_page_writes", &["on"], "a crash of the machine can destroy the database"),
+        ("fsync", &["on"][..], "a machine crash can destroy the database"),
+        ("full_page_writes", &["on"], "a machine crash can destroy the database"),
         (
             "synchronous_commit",
             &["on", "remote_apply", "remote_write", "local"],
-            "a crash can lose what was acknowledged",
+            "a crash can lose acknowledged changes",
         ),
-        ("server_encoding", &["UTF8"], "not every text can be kept"),
+        ("server_encoding", &["UTF8"], "some text cannot be stored"),
     ] {
         let value = setting(&mut link, name)?;
         findings.push(if good.contains(&value.as_str()) {
@@ -125,21 +125,23 @@ fn postgres_version(link: &mut Link) -> Result<i64, Error> {
     only(&link.query(&statement, &[])?)
 }
 
-/// The one value of the one row.
+/// The only value of the only row.
 fn only<'a, T: FromSql<'a>>(rows: &'a [Row]) -> Result<T, Error> {
-    let row = rows.first().ok_or_else(|| Error::fault("no row"))?;
+    let row = rows.first().ok_or_else(|| Error::fault("a query returned no row"))?;
     row.try_get(0).map_err(|error| Error::fault(error.to_string()))
 }
 
 fn schema(found: i64) -> Finding {
     let known = migrate::VERSION;
     let (level, text) = match found {
-        0 => (Level::Warn, "no schema yet; serving makes it".to_owned()),
-        _ if found < known => (Level::Warn, format!("schema version {found}; serving brings it to {known}")),
+        0 => (Level::Warn, "no schema yet; serving creates it".to_owned()),
+        _ if found < known => {
+            (Level::Warn, format!("schema version {found}; serving upgrades it to {known}"))
+        }
         _ if found == known => (Level::Ok, format!("schema version {found}")),
         _ => (
             Level::Fail,
-            format!("schema version {found}; this rapport knows up to {known}: use a newer one"),
+            format!("schema version {found}; this rapport supports up to {known}: use a newer one"),
         ),
     };
     Finding::new(level, text)

@@ -1,4 +1,4 @@
-//! Erasure: an account's payloads leave the history of deliveries, the metadata stays.
+//! Erasure: removes an account's payloads from the delivery history and keeps the metadata.
 
 use rapport_domain::id::{AccountId, DeliveryId, EventId};
 
@@ -14,17 +14,17 @@ statements! {
                             AND id > $3 AND payload IS NOT NULL ORDER BY id LIMIT $4";
     company ERASE = "UPDATE event SET payload = NULL WHERE company = $1 AND id = ANY($2)";
     company DELIVERIES = "SELECT id FROM delivery /*INDEXED BY delivery_by_event*/ WHERE company = $1 AND event = ANY($2)";
-    // What a receiver answers may repeat what it was sent.
+    // A receiver's response may repeat the payload.
     company ERASE_EXCERPTS = "UPDATE attempt SET excerpt = NULL, excerpt_cut = 0 \
                               WHERE company = $1 AND delivery = ANY($2)";
 }
 
-/// Whether the history knows of an account, which may itself be deleted.
+/// Whether the history has events of an account, which may itself be deleted.
 pub fn knows(snapshot: &mut Snapshot, account: AccountId) -> Result<bool, Error> {
     Ok(snapshot.query_opt(&KNOWN, values![&account])?.is_some())
 }
 
-/// Some events of an account that have their payload, oldest first, after `after` where given.
+/// Some events of an account that still have their payload, oldest first, after `after` if given.
 pub fn with_payload(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -36,7 +36,7 @@ pub fn with_payload(
     rows.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// Erases the payloads of these events, and what was answered to them; says which deliveries had them.
+/// Erases the payloads of these events and the responses to them; returns the deliveries affected.
 pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<Vec<DeliveryId>, Error> {
     let keys: Vec<Value> = events.iter().map(Value::from).collect();
     tx.query_keys(&ERASE, &[], &keys)?;

@@ -1,4 +1,4 @@
-//! What can go wrong in storage, by what a caller can do about it.
+//! Storage errors, by what a caller can do about them.
 
 /// Any of these ends the transaction on both engines.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -12,19 +12,19 @@ pub enum Error {
     /// Another transaction was in the way: the engine runs the work again.
     #[error("the transaction must run again")]
     Again,
-    /// The database cannot be reached, or refuses work (full disk).
+    /// The database can't be reached, or refuses work (a full disk).
     #[error("the database is not available: {0}")]
     Unavailable(String),
     /// The service is stopping.
     #[error("storage is closed")]
     Closed,
-    /// A fault of ours: a bad statement, an unexpected value, a panic.
+    /// Our fault: a bad statement, an unexpected value, a panic.
     #[error("storage fault: {0}")]
     Fault(String),
 }
 
 impl Error {
-    /// The database failed, and not this piece of work.
+    /// Whether the database failed, rather than this piece of work.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown)
     }

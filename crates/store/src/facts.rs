@@ -1,9 +1,9 @@
-//! What the System page says of the database.
+//! Facts about the database for the System page.
 
 use crate::error::Error;
 use crate::tx::Across;
 
-/// Which database this is, and how big.
+/// The database and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Its name and version.
@@ -13,6 +13,6 @@ pub struct Facts {
 
 pub fn read(across: &mut Across) -> Result<Facts, Error> {
     let row = across.facts()?.into_iter().next();
-    let mut row = row.ok_or_else(|| Error::fault("a database says nothing of itself"))?;
+    let mut row = row.ok_or_else(|| Error::fault("the database returned no facts about itself"))?;
     Ok(Facts { engine: row.take()?, bytes: row.take()? })
 }

@@ -1,4 +1,4 @@
-//! Webhooks that an event has yet to be handed to, in parts that one short transaction can turn into deliveries.
+//! Webhooks that still have to receive an event, in parts small enough for one short transaction each.
 
 use rapport_domain::id::{CompanyId, EventId, WebhookId};
 
@@ -18,7 +18,7 @@ statements! {
 pub(crate) static INSERT: InsertMany =
     InsertMany::new("fan_out", &[("event", Type::Bytes), ("part", Type::Int), ("webhooks", Type::Bytes)], "");
 
-/// Some webhooks that one event goes to.
+/// Some of the webhooks that one event goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub event: EventId,
@@ -40,21 +40,21 @@ pub fn insert(tx: &mut Tx, parts: &[Part]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the oldest part out, unless another node has it in hand.
+/// Takes the oldest part, unless another node is working on it.
 pub fn take(tx: &mut Tx) -> Result<Option<Part>, Error> {
     let Some(mut row) = tx.query_opt(&OLDEST, &[])? else { return Ok(None) };
     let (event, number) = (row.take()?, row.take()?);
     let ids: Vec<u8> = row.take()?;
     let (ids, rest) = ids.as_chunks::<16>();
     if !rest.is_empty() {
-        return Err(Error::fault("a part of a fan-out in storage is cut off"));
+        return Err(Error::fault("a stored part of a fan-out is truncated"));
     }
     let webhooks = ids.iter().map(|id| WebhookId::from_bytes(*id)).collect();
     tx.execute(&DELETE, values![&event, number])?;
     Ok(Some(Part { event, number, webhooks }))
 }
 
-/// The companies with events that have yet to be handed to some of their webhooks.
+/// The companies with events that some of their webhooks haven't received yet.
 pub fn companies(across: &mut Across) -> Result<Vec<CompanyId>, Error> {
     across.query(&COMPANIES, &[])?.into_iter().map(|mut row| row.take()).collect()
 }

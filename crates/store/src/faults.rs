@@ -1,6 +1,7 @@
-//! Faults on demand, for tests: any job can fail before its commit or lose the answer of it.
+//! Faults on demand, for tests: any job can fail before its commit or lose the result of it.
 //!
-//! What follows from a lost answer must be right whatever the job was, and no real database loses answers on request.
+//! The handling of a lost result must be correct for every job, and no real database loses results on
+//! request.
 
 use std::any::Any;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::tx::Tx;
 pub enum Fault {
     /// Nothing is stored, and the caller is told so.
     BeforeCommit,
-    /// It is stored, but nobody hears of it: the caller is told that the outcome is unknown.
+    /// It is stored, but the caller is told that the outcome is unknown.
     AfterCommit,
 }
 
@@ -67,7 +68,7 @@ impl Job for Faulty {
     fn run(&mut self, _: &mut [Box<dyn Job>], tx: &mut Tx) -> Result<Verdict, Error> {
         let verdict = self.job.run(&mut [], tx)?;
         match self.fault {
-            Fault::BeforeCommit => Err(Error::Unavailable("a fault on demand".to_owned())),
+            Fault::BeforeCommit => Err(Error::Unavailable("an injected fault".to_owned())),
             Fault::AfterCommit => {
                 tx.forget_after_commit();
                 Ok(verdict)

@@ -1,9 +1,9 @@
-//! Whether the database does what it is asked to: the one place that knows of an outage.
+//! Whether the database is working: the one place that tracks outages.
 //!
-//! An outage has one line in the log when it begins and one when it ends; what it turns away is counted, not
-//! logged. It begins with the first failure and ends with a success, a moment after the last failure: of
-//! several connections one may work while others are still lost. Reads and writes are told apart, since a
-//! full disk or a read-only server goes on answering reads.
+//! An outage is logged once when it begins and once when it ends; rejected requests are counted, not logged.
+//! It begins with the first failure and ends with a success some time after the last failure, because one
+//! connection may work while others are still lost. Reads and writes are tracked separately, since a full
+//! disk or a read-only server still serves reads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::error::Error;
 
-/// Without a failure for so long, a success ends the outage.
+/// A success ends the outage once there was no failure for this long.
 const QUIET: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +21,22 @@ pub(crate) enum Side {
     Write,
 }
 
-/// The database fails.
+/// The database is failing.
 #[derive(Debug, Clone)]
 pub struct Outage {
-    /// What went wrong first: for the log and operators, not for callers.
+    /// The first error: for the log and operators, not for callers.
     pub cause: String,
     pub lasted: Duration,
-    /// Whether it can still be read.
+    /// Whether reads still work.
     pub writes_only: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Whether there is an outage: all that a success of the hot path has to look at.
+    /// Whether there is an outage: the only thing that a success on the hot path has to check.
     failing: AtomicBool,
     state: Mutex<Option<State>>,
-    /// What the engine itself found wrong, such as a database file that was deleted. No success ends it.
+    /// A fault found by the engine itself, such as a deleted database file. No success ends it.
     fault: Mutex<Option<Fault>>,
 }
 
@@ -55,19 +55,19 @@ struct State {
 }
 
 impl Health {
-    /// Notes what the engine finds wrong now, or that nothing is. Logs only when that changes.
+    /// Sets or clears the engine's own fault. Logs only changes.
     pub fn set_fault(&self, cause: Option<String>) {
         let mut known = self.fault.lock();
         match (&*known, &cause) {
             (None, None) => return,
             (Some(before), Some(now)) if before.cause == *now => return,
             (_, Some(now)) => tracing::error!(cause = %now, "storage refuses changes"),
-            (Some(_), None) => tracing::info!("storage takes changes again"),
+            (Some(_), None) => tracing::info!("storage accepts changes again"),
         }
         *known = cause.map(|cause| Fault { cause, since: Instant::now() });
     }
 
-    /// The engine's own finding as an error, if there is one.
+    /// The engine's own fault as an error, if there is one.
     pub fn check_fault(&self) -> Result<(), Error> {
         match &*self.fault.lock() {
             Some(fault) => Err(Error::Unavailable(fault.cause.clone())),
@@ -120,10 +120,10 @@ impl Health {
         }
     }
 
-    /// Notes that so many requests failed. Other errors don't count.
+    /// Records that this many requests failed. Other errors don't count.
     pub fn failed(&self, side: Side, error: &Error, requests: usize) {
         if self.fault.lock().is_some() {
-            // The engine has said what is wrong, and says when it is over.
+            // The engine has reported the fault, and will report its end.
             return;
         }
         if error.is_outage() {
@@ -191,7 +191,7 @@ mod tests {
         assert!(health.now().unwrap_err().writes_only);
         health.failed_at(Side::Read, &away(), 1, began);
         health.succeeded_at(Side::Write, began + QUIET * 10);
-        assert!(!health.now().unwrap_err().writes_only, "reads fail still");
+        assert!(!health.now().unwrap_err().writes_only, "reads still fail");
         health.succeeded_at(Side::Read, began + QUIET * 10);
         assert!(health.now().is_ok());
     }

@@ -54,7 +54,7 @@ pub fn insert(tx: &mut Tx, entries: &[HistoryEntry]) -> Result<(), Error> {
     Ok(())
 }
 
-/// An account's history, newest first, before `before` where given.
+/// An account's history, newest first, before `before` if given.
 pub fn of_account(
     snapshot: &mut Snapshot,
     account: AccountId,

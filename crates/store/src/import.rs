@@ -1,4 +1,4 @@
-//! Imports: what each is, and how far it has come. Their files, errors and changes stand in `import_data`.
+//! Imports and their progress. Their files, errors and changes are in `import_data`.
 
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, ImportId};
@@ -41,7 +41,7 @@ statements! {
     reference OWNERS = "SELECT company, id FROM import WHERE id = $1 AND deleted_at IS NULL";
 }
 
-/// What a step changes, after the key.
+/// The columns that a step changes, after the key.
 const PROGRESS: [(&str, Type); 22] = [
     ("state", Type::Text),
     ("active", Type::Int),
@@ -67,7 +67,7 @@ const PROGRESS: [(&str, Type); 22] = [
     ("undone_at", Type::Int),
 ];
 
-/// What is decided once, or between two runs.
+/// The columns that are set once, or between two runs.
 const REST: [(&str, Type); 15] = [
     ("filename", Type::Text),
     ("bytes", Type::Int),
@@ -118,7 +118,7 @@ pub fn lock(tx: &mut Tx, id: ImportId) -> Result<Option<Import>, Error> {
     tx.query_opt(&LOCK, values![&id])?.map(read).transpose()
 }
 
-/// Newest first, before `before` where given.
+/// Newest first, before `before` if given.
 pub fn list(snapshot: &mut Snapshot, before: Option<ImportId>, limit: i64) -> Result<Page<Import>, Error> {
     let before = before.unwrap_or(ImportId::from_bytes([0xff; 16]));
     let rows = snapshot.query(&LIST, values![&before, limit + 1])?;
@@ -126,7 +126,7 @@ pub fn list(snapshot: &mut Snapshot, before: Option<ImportId>, limit: i64) -> Re
     Ok(Page::from_one_more(imports, limit))
 }
 
-/// How many have not ended.
+/// The number of open imports.
 pub fn open(snapshot: &mut Snapshot) -> Result<i64, Error> {
     snapshot.query_opt(&OPEN, &[])?.map_or(Ok(0), |mut row| row.take())
 }
@@ -140,7 +140,7 @@ pub fn insert(tx: &mut Tx, new: &Import) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes all of it.
+/// Writes all columns.
 pub fn update(tx: &mut Tx, changed: &Import) -> Result<(), Error> {
     let texts = Texts::of(changed);
     let mut row = vec![Value::from(&changed.id)];
@@ -149,30 +149,30 @@ pub fn update(tx: &mut Tx, changed: &Import) -> Result<(), Error> {
     tx.update(&UPDATE, &row)
 }
 
-/// Writes how far it has come.
+/// Writes the progress only.
 pub fn update_progress(tx: &mut Tx, changed: &Import) -> Result<(), Error> {
     let mut row = vec![Value::from(&changed.id)];
     bind_progress(changed, &mut row);
     tx.update(&UPDATE_PROGRESS, &row)
 }
 
-/// Nothing shows it from now on; its data goes in steps.
+/// Hides it immediately; its data is deleted in steps.
 pub fn delete(tx: &mut Tx, id: ImportId, now: Time) -> Result<(), Error> {
     tx.execute(&DELETE, values![&id, now])?;
     Ok(())
 }
 
-/// Those of all companies that somebody has to take further.
+/// The imports of all companies that a process has to work on.
 pub fn active(across: &mut Across) -> Result<Vec<(CompanyId, ImportId)>, Error> {
     across.query(&ACTIVE, &[])?.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// Whose import this is.
+/// The company that an import belongs to.
 pub fn company_of(across: &mut Across, id: ImportId) -> Result<Option<CompanyId>, Error> {
     across.query_opt(&OWNERS, values![&id])?.map(|mut row| row.take()).transpose()
 }
 
-/// What of an import is kept as text.
+/// The parts of an import that are stored as text.
 struct Texts {
     delimiter: String,
     columns: String,
@@ -302,5 +302,5 @@ fn read_mapping(text: &str) -> Result<Mapping, Error> {
 }
 
 fn bad(what: &str) -> Error {
-    Error::fault(format!("an import's {what} in storage is not valid"))
+    Error::fault(format!("an import's stored {what} is not valid"))
 }

@@ -1,5 +1,5 @@
-//! What belongs to imports: the file in pieces, the rows that could not be taken, the accounts that were
-//! changed, the mappings remembered; and how all of it is let go.
+//! The data of imports: the file in pieces, the rows with errors, the changed accounts, the remembered
+//! mappings; and their deletion.
 
 use rapport_domain::account::Account;
 use rapport_domain::history::Actor;
@@ -23,7 +23,8 @@ statements! {
                       ORDER BY line LIMIT $4";
     company CHANGES = "SELECT account, created, mark, differences FROM import_change \
                        WHERE company = $1 AND import = $2 AND account > $3 ORDER BY account LIMIT $4";
-    // `coalesce` hides the import from planners: an account is in few imports, an import may have a million accounts.
+    // `coalesce` hides the import from planners: an account is in few imports, an import may have a million
+    // accounts.
     company CHANGES_OF = "SELECT account, created, mark, differences FROM import_change \
                           /*INDEXED BY import_change_by_account*/ WHERE company = $1 AND coalesce(import, import) = $2 AND account = ANY($3)";
     company OF_ACCOUNT = "SELECT c.import, i.filename, c.created, c.differences, c.mark, i.undone_at, i.actor_kind, \
@@ -44,7 +45,7 @@ statements! {
                         ON CONFLICT (company, columns_mark) DO UPDATE SET mapping = excluded.mapping, \
                         used_at = excluded.used_at";
     company FORGET_MAPPINGS = "DELETE FROM import_mapping WHERE company = $1 AND used_at < $2";
-    // Files are of use until their import ends; what was uploaded and never started is let go with them.
+    // Files are needed until their import ends; uploads that were never started are deleted along with them.
     company IDLE = "UPDATE import SET deleted_at = $3 WHERE company = $1 AND created_at < $2 AND started_at IS NULL \
                     AND active = 0 AND deleted_at IS NULL";
     company WITH_SPENT_CHUNKS = "SELECT i.id FROM import i WHERE i.company = $1 AND i.active = 0 \
@@ -74,7 +75,7 @@ statements! {
                             AND c.import = import.id LIMIT 1 OFFSET 0) IS NULL";
 }
 
-/// Every piece of a file but the last has this size.
+/// The size of every piece of a file but the last.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
 pub(crate) static INSERT_ERRORS: InsertMany = InsertMany::new(
@@ -96,11 +97,11 @@ pub(crate) static PUT_CHANGES: InsertMany = InsertMany::new(
      differences = excluded.differences",
 );
 
-/// A row that could not be taken.
+/// A row that couldn't be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorRow {
     pub line: i64,
-    /// A JSON array of texts.
+    /// A JSON array of strings.
     pub cells: String,
     pub reason: String,
 }
@@ -138,7 +139,7 @@ pub fn insert_errors(tx: &mut Tx, import: ImportId, errors: &[ErrorRow]) -> Resu
     Ok(())
 }
 
-/// The rows that could not be taken, in the order of the file, after a line.
+/// The rows with errors, in the order of the file, after a line.
 pub fn errors(
     snapshot: &mut Snapshot,
     import: ImportId,
@@ -150,7 +151,7 @@ pub fn errors(
     rows.into_iter().map(read).collect()
 }
 
-/// Notes changes; those of an account noted before are written over.
+/// Records changes; replaces earlier ones of the same account.
 pub fn put_changes(tx: &mut Tx, import: ImportId, changes: &[Changed]) -> Result<(), Error> {
     let texts: Vec<String> = changes.iter().map(|change| change.differences.to_stored()).collect();
     let mut rows = Vec::with_capacity(changes.len() * PUT_CHANGES.width());
@@ -167,7 +168,7 @@ pub fn put_changes(tx: &mut Tx, import: ImportId, changes: &[Changed]) -> Result
     Ok(())
 }
 
-/// What an import changed, in the order of the accounts, after one of them.
+/// The changes of an import, ordered by account, after a given account.
 pub fn changes(
     snapshot: &mut Snapshot,
     import: ImportId,
@@ -178,7 +179,7 @@ pub fn changes(
     snapshot.query(&CHANGES, values![&import, after, limit])?.into_iter().map(read_change).collect()
 }
 
-/// What an import has changed of these accounts so far.
+/// The changes that an import has made to these accounts so far.
 pub fn changes_of(
     snapshot: &mut Snapshot,
     import: ImportId,
@@ -188,7 +189,7 @@ pub fn changes_of(
     snapshot.query_keys(&CHANGES_OF, values![&import], &keys)?.into_iter().map(read_change).collect()
 }
 
-/// What an import did to one account.
+/// The effect of an import on one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     pub import: ImportId,
@@ -200,7 +201,7 @@ pub struct Touch {
     pub actor: Actor,
 }
 
-/// The imports that created or changed an account, latest first, before one of them.
+/// The imports that created or changed an account, latest first, before a given one.
 pub fn of_account(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -239,19 +240,19 @@ fn read_change(mut row: Row) -> Result<Changed, Error> {
     })
 }
 
-/// The accounts with these imported_ids, for a look: not locked.
+/// The accounts with these imported_ids, for reading only: not locked.
 pub fn accounts(snapshot: &mut Snapshot, imported_ids: &[&str]) -> Result<Vec<Account>, Error> {
     let keys: Vec<Value> = imported_ids.iter().map(|id| Value::from(*id)).collect();
     snapshot.query_keys(&BY_IMPORTED_ID, &[], &keys)?.into_iter().map(read_account).collect()
 }
 
-/// Those of these accounts that have a contact, a conversation or a message.
+/// The accounts among these that have a contact, a conversation or a message.
 pub fn spoken_to(snapshot: &mut Snapshot, accounts: &[AccountId]) -> Result<Vec<AccountId>, Error> {
     let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
     snapshot.query_keys(&SPOKEN_TO, &[], &keys)?.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// The mapping remembered for these columns, as JSON.
+/// The remembered mapping for these columns, as JSON.
 pub fn remembered(snapshot: &mut Snapshot, mark: &[u8; 32]) -> Result<Option<String>, Error> {
     snapshot.query_opt(&MAPPING, values![mark.as_slice()])?.map(|mut row| row.take()).transpose()
 }
@@ -261,19 +262,19 @@ pub fn remember(tx: &mut Tx, mark: &[u8; 32], mapping: &str, now: Time) -> Resul
     Ok(())
 }
 
-/// What is let go, and from when on.
+/// The times before which data is deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct Cutoffs {
-    /// Imports that were made before and never started.
+    /// For imports that were never started, by when they were created.
     pub idle: Time,
-    /// Imports that ended before: their errors, and what it takes to undo them.
+    /// For the errors and the undo data of imports, by when they ended.
     pub ended: Time,
-    /// Mappings last used before.
+    /// For mappings, by when they were last used.
     pub mapping: Time,
     pub now: Time,
 }
 
-/// Lets go of some of what is past its time; says whether there may be more.
+/// Deletes some expired data; returns whether there may be more.
 pub fn prune(tx: &mut Tx, cutoffs: Cutoffs, limit: i64) -> Result<bool, Error> {
     /// A piece is as much work as many rows.
     const CHUNKS: i64 = 4;

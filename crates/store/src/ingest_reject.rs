@@ -1,4 +1,4 @@
-//! The last activity events that were rejected, for people to see: a bounded few per company.
+//! The latest rejected activity events, for people to look at: a small bounded number per company.
 
 use rapport_domain::id::{RejectId, lowest_at};
 use rapport_domain::time::Time;
@@ -13,7 +13,7 @@ use crate::values;
 statements! {
     company LIST = "SELECT id, at, place, account, kind, code, field, detail FROM ingest_reject \
                     WHERE company = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
-    // Those that are kept are passed by their key; what is older goes.
+    // Skips the rows to keep by their key; older ones are deleted.
     company OLDEST_KEPT = "SELECT id FROM ingest_reject WHERE company = $1 ORDER BY id DESC LIMIT 1 OFFSET $2";
     company DELETE_BEFORE = "DELETE FROM ingest_reject WHERE company = $1 AND id < $2";
 }
@@ -33,15 +33,15 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
     "",
 );
 
-/// An event that was rejected.
+/// A rejected event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
     pub id: RejectId,
     /// When its batch arrived.
     pub at: Time,
-    /// Its place in the batch.
+    /// Its position in the batch.
     pub place: i64,
-    /// What it named its account by, where it did.
+    /// The id it gave for its account, if any.
     pub account: Option<String>,
     pub kind: Option<String>,
     pub code: String,
@@ -49,7 +49,7 @@ pub struct Reject {
     pub detail: String,
 }
 
-/// Writes some down and lets go of all but the newest `kept`.
+/// Stores some and deletes all but the newest `kept`.
 pub fn insert(tx: &mut Tx, rejects: &[Reject], kept: i64) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(rejects.len() * INSERT.width());
     for reject in rejects {
@@ -73,7 +73,7 @@ pub fn insert(tx: &mut Tx, rejects: &[Reject], kept: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Newest first, before `before` where given.
+/// Newest first, before `before` if given.
 pub fn list(snapshot: &mut Snapshot, before: Option<RejectId>, limit: i64) -> Result<Page<Reject>, Error> {
     let before = before.unwrap_or(RejectId::from_bytes([0xff; 16]));
     let rows = snapshot.query(&LIST, values![&before, limit + 1])?;
@@ -92,7 +92,7 @@ pub fn list(snapshot: &mut Snapshot, before: Option<RejectId>, limit: i64) -> Re
     Ok(Page::from_one_more(rejects.collect::<Result<Vec<_>, Error>>()?, limit))
 }
 
-/// Lets go of those written down before `cutoff`.
+/// Deletes those stored before `cutoff`.
 pub fn prune(tx: &mut Tx, cutoff: Time) -> Result<(), Error> {
     tx.execute(&DELETE_BEFORE, values![&lowest_at::<RejectId>(cutoff)])?;
     Ok(())

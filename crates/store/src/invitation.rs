@@ -1,4 +1,4 @@
-//! Open invitations: found by the hash of the secret in their link.
+//! Pending invitations, looked up by the hash of the secret in their link.
 
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::InvitationId;
@@ -26,7 +26,7 @@ statements! {
     company INSERT = "INSERT INTO invitation (company, id, hash, email, role, invited_by, created_at, expires_at) \
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company, email) DO NOTHING RETURNING id";
     company RENEW = "UPDATE invitation SET hash = $3, expires_at = $4 WHERE company = $1 AND id = $2";
-    // Whoever removes it has it: it is accepted once.
+    // Only the transaction that removes it may use it, so it is accepted once.
     company DELETE = "DELETE FROM invitation WHERE company = $1 AND id = $2 RETURNING id";
     company PRUNE = "DELETE FROM invitation WHERE company = $1 AND expires_at < $2";
 }
@@ -51,7 +51,7 @@ pub fn by_email(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Invitat
     snapshot.query_opt(&BY_EMAIL, values![email.as_str()])?.map(read).transpose()
 }
 
-/// `false` where the address has an open invitation already.
+/// Returns `false` if the address already has a pending invitation.
 pub fn insert(tx: &mut Tx, hash: &SecretHash, invitation: &Invitation) -> Result<bool, Error> {
     let Invitation { id, email, role, invited_by, created_at, expires_at } = invitation;
     let values =
@@ -59,13 +59,13 @@ pub fn insert(tx: &mut Tx, hash: &SecretHash, invitation: &Invitation) -> Result
     Ok(tx.query_opt(&INSERT, values)?.is_some())
 }
 
-/// Gives it another secret; the one before is worth nothing any more.
+/// Gives it a new secret; the previous one stops working.
 pub fn renew(tx: &mut Tx, id: InvitationId, hash: &SecretHash, expires_at: Time) -> Result<(), Error> {
     tx.execute(&RENEW, values![&id, hash, expires_at])?;
     Ok(())
 }
 
-/// Removes it; `false` where somebody else did.
+/// Removes it; returns `false` if someone else already did.
 pub fn delete(tx: &mut Tx, id: InvitationId) -> Result<bool, Error> {
     Ok(tx.query_opt(&DELETE, values![&id])?.is_some())
 }

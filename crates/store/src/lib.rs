@@ -1,10 +1,10 @@
-//! Where it is kept: the only crate that knows SQL. SQLite and PostgreSQL behind one face.
+//! Storage: the only crate that knows SQL, with SQLite and PostgreSQL behind one interface.
 //!
 //! - `engine/` owns the connections and threads; work reaches them as jobs through `queue`.
-//! - `tx` is the face: a `Tx` is one company's transaction, a `Snapshot` one company's read, an
-//!   `Across` a read over all companies that cannot write.
-//! - SQL is written once, with `$n`; what must differ between the engines stands in `dialect`.
-//! - The other modules are the statements, one module a subject, returning domain types.
+//! - `tx` is the interface: a `Tx` is one company's transaction, a `Snapshot` one company's read, an `Across`
+//!   a read-only view of all companies.
+//! - SQL is written once, with `$n`; differences between the engines are in `dialect`.
+//! - The other modules are the statements, one module per subject, returning domain types.
 
 pub mod account;
 pub mod account_address;
@@ -79,7 +79,7 @@ pub use statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 pub use tx::{Across, Snapshot, Tx};
 pub use value::{Cell, Row, Type, Value};
 
-/// Every statement of the crate, for the test that prepares each on both engines.
+/// Every statement of the crate, for the test that prepares each one on both engines.
 pub fn all_statements() -> Vec<&'static Statement> {
     [
         account::STATEMENTS,

@@ -1,5 +1,5 @@
-//! Mails: written in the transaction of what causes them, taken for sending, settled. The same secret never waits
-//! in the clear, and none stays once its mail is sent or given up.
+//! Mail: written in the transaction that causes it, claimed for sending, settled. Secrets are stored only
+//! encrypted, and are deleted once their mail is sent or given up.
 
 use rapport_domain::id::{CompanyId, MailId, PersonId, lowest_at};
 use rapport_domain::mail::{Kind, State};
@@ -27,7 +27,7 @@ statements! {
                       WHERE company = $1 AND id = $2 AND attempts = $3 AND state = 0";
     company FORGET_SECRET = "UPDATE mail_content SET secret = NULL WHERE company = $1 AND id = $2 \
                              AND secret IS NOT NULL";
-    // Whose secret was replaced by a newer one: its mail would lead nowhere.
+    // Its secret was replaced by a newer one, so the link in this mail would not work.
     company WITHDRAW = "UPDATE mail SET state = 2, error = $4, finished_at = $5 \
                         WHERE company = $1 AND kind = $2 AND recipient = $3 AND state = 0 RETURNING content";
     company LIST = "SELECT m.id, m.kind, m.recipient, c.subject, m.state, m.attempts, m.next_at, m.error, \
@@ -62,23 +62,23 @@ const COLUMNS: &[(&str, Type)] = &[
 
 pub(crate) static INSERT: InsertMany = InsertMany::new("mail", COLUMNS, "");
 
-/// What one or more mails say.
+/// The content of one or more mails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     pub id: MailId,
     pub subject: String,
     pub plain: String,
     pub html: String,
-    /// The secret of its link, sealed.
+    /// The secret of its link, encrypted.
     pub secret: Option<Vec<u8>>,
 }
 
-/// A mail to be.
+/// A new mail.
 #[derive(Debug, Clone)]
 pub struct NewMail {
     pub id: MailId,
     pub kind: Kind,
-    /// Where it goes only as long as this person is an active member.
+    /// If set, it is sent only while this person is an active member.
     pub person: Option<PersonId>,
     pub recipient: Email,
     pub content: MailId,
@@ -123,13 +123,13 @@ pub struct DueMail {
     pub kind: Kind,
     pub person: Option<PersonId>,
     pub recipient: Email,
-    /// Those before; taking it adds one.
+    /// The number of earlier attempts; claiming it adds one.
     pub attempts: i64,
     pub not_after: Time,
     pub content: Content,
 }
 
-/// Some mails that are due, locked, past those another node has its hands on.
+/// Locks some mails that are due, skipping those that another node has locked.
 pub fn lock_due(tx: &mut Tx, now: Time, limit: i64) -> Result<Vec<DueMail>, Error> {
     let rows = tx.query(&DUE, values![now, limit])?;
     rows.into_iter()
@@ -148,14 +148,14 @@ pub fn lock_due(tx: &mut Tx, now: Time, limit: i64) -> Result<Vec<DueMail>, Erro
         .collect()
 }
 
-/// Takes mails for one attempt each; they are due again when the lease ends.
+/// Claims mails for one attempt each; they are due again when the lease ends.
 pub fn take(tx: &mut Tx, ids: &[MailId], lease_ends: Time) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&TAKE, values![lease_ends], &keys)?;
     Ok(())
 }
 
-/// What became of a mail.
+/// The result of an attempt to send a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled<'a> {
     Sent,
@@ -163,7 +163,7 @@ pub enum Settled<'a> {
     Failed { error: &'a str },
 }
 
-/// Writes down how an attempt ended, unless a later one was made meanwhile; says whether it did.
+/// Records how an attempt ended, unless a later one was made in the meantime; returns whether it did.
 pub fn settle(tx: &mut Tx, id: MailId, attempts: i64, settled: Settled, now: Time) -> Result<bool, Error> {
     let (state, next_at, error, finished_at) = match settled {
         Settled::Sent => (SENT, now, None, Some(now)),
@@ -178,7 +178,7 @@ pub fn forget_secret(tx: &mut Tx, content: MailId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends what waits of a kind for an address: what it leads to is gone.
+/// Cancels waiting mails of a kind to an address, because their link no longer works.
 pub fn withdraw(tx: &mut Tx, kind: Kind, recipient: &Email, error: &str, now: Time) -> Result<(), Error> {
     for mut row in tx.query(&WITHDRAW, values![kind.as_str(), recipient.as_str(), error, now])? {
         forget_secret(tx, row.take()?)?;
@@ -191,7 +191,7 @@ pub fn companies_due(across: &mut Across, now: Time) -> Result<Vec<CompanyId>, E
     across.query(&COMPANIES_DUE, values![now])?.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// A mail as it is shown: what it says is not part of it.
+/// A mail as shown, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     pub id: MailId,
@@ -200,14 +200,14 @@ pub struct Mail {
     pub subject: String,
     pub state: State,
     pub attempts: i64,
-    /// When it is tried next, while it waits.
+    /// When it will be tried next, while it is waiting.
     pub next_at: Option<Time>,
     pub error: Option<String>,
     pub created_at: Time,
     pub finished_at: Option<Time>,
 }
 
-/// Newest first, before `before` where given.
+/// Newest first, before `before` if given.
 pub fn list(snapshot: &mut Snapshot, before: Option<MailId>, limit: i64) -> Result<Page<Mail>, Error> {
     let before = before.unwrap_or(MailId::from_bytes([0xff; 16]));
     let rows = snapshot.query(&LIST, values![&before, limit + 1])?;
@@ -232,7 +232,7 @@ pub fn list(snapshot: &mut Snapshot, before: Option<MailId>, limit: i64) -> Resu
     Ok(Page::from_one_more(mails.collect::<Result<Vec<_>, Error>>()?, limit))
 }
 
-/// How many mails with one content are in each state.
+/// The number of mails with one content in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub waiting: i64,
@@ -253,13 +253,13 @@ pub fn counts(snapshot: &mut Snapshot, content: MailId) -> Result<Counts, Error>
     Ok(counts)
 }
 
-/// Removes some mails made before `cutoff`, whatever became of them; says how many.
+/// Deletes some mails created before `cutoff`, whatever their state; returns how many.
 pub fn prune(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, Error> {
     let removed = prune_by(tx, &OLD, &DELETE, cutoff, limit)?;
     if removed > 0 {
         return Ok(removed);
     }
-    // A content is made just before its mails: it goes when they surely are gone.
+    // A content is created just before its mails, so it is deleted a little later than they are.
     prune_by(tx, &OLD_CONTENTS, &DELETE_CONTENTS, cutoff.plus_seconds(-CONTENT_SLACK_SECONDS), limit)
 }
 

@@ -1,4 +1,4 @@
-//! The Message-IDs that mails were logged under: none is logged twice, and answers find their conversation.
+//! The Message-IDs of logged mails: none is logged twice, and replies find their conversation.
 
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::inbound::MailMark;
@@ -25,13 +25,13 @@ pub struct Logged {
     pub message: MessageId,
 }
 
-/// Those of the marks that are taken.
+/// Those of the marks that are in use.
 pub fn find(snapshot: &mut Snapshot, marks: &[MailMark]) -> Result<Vec<(MailMark, Logged)>, Error> {
     let keys: Vec<Value> = marks.iter().map(|mark| Value::Bytes(mark.as_bytes())).collect();
     snapshot.query_keys(&FIND, &[], &keys)?.into_iter().map(read).collect()
 }
 
-/// Takes a mark; `false` where it is taken.
+/// Claims a mark; returns `false` if it is in use.
 pub fn insert(tx: &mut Tx, mark: MailMark, logged: &Logged) -> Result<bool, Error> {
     let Logged { account, conversation, message } = logged;
     let mark = mark.as_bytes().as_slice();

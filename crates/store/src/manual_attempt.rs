@@ -1,5 +1,5 @@
-//! Attempts that somebody asked for: redeliveries, and tests of a disabled webhook. They are made
-//! whether the webhook is enabled or not, and wait here until they are.
+//! Manual attempts: redeliveries, and tests of a disabled webhook. They are made whether the webhook is
+//! enabled or not, and wait here until then.
 
 use rapport_domain::event::Kind;
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId, WebhookId};
@@ -62,7 +62,7 @@ pub struct NewManualAttempt {
     pub id: RedeliveryId,
     pub delivery: DeliveryId,
     pub webhook: WebhookId,
-    /// The bulk redelivery that asked for it.
+    /// The bulk redelivery that requested it.
     pub redelivery: Option<RedeliveryId>,
     pub owner: Option<i64>,
     pub requested_at: Time,
@@ -84,13 +84,13 @@ pub fn insert(tx: &mut Tx, attempts: &[NewManualAttempt]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A manual attempt claimed for sending; `None` inside where its delivery, payload or webhook is gone.
+/// A manual attempt claimed for sending; fields are `None` if its delivery, payload or webhook is gone.
 #[derive(Debug, Clone)]
 pub struct ClaimedManual {
     pub id: RedeliveryId,
     pub delivery: DeliveryId,
     pub webhook: WebhookId,
-    /// The bulk redelivery that asked for it.
+    /// The bulk redelivery that requested it.
     pub redelivery: Option<RedeliveryId>,
     pub kind: Option<Kind>,
     pub attempts: i64,
@@ -125,49 +125,49 @@ pub fn delete(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives attempts back that were not made: they wait for a node again.
+/// Releases attempts that weren't made: they wait for a node again.
 pub fn release(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&RELEASE, &[], &keys)?;
     Ok(())
 }
 
-/// Takes back what a bulk redelivery asked for and no node owns yet.
+/// Cancels the attempts of a bulk redelivery that no node owns yet.
 pub fn cancel(tx: &mut Tx, redelivery: RedeliveryId) -> Result<(), Error> {
     tx.execute(&DELETE_UNOWNED_OF, values![&redelivery])?;
     Ok(())
 }
 
-/// Nothing more is attempted for a webhook that is deleted.
+/// Deletes all attempts for a webhook that is deleted.
 pub fn delete_of_webhook(tx: &mut Tx, webhook: WebhookId) -> Result<(), Error> {
     tx.execute(&DELETE_OF_WEBHOOK, values![&webhook])?;
     Ok(())
 }
 
-/// How many attempts of a bulk redelivery are still to be made.
+/// The number of attempts of a bulk redelivery that haven't been made yet.
 pub fn unmade(snapshot: &mut Snapshot, redelivery: RedeliveryId) -> Result<i64, Error> {
     snapshot.query_opt(&UNMADE_OF, values![&redelivery])?.map_or(Ok(0), |mut row| row.take())
 }
 
-/// Whether some attempts of a bulk redelivery wait for a webhook that is auto-disabled.
+/// Whether some attempts of a bulk redelivery wait for an auto-disabled webhook.
 pub fn is_paused(snapshot: &mut Snapshot, redelivery: RedeliveryId) -> Result<bool, Error> {
     Ok(snapshot.query_opt(&PAUSED_OF, values![&redelivery])?.is_some())
 }
 
-/// Those of these attempts that a node owns, locked in key order.
+/// The attempts among these that a node owns, locked in key order.
 pub fn lock_owned(tx: &mut Tx, owner: i64, ids: &[RedeliveryId]) -> Result<Vec<RedeliveryId>, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&LOCK_OWNED, values![owner], &keys)?.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// Deletes attempts that will not be made; says how many were there.
+/// Deletes attempts that won't be made; returns how many there were.
 pub fn take_back(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<i64, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     let taken = tx.query_keys(&TAKE_BACK, &[], &keys)?;
     Ok(i64::try_from(taken.len()).unwrap_or(i64::MAX))
 }
 
-/// Those of these attempts that are still there, and whether their bulk redelivery was cancelled.
+/// The attempts among these that still exist, and whether their bulk redelivery was cancelled.
 pub fn check(
     across: &mut Across,
     company: CompanyId,
@@ -194,12 +194,12 @@ pub fn release_owner(tx: &mut Tx, owner: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The companies in which some wait for a node.
+/// The companies with attempts that wait for a node.
 pub fn companies_waiting(across: &mut Across) -> Result<Vec<CompanyId>, Error> {
     across.query(&UNOWNED, &[])?.into_iter().map(|mut row| row.take()).collect()
 }
 
-/// Which nodes hold some, and in which company.
+/// The nodes that own attempts, with the company.
 pub fn owners(across: &mut Across) -> Result<Vec<(CompanyId, i64)>, Error> {
     across.query(&OWNED, &[])?.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }

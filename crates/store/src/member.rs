@@ -30,7 +30,7 @@ statements! {
     company DELETE = "DELETE FROM member WHERE company = $1 AND person = $2";
 }
 
-/// The person with this address, made where there is none; says whether it was made.
+/// Returns the person with this address, creating them if needed, and whether they were created.
 pub fn person(
     tx: &mut Tx,
     fresh: PersonId,
@@ -47,7 +47,7 @@ pub fn person(
     Ok((row.take()?, false))
 }
 
-/// What a log-in is checked against.
+/// The data that a login is checked against.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     pub person: PersonId,
@@ -72,12 +72,12 @@ pub fn rename(tx: &mut Tx, person: PersonId, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many companies a person belongs to.
+/// The number of companies that a person belongs to.
 pub fn companies_of(snapshot: &mut Snapshot, person: PersonId) -> Result<i64, Error> {
     snapshot.query_opt(&COMPANIES_OF, values![&person])?.map_or(Ok(0), |mut row| row.take())
 }
 
-/// Makes the person a member; `false` where they are one already.
+/// Makes the person a member; returns `false` if they already are one.
 pub fn insert(tx: &mut Tx, person: PersonId, role: Role, now: Time) -> Result<bool, Error> {
     Ok(tx.query_opt(&INSERT_MEMBER, values![&person, role.as_str(), now])?.is_some())
 }
@@ -90,7 +90,7 @@ pub fn get(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<Member>, 
     snapshot.query_opt(&GET, values![&person])?.map(read).transpose()
 }
 
-/// The members with these addresses, deactivated ones included.
+/// The members with these addresses, including deactivated ones.
 pub fn by_email(snapshot: &mut Snapshot, emails: &[&Email]) -> Result<Vec<Member>, Error> {
     let keys: Vec<Value> = emails.iter().map(|email| Value::from(email.as_str())).collect();
     snapshot.query_keys(&BY_EMAIL, &[], &keys)?.into_iter().map(read).collect()

@@ -12,7 +12,7 @@ use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::values;
 
-/// The columns of a message in the order `read` takes them.
+/// The columns of a message in the order that `read` takes them.
 macro_rules! select_message {
     ($rest:literal) => {
         concat!(
@@ -60,10 +60,10 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
     "",
 );
 
-/// What the bodies of one page may come to; a page of long messages ends early.
+/// The total size of the bodies on one page; a page of long messages ends early.
 pub const MAX_PAGE_BYTES: i64 = 4 << 20;
 
-/// A place in the list: the time and id of a message.
+/// A position in the list: the time and id of a message.
 pub type Place = (Time, MessageId);
 
 pub fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
@@ -92,7 +92,7 @@ pub fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// A conversation's messages, newest first, after the place of `before` where given.
+/// A conversation's messages, newest first, after the position `before` if given.
 pub fn of_conversation(
     snapshot: &mut Snapshot,
     conversation: ConversationId,
@@ -108,7 +108,7 @@ pub fn of_conversation(
     Ok(Page { more: sizes.len() > items.len(), items })
 }
 
-/// How many of these make a page: as many as asked for and not too much, at least one.
+/// How many of these fit on a page: up to `limit` and the maximum size, but at least one.
 fn fitting(sizes: &[i64], limit: i64) -> i64 {
     let mut bytes = 0;
     let fits = sizes.iter().take_while(|size| {

@@ -1,6 +1,6 @@
-//! Migrations: one text for both engines, applied in order at start.
+//! Migrations: one text for both engines, applied in order at startup.
 //!
-//! An embedded database that already holds something is backed up beside itself first.
+//! An embedded database that isn't empty is first backed up next to itself.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -34,13 +34,13 @@ const MIGRATIONS: [&str; 17] = [
 const STATISTICS: &str = include_str!("../migrations/statistics.postgres.sql");
 const REPORTING: &str = include_str!("../migrations/reporting.postgres.sql");
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
-/// Any two processes that migrate one database meet at this lock.
+/// Processes that migrate the same database wait for each other at this lock.
 const MIGRATION_LOCK: i64 = 0x7261_7070_6f72_7400;
 
-/// A change of a table that others hold must not make them queue behind it for long.
+/// Changing a table that others have locked must not make them queue behind the change for long.
 const TABLE_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'";
 
-/// The schema this program knows.
+/// The schema version that this program supports.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
@@ -54,11 +54,11 @@ pub fn sqlite(connection: &mut Sqlite, path: &Path) -> Result<i64, Error> {
         back_up(connection, path, found)?;
     }
     let bad = |error: rusqlite::Error| {
-        Error::Unavailable(format!("the schema could not be brought up to date: {}", in_words(&error)))
+        Error::Unavailable(format!("the schema could not be upgraded: {}", in_words(&error)))
     };
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(bad)?;
     tx.execute_batch(VERSION_TABLE).map_err(bad)?;
-    // Another process may have been first.
+    // Another process may have been faster.
     let found = sqlite_version(&tx)?;
     for (version, text) in pending(found) {
         tx.execute_batch(&worded(text, &SQLITE_WORDS)).map_err(bad)?;
@@ -84,8 +84,8 @@ pub fn sqlite_version(connection: &Sqlite) -> Result<i64, Error> {
         .map_err(bad)
 }
 
-/// Copies an embedded database beside itself. The copy has its final name only once it is complete and on the disk:
-/// a process that is killed meanwhile leaves nothing that could be taken for a backup.
+/// Copies an embedded database next to itself. The copy gets its final name only once it is complete and on
+/// the disk, so a process that is killed halfway leaves nothing that looks like a backup.
 fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> {
     let failed = |cause: String| Error::Unavailable(format!("the backup before migrating failed: {cause}"));
     let lock_path = beside(path, ".migrating");
@@ -100,7 +100,7 @@ fn back_up(connection: &Sqlite, path: &Path, version: i64) -> Result<(), Error> 
 
 fn copy_into(connection: &Sqlite, copy: &Path) -> Result<(), String> {
     let part = beside(copy, ".part");
-    // What a killed process left.
+    // Left behind by a killed process.
     for leftover in [part.clone(), beside(&part, "-journal")] {
         let _ = fs::remove_file(leftover);
     }
@@ -115,21 +115,21 @@ fn copy_into(connection: &Sqlite, copy: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The path of a file in the same directory, its name with this at its end.
+/// The path of a file in the same directory, with this suffix added to the name.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(end);
     path.with_file_name(name)
 }
 
-/// On an error the transaction goes with the link.
+/// On an error the transaction ends with the link.
 pub fn postgres(link: &mut Link) -> Result<i64, Error> {
     let bad = |error| match error {
-        Error::Fault(text) => Error::fault(format!("the schema could not be brought up to date: {text}")),
+        Error::Fault(text) => Error::fault(format!("the schema could not be upgraded: {text}")),
         other => other,
     };
-    // The second process waits for the first, and an index over a large table takes longer than any statement of a
-    // request may.
+    // The second process waits for the first, and building an index on a large table takes longer than any
+    // statement of a request may.
     let begin = format!(
         "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; \
          SELECT pg_advisory_xact_lock({MIGRATION_LOCK}); {TABLE_LOCK_TIMEOUT}; {VERSION_TABLE}"
@@ -137,7 +137,7 @@ pub fn postgres(link: &mut Link) -> Result<i64, Error> {
     link.batch(&begin).map_err(bad)?;
     let found = link.prepare("SELECT coalesce(max(version), 0) FROM schema_version").map_err(bad)?;
     let found = link.query(&found, &[]).map_err(bad)?;
-    let found: i64 = found.first().ok_or_else(|| Error::fault("no schema version"))?.get(0);
+    let found: i64 = found.first().ok_or_else(|| Error::fault("the schema version is missing"))?.get(0);
     refuse_newer(found)?;
     if found < VERSION {
         for (version, text) in pending(found) {
@@ -155,7 +155,7 @@ pub fn postgres(link: &mut Link) -> Result<i64, Error> {
 fn refuse_newer(found: i64) -> Result<(), Error> {
     if found > VERSION {
         return Err(Error::fault(format!(
-            "the database has schema version {found}, and this rapport knows up to {VERSION}: \
+            "the database has schema version {found}, but this rapport supports up to {VERSION}: \
              it was used by a newer rapport; start that one, or restore a backup"
         )));
     }
@@ -190,7 +190,7 @@ mod tests {
         VALUES (1, {b}, {a}, 'prospect', 'upsert', 'system', 3),
                (1, {b}, {b}, 'in_negotiation', 'upsert', 'system', 7);
         INSERT INTO node (started_at, heartbeat_at) VALUES (5, 9)";
-    /// The nodes of before have no place that anyone could prove to be theirs.
+    /// Older nodes have no identity that anyone could prove to be theirs.
     const NODES: &str = "SELECT count(*) FROM node WHERE identity IS NULL AND heartbeat_at = 9";
     const ROWS: &str = "SELECT status || ' ' || CAST(own AS TEXT) || ' ' || CAST(at AS TEXT) || ' ' \
                         || coalesce(snoozed_until, '-') || ' ' || CAST(last_contact_at AS TEXT) || ' ' \
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_were_there_before_get_their_clocks_on_sqlite() {
+    fn existing_accounts_get_their_clocks_on_sqlite() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("rapport.db");
         let mut connection = Sqlite::open(&path).expect("opened");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_were_there_before_get_their_clocks_on_postgres() {
+    fn existing_accounts_get_their_clocks_on_postgres() {
         let url = PostgresServer::shared().fresh_database();
         let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
         client.batch_execute(VERSION_TABLE).expect("made");
@@ -272,7 +272,7 @@ mod tests {
         client.batch_execute(&insert(2, 20_000)).expect("filled");
         let companies = "SELECT CAST(n_distinct AS BIGINT) FROM pg_stats WHERE tablename = 'event_mark' AND attname = 'company'";
         let mut known = || client.query_one(companies, &[]).expect("known").get::<_, i64>(0);
-        assert_eq!(known(), -1, "as many as rows");
+        assert_eq!(known(), -1, "as many as there are rows");
         crate::engine::migrate_only(&crate::engine::Database::Postgres(url)).expect("migrated");
         let known: i64 = client.query_one(companies, &[]).expect("known").get(0);
         assert_eq!(known, 1);

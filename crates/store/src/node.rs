@@ -1,7 +1,7 @@
-//! Nodes: the processes that send. Each start is a new incarnation with a number of its own.
+//! Nodes: the processes that send. Each start is a new incarnation with its own number.
 //!
-//! `heartbeat_at` grows with every beat. Others ask whether it has changed, never how old it is: that would
-//! compare the clocks of two machines.
+//! `heartbeat_at` grows with every beat. Other nodes check whether it has changed, never how old it is: that
+//! would compare the clocks of two machines.
 
 use rapport_domain::time::Time;
 
@@ -12,7 +12,7 @@ use crate::values;
 
 statements! {
     reference REGISTER = "INSERT INTO node (started_at, heartbeat_at, identity) VALUES ($1, $1, $2) RETURNING id";
-    // A node that was forgotten while it was silent comes back with its next beat.
+    // A node that was removed while it was silent comes back with its next beat.
     reference BEAT = "INSERT INTO node (id, started_at, heartbeat_at, identity) VALUES ($1, $2, $2, $3) \
                       ON CONFLICT (id) DO UPDATE SET heartbeat_at = \
                       CASE WHEN node.heartbeat_at < excluded.heartbeat_at THEN excluded.heartbeat_at \
@@ -23,7 +23,7 @@ statements! {
     reference FORGET_ALL = "DELETE FROM node";
 }
 
-/// The last beat that the table has of a node.
+/// The last recorded beat of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beat {
     pub node: i64,
@@ -32,7 +32,7 @@ pub struct Beat {
 
 pub fn register(tx: &mut Tx, identity: Option<&str>, now: Time) -> Result<i64, Error> {
     let row = tx.query_opt(&REGISTER, values![now, identity])?;
-    row.ok_or_else(|| Error::fault("no node number"))?.take()
+    row.ok_or_else(|| Error::fault("the new node got no number"))?.take()
 }
 
 pub fn beat(tx: &mut Tx, node: i64, identity: Option<&str>, now: Time) -> Result<(), Error> {
@@ -45,19 +45,19 @@ pub fn beats(across: &mut Across) -> Result<Vec<Beat>, Error> {
     rows.map(|mut row| Ok(Beat { node: row.take()?, beat: row.take()? })).collect()
 }
 
-/// Forgets a node that has not beaten since it was looked at.
+/// Removes a node that hasn't beaten since it was checked.
 pub fn forget(tx: &mut Tx, last: Beat) -> Result<(), Error> {
     tx.execute(&FORGET, values![last.node, last.beat])?;
     Ok(())
 }
 
-/// Forgets the earlier incarnations of a place. To everyone a node that is not in the table is dead.
+/// Removes the earlier incarnations of an identity. A node that isn't in the table counts as dead.
 pub fn forget_former(tx: &mut Tx, identity: &str) -> Result<(), Error> {
     tx.execute(&FORGET_FORMER, values![identity])?;
     Ok(())
 }
 
-/// Forgets every node, for the one that is proved to be the only one.
+/// Removes every node; for a node that is proved to be the only one.
 pub fn forget_all(tx: &mut Tx) -> Result<(), Error> {
     tx.execute(&FORGET_ALL, &[])?;
     Ok(())

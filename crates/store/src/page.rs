@@ -1,6 +1,6 @@
-//! Pages of a list: how many rows, and where the last page ended.
+//! Pages of a list: their size, and whether there are more.
 
-/// How many rows a page may have.
+/// The most rows that a page may have.
 pub const MAX_LIMIT: i64 = 200;
 pub const DEFAULT_LIMIT: i64 = 50;
 
@@ -12,7 +12,7 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// From one row more than was asked for.
+    /// Builds a page from up to one row more than was asked for.
     pub fn from_one_more(mut items: Vec<T>, limit: i64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(0);
         let more = items.len() > limit;

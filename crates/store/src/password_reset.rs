@@ -1,5 +1,5 @@
-//! Forgotten passwords: who asked, and the resets that were issued. People belong to no company, so these are
-//! reference tables.
+//! Forgotten passwords: the requests, and the resets that were issued. People don't belong to a single
+//! company, so these are reference tables.
 
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{CompanyId, PersonId};
@@ -15,7 +15,7 @@ statements! {
     reference REQUEST = "INSERT INTO reset_request (email, address, requested_at) VALUES ($1, $2, $3) \
                          ON CONFLICT (email) DO NOTHING";
     reference REQUESTS = "SELECT email FROM reset_request ORDER BY email LIMIT $1";
-    // Whoever removes a request answers it.
+    // The transaction that removes a request answers it.
     reference TAKE_REQUEST = "DELETE FROM reset_request WHERE email = $1 RETURNING address";
     reference MEMBERSHIPS = "SELECT p.id, p.name, m.company FROM person p JOIN member m ON m.person = p.id \
                              WHERE p.email = $1 AND m.deactivated_at IS NULL ORDER BY m.created_at, m.company";
@@ -28,24 +28,24 @@ statements! {
     reference PRUNE = "DELETE FROM password_reset WHERE expires_at < $1";
 }
 
-/// Notes that somebody asked, known or not.
+/// Records a request, whether the address is known or not.
 pub fn request(tx: &mut Tx, email: &Email, address: Option<&str>, now: Time) -> Result<(), Error> {
     tx.execute(&REQUEST, values![email.as_str(), address, now])?;
     Ok(())
 }
 
-/// Some addresses whose request is not answered yet.
+/// Some addresses whose request hasn't been answered yet.
 pub fn requests(across: &mut Across, limit: i64) -> Result<Vec<Email>, Error> {
     let rows = across.query(&REQUESTS, values![limit])?;
     rows.into_iter().map(|mut row| row.take().map(Email::from_stored)).collect()
 }
 
-/// Removes a request, with the address it came from; `None` where another node answers it.
+/// Removes a request and returns the address it came from; `None` if another node is answering it.
 pub fn take_request(tx: &mut Tx, email: &Email) -> Result<Option<Option<String>>, Error> {
     tx.query_opt(&TAKE_REQUEST, values![email.as_str()])?.map(|mut row| row.take()).transpose()
 }
 
-/// A person who may log in, and the company they joined first.
+/// A person who can log in, and the company they joined first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     pub person: PersonId,
@@ -53,14 +53,14 @@ pub struct Membership {
     pub company: CompanyId,
 }
 
-/// The person with this address, where they are an active member somewhere.
+/// The person with this address, if they are an active member of a company.
 pub fn membership(across: &mut Across, email: &Email) -> Result<Option<Membership>, Error> {
     let row = across.query_opt(&MEMBERSHIPS, values![email.as_str()])?;
     row.map(|mut row| Ok(Membership { person: row.take()?, name: row.take()?, company: row.take()? }))
         .transpose()
 }
 
-/// How many resets were issued to a person after `since`.
+/// The number of resets issued to a person after `since`.
 pub fn count(snapshot: &mut Snapshot, person: PersonId, since: Time) -> Result<i64, Error> {
     snapshot.query_opt(&COUNT, values![&person, since])?.map_or(Ok(0), |mut row| row.take())
 }
@@ -99,12 +99,12 @@ pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Reset>,
     .transpose()
 }
 
-/// Uses a reset up; `false` where somebody else did.
+/// Uses up a reset; returns `false` if it was already used.
 pub fn consume(tx: &mut Tx, hash: &SecretHash) -> Result<bool, Error> {
     Ok(tx.query_opt(&CONSUME, values![hash])?.is_some())
 }
 
-/// Takes away every reset of a person.
+/// Deletes every reset of a person.
 pub fn delete_all(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
     tx.execute(&DELETE_ALL, values![&person])?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Work on its way to the engine's threads: bounded, in three lanes, never growing under load.
+//! Work waiting for the engine's threads: bounded, in three lanes, never growing under load.
 
 use std::any::{Any, TypeId};
 use std::collections::hash_map::Entry;
@@ -11,19 +11,19 @@ use rapport_domain::id::CompanyId;
 use crate::error::Error;
 use crate::tx::Tx;
 
-/// What waited longer is answered "busy": its caller has most likely given up.
+/// Work that waits longer is settled as "busy": its caller has most likely given up.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 const MAX_JOBS: usize = 1024;
 const MAX_WEIGHT: usize = 32 * 1024;
 
-/// Who goes first, and who may be turned away.
+/// The priority of work, and whether it may be rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// Results of work already done outside: never turned away.
+    /// Results of work already done outside: never rejected.
     Outcome,
-    /// What a person or a program waits for.
+    /// Work that a person or a program is waiting for.
     Interactive,
-    /// Small steps that can wait; at most one in a group.
+    /// Small steps that can wait; at most one per group.
     Background,
 }
 
@@ -34,16 +34,16 @@ pub enum Verdict {
     Rollback,
 }
 
-/// A unit of work: one company, one savepoint. It keeps its own reply until it is settled.
+/// A unit of work: one company, one savepoint. It holds its own reply until it is settled.
 pub trait Job: Send {
     fn company(&self) -> CompanyId;
 
-    /// What it is called where it is talked about.
+    /// Its name, which tests use to make it fail.
     fn name(&self) -> &'static str {
         "job"
     }
 
-    /// Jobs of one family and company may run together in one go, up to `most_together`.
+    /// Jobs of one family and company may run together, up to `most_together`.
     fn family(&self) -> Option<TypeId> {
         None
     }
@@ -52,8 +52,8 @@ pub trait Job: Send {
         1
     }
 
-    /// How many groups of its family may run at once for one company. Where they would wait for the same
-    /// rows, more at once only hold writers that others could use, and make smaller groups.
+    /// How many groups of its family may run at once for one company. If they would wait for the same rows,
+    /// running more at once only occupies writers that others could use, and makes the groups smaller.
     fn at_once(&self) -> usize {
         usize::MAX
     }
@@ -63,15 +63,15 @@ pub trait Job: Send {
         1
     }
 
-    /// Nothing else of the company may run meanwhile.
+    /// Whether nothing else of the company may run at the same time.
     fn exclusive(&self) -> bool {
         false
     }
 
-    /// Runs it, with `rest` of the same family. It may run again: it must start afresh.
+    /// Runs it, with `rest` of the same family. It may be run again, so it must start from scratch.
     fn run(&mut self, rest: &mut [Box<dyn Job>], tx: &mut Tx) -> Result<Verdict, Error>;
 
-    /// Answers. `Ok` means that what the verdict asked for is durable.
+    /// Delivers the result. `Ok` means that the outcome requested by the verdict is durable.
     fn settle(self: Box<Self>, outcome: Result<(), Error>);
 
     fn as_any(&mut self) -> &mut dyn Any;
@@ -90,7 +90,7 @@ struct State {
     interactive: VecDeque<Waiting>,
     background: VecDeque<Waiting>,
     interactive_weight: usize,
-    /// Groups that writers have taken and not yet finished.
+    /// Groups that writers have taken but not finished yet.
     under_way: HashMap<(CompanyId, TypeId), usize>,
     closed: bool,
 }
@@ -102,12 +102,12 @@ pub struct Queue {
     wake: Condvar,
 }
 
-/// What one `take` may hold.
+/// The limits of one `take`.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
     pub max_jobs: usize,
     pub max_weight: usize,
-    /// Only jobs that run together with the first.
+    /// Only jobs that can run together with the first.
     pub one_family: bool,
 }
 
@@ -137,15 +137,15 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for work and takes a group of it; `None` once closed and empty. What was taken is `finished`
-    /// before more is asked for.
+    /// Waits for work and takes a group of it; `None` once closed and empty. Call `finished` for a group
+    /// before taking more.
     pub fn take(&self, limits: Group) -> Option<Vec<Box<dyn Job>>> {
         let group = self.take_waiting(limits)?;
         Some(group.into_iter().map(|waiting| waiting.job).collect())
     }
 
-    /// Puts jobs that were taken back at the front of their lanes, in the order they were taken. They keep the
-    /// time they came, so going back makes nobody wait longer than the limit.
+    /// Puts taken jobs back at the front of their lanes, in the order they were taken. They keep their
+    /// arrival time, so nobody waits longer than the limit because of this.
     pub fn give_back(&self, jobs: impl DoubleEndedIterator<Item = Waiting>) {
         let mut state = self.state.lock();
         for waiting in jobs.rev() {
@@ -188,7 +188,7 @@ impl Queue {
         }
     }
 
-    /// Work that waited for a group of this family may go on.
+    /// Lets work continue that waited for a group of this family.
     pub fn finished(&self, (company, family): (CompanyId, Option<TypeId>)) {
         let Some(family) = family else { return };
         let mut state = self.state.lock();
@@ -205,7 +205,8 @@ impl Queue {
         }
     }
 
-    /// Turns away what waited too long; says how much that was. Writers do so themselves while they come by.
+    /// Rejects work that waited too long; returns how much. Writers also do this themselves whenever they
+    /// take work.
     pub fn expire(&self) -> usize {
         let expired = self.state.lock().expire();
         let count = expired.len();
@@ -213,7 +214,7 @@ impl Queue {
         count
     }
 
-    /// No more is taken in; what waits is still worked off.
+    /// Accepts no more work; what is queued is still processed.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_all();
@@ -266,7 +267,7 @@ impl State {
         group
     }
 
-    /// The first job that need not wait for another group, and those that may run together with it.
+    /// The first job that doesn't have to wait for another group, and those that may run together with it.
     fn take_family(&mut self, limits: Group) -> Vec<Waiting> {
         let under_way = &self.under_way;
         let may_go = |waiting: &Waiting| {
@@ -303,10 +304,10 @@ impl State {
     }
 }
 
-/// A read on its way to a reader thread.
+/// A read for a reader thread.
 pub type Read = Box<dyn FnOnce(Result<&mut dyn crate::tx::Connection, Error>) + Send>;
 
-/// The readers' queue: bounded, first come first served.
+/// The readers' queue: bounded, first come, first served.
 #[derive(Default)]
 pub struct ReadQueue {
     state: Mutex<(VecDeque<(Read, Instant)>, bool)>,
@@ -346,7 +347,7 @@ impl ReadQueue {
         }
     }
 
-    /// Turns away what waited too long; says how much that was.
+    /// Rejects work that waited too long; returns how much.
     pub fn expire(&self) -> usize {
         let mut expired = Vec::new();
         let mut state = self.state.lock();
@@ -419,8 +420,8 @@ mod tests {
             (group[0].company().0, group[0].family(), group.len())
         };
         assert_eq!(take(), (1, Some(one), 2));
-        assert_eq!(take(), (2, Some(one), 1), "another company's need not wait");
-        assert_eq!(take(), (1, Some(other), 1), "nor need another family");
+        assert_eq!(take(), (2, Some(one), 1), "another company's job does not have to wait");
+        assert_eq!(take(), (1, Some(other), 1), "nor does another family's");
         queue.finished((CompanyId(1), Some(one)));
         assert_eq!(take(), (1, Some(one), 1));
     }

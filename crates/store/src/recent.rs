@@ -1,5 +1,5 @@
-//! What happened in a company lately: new accounts, moves, how deliveries and mails fared. Each is a bounded read of
-//! an index: ids are made in the order of time.
+//! Recent activity in a company: new accounts, moves, outcomes of deliveries and mail. Each is a bounded read
+//! of an index, because ids are ordered by time.
 
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, DeliveryId, HistoryId, MailId, lowest_at};
@@ -13,11 +13,11 @@ use crate::tx::Snapshot;
 use crate::value::{Row, Value};
 use crate::values;
 
-/// More are not counted.
+/// Counting stops here.
 pub const COUNT_CAP: i64 = 1_000;
 
 statements! {
-    // One more than `COUNT_CAP`. In order, so that no engine looks through the table instead of the index.
+    // One more than `COUNT_CAP`. Ordered, so that no engine scans the table instead of the index.
     company NEW_ACCOUNTS = "SELECT count(*) FROM (SELECT id FROM account WHERE company = $1 AND id >= $2 \
                             ORDER BY id LIMIT 1001) AS found";
     company MOVE_COUNT = "SELECT count(*) FROM (SELECT id FROM status_history /*INDEXED BY status_history_moves*/ \
@@ -32,12 +32,12 @@ statements! {
                             ORDER BY id DESC LIMIT 1000) AS found WHERE state = 2";
 }
 
-/// Accounts made since, and still there.
+/// Accounts created since then that still exist.
 pub fn new_accounts(snapshot: &mut Snapshot, since: Time) -> Result<CappedCount, Error> {
     count_capped(snapshot, &NEW_ACCOUNTS, values![&lowest_at::<AccountId>(since)])
 }
 
-/// Moves in the pipeline since, of accounts that are still there.
+/// Moves in the pipeline since then, of accounts that still exist.
 pub fn count_moves(snapshot: &mut Snapshot, since: Time) -> Result<CappedCount, Error> {
     count_capped(snapshot, &MOVE_COUNT, values![&lowest_at::<HistoryId>(since)])
 }
@@ -49,7 +49,7 @@ pub struct NamedMove {
     pub name: String,
 }
 
-/// Moves, newest first, before `before` where given.
+/// Moves, newest first, before `before` if given.
 pub fn moves(
     snapshot: &mut Snapshot,
     before: Option<HistoryId>,
@@ -61,7 +61,7 @@ pub fn moves(
     Ok(Page::from_one_more(moves, limit))
 }
 
-/// How the latest deliveries ended, of up to 500.
+/// The outcomes of the latest deliveries, at most 500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivered {
     pub succeeded: i64,
@@ -82,10 +82,10 @@ pub fn deliveries(snapshot: &mut Snapshot, since: Time) -> Result<Delivered, Err
     Ok(delivered)
 }
 
-/// Mails that were given up, of the latest 1,000.
+/// The number of failed mails among the latest 1,000.
 pub fn failed_mails(snapshot: &mut Snapshot, since: Time) -> Result<i64, Error> {
     let row = snapshot.query_opt(&FAILED_MAILS, values![&lowest_at::<MailId>(since)])?;
-    row.ok_or_else(|| Error::fault("a count without a row"))?.take()
+    row.ok_or_else(|| Error::fault("a count returned no row"))?.take()
 }
 
 fn count_capped(
@@ -94,7 +94,7 @@ fn count_capped(
     values: &[Value],
 ) -> Result<CappedCount, Error> {
     let row = snapshot.query_opt(statement, values)?;
-    let count: i64 = row.ok_or_else(|| Error::fault("a count without a row"))?.take()?;
+    let count: i64 = row.ok_or_else(|| Error::fault("a count returned no row"))?.take()?;
     Ok(CappedCount { count: count.min(COUNT_CAP), capped: count > COUNT_CAP })
 }
 

@@ -1,4 +1,4 @@
-//! Bulk redeliveries: how far each has come. The attempts they ask for are in `manual_attempt`.
+//! Bulk redeliveries and their progress. Their attempts are in `manual_attempt`.
 
 use rapport_domain::delivery_list::Filter;
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId, WebhookId};
@@ -28,7 +28,7 @@ statements! {
                       VALUES ($1, $2, $3, $4, 0, 0, $5, $6)";
     company UPDATE = "UPDATE redelivery SET total = $3, queued = $4, skipped = $5, walked_to = $6, \
                       cancelled_at = $7, finished_at = $8 WHERE company = $1 AND id = $2";
-    // Sub-selects, so that no planner begins at the webhooks and reads all that was ever sent to them.
+    // Subselects, so that no planner starts from the webhooks and reads everything ever sent to them.
     company REDELIVERABLE = "SELECT d.id, d.webhook FROM delivery d WHERE d.company = $1 AND d.id = ANY($2) AND \
                              (SELECT 1 FROM event e WHERE e.company = d.company AND e.id = d.event \
                              AND e.payload IS NOT NULL LIMIT 1 OFFSET 0) IS NOT NULL AND \
@@ -42,7 +42,7 @@ pub fn get(snapshot: &mut Snapshot, id: RedeliveryId) -> Result<Option<Redeliver
     snapshot.query_opt(&GET, values![&id])?.map(read).transpose()
 }
 
-/// The newest, newest first.
+/// The latest ones, newest first.
 pub fn recent(snapshot: &mut Snapshot, limit: i64) -> Result<Vec<Redelivery>, Error> {
     snapshot.query(&RECENT, values![limit])?.into_iter().map(read).collect()
 }
@@ -63,7 +63,7 @@ pub fn update(tx: &mut Tx, changed: &Redelivery) -> Result<(), Error> {
     Ok(())
 }
 
-/// Those of these deliveries that can be attempted again: webhook and payload are there.
+/// The deliveries among these that can be attempted again: their webhook and payload still exist.
 pub fn redeliverable(
     snapshot: &mut Snapshot,
     deliveries: &[DeliveryId],
@@ -73,7 +73,7 @@ pub fn redeliverable(
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-/// The redeliveries under way, of all companies.
+/// The running bulk redeliveries of all companies.
 pub fn running(across: &mut Across) -> Result<Vec<(CompanyId, RedeliveryId)>, Error> {
     across.query(&RUNNING, &[])?.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
@@ -84,7 +84,7 @@ fn read(mut row: Row) -> Result<Redelivery, Error> {
     let filter = Filter::from_stored(&row.take::<String>()?);
     Ok(Redelivery {
         id,
-        filter: filter.map_err(|_| Error::fault("a redelivery's filter in storage is not valid"))?,
+        filter: filter.map_err(|_| Error::fault("a redelivery's stored filter is not valid"))?,
         total: row.take()?,
         queued: row.take()?,
         skipped: row.take()?,

@@ -1,8 +1,8 @@
-//! What is let go after its time, in small steps: history of deliveries, event_ids taken, redeliveries,
-//! deleted webhooks; and the folding of activity counts that are too old to be shown by day.
+//! Deletes expired data in small steps: delivery history, used event_ids, bulk redeliveries, deleted
+//! webhooks; and folds activity counts that are too old to be shown by day.
 //!
-//! Ids are ordered by time, so what is old is the beginning of a primary key. Marks and counts have no
-//! such order: they are walked by their keys, a stretch at a time, by readers.
+//! Ids are ordered by time, so old rows are at the beginning of a primary key. Marks and counts have no such
+//! order: readers walk them by their keys, one part at a time.
 
 use std::collections::BTreeMap;
 
@@ -34,17 +34,17 @@ statements! {
                         FROM account_seen s WHERE s.company = $1 AND s.account > $2 ORDER BY s.account LIMIT $4";
     company LAST_DAY_OF_STEP = "SELECT day FROM activity_count WHERE company = $1 AND account = $2 AND day <= $3 \
                                 AND day <> 0 ORDER BY day LIMIT 1 OFFSET $4";
-    // Exactly what is deleted is added up: what is counted meanwhile is in neither or in both.
+    // Only the deleted rows are added up: a count that arrives in the meantime is in neither or in both.
     company TAKE_COUNTS = "DELETE FROM activity_count WHERE company = $1 AND account = $2 AND day <= $3 \
                            AND day <> 0 RETURNING feature, count, last_used_at";
 }
 
-/// An event is made just before its deliveries: it goes when they surely are gone.
+/// An event is created just before its deliveries, so it is deleted a little later than they are.
 const EVENT_SLACK_SECONDS: i64 = 60;
-/// The day under which old counts are kept.
+/// The day under which old counts are stored.
 const TOTALS: Day = Day::from_number(0);
 
-/// Removes some deliveries made before `cutoff`, with their attempts; says how many.
+/// Deletes some deliveries created before `cutoff`, with their attempts; returns how many.
 pub fn prune_deliveries(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, Error> {
     let rows = tx.query(&OLD_DELIVERIES, values![&lowest_at::<DeliveryId>(cutoff), limit])?;
     let old: Vec<DeliveryId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
@@ -54,7 +54,7 @@ pub fn prune_deliveries(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, 
     Ok(old.len())
 }
 
-/// Removes some events made before `cutoff`, whose deliveries are gone; says how many.
+/// Deletes some events created before `cutoff`, whose deliveries are gone; returns how many.
 pub fn prune_events(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, Error> {
     let cutoff = cutoff.plus_seconds(-EVENT_SLACK_SECONDS);
     let rows = tx.query(&OLD_EVENTS, values![&lowest_at::<EventId>(cutoff), limit])?;
@@ -64,26 +64,26 @@ pub fn prune_events(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, Erro
     Ok(old.len())
 }
 
-/// Removes bulk redeliveries started before `cutoff`.
+/// Deletes bulk redeliveries started before `cutoff`.
 pub fn prune_redeliveries(tx: &mut Tx, cutoff: Time) -> Result<(), Error> {
     tx.execute(&DELETE_REDELIVERIES, values![&lowest_at::<RedeliveryId>(cutoff)])?;
     Ok(())
 }
 
-/// Removes webhooks deleted before `cutoff` whose last delivery is gone.
+/// Removes webhooks that were deleted before `cutoff` and have no deliveries left.
 pub fn prune_webhooks(tx: &mut Tx, cutoff: Time) -> Result<(), Error> {
     tx.execute(&DELETE_WEBHOOKS, values![cutoff])?;
     Ok(())
 }
 
-/// A stretch of a walk: what of it is old, and where to go on unless it came to the end.
+/// One part of a walk: the old entries in it, and where to continue unless it reached the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch<T> {
     pub old: Vec<T>,
     pub next: Option<T>,
 }
 
-/// Looks through a stretch of the event_ids taken.
+/// Reads one part of the used event_ids.
 pub fn old_marks(
     snapshot: &mut Snapshot,
     after: Option<EventMark>,
@@ -100,14 +100,14 @@ pub fn old_marks(
     Ok(Stretch { old, next })
 }
 
-/// Frees event_ids, unless they were taken again meanwhile.
+/// Frees event_ids, unless they were used again in the meantime.
 pub fn free_marks(tx: &mut Tx, marks: &[EventMark], cutoff: Time) -> Result<(), Error> {
     let keys: Vec<Value> = marks.iter().map(Value::from).collect();
     tx.query_keys(&DELETE_MARKS, values![cutoff], &keys)?;
     Ok(())
 }
 
-/// Looks through a stretch of accounts for counts of days up to `last`.
+/// Searches one part of the accounts for counts of days up to `last`.
 pub fn foldable_accounts(
     snapshot: &mut Snapshot,
     after: Option<AccountId>,
@@ -125,7 +125,7 @@ pub fn foldable_accounts(
 }
 
 /// Folds an account's oldest counts of days up to `last` into its totals, about `limit` rows at a time;
-/// says how many rows. The sum over all days of each feature stays what it was.
+/// returns how many rows. The sum over all days of each feature doesn't change.
 pub fn fold_counts(tx: &mut Tx, account: AccountId, last: Day, limit: i64) -> Result<usize, Error> {
     let bound = tx.query_opt(&LAST_DAY_OF_STEP, values![&account, last, limit - 1])?;
     let last = bound.map_or(Ok(last), |mut row| row.take())?;

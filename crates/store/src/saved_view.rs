@@ -1,4 +1,4 @@
-//! Saved views of the list of accounts.
+//! Saved views of the account list.
 
 use rapport_domain::saved_view::SavedView;
 use rapport_domain::text::fold;
@@ -16,7 +16,7 @@ statements! {
     company DELETE = "DELETE FROM saved_view WHERE company = $1 AND name_folded = $2";
 }
 
-/// All of the company's, in the order of their names.
+/// All views of the company, ordered by name.
 pub fn list(snapshot: &mut Snapshot) -> Result<Vec<SavedView>, Error> {
     let rows = snapshot.query(&LIST, &[])?;
     rows.into_iter()
@@ -24,18 +24,18 @@ pub fn list(snapshot: &mut Snapshot) -> Result<Vec<SavedView>, Error> {
         .collect()
 }
 
-/// `false` where the name is taken.
+/// Returns `false` if the name is taken.
 pub fn insert(tx: &mut Tx, view: &SavedView) -> Result<bool, Error> {
     let folded = fold(&view.name);
     Ok(tx.query_opt(&INSERT, values![&folded, &view.name, &view.query, view.created_at])?.is_some())
 }
 
-/// Gives the view of this name another query; `false` where there is none.
+/// Replaces the query of the view with this name; returns `false` if it doesn't exist.
 pub fn replace(tx: &mut Tx, name: &str, query: &str) -> Result<bool, Error> {
     Ok(tx.execute(&REPLACE, values![&fold(name), name, query])? > 0)
 }
 
-/// `false` where there is none.
+/// Returns `false` if it doesn't exist.
 pub fn delete(tx: &mut Tx, name: &str) -> Result<bool, Error> {
     Ok(tx.execute(&DELETE, values![&fold(name)])? > 0)
 }

@@ -1,5 +1,5 @@
-//! Who is logged in. A session is found by its company and the hash of its text, and counts only while the person
-//! is an active member there: deactivating somebody holds at once.
+//! Sessions of logged-in people. A session is looked up by its company and the hash of its text, and is valid
+//! only while the person is an active member there: deactivating someone takes effect immediately.
 
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{CompanyId, PersonId, SessionId};
@@ -30,7 +30,7 @@ statements! {
                            FROM session s JOIN company c ON c.id = s.company WHERE s.person = $1 \
                            ORDER BY s.last_seen_at DESC, s.id";
     reference LOGIN = "SELECT id, password_hash FROM person WHERE email = $1";
-    // Where they were last, else where they joined first.
+    // The company they used last, or else the one they joined first.
     reference COMPANIES = "SELECT c.id, c.slug, c.name, m.role, (SELECT max(s.last_seen_at) FROM session s \
                            WHERE s.person = m.person AND s.company = m.company) FROM member m \
                            JOIN company c ON c.id = m.company \
@@ -42,7 +42,7 @@ pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Session
     snapshot.query_opt(&FIND, values![hash])?.map(read).transpose()
 }
 
-/// Where a session was begun.
+/// Where a session was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun<'a> {
     pub id: SessionId,
@@ -68,13 +68,13 @@ pub fn delete(tx: &mut Tx, hash: &SecretHash) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the sessions of the company that are over.
+/// Deletes the company's expired sessions.
 pub fn prune(tx: &mut Tx, unseen_since: Time, begun_before: Time) -> Result<(), Error> {
     tx.execute(&PRUNE, values![unseen_since, begun_before])?;
     Ok(())
 }
 
-/// Ends the person's sessions in every company, but for one.
+/// Ends the person's sessions in every company except one.
 pub fn delete_others(tx: &mut Tx, person: PersonId, kept: &SecretHash) -> Result<(), Error> {
     tx.execute(&DELETE_OTHERS, values![&person, kept])?;
     Ok(())
@@ -86,7 +86,7 @@ pub fn delete_of_person(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
     Ok(())
 }
 
-/// A session as its person sees it in a list.
+/// A session as listed to its person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub id: SessionId,
@@ -98,7 +98,7 @@ pub struct Listed {
     pub browser: Option<String>,
 }
 
-/// The person's own sessions, in whatever company, the last used first.
+/// The person's sessions in all companies, most recently used first.
 pub fn of_person(snapshot: &mut Snapshot, person: PersonId) -> Result<Vec<Listed>, Error> {
     let listed = |mut row: Row| {
         Ok(Listed {
@@ -114,7 +114,7 @@ pub fn of_person(snapshot: &mut Snapshot, person: PersonId) -> Result<Vec<Listed
     snapshot.query(&OF_PERSON, values![&person])?.into_iter().map(listed).collect()
 }
 
-/// The person with this address, and what their password is checked against.
+/// The person with this address, and the hash to check their password against.
 pub fn login(across: &mut Across, email: &Email) -> Result<Option<(PersonId, String)>, Error> {
     let row = across.query_opt(&LOGIN, values![email.as_str()])?;
     row.map(|mut row| Ok((row.take()?, row.take()?))).transpose()
@@ -130,7 +130,7 @@ pub struct Workplace {
     pub last_seen_at: Option<Time>,
 }
 
-/// Where the person is an active member, in the order they joined.
+/// The companies in which the person is an active member, in the order they joined.
 pub fn workplaces(across: &mut Across, person: PersonId) -> Result<Vec<Workplace>, Error> {
     let workplace = |mut row: Row| {
         let row = &mut row;

@@ -1,7 +1,7 @@
-//! How many accounts each stage of the pipeline has, and what they are worth.
+//! The number of accounts in each stage of the pipeline, and their value.
 //!
-//! A stage of up to `LIVE_ACCOUNTS` is counted when it is looked at, from its index alone. A larger one shows what was
-//! counted in the background last. Values in different currencies are never added up.
+//! A stage of up to `LIVE_ACCOUNTS` is counted when it is shown, from its index alone. A larger one shows the
+//! last count from the background. Values in different currencies are never added up.
 
 use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::pipeline::Status;
@@ -14,9 +14,9 @@ use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::values;
 
-/// A stage with more accounts is not counted while a page is read.
+/// A stage with more accounts isn't counted while a page loads.
 pub const LIVE_ACCOUNTS: i64 = 2_000;
-/// Amounts are added up in two parts, either of which stays far from what an integer can hold.
+/// Amounts are added up in two parts, both of which stay well within the range of an integer.
 const PART: i128 = 1_000_000_000;
 
 statements! {
@@ -47,18 +47,18 @@ pub(crate) static KEEP: InsertMany = InsertMany::new(
      amount = excluded.amount, counted_at = excluded.counted_at",
 );
 
-/// A stage as it is shown.
+/// A stage as shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
     pub status: Status,
     pub accounts: CappedCount,
-    /// What they are worth, one sum a currency; none of nothing.
+    /// Their value, one sum per currency; empty if they have none.
     pub values: Vec<Money>,
-    /// When it was counted, where that was not just now.
+    /// When it was counted, unless that was just now.
     pub as_of: Option<Time>,
 }
 
-/// The accounts of one stage with values in one currency, or with none.
+/// The accounts of one stage with values in one currency, or without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Total {
     pub status: Status,
@@ -66,20 +66,20 @@ pub struct Total {
     pub value: Option<Money>,
 }
 
-/// What was counted in the background.
+/// The last count from the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     pub totals: Vec<Total>,
     pub counted_at: Time,
 }
 
-/// Every stage, in the order of the pipeline.
+/// Every stage, in pipeline order.
 pub fn stages(snapshot: &mut Snapshot) -> Result<Vec<Stage>, Error> {
     let kept = kept(snapshot)?;
     Status::ALL.into_iter().map(|status| stage(snapshot, status, kept.as_ref())).collect()
 }
 
-/// A stage that was large when it was counted last is not counted again to find that it still is.
+/// A stage that was large in the last count isn't counted again just to find that it still is.
 fn stage(snapshot: &mut Snapshot, status: Status, kept: Option<&Kept>) -> Result<Stage, Error> {
     let before = kept.map(|kept| (kept.of_stage(status), kept.counted_at));
     if let Some((totals, counted_at)) = &before
@@ -91,7 +91,7 @@ fn stage(snapshot: &mut Snapshot, status: Status, kept: Option<&Kept>) -> Result
     if accounts_of(&live) <= LIVE_ACCOUNTS {
         return Ok(shown(status, &live, None));
     }
-    // It has become large since: there are more than that.
+    // It has become large since then: there are more than this.
     let accounts = CappedCount { count: LIVE_ACCOUNTS, capped: true };
     Ok(Stage { status, accounts, values: Vec::new(), as_of: None })
 }
@@ -118,7 +118,7 @@ fn live(snapshot: &mut Snapshot, status: Status) -> Result<Vec<Total>, Error> {
     rows.into_iter().map(|mut row| read_sums(status, &mut row)).collect()
 }
 
-/// Counts every account of the company. Takes as long as they are many: for the background.
+/// Counts every account of the company. The time grows with their number, so this is for the background.
 pub fn count_all(snapshot: &mut Snapshot) -> Result<Vec<Total>, Error> {
     let rows = snapshot.query(&ALL, &[])?;
     let mut totals = rows
@@ -132,7 +132,7 @@ pub fn count_all(snapshot: &mut Snapshot) -> Result<Vec<Total>, Error> {
     Ok(totals)
 }
 
-/// Whether some stage is too large to be counted while a page is read.
+/// Whether some stage is too large to be counted while a page loads.
 pub fn has_large_stage(totals: &[Total]) -> bool {
     Status::ALL.into_iter().any(|status| {
         let of_stage = totals.iter().filter(|total| total.status == status);
@@ -140,7 +140,7 @@ pub fn has_large_stage(totals: &[Total]) -> bool {
     })
 }
 
-/// What was kept last; `None` where nothing was.
+/// The last stored count, if there is one.
 pub fn kept(snapshot: &mut Snapshot) -> Result<Option<Kept>, Error> {
     let mut totals = Vec::new();
     let mut counted_at: Option<Time> = None;
@@ -159,7 +159,7 @@ pub fn kept(snapshot: &mut Snapshot) -> Result<Option<Kept>, Error> {
     Ok(counted_at.map(|counted_at| Kept { totals, counted_at }))
 }
 
-/// Keeps what was counted in place of what was kept before.
+/// Stores a new count in place of the last one.
 pub fn keep(tx: &mut Tx, totals: &[Total], now: Time) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(totals.len() * KEEP.width());
     for total in totals {
@@ -183,7 +183,7 @@ fn key(total: &Total) -> (Status, Option<&'static str>) {
 fn read_sums(status: Status, row: &mut Row) -> Result<Total, Error> {
     let currency = read_currency(row.take()?)?;
     let (accounts, high, low): (i64, i64, i64) = (row.take()?, row.take()?, row.take()?);
-    // More than an amount can be is kept as the greatest there is.
+    // A sum beyond the range of an amount is stored as the largest amount.
     let sum = i128::from(high) * PART + i128::from(low);
     let amount = Amount::from_ten_thousandths(i64::try_from(sum).unwrap_or(i64::MAX));
     Ok(Total { status, accounts, value: currency.map(|currency| Money { amount, currency }) })

@@ -10,7 +10,7 @@ use crate::value::Type;
 pub enum Scope {
     /// `$1` is the company; the caller's values begin at `$2`.
     Company,
-    /// A reference table (companies, people, sessions) or a read over all companies.
+    /// A reference table (companies, people, sessions) or a read across all companies.
     Reference,
 }
 
@@ -36,7 +36,7 @@ impl Statement {
     }
 }
 
-/// Declares a module's statements and the list of them.
+/// Declares a module's statements and a list of them.
 ///
 /// `company NAME = "…"` binds the company as `$1`; `reference NAME = "…"` does not.
 macro_rules! statements {
@@ -50,13 +50,13 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
-/// Inserts many rows of one table: one statement on PostgreSQL, one prepared statement per row on
-/// SQLite. The company is the first column and bound by the transaction.
+/// Inserts many rows into one table: one statement on PostgreSQL, one prepared statement per row on SQLite.
+/// The company is the first column and bound by the transaction.
 #[derive(Debug)]
 pub struct InsertMany {
     pub table: &'static str,
     pub columns: &'static [(&'static str, Type)],
-    /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may share a conflict key.
+    /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may have the same conflict key.
     pub tail: &'static str,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
@@ -84,7 +84,7 @@ impl InsertMany {
     }
 }
 
-/// Deletes many rows of one table by key, as `InsertMany` inserts them.
+/// Deletes many rows of one table by key, like `InsertMany` inserts them.
 #[derive(Debug)]
 pub struct DeleteMany {
     pub table: &'static str,

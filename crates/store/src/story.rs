@@ -1,7 +1,8 @@
-//! An account's life as its page tells it: what `timeline` has, and beside it the days on which the account used the
+//! The history on an account's page: the items of `timeline`, plus the days on which the account used the
 //! product and the imports that changed it. All of it, or one kind.
 //!
-//! As in `timeline`, each kind is read by its own index from where the last page left off, and what was read is merged.
+//! As in `timeline`, each kind is read from its own index starting where the last page ended, and the results
+//! are merged.
 
 use rapport_domain::activity::PULSE_DAYS;
 use rapport_domain::id::{AccountId, ImportId};
@@ -14,7 +15,7 @@ use crate::page::Page;
 use crate::tx::Snapshot;
 use crate::{contact, history, timeline};
 
-/// What is told.
+/// Which items to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Show {
     #[default]
@@ -34,12 +35,12 @@ impl Show {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     Told(timeline::Item),
-    /// Use of the product; told with everything else only.
+    /// Use of the product; shown only together with everything else.
     Active(Active),
     Import(Touch),
 }
 
-/// Days on which the account used the product, with nothing else between them.
+/// Days on which the account used the product, with nothing else in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Active {
     pub since: Day,
@@ -73,7 +74,7 @@ impl Item {
     }
 }
 
-/// Where a page ended: the last of each kind that was shown.
+/// Where a page ended: the last item shown of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub told: timeline::Place,
@@ -82,7 +83,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Before anything was shown.
+    /// Before the first item.
     pub const START: Self = Self {
         told: timeline::Place::START,
         day: Day::from_number(i64::MAX),
@@ -99,7 +100,7 @@ impl Place {
     }
 }
 
-/// A page of an account's story, newest first, and where the next one begins.
+/// A page of an account's history, newest first, and where the next one begins.
 pub fn of_account(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -136,7 +137,7 @@ pub fn of_account(
                 place.day = earlier.since;
                 *later = later.and(earlier);
             }
-            // It is for the next page.
+            // This one is for the next page.
             _ if is_full => {
                 lanes.more = true;
                 break;
@@ -150,7 +151,7 @@ pub fn of_account(
     Ok((items, lanes.have_more().then_some(place)))
 }
 
-/// What was read of each kind, newest last.
+/// The items read of each kind, newest last.
 #[derive(Default)]
 struct Lanes {
     waiting: Vec<Vec<Item>>,
@@ -163,7 +164,8 @@ impl Lanes {
         self.waiting.push(page.items.into_iter().rev().map(item).collect());
     }
 
-    /// Takes the newest item off its lane; of two at one time, what followed from the other is in a later lane.
+    /// Takes the newest item from its lane. If two have the same time, the later lane wins: its item followed
+    /// from the other.
     fn newest(&mut self) -> Option<Item> {
         let waiting = self.waiting.iter_mut().filter(|lane| !lane.is_empty());
         waiting.max_by_key(|lane| lane.last().map(Item::at))?.pop()

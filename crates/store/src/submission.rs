@@ -1,4 +1,4 @@
-//! Which forms were sent already.
+//! Forms that were already submitted.
 
 use rapport_domain::id::{FormId, lowest_at};
 use rapport_domain::time::Time;
@@ -14,12 +14,12 @@ statements! {
     company PRUNE = "DELETE FROM submission WHERE company = $1 AND form < $2";
 }
 
-/// Takes a form for the transaction; `false` where it was sent before.
+/// Claims a form for the transaction; returns `false` if it was submitted before.
 pub fn take(tx: &mut Tx, form: FormId) -> Result<bool, Error> {
     Ok(tx.query_opt(&INSERT, values![&form])?.is_some())
 }
 
-/// Forgets the forms that were shown before `cutoff`: their ids begin with the time.
+/// Deletes the forms that were shown before `cutoff`: their ids begin with the time.
 pub fn prune(tx: &mut Tx, cutoff: Time) -> Result<(), Error> {
     tx.execute(&PRUNE, values![&lowest_at::<FormId>(cutoff)])?;
     Ok(())

@@ -1,7 +1,7 @@
-//! What happened to an account, in one list: its stages, contact with it, and messages.
+//! Everything that happened to an account, in one list: stages, contacts and messages.
 //!
-//! Each kind is read by its own index from where the last page left off, and the three are merged. The
-//! place in the list is one place per kind, so that none needs an order in common with the others.
+//! Each kind is read from its own index starting where the last page ended, and the three are merged. A
+//! position in the list has one position per kind, so that they don't need a common order.
 
 use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, Sender};
@@ -23,7 +23,7 @@ statements! {
                         AND (occurred_at, id) < ($3, $4) ORDER BY occurred_at DESC, id DESC LIMIT $5";
 }
 
-/// How much of a message an item shows, in characters: as the statement cuts it.
+/// How much of a message an item shows, in characters; the statement truncates it to this.
 pub const EXCERPT_CHARS: usize = 500;
 
 /// A message, with the beginning of its body.
@@ -58,7 +58,7 @@ impl Item {
     }
 }
 
-/// Where a page ended: the last of each kind that was shown.
+/// Where a page ended: the last item shown of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub stage: HistoryId,
@@ -67,7 +67,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Before anything was shown.
+    /// Before the first item.
     pub const START: Self = Self {
         stage: HistoryId::from_bytes([0xff; 16]),
         contact: (Time::from_micros(i64::MAX), ContactId::from_bytes([0xff; 16])),
@@ -113,7 +113,7 @@ pub fn of_account(
     Ok((items, more.then_some(place)))
 }
 
-/// An account's messages, newest first, before a place.
+/// An account's messages, newest first, before a given position.
 pub(crate) fn messages(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -126,7 +126,7 @@ pub(crate) fn messages(
     Ok(Page::from_one_more(messages, limit))
 }
 
-/// Takes the newest item off its lane; of two at one time, a message before the account it created.
+/// Takes the newest item from its lane; at the same time, a message comes before the account it created.
 fn newest(lanes: &mut [Vec<Item>]) -> Option<Item> {
     let waiting = lanes.iter_mut().filter(|lane| !lane.is_empty());
     waiting.max_by_key(|lane| lane.last().map(Item::at))?.pop()

@@ -1,7 +1,8 @@
-//! The face of storage: one company's transaction, one company's read, and the read over all.
+//! The interface of storage: one company's transaction, one company's read, and the read across all
+//! companies.
 //!
-//! The company is bound here, not by callers: a statement of company scope gets it as `$1`, so no
-//! query can forget it. One transaction, one company.
+//! The company is bound here, not by callers: a company-scoped statement gets it as `$1`, so no query can
+//! forget it. One transaction, one company.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,20 +13,20 @@ use crate::error::Error;
 use crate::statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 use crate::value::{Row, Value};
 
-/// What an engine's connection can do inside a transaction that is open on it.
+/// The operations of an engine's connection inside an open transaction.
 pub(crate) trait Connection {
     fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error>;
-    /// SQL composed at run time from constant parts; parameters as in a statement.
+    /// Runs SQL composed at run time from constant parts; parameters as in a statement.
     fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error>;
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error>;
-    /// A statement with `= ANY($n)` as its last parameter.
+    /// Runs a statement with `= ANY($n)` as its last parameter.
     fn query_keys(
         &mut self,
         statement: &Statement,
         values: &[Value],
         keys: &[Value],
     ) -> Result<Vec<Row>, Error>;
-    /// `values` are rows one after the other, `insert.width()` values each.
+    /// `values` are consecutive rows of `insert.width()` values each.
     fn insert(
         &mut self,
         insert: &InsertMany,
@@ -34,13 +35,13 @@ pub(crate) trait Connection {
     ) -> Result<Vec<Row>, Error>;
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error>;
-    /// One row: which database this is, and how many bytes it takes.
+    /// One row: the database's name and version, and its size in bytes.
     fn facts(&mut self) -> Result<Vec<Row>, Error>;
-    /// The database's own clock, where it has one.
+    /// The database's own clock, if it has one.
     fn clock(&mut self) -> Result<Option<Time>, Error>;
 }
 
-/// One company's data at one moment. Cannot write.
+/// One company's data at one moment. Read-only.
 pub struct Snapshot<'c> {
     connection: &'c mut dyn Connection,
     company: CompanyId,
@@ -68,7 +69,7 @@ impl<'c> Snapshot<'c> {
         Ok(self.query(statement, values)?.into_iter().next())
     }
 
-    /// A statement with `= ANY($n)`, `$n` being its last parameter. Rows come in no promised order.
+    /// Runs a statement with `= ANY($n)`, where `$n` is its last parameter. Rows come in any order.
     pub(crate) fn query_keys(
         &mut self,
         statement: &Statement,
@@ -82,7 +83,7 @@ impl<'c> Snapshot<'c> {
         with_scope(statement, company, values, |values| self.connection.query_keys(statement, values, keys))
     }
 
-    /// SQL composed from constant parts; `$1` is the company.
+    /// Runs SQL composed from constant parts; `$1` is the company.
     pub(crate) fn query_text(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Error> {
         let mut all = Vec::with_capacity(values.len() + 1);
         all.push(Value::from(self.company));
@@ -100,7 +101,7 @@ fn with_scope<T>(
     match statement.scope {
         Scope::Reference => run(values),
         Scope::Company => {
-            // On the stack: this is every statement of the hot path.
+            // On the stack, because every statement of the hot path gets here.
             let mut all = [Value::Null; MAX_VALUES + 1];
             assert!(values.len() <= MAX_VALUES, "{} binds too many values", statement.name);
             all[0] = Value::from(company);
@@ -154,18 +155,18 @@ impl<'c> Tx<'c> {
         self.snapshot.connection.delete(delete, company, values)
     }
 
-    /// The transaction that creates a company becomes that company's.
+    /// The transaction that creates a company becomes that company's transaction.
     pub(crate) fn adopt(&mut self, company: CompanyId) {
         assert_eq!(self.snapshot.company, CompanyId(0), "one transaction, one company");
         self.snapshot.company = company;
     }
 
-    /// What must happen only if this commits, and then right after.
+    /// Registers an action to run right after the commit, and only if it succeeds.
     pub fn after_commit(&mut self, action: impl FnOnce() + Send + 'static) {
         self.after_commit.push(Box::new(action));
     }
 
-    /// The answer of the commit will be lost, so nothing follows from it.
+    /// The result of the commit will be lost, so none of the actions may run.
     pub(crate) fn forget_after_commit(&mut self) {
         self.after_commit.clear();
     }
@@ -189,7 +190,7 @@ impl<'c> DerefMut for Tx<'c> {
     }
 }
 
-/// A read over all companies. Cannot write.
+/// A read across all companies. Read-only.
 pub struct Across<'c> {
     connection: &'c mut dyn Connection,
 }
@@ -200,7 +201,7 @@ impl<'c> Across<'c> {
     }
 
     pub(crate) fn query(&mut self, statement: &Statement, values: &[Value]) -> Result<Vec<Row>, Error> {
-        assert_eq!(statement.scope, Scope::Reference, "{} is a company's", statement.name);
+        assert_eq!(statement.scope, Scope::Reference, "{} is scoped to a company", statement.name);
         self.connection.query(statement, values)
     }
 
@@ -221,14 +222,14 @@ impl<'c> Across<'c> {
         self.connection.clock()
     }
 
-    /// A statement with `= ANY($n)`, `$n` being its last parameter.
+    /// Runs a statement with `= ANY($n)`, where `$n` is its last parameter.
     pub(crate) fn query_keys(
         &mut self,
         statement: &Statement,
         values: &[Value],
         keys: &[Value],
     ) -> Result<Vec<Row>, Error> {
-        assert_eq!(statement.scope, Scope::Reference, "{} is a company's", statement.name);
+        assert_eq!(statement.scope, Scope::Reference, "{} is scoped to a company", statement.name);
         if keys.is_empty() {
             return Ok(Vec::new());
         }

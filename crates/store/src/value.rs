@@ -1,6 +1,6 @@
-//! The four kinds of value that storage knows, the same on both engines.
+//! The four kinds of value in storage, the same on both engines.
 //!
-//! Times are integer microseconds, ids 16 bytes, JSON and money amounts text and integers, flags 0 or 1.
+//! Times are integer microseconds, ids 16 bytes, JSON text, money amounts integers, flags 0 or 1.
 
 use std::error::Error as StdError;
 
@@ -34,7 +34,7 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// A value read.
+/// A value that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     Null,
@@ -43,7 +43,7 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// A row read, taken apart column by column in order.
+/// A row that was read; its columns are taken in order.
 #[derive(Debug, Clone)]
 pub struct Row {
     cells: std::vec::IntoIter<Cell>,

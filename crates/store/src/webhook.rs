@@ -1,4 +1,4 @@
-//! Webhooks. A deleted one stays as a row until its history is gone, and is shown nowhere.
+//! Webhooks. The row of a deleted one stays until its history is gone, but isn't shown anywhere.
 
 use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::standing::Standing;
@@ -80,23 +80,23 @@ pub fn list(snapshot: &mut Snapshot) -> Result<Vec<Webhook>, Error> {
     snapshot.query(&LIST, &[])?.into_iter().map(read).collect()
 }
 
-/// What a settings page may show of the secret.
+/// The part of the secret that settings pages may show.
 pub fn secret_shown(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<String>, Error> {
     snapshot.query_opt(&SECRET_SHOWN, values![&id])?.map(|mut row| row.take()).transpose()
 }
 
-/// The secret as it is kept: only the vault opens it.
+/// The encrypted secret, which only the vault can decrypt.
 pub fn sealed_secret(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<Vec<u8>>, Error> {
     snapshot.query_opt(&SECRET, values![&id])?.map(|mut row| row.take()).transpose()
 }
 
-/// The webhooks with these ids, locked in key order; deleted ones are left out.
+/// The webhooks with these ids, locked in key order, without deleted ones.
 pub fn lock(tx: &mut Tx, ids: &[WebhookId]) -> Result<Vec<Webhook>, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     tx.query_keys(&LOCK, &[], &keys)?.into_iter().map(read).collect()
 }
 
-/// What a webhook wants to hear of, and how it is doing.
+/// The events that a webhook selects, and its state.
 #[derive(Debug, Clone)]
 pub struct Subscriber {
     pub id: WebhookId,
@@ -105,7 +105,7 @@ pub struct Subscriber {
     pub standing: Standing,
 }
 
-/// Every webhook of the company as a subscriber of events.
+/// All webhooks of the company as subscribers of events.
 pub fn subscribers(snapshot: &mut Snapshot) -> Result<Vec<Subscriber>, Error> {
     let rows = snapshot.query(&SUBSCRIBERS, &[])?;
     rows.into_iter()
@@ -164,13 +164,13 @@ pub fn mark_deleted(tx: &mut Tx, id: WebhookId, now: Time) -> Result<(), Error> 
     Ok(())
 }
 
-/// Open deliveries created before `time` are not sent any more.
+/// Open deliveries created before `time` will no longer be sent.
 pub fn drop_before(tx: &mut Tx, id: WebhookId, time: Time) -> Result<(), Error> {
     tx.execute(&DROP_BEFORE, values![&id, time])?;
     Ok(())
 }
 
-/// Whether a webhook is sent to, and what of it was dropped.
+/// Whether a webhook is enabled, and which of its deliveries were dropped.
 #[derive(Debug, Clone, Copy)]
 pub struct SendState {
     pub enabled: bool,
@@ -181,7 +181,7 @@ pub fn state(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<SendState>
     Ok(states(snapshot, &[id])?.pop().map(|(_, state)| state))
 }
 
-/// The states of these webhooks, without those that are deleted.
+/// The states of these webhooks, without deleted ones.
 pub fn states(snapshot: &mut Snapshot, ids: &[WebhookId]) -> Result<Vec<(WebhookId, SendState)>, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
     let rows = snapshot.query_keys(&STATES, &[], &keys)?;
@@ -190,14 +190,14 @@ pub fn states(snapshot: &mut Snapshot, ids: &[WebhookId]) -> Result<Vec<(Webhook
         .collect()
 }
 
-/// What an attempt needs of its webhook, read anew for each dispatch.
+/// The parts of a webhook that an attempt needs, read again for each dispatch.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub id: WebhookId,
     pub url: String,
     pub sealed_secret: Vec<u8>,
     pub enabled: bool,
-    /// Switched off after repeated failures, and not by hand.
+    /// Disabled after repeated failures, not by hand.
     pub auto_disabled: bool,
     pub deleted: bool,
     pub dropped_before: Time,
@@ -222,7 +222,7 @@ pub fn targets(across: &mut Across, company: CompanyId, ids: &[WebhookId]) -> Re
         .collect()
 }
 
-/// What the receivers that were ever sent to have shown so far.
+/// The standing of every receiver that was ever sent to.
 pub fn standings(across: &mut Across) -> Result<Vec<(CompanyId, WebhookId, Standing)>, Error> {
     let rows = across.query(&STANDINGS, &[])?;
     rows.into_iter()
@@ -233,13 +233,13 @@ pub fn standings(across: &mut Across) -> Result<Vec<(CompanyId, WebhookId, Stand
         .collect()
 }
 
-/// The enabled webhooks that have deliveries waiting, and when the first of them is due.
+/// The enabled webhooks with waiting deliveries, and when the first of those is due.
 pub fn with_work(across: &mut Across) -> Result<Vec<(CompanyId, WebhookId, Time)>, Error> {
     let rows = across.query(&WITH_WORK, &[])?;
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?, row.take()?))).collect()
 }
 
-/// A webhook whose open deliveries must be ended: it was deleted, or what it held was dropped.
+/// A webhook whose open deliveries must be ended because it was deleted or they were dropped.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
     pub company: CompanyId,

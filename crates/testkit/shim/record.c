@@ -1,9 +1,9 @@
 /* A preload library for tests: records, in order, what a program does to the files of one directory, and fails or
  * delays writes and syncs on demand.
  *
- * Each change is appended to the log in one call with O_APPEND, after it was made. A sync has two records, around it:
- * only what was written before the first of them is certain to be on the disk after the second. The program's clients
- * append their own records to the same log, so a record of an acknowledgement comes after the sync it relied on.
+ * Each change is appended to the log in one call with O_APPEND, after it was made. A sync has a record before it and
+ * one after: only what was written before the first of them is certain to be on disk after the second. The program's
+ * clients append their own records to the same log, so a record of an acknowledgement comes after the sync it relied on.
  *
  * Not seen: changes through mapped memory (SQLite's -shm file, which no recovery relies on), and system calls that
  * bypass the C library. Files are known by their inode; names are relative to the directory.
@@ -41,7 +41,7 @@ struct control {
     int32_t sync_errno;  /* every fsync and fdatasync fails with this, unless 0 */
     int32_t write_errno; /* every write and truncation fails with this, unless 0 */
     int32_t sync_delay_ms;
-    int32_t failed; /* how many calls failed for it */
+    int32_t failed; /* how many calls failed because of these */
 };
 
 static const uint32_t MAGIC = 0x50415252;
@@ -90,7 +90,7 @@ __attribute__((constructor)) static void start(void) {
         perror("record.c: the log");
         abort();
     }
-    /* Out of the way of programs that count on low numbers. */
+    /* Out of the way of programs that rely on low numbers. */
     log_fd = fcntl(fd, F_DUPFD_CLOEXEC, 900);
     close(fd);
 }
@@ -107,7 +107,7 @@ static const char *name_under(const char *path, char *room) {
     return path + directory_length + 1;
 }
 
-/* Shared memory, which no recovery relies on, and what the program says. */
+/* Shared memory, which no recovery relies on, and the program's log. */
 static int is_ignored(const char *name) {
     size_t length = strlen(name);
     return length >= 4 && (strcmp(name + length - 4, "-shm") == 0 || strcmp(name + length - 4, ".log") == 0);
@@ -305,7 +305,7 @@ int unlinkat(int at, const char *path, int flags) {
     return result;
 }
 
-/* From and to, with a zero byte between. A file from elsewhere has no recorded content: the rebuilding refuses it. */
+/* From and to, with a zero byte between. A file from elsewhere has no recorded content, so the rebuild refuses it. */
 static int renamed(int result, const char *from, const char *to) {
     char room[2][PATH_MAX], both[2 * PATH_MAX + 1];
     const char *old = name_under(from, room[0]), *new = name_under(to, room[1]);
@@ -321,7 +321,7 @@ int rename(const char *from, const char *to) {
     return renamed(next(from, to), from, to);
 }
 
-/* The path where it does not depend on a descriptor. */
+/* The path, if it does not depend on a descriptor. */
 static const char *plain(int at, const char *path) { return at == AT_FDCWD || path[0] == '/' ? path : NULL; }
 
 int renameat(int from_at, const char *from, int to_at, const char *to) {

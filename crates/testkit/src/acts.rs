@@ -1,4 +1,4 @@
-//! What a person does on a page, by what buttons say and what fields are called. What leads to another page waits for
+//! What a person does on a page, by the names of buttons and fields. An action that leads to another page waits for
 //! that page: whatever a test does next, it does there.
 
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use crate::sight::{Look, PATIENCE, field_of, is_missed, is_passing};
 const KEYS_LIMIT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a click did.
+/// The result of a click.
 struct Clicked {
-    /// The document that it was made in.
+    /// The document in which it happened.
     document: ElementRef,
     leads_away: bool,
 }
@@ -34,12 +34,12 @@ impl Browser {
         self.click_on(Locator::Css(selector), selector).await;
     }
 
-    /// Clicks a button whose form the browser doesn't send, because something in it is still missing.
+    /// Clicks a button whose form the browser does not send, because something in it is still missing.
     pub async fn click_in_vain(&self, text: &str) {
         self.click_once(Locator::XPath(&saying(text)), text).await;
     }
 
-    /// Clicks a button that sends a form twice, as fast as can be.
+    /// Clicks a button that sends a form twice, as fast as possible.
     pub async fn click_twice(&self, text: &str) {
         let (locator, what) = (saying(text), format!("{text:?} to click twice"));
         let document = self
@@ -69,14 +69,14 @@ impl Browser {
             let (document, leads_away) = (document_of(&element).await?, leads_away(self, &element).await?);
             match self.push(&element).await {
                 Err(error) if is_missed(&error) || !is_passing(&error) => Err(error),
-                // The page may be gone before the driver could say so: a second click would be one too many.
+                // The page may be gone before the driver could confirm the click: a second click would be one too many.
                 Ok(()) | Err(_) => Ok(Look::Found(Clicked { document, leads_away })),
             }
         })
         .await
     }
 
-    /// Types into the field of this name, instead of what stood there.
+    /// Types into the field with this name, replacing what it held.
     pub async fn fill(&self, name: &str, text: &str) {
         let write = async |field: Element| self.write(&field, text).await;
         self.in_field(&field_of(name), text, write).await;
@@ -93,13 +93,13 @@ impl Browser {
         self.choose_css(&field_of(name), value).await;
     }
 
-    /// The same in the field that a selector finds, where several have one name.
+    /// The same in the field that a selector finds, if several have the same name.
     pub async fn choose_css(&self, selector: &str, value: &str) {
         let pick = async |field: Element| self.pick(&field, value).await;
         self.in_field(selector, value, pick).await;
     }
 
-    /// Does something with a field, and does it anew if the field was replaced meanwhile.
+    /// Does something with a field, and does it again if the field was replaced in the meantime.
     async fn in_field(
         &self,
         selector: &str,
@@ -134,7 +134,7 @@ impl Browser {
     async fn perform(&self, actions: KeyActions, keys: &str) {
         match self.client.perform_actions(actions).await {
             Err(error) if !is_passing(&error) => panic!("{keys:?}: {error}"),
-            // Keys that lead to another page may arrive there before the driver could say so.
+            // Keys that lead to another page may work before the driver could confirm them.
             Ok(()) | Err(_) => {}
         }
     }
@@ -146,7 +146,7 @@ impl Browser {
         self.leave(&document, &format!("pressing {keys:?}")).await;
     }
 
-    /// Goes to a page by the keys that lead there. Keys that belong together count only if they follow each other fast;
+    /// Goes to a page with the keys that lead there. A sequence of keys counts only if they follow each other quickly;
     /// on a busy machine they may not, and a person presses them again.
     pub async fn go_by_keys(&self, keys: &str, path: &str) {
         let deadline = Instant::now() + PATIENCE;
@@ -165,7 +165,7 @@ impl Browser {
 
     /// Drags one element onto another, as a mouse does, and waits for the page that it leads to.
     pub async fn drag(&self, from: &str, to: &str) {
-        // Chromium's driver makes no drag events of mouse moves when headless: they are made here.
+        // When headless, Chromium's driver creates no drag events from mouse moves, so they are created here.
         let script = "
             const [from, to] = [...arguments].map((selector) => document.querySelector(selector));
             const dataTransfer = new DataTransfer();
@@ -213,7 +213,7 @@ async fn leads_away(browser: &Browser, element: &Element) -> Result<bool, CmdErr
     }
 }
 
-/// Where to find a link, a button or a menu that says exactly this.
+/// The XPath of a link, a button or a menu that says exactly this.
 fn saying(text: &str) -> String {
     format!(
         "//*[self::a or self::button or self::summary or self::label][normalize-space(.)={0} or @aria-label={0}]",
@@ -221,7 +221,7 @@ fn saying(text: &str) -> String {
     )
 }
 
-/// A text as XPath reads it.
+/// Quotes a text for XPath.
 fn quoted(text: &str) -> String {
     if text.contains('"') { format!("'{text}'") } else { format!("\"{text}\"") }
 }

@@ -1,5 +1,5 @@
-//! The application on either engine, in a database of its own, with a clock that tests move and randomness
-//! that repeats. A test reads as a sentence:
+//! The application on either engine, in its own database, with a clock that tests move and randomness that
+//! repeats. A test reads like a sentence:
 //!
 //! ```no_run
 //! # use rapport_testkit::{Engine, TestApp};
@@ -12,8 +12,8 @@
 //! assert_eq!(globex.find("crm-1"), None);
 //! ```
 //!
-//! Everything here may be called from a plain test and from inside an async one: the engine works on threads
-//! of its own, so a caller that blocks holds up nobody else.
+//! Everything here may be called from plain and from async tests: the engine works on its own threads, so a
+//! caller that blocks holds up nobody else.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -50,11 +50,11 @@ use crate::PostgresServer;
 
 /// Where the clock of a test starts: a Monday morning.
 pub const START: &str = "2026-01-05T09:00:00Z";
-/// How often a request is sent again that a loaded machine turned away with nothing stored.
+/// How often a request is sent again if a loaded machine turned it away with nothing stored.
 const MAX_TRIES: usize = 20;
 const ENOUGH: i64 = 10_000;
 
-/// A clock that stands still until a test moves it. Clones are the same clock.
+/// A clock that stands still until a test moves it. Clones share the time.
 #[derive(Debug, Clone)]
 pub struct TestClock(Arc<AtomicI64>);
 
@@ -135,13 +135,13 @@ impl fmt::Display for Engine {
     }
 }
 
-/// The application over an empty database with one company, `acme`, whose methods it has as its own.
+/// The application over an empty database with one company, `acme`, whose methods can be called on it directly.
 pub struct TestApp {
     engine: Engine,
     clock: TestClock,
     acme: TestCompany,
     database: Database,
-    /// Last, so that the files go after the threads that use them.
+    /// The last field, so that the files go after the threads that use them.
     _home: Option<TempDir>,
 }
 
@@ -158,9 +158,9 @@ impl TestApp {
         Self::with_clock(engine, TestClock::default())
     }
 
-    /// For several applications that live in the same time.
+    /// For several applications that share a clock.
     pub fn with_clock(engine: Engine, clock: TestClock) -> Self {
-        // The client of PostgreSQL refuses to block a thread that runs async code: it gets its own.
+        // The PostgreSQL client refuses to block a thread that runs async code, so it gets its own.
         let opened = thread::scope(|scope| scope.spawn(|| open(engine)).join());
         let (store, database, home) = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let app = assemble(store, &clock, 1);
@@ -168,7 +168,7 @@ impl TestApp {
         Self { engine, clock, acme, database, _home: home }
     }
 
-    /// Holds a rule on both engines; what a failing test prints last names the engine.
+    /// Checks a rule on both engines. The last line that a failing test prints names the engine.
     pub fn on_both(rule: impl Fn(&Self)) {
         for engine in Engine::BOTH {
             eprintln!("on {engine}");
@@ -193,7 +193,7 @@ impl TestApp {
         TestCompany::create(self.app(), slug)
     }
 
-    /// Another node of the service, or the command line beside it, on the same database.
+    /// Another node of the service, or the command line next to it, on the same database.
     pub fn another_node(&self) -> App {
         let opened =
             thread::scope(|scope| scope.spawn(|| Store::open(&Config::new(self.database.clone()))).join());
@@ -201,12 +201,12 @@ impl TestApp {
         assemble(store, &self.clock, 2)
     }
 
-    /// How many rows a table has, of all companies, as a look into the database itself counts them.
+    /// How many rows a table has, over all companies, read from the database itself.
     pub fn rows(&self, table: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM {table}"))
     }
 
-    /// One number by plain SQL, past the application.
+    /// Reads one number with plain SQL, past the application.
     pub fn number(&self, sql: &str) -> i64 {
         let read = || match &self.database {
             Database::Sqlite(path) => {
@@ -218,7 +218,7 @@ impl TestApp {
         thread::scope(|scope| scope.spawn(read).join()).expect("a number")
     }
 
-    /// A connection beside the application's own, for tests that stand in its way.
+    /// A connection next to the application's own, for tests that get in its way.
     pub fn postgres(&self) -> postgres::Client {
         match &self.database {
             Database::Postgres(url) => connect(url),
@@ -248,7 +248,7 @@ fn open(engine: Engine) -> (Store, Database, Option<TempDir>) {
     (store, database, home)
 }
 
-/// A company with its first token and its ingest key: what its own systems would do with them.
+/// A company with its first token and its ingest key, used as its own systems would.
 #[derive(Clone)]
 pub struct TestCompany {
     app: App,
@@ -266,7 +266,7 @@ impl TestCompany {
             name: slug.to_owned(),
             owner: Email::parse(&format!("owner@{slug}.test")).expect("an address"),
             owner_name: "The Owner".to_owned(),
-            // Hashing takes long on purpose; nobody logs in with this.
+            // Hashing is slow on purpose, and nobody logs in with this.
             password_hash: "no password".to_owned(),
         };
         let created = block_on(app.write(&Access::NO_COMPANY, command)).expect("a new company");
@@ -292,7 +292,7 @@ impl TestCompany {
         &self.slug
     }
 
-    /// The owner's token, as a caller presents it.
+    /// The owner's token, in the form that a caller presents.
     pub fn token(&self) -> &Access {
         &self.token
     }
@@ -309,7 +309,7 @@ impl TestCompany {
         &self.ingest_key_text
     }
 
-    /// A fresh token of a role.
+    /// A new token with this role.
     pub fn token_of(&self, role: Role) -> Access {
         let made = self.write(CreateToken { name: format!("{} token", role.as_str()), role });
         access(Kind::ApiToken, &made.expect("a token").text)
@@ -333,7 +333,7 @@ impl TestCompany {
         answer.unwrap_or_else(|error| panic!("a read was refused: {error:?}")).reply
     }
 
-    /// Upserts as the company's own system would; `project` need not be said.
+    /// Upserts as the company's own system would; `project` may be left out.
     pub fn upsert(&self, body: Value) -> Upserted {
         let said = body.to_string();
         self.try_upsert(body).unwrap_or_else(|error| panic!("the upsert {said} was refused: {error:?}"))
@@ -356,7 +356,7 @@ impl TestCompany {
         let body = json!({ "events": events });
         let received_at = self.app.now();
         let batch = parse_batch(body.as_object().expect("an object"), received_at);
-        let batch = batch.unwrap_or_else(|error| panic!("{body} is no batch: {error:?}"));
+        let batch = batch.unwrap_or_else(|error| panic!("{body} is not a batch: {error:?}"));
         let bytes = body.to_string().len();
         patiently(|| self.write_as(&self.ingest_key, Ingest { batch: batch.clone(), received_at, bytes }))
     }
@@ -387,7 +387,7 @@ impl TestCompany {
         })
     }
 
-    /// The account with this imported_id, which must be there.
+    /// The account with this imported_id, which must exist.
     pub fn account(&self, imported_id: &str) -> Account {
         self.find(imported_id).unwrap_or_else(|| panic!("{} has no account {imported_id}", self.slug))
     }
@@ -412,11 +412,11 @@ fn access(kind: Kind, text: &str) -> Access {
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
-/// "Busy" says that nothing was stored: a test on a loaded machine comes back, as any caller would.
+/// "Busy" means that nothing was stored: a test on a loaded machine tries again, as any caller would.
 fn patiently<T>(send: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     for _ in 1..MAX_TRIES {
         match send() {
@@ -427,7 +427,7 @@ fn patiently<T>(send: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     send()
 }
 
-/// Runs futures at the same time: each is started before any is waited for. Answers in the order given.
+/// Runs futures concurrently: each is started before any is waited for. The answers are in the order given.
 pub async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut answers: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
@@ -445,7 +445,7 @@ pub async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Outp
     answers.into_iter().flatten().collect()
 }
 
-/// Waits for a future on this thread, whatever runs on it already.
+/// Waits for a future on this thread, whatever else runs on it.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
 
@@ -455,7 +455,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
     }
 
-    // Inside an async test Tokio would make a future yield that it has let run long enough; here nothing yields.
+    // Inside an async test Tokio makes a future yield once its budget is used up, and here nothing renews it.
     let mut future = pin!(tokio::task::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = task::Context::from_waker(&waker);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_app_is_there_for_async_tests_too() {
+    async fn an_app_works_in_async_tests_too() {
         for engine in Engine::BOTH {
             let app = TestApp::on(engine);
             let created = app.upsert(json!({"imported_id": "crm-1"}));

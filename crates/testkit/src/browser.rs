@@ -1,6 +1,5 @@
-//! A real Chromium window: Debian's chromium and chromium-driver. Each browser has a driver and a profile of its own,
-//! and ends with the test, however that ends. What a person does in it is in `acts` and `hands`, what they see in
-//! `sight`.
+//! A real Chromium window: Debian's chromium and chromium-driver. Each browser has its own driver and profile, and ends
+//! with the test, however that ends. What a person does in it is in `acts` and `hands`, what they see is in `sight`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -20,9 +19,9 @@ use crate::Hands;
 
 const INSTALL_HINT: &str = "install Debian's chromium and chromium-driver, or run ./scripts/test, which does";
 const AXE_HINT: &str = "axe-core is missing: run ./scripts/test, which fetches it";
-/// The shell holds the other end of a pipe: when this process ends, so do driver and browser.
+/// The shell holds the other end of a pipe: when this process ends, so do the driver and the browser.
 const WATCHED_DRIVER: &str = "chromedriver --port=0 --log-level=WARNING & read gone; kill -KILL -$$";
-/// A browser that a busy machine kept from starting in time is started again.
+/// A browser that did not start in time on a busy machine is started again.
 const STARTS: usize = 3;
 /// How long a page may take to load, and a script to run.
 const LOAD_LIMIT: Duration = Duration::from_mins(2);
@@ -87,10 +86,10 @@ impl Browser {
 
     /// Loads the page again.
     pub async fn reload(&self) {
-        self.client.refresh().await.unwrap_or_else(|error| panic!("the page doesn't load again: {error}"));
+        self.client.refresh().await.unwrap_or_else(|error| panic!("the page did not reload: {error}"));
     }
 
-    /// Goes to the page before, as the browser's button does.
+    /// Goes back to the previous page, like the browser's button.
     pub async fn back(&self) {
         let before = self.document().await;
         self.client.back().await.unwrap_or_else(|error| panic!("there is no page to go back to: {error}"));
@@ -103,14 +102,14 @@ impl Browser {
         url.path().to_owned()
     }
 
-    /// The cookies of the page, as a browser sends them along.
+    /// The page's cookies, as the browser sends them.
     pub async fn cookies(&self) -> String {
         let cookies = self.client.get_all_cookies().await.expect("cookies");
         let pairs = cookies.iter().map(|cookie| format!("{}={}", cookie.name(), cookie.value()));
         pairs.collect::<Vec<_>>().join("; ")
     }
 
-    /// What axe-core finds wrong with the page, one line each.
+    /// The problems that axe-core finds on the page, one line each.
     pub async fn axe(&self) -> Vec<String> {
         let axe = std::fs::read_to_string(axe_file()).unwrap_or_else(|error| panic!("{AXE_HINT}: {error}"));
         self.run(&axe, Vec::new()).await;
@@ -128,9 +127,9 @@ impl Browser {
         lines
     }
 
-    /// A picture of the window.
+    /// A screenshot of the window.
     pub async fn screenshot(&self) -> Vec<u8> {
-        self.client.screenshot().await.expect("a picture")
+        self.client.screenshot().await.expect("a screenshot")
     }
 
     pub async fn close(self) {
@@ -149,7 +148,7 @@ fn capabilities(profile: &TempDir, setup: Setup) -> Capabilities {
         "--disable-sync".to_owned(),
         "--no-first-run".to_owned(),
         "--lang=en-US".to_owned(),
-        // Drawn without a graphics processor, the passage from page to page costs more than the pages.
+        // Drawn without a graphics processor, the transitions between pages would cost more than the pages.
         "--force-prefers-reduced-motion".to_owned(),
         format!("--user-data-dir={}", profile.path().display()),
         format!("--window-size={},{}", setup.width, setup.height),
@@ -184,7 +183,7 @@ impl Driver {
             output.by_ref().lines().map_while(Result::ok).find(|line| line.contains("successfully on port "));
         let port =
             said.as_deref().and_then(|line| line.rsplit(' ').next()?.trim_end_matches('.').parse().ok());
-        // The driver could not write to a closed pipe.
+        // Kept open, because the driver cannot write to a closed pipe.
         shell.stdout = Some(output.into_inner());
         Self { shell, port: port.unwrap_or_else(|| panic!("chromedriver does not start: {INSTALL_HINT}")) }
     }
@@ -192,7 +191,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The shell's end of the pipe closes, and it ends the driver and the browser with itself.
+        // At the end of the pipe the shell kills the driver and the browser together with itself.
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }

@@ -1,4 +1,4 @@
-//! Choices that a seed decides.
+//! Choices decided by a seed.
 
 use rapport_app::Random as _;
 
@@ -12,7 +12,7 @@ impl Chance {
         Self(SeededRandom::new(seed))
     }
 
-    /// One of the numbers below `limit`, which is not zero.
+    /// A number below `limit`, which must not be zero.
     pub fn below(&self, limit: usize) -> usize {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);

@@ -1,5 +1,5 @@
-//! Watches and disturbs what a program does to the files of one directory, by a library that is loaded into it
-//! (`shim/record.c`): records every change and every sync in order, and fails or delays them on demand.
+//! Watches and disturbs what a program does to the files of one directory, with a library that is loaded into it
+//! (`shim/record.c`): it records every change and every sync in order, and fails or delays them on demand.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -14,14 +14,14 @@ use crate::recording::{self, Recording};
 
 const LIBRARY: &str = "record.so";
 const SOURCE: &str = include_str!("../shim/record.c");
-/// `struct control` of the library: four numbers of 32 bits.
+/// `struct control` of the library: four 32-bit numbers.
 const CONTROL_BYTES: usize = 16;
 const SYNC_ERROR_AT: u64 = 0;
 const WRITE_ERROR_AT: u64 = 4;
 const SYNC_DELAY_AT: u64 = 8;
 const FAILED_AT: u64 = 12;
 
-/// A way in which the system refuses to write or sync.
+/// How the system refuses to write or sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskError {
     /// EIO: the device failed.
@@ -39,7 +39,7 @@ impl DiskError {
     }
 }
 
-/// A watched directory. What it held when the watch began counts as being on the disk.
+/// A watched directory. What it held when the watch began counts as being on disk.
 #[derive(Debug)]
 pub struct Disk {
     directory: PathBuf,
@@ -63,7 +63,7 @@ impl Disk {
         Self { before: recording::files_in(&directory), directory, control, log, home }
     }
 
-    /// Has the program run with the library in it.
+    /// Makes the program run with the library in it.
     pub fn preload(&self, command: &mut Command) {
         command
             .env("LD_PRELOAD", self.home.path().join(LIBRARY))
@@ -72,22 +72,22 @@ impl Disk {
             .env("SHIM_CONTROL", self.home.path().join("control"));
     }
 
-    /// Every sync fails from now on; with `None`, none does.
+    /// Makes every sync fail from now on; `None` ends that.
     pub fn fail_syncs(&self, error: Option<DiskError>) {
         self.set(SYNC_ERROR_AT, error.map_or(0, DiskError::number));
     }
 
-    /// Every write and truncation fails from now on; with `None`, none does.
+    /// Makes every write and truncation fail from now on; `None` ends that.
     pub fn fail_writes(&self, error: Option<DiskError>) {
         self.set(WRITE_ERROR_AT, error.map_or(0, DiskError::number));
     }
 
-    /// Every sync takes this much longer, to the millisecond.
+    /// Makes every sync take this much longer, to the millisecond.
     pub fn delay_syncs(&self, by: Duration) {
         self.set(SYNC_DELAY_AT, i32::try_from(by.as_millis()).expect("a delay of less than a month"));
     }
 
-    /// How many calls failed on demand so far.
+    /// How many calls have failed on demand so far.
     pub fn failures(&self) -> i32 {
         let mut bytes = [0; 4];
         self.control.read_exact_at(&mut bytes, FAILED_AT).expect("reading the control file");
@@ -99,13 +99,13 @@ impl Disk {
         (&self.log).write_all(&recording::note(text)).expect("adding to the recording");
     }
 
-    /// What was recorded so far. The program should have ended.
+    /// What has been recorded so far. The program should have ended.
     pub fn recording(&self) -> Recording {
         let log = fs::read(self.home.path().join("log")).expect("reading the recording");
         Recording::new(self.before.clone(), log)
     }
 
-    /// The program has these bytes mapped, so it sees the change at once.
+    /// The program has these bytes mapped, so it sees the change immediately.
     fn set(&self, at: u64, value: i32) {
         self.control.write_all_at(&value.to_ne_bytes(), at).expect("writing the control file");
     }
@@ -136,7 +136,7 @@ mod tests {
         command.output().expect("running sh").status.success()
     }
 
-    /// The files after a power cut at this place of the recording.
+    /// The files after a power cut at this position of the recording.
     fn after_cut(recording: &Recording, cut: usize, unsynced: Unsynced) -> Vec<(String, String)> {
         let mut replay = recording.replay(None);
         replay.advance_to(cut);
@@ -166,7 +166,7 @@ mod tests {
         });
         let old = ("old", "was there");
         assert_eq!(after_cut(&recording, 0, Unsynced::Kept), files(&[old]));
-        // The file's content is there, but the directory does not know it yet.
+        // The file's content is on disk, but the directory does not know the file yet.
         assert_eq!(after_cut(&recording, synced, Unsynced::Lost), files(&[old]));
         assert_eq!(after_cut(&recording, synced, Unsynced::Kept), files(&[("new", "one"), old]));
         assert_eq!(after_cut(&recording, written, Unsynced::Lost), files(&[("new", "one"), old]));

@@ -20,7 +20,7 @@ impl Gate {
     }
 
     pub fn open(&self) {
-        // A task that waits for a permit hears that there will never be one.
+        // A task that waits for a permit learns that there will never be one.
         self.0.close();
     }
 

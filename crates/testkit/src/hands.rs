@@ -1,5 +1,5 @@
-//! With what a person works: the mouse, the keyboard alone, or a browser in which no script runs. A journey is written
-//! once and done with each of them.
+//! How a person works: with the mouse, with the keyboard alone, or in a browser that runs no scripts. A journey is
+//! written once and done in each of these ways.
 
 use fantoccini::Locator;
 use fantoccini::actions::{InputSource as _, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
@@ -15,16 +15,16 @@ const SHIFT: char = '\u{e008}';
 const ENTER: &str = "\u{e007}";
 const DOWN: &str = "\u{e015}";
 const UP: &str = "\u{e013}";
-/// Control and A, and Control let go again.
+/// Control and A, then Control is released.
 const SELECT_ALL: &str = "\u{e009}a\u{e000}";
-/// No page asks for more steps than this from anywhere to anywhere.
+/// No page needs more steps than this from anywhere to anywhere.
 const STEPS: usize = 400;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hands {
     #[default]
     Mouse,
-    /// Tab to it, and press a key; what cannot be reached so, or does not show that it has the focus, is not there.
+    /// Tab to it, and press a key. What cannot be reached this way, or does not show its focus, counts as missing.
     Keyboard,
     /// The mouse, and no script runs in any page.
     NoScripts,
@@ -54,7 +54,7 @@ macro_rules! with_all_hands {
 }
 
 impl Browser {
-    /// What a click on an element is for. By keyboard the focus is brought there.
+    /// Returns the element that a click is meant for. With the keyboard, also brings the focus there.
     pub(crate) async fn aim(&self, element: Element) -> Result<Element, CmdError> {
         if self.hands != Hands::Keyboard {
             return Ok(element);
@@ -64,7 +64,7 @@ impl Browser {
         Ok(control)
     }
 
-    /// Clicks an element that was aimed at, or does with the keyboard what a click would.
+    /// Clicks an element that was aimed at, or does the same with the keyboard.
     pub(crate) async fn push(&self, element: &Element) -> Result<(), CmdError> {
         if self.hands != Hands::Keyboard {
             return element.click().await;
@@ -74,7 +74,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Does it twice, as fast as the browser lets one.
+    /// Does it twice, as fast as the browser allows.
     pub(crate) async fn push_twice(&self, element: Element) -> Result<(), CmdError> {
         if self.hands == Hands::Keyboard {
             self.reach(&element).await?;
@@ -89,7 +89,7 @@ impl Browser {
         self.client.perform_actions(twice).await
     }
 
-    /// Types into a field instead of what stood there. A date is written as `2027-01-31`, a time as
+    /// Types into a field, replacing what it held. A date is written as `2027-01-31`, a time as
     /// `2027-01-31T09:30:00`.
     pub(crate) async fn write(&self, field: &Element, text: &str) -> Result<Look<()>, CmdError> {
         let kind = field.attr("type").await?;
@@ -126,7 +126,7 @@ impl Browser {
         }
     }
 
-    /// Chooses a file; the keyboard must reach the field, the window of the system is not ours.
+    /// Chooses a file. The keyboard must reach the field; the system's file dialog is not ours.
     pub(crate) async fn put(&self, field: &Element, file: &str) -> Result<Look<()>, CmdError> {
         if self.hands == Hands::Keyboard {
             self.reach(field).await?;
@@ -134,7 +134,7 @@ impl Browser {
         field.send_keys(file).await.map(Look::Found)
     }
 
-    /// Steps through the page until an element has the focus, and sees that it shows.
+    /// Steps through the page until an element has the focus, and checks that the focus shows.
     async fn reach(&self, target: &Element) -> Result<(), CmdError> {
         let shows = "const [target] = arguments; const style = getComputedStyle(target);
             if (document.activeElement !== target) return null;
@@ -151,12 +151,12 @@ impl Browser {
     }
 
     async fn step_to(&self, target: &Element) -> Result<(), CmdError> {
-        // Of the radio buttons of a group only one is a step, the arrows lead to the others.
+        // Only one radio button of a group is a step; the arrow keys lead to the others.
         let near = "const [target] = arguments; const here = document.activeElement;
             const grouped = (one) => one.type === 'radio' ? one.name : NaN;
             return here === target || here.form === target.form && grouped(here) === grouped(target)";
         self.skip_the_frame(target).await?;
-        // Whoever sees that it is further up goes back.
+        // A person who sees that the target is further up goes back.
         let is_above = "const [target] = arguments; const here = document.activeElement;
             return here !== document.body && !!(target.compareDocumentPosition(here) & Node.DOCUMENT_POSITION_FOLLOWING)";
         let is_above = self.ask(is_above, vec![json!(target)]).await? == json!(true);
@@ -164,7 +164,7 @@ impl Browser {
             let back = async |browser: &Self| browser.press_with(SHIFT, TAB).await;
             self.step(back, near, target).await?;
             if is_date(target.attr("type").await?.as_deref()) {
-                // It is entered at its end, and written from its beginning.
+                // The field is entered at its end, but written from its beginning.
                 self.step(back, "return document.activeElement !== arguments[0]", target).await?;
                 self.press(&TAB.to_string()).await;
             }
@@ -179,7 +179,7 @@ impl Browser {
         .await
     }
 
-    /// The first step into a page is the link past its frame.
+    /// The first step into a page is the link that skips its frame.
     async fn skip_the_frame(&self, target: &Element) -> Result<(), CmdError> {
         let far = "return document.activeElement === document.body && !!arguments[0].closest('#content')
             && !!document.querySelector('a.skip')";
@@ -207,7 +207,7 @@ impl Browser {
         panic!("the keyboard does not reach {}", target.html(false).await?)
     }
 
-    /// What a label is for, or the element itself.
+    /// The control that a label is for, or the element itself.
     async fn control_of(&self, element: Element) -> Result<Element, CmdError> {
         if element.tag_name().await? != "label" {
             return Ok(element);
@@ -227,7 +227,7 @@ fn is_date(kind: Option<&str>) -> bool {
     matches!(kind, Some("date" | "datetime-local"))
 }
 
-/// The keys for a date field in an American browser, which is what [`Browser`] opens; with a time where there is one.
+/// The keys for a date field in an American browser, which is what [`Browser`] opens; with a time if there is one.
 fn american(text: &str) -> String {
     let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
     let parts: Vec<&str> = date.split('-').collect();
@@ -235,7 +235,7 @@ fn american(text: &str) -> String {
         [year, month, day] => format!("{month}{day}{year}"),
         _ => panic!("a date is written as 2027-01-31, not {date:?}"),
     };
-    // A year may have more digits: the hour is a step further.
+    // A year may have more digits, so the hour is one step further.
     time.map_or_else(|| date.clone(), |time| format!("{date}{TAB}{}", on_a_dial(time)))
 }
 

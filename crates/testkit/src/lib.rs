@@ -1,5 +1,5 @@
 //! What the tests of the other crates share: the application on either engine with a clock that tests move, a
-//! throw-away PostgreSQL server and a proxy that breaks connections to it, a webhook receiver that can misbehave, a mail
+//! temporary PostgreSQL server and a proxy that breaks connections to it, a webhook receiver that can misbehave, a mail
 //! server, and a browser. Nothing here is part of the service.
 
 mod acts;

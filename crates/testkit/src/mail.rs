@@ -1,5 +1,5 @@
-//! A real mail server on loopback: Debian's python3-aiosmtpd, with TLS and AUTH, which writes down what it takes and
-//! reads messages with Python's own parser. It can be stopped, started again on its port, and told to refuse.
+//! A real mail server on loopback: Debian's python3-aiosmtpd, with TLS and AUTH. It records what it accepts, and parses
+//! messages with Python's own parser. It can be stopped, started again on its port, and told to refuse.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -21,7 +21,7 @@ const PYTHONS: [&str; 2] = ["/usr/bin/python3", "python3"];
 const INSTALL_HINT: &str = "install Debian's python3-aiosmtpd, or run ./scripts/test, which does";
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What the server asks for, except where it is plain.
+/// The login that the server asks for, unless it is plain.
 pub const USER: &str = "rapport";
 pub const PASSWORD: &str = "p:ss/w@rd%";
 
@@ -43,14 +43,14 @@ impl MailSecurity {
     }
 }
 
-/// A message that the server has taken.
+/// A message that the server has accepted.
 #[derive(Debug, Clone)]
 pub struct ReceivedMail {
     pub from: String,
     pub to: Vec<String>,
     pub authenticated: bool,
     pub encrypted: bool,
-    /// Decoded, in their order.
+    /// Decoded, in order.
     pub headers: Vec<(String, String)>,
     pub content_type: String,
     pub plain: String,
@@ -60,14 +60,14 @@ pub struct ReceivedMail {
 }
 
 impl ReceivedMail {
-    /// The value of a header that is there once.
+    /// The value of a header that occurs exactly once.
     #[track_caller]
     pub fn header(&self, name: &str) -> &str {
         let mut found = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         match (found.next(), found.next()) {
             (Some((_, value)), None) => value,
             (first, _) => {
-                panic!("the header {name} is there {} times", if first.is_some() { "many" } else { "no" })
+                panic!("the header {name} occurs {} times", if first.is_some() { "many" } else { "no" })
             }
         }
     }
@@ -128,7 +128,7 @@ impl MailServer {
             .arg(self.directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // It warns of settings that are as we want them.
+            // It warns about settings that are intended.
             .stderr(Stdio::null())
             .spawn()
             .expect("starting the mail server");
@@ -139,7 +139,7 @@ impl MailServer {
         self.process = Some(process);
     }
 
-    /// From now on connections are refused.
+    /// Stops it; connections are refused from now on.
     pub fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
@@ -159,7 +159,7 @@ impl MailServer {
         self.security
     }
 
-    /// User and password, where it asks for them.
+    /// User and password, if it asks for them.
     pub fn login(&self) -> Option<(String, String)> {
         (self.security != MailSecurity::Plain).then(|| (USER.to_owned(), PASSWORD.to_owned()))
     }
@@ -179,14 +179,14 @@ impl MailServer {
         fs::write(self.path("refuse.txt"), answer.unwrap_or_default()).expect("telling the mail server");
     }
 
-    /// Everything it has taken, in order.
+    /// Everything it has accepted, in order.
     pub fn received(&self) -> Vec<ReceivedMail> {
         let lines = fs::read_to_string(self.path("messages.jsonl")).unwrap_or_default();
         // The last line may be half written.
         lines.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(ReceivedMail::read).collect()
     }
 
-    /// Waits until it has taken at least `count`.
+    /// Waits until it has accepted at least `count`.
     #[track_caller]
     pub fn wait_for(&self, count: usize, timeout: Duration) -> Vec<ReceivedMail> {
         let since = Instant::now();
@@ -195,7 +195,11 @@ impl MailServer {
             if received.len() >= count {
                 return received;
             }
-            assert!(since.elapsed() < timeout, "{} of {count} mails came within {timeout:?}", received.len());
+            assert!(
+                since.elapsed() < timeout,
+                "{} of {count} mails arrived within {timeout:?}",
+                received.len()
+            );
             thread::sleep(POLL_INTERVAL);
         }
     }

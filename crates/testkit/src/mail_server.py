@@ -53,7 +53,7 @@ class Handler:
 
 def authenticate(server, session, envelope, mechanism, data):
     known = isinstance(data, LoginPassword) and (data.login, data.password) == (USER, PASSWORD)
-    # Handled would mean that we have answered; the server's own 535 will do.
+    # `handled` would mean that we have answered; the server's own 535 is fine.
     return AuthResult(success=known, handled=known)
 
 
@@ -73,7 +73,7 @@ async def main(security, port, directory):
         ssl=context if security == "tls" else None,
     )
     print(server.sockets[0].getsockname()[1], flush=True)
-    # The one who started it holds the other end: it ends with them, however they end.
+    # The process that started it holds the other end: it ends with that process, however that ends.
     await loop.run_in_executor(None, sys.stdin.read)
     os._exit(0)
 

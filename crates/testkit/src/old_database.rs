@@ -9,7 +9,7 @@ use crate::raw;
 const FIRST_SCHEMA: &str = include_str!("../../store/migrations/0001_core.sql");
 const VERSION: &str = "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY); \
                        INSERT INTO schema_version (version) VALUES (1);";
-/// The words of the schema as each engine spelled them then.
+/// The placeholders in the schema, as each engine spelled them then.
 const WORDS: [(&str, &str, &str); 7] = [
     ("{int}", "INTEGER", "BIGINT"),
     ("{text}", "TEXT", "TEXT COLLATE \"C\""),
@@ -28,8 +28,8 @@ pub const STAGES: [&str; 4] = ["prospect", "in_negotiation", "in_trial", "custom
 /// Events on each of this many days, for every account.
 pub const DAYS: usize = 2;
 
-/// Makes the schema and one company with so many accounts, in turn of each of [`STAGES`]; each has two entries of
-/// history, and `n + 1` activity events on each day, where `n` is its number modulo ten.
+/// Creates the schema and one company with so many accounts, which have the [`STAGES`] in turn. Each has two history
+/// entries, and `n + 1` activity events on each day, where `n` is its number modulo ten.
 pub fn create(database: &Database, accounts: usize) {
     let sqlite = matches!(database, Database::Sqlite(_));
     let schema = WORDS.iter().fold(FIRST_SCHEMA.to_owned(), |text, (word, on_sqlite, on_postgres)| {

@@ -1,7 +1,7 @@
-//! A throw-away PostgreSQL server: its own cluster in a temporary directory, on a free loopback port.
+//! A temporary PostgreSQL server: its own cluster in a temporary directory, on a free loopback port.
 //!
-//! A watchdog shell holds the other end of a pipe and, when this process ends in whatever way, stops the
-//! server and removes the directory: statics are never dropped, and a killed process runs no destructor.
+//! A watchdog shell holds the other end of a pipe. When this process ends, in whatever way, it stops the server
+//! and removes the directory: statics are never dropped, and a killed process runs no destructor.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use ::postgres::{Client, NoTls};
 const START_LIMIT: Duration = Duration::from_mins(1);
 const STOP_LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Another process can take the free port between our look at it and the server's bind.
+/// Another process can take the free port between our check and the server's bind.
 const PORT_TRIES: usize = 5;
 /// The first version with ICU collations for a whole database.
 const OLDEST_MAJOR_VERSION: u32 = 15;
@@ -29,18 +29,18 @@ const INSTALL_HINT: &str = "install the PostgreSQL server, version 15 or newer (
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Commits survive a crash, as in production. Without it the server is faster and forgets on a crash.
+    /// Commits survive a crash, as in production. Without this the server is faster, and forgets on a crash.
     pub durable: bool,
 }
 
 /// A way to stop the server while clients are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Sessions are ended, and everything is written: `pg_ctl stop -m fast`.
+    /// Ends sessions and writes everything: `pg_ctl stop -m fast`.
     Fast,
-    /// Everything is dropped, and the next start recovers: `pg_ctl stop -m immediate`.
+    /// Drops everything, and the next start recovers: `pg_ctl stop -m immediate`.
     Immediate,
-    /// Every process is killed at once, as a power cut would.
+    /// Kills every process at once, like a power cut.
     Killed,
 }
 
@@ -49,10 +49,10 @@ pub enum Stop {
 pub struct PostgresServer {
     bin_dir: PathBuf,
     directory: PathBuf,
-    /// User and group to run as when this process is root, which PostgreSQL refuses to be.
+    /// User and group to run as if this process is root, because PostgreSQL refuses to run as root.
     run_as: Option<(u32, u32)>,
     options: Options,
-    /// Settings over our own, such as `shared_buffers=256MB`.
+    /// Settings that override our own, such as `shared_buffers=256MB`.
     tuning: Vec<String>,
     port: u16,
     databases_made: AtomicU32,
@@ -66,13 +66,13 @@ struct Processes {
 }
 
 impl PostgresServer {
-    /// The one server of this test process, not durable, started by whoever asks first.
+    /// The one server of this test process, not durable, started by the first caller.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PostgresServer> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(Options { durable: false }))
     }
 
-    /// A server of one's own, for tests that crash or stop it.
+    /// A separate server, for tests that crash or stop it.
     pub fn start(options: Options) -> Self {
         Self::start_tuned(options, &[])
     }
@@ -101,15 +101,15 @@ impl PostgresServer {
 
     /// Creates an empty database and returns its URL.
     ///
-    /// Its default collation is a linguistic one, as most operators have, so that a statement which relies on
-    /// byte order without saying so is found out.
+    /// Its default collation is a linguistic one, as most operators have, to catch statements that rely on byte
+    /// order without saying so.
     pub fn fresh_database(&self) -> String {
         let name = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
         self.administer(&format!("CREATE DATABASE {name} TEMPLATE template0"));
         self.url(&name)
     }
 
-    /// Creates a database that holds what this one does, and returns its URL. Nobody may be connected to this one.
+    /// Creates a copy of this database and returns its URL. Nobody may be connected to the original.
     pub fn copy_of(&self, database: &str) -> String {
         let (_, template) = database.rsplit_once('/').expect("the URL of a database");
         let name = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
@@ -117,7 +117,7 @@ impl PostgresServer {
         self.url(&name)
     }
 
-    /// Changes a setting of the running server; sessions see it at their next statement. `None` is the default.
+    /// Changes a setting of the running server; sessions see it at their next statement. `None` restores the default.
     pub fn set(&self, setting: &str, value: Option<&str>) {
         match value {
             Some(value) => self.administer(&format!("ALTER SYSTEM SET {setting} = '{value}'")),
@@ -135,7 +135,7 @@ impl PostgresServer {
         ));
     }
 
-    /// Stops the server and starts it on the same port and data. Needs a durable server unless it stops in order.
+    /// Stops the server and starts it again on the same port and data. Needs a durable server unless it stops cleanly.
     pub fn restart(&self, how: Stop) {
         self.stop(how);
         self.start_again();
@@ -153,7 +153,7 @@ impl PostgresServer {
             Stop::Fast => signal("INT", &family),
             Stop::Immediate => signal("QUIT", &family),
             Stop::Killed => {
-                // Stopped first, so that it forks no process after the list of them is made.
+                // Stopped first, so that it forks no process after they are listed.
                 signal("STOP", &family);
                 family.extend(children_of(postmaster.id()));
                 signal("KILL", &family);
@@ -165,7 +165,7 @@ impl PostgresServer {
         });
     }
 
-    /// The second half of [`restart`](Self::restart): returns when the server has recovered.
+    /// The second half of [`restart`](Self::restart): returns once the server has recovered.
     pub fn start_again(&self) {
         assert!(self.processes().postmaster.is_none(), "the server is running already");
         if let Err(log) = self.try_start() {
@@ -219,7 +219,7 @@ impl PostgresServer {
         panic!("PostgreSQL did not start in {PORT_TRIES} tries:\n{log}");
     }
 
-    /// Starts the server and waits until it answers; its log if it gives up first.
+    /// Starts the server and waits until it answers; returns its log if it gives up first.
     fn try_start(&self) -> Result<(), String> {
         let log_path = self.directory.join("log");
         let log = fs::File::create(&log_path).expect("creating the server's log file");
@@ -267,7 +267,7 @@ impl PostgresServer {
         settings
     }
 
-    /// A program of the server, as the user the server runs as, away from the terminal's signals.
+    /// A program of the server, run as the server's user, away from the terminal's signals.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.bin_dir.join(program));
         command.current_dir(&self.directory).stdin(Stdio::null()).process_group(0);
@@ -287,7 +287,7 @@ impl PostgresServer {
         self.directory.join("data")
     }
 
-    /// Asks for the directory too: on a port lost to another test process, that one's server would answer.
+    /// Checks the directory too: if another test process took the port, its server would answer.
     fn answers(&self) -> bool {
         let url = self.url("postgres");
         let directory = on_a_plain_thread(move || {
@@ -309,7 +309,7 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         let processes = self.processes.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Closing the pipe has the watchdog clean up, exactly as when the process dies.
+        // Closing the pipe makes the watchdog clean up, exactly as when the process dies.
         drop(processes.watchdog.stdin.take());
         let _ = processes.watchdog.wait();
         if let Some(mut postmaster) = processes.postmaster.take() {
@@ -318,7 +318,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Reads the ids of servers to stop, line by line; at the end of the pipe stops the last and cleans up.
+/// Reads the ids of servers to stop, line by line; at the end of the pipe it stops the last one and cleans up.
 const WATCHDOG: &str = r#"
 trap '' HUP INT TERM
 process=
@@ -349,7 +349,7 @@ fn start_watchdog(directory: &Path) -> Child {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Its own group: Ctrl-C in the terminal ends the tests, not the one who cleans up after them.
+        // Its own group, so that Ctrl-C in the terminal ends the tests but not the cleanup after them.
         .process_group(0)
         .spawn()
         .expect("running sh")
@@ -379,7 +379,7 @@ fn has_server(bin_dir: &Path) -> bool {
     ["initdb", "postgres"].iter().all(|program| bin_dir.join(program).is_file())
 }
 
-/// The user and group to run the server as, if this process is root; the directory was made by this process.
+/// The user and group to run the server as, if this process, which created the directory, is root.
 fn unprivileged_user(directory: &Path) -> Option<(u32, u32)> {
     let ourselves = fs::metadata(directory).expect("looking at the cluster directory").uid();
     if ourselves != 0 {
@@ -413,7 +413,7 @@ pub(crate) fn on_a_plain_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 fn signal(name: &str, processes: &[u32]) {
-    // The shell's own `kill`, because a small machine has no other. A process that has just ended is fine.
+    // The shell's own `kill`, because a small machine has no other. It is fine if a process has just ended.
     let _ = Command::new("sh")
         .args(["-c", r#"name=$1; shift; for process; do kill -s "$name" "$process"; done"#, "kill", name])
         .args(processes.iter().map(u32::to_string))
@@ -430,7 +430,7 @@ fn children_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// A zombie has ended: where nothing reaps orphans it stays in the list forever.
+/// A zombie has ended: if nothing reaps orphans, it stays in the list forever.
 fn is_running(process: u32) -> bool {
     state_and_parent(process).is_some_and(|(state, _)| !matches!(state.as_str(), "Z" | "X"))
 }
@@ -446,7 +446,7 @@ fn state_and_parent(process: u32) -> Option<(String, u32)> {
 fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + limit;
     while !done() {
-        assert!(Instant::now() < deadline, "waited {limit:?} in vain for {what}");
+        assert!(Instant::now() < deadline, "waited {limit:?} for {what}");
         thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,5 +1,5 @@
 //! A TCP proxy in front of a PostgreSQL server that breaks connections on request: cut around a COMMIT, silent, or
-//! refused. It reads the framing of the wire protocol and no more; connections are never encrypted.
+//! refused. It reads only the framing of the wire protocol; connections are never encrypted.
 
 mod pump;
 #[cfg(test)]
@@ -25,7 +25,7 @@ pub struct PostgresProxy {
 }
 
 impl PostgresProxy {
-    /// A proxy for the server of this database URL, without any fault yet.
+    /// Starts a proxy for the server of this database URL, without a fault.
     pub fn start(database: &str) -> Self {
         let server = address_in(database);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port");
@@ -50,34 +50,34 @@ impl PostgresProxy {
         &self.url
     }
 
-    /// Cuts every nth connection that commits, when the server has committed and before the client hears of it. The
-    /// commits of transactions that were begun `READ ONLY` do not count.
+    /// Cuts every nth connection that commits, after the server has committed and before the client hears of it.
+    /// Commits of transactions that were begun `READ ONLY` do not count.
     pub fn cut_after_commit(&self, every_nth: usize) {
         self.set(Fault::CutAfterCommit { every_nth });
     }
 
-    /// Cuts every nth connection that sends COMMIT, in place of passing the COMMIT on. The server rolls back. As above,
+    /// Cuts every nth connection that sends COMMIT, instead of passing the COMMIT on. The server rolls back. Again,
     /// `READ ONLY` transactions do not count.
     pub fn cut_before_commit(&self, every_nth: usize) {
         self.set(Fault::CutBeforeCommit { every_nth });
     }
 
-    /// The open connections stay open and nothing passes in either direction any more, for ever: as after a firewall
-    /// forgot them. New connections work.
+    /// Keeps the open connections open, but lets nothing pass in either direction ever again, as if a firewall had
+    /// forgotten them. New connections work.
     pub fn silence_open(&self) {
         for connection in self.shared.connections().iter() {
             connection.silent.store(true, Ordering::SeqCst);
         }
     }
 
-    /// The same; and until [`heal`](Self::heal), new connections are accepted and silent from the start.
+    /// The same; and until [`heal`](Self::heal), new connections are accepted but silent from the start.
     pub fn silence(&self) {
         // In this order: a connection made in between is silent either way.
         self.set(Fault::SilentFromStart);
         self.silence_open();
     }
 
-    /// Cuts all connections, and closes new ones at once until [`heal`](Self::heal).
+    /// Cuts all connections, and closes new ones immediately until [`heal`](Self::heal).
     pub fn refuse(&self) {
         self.set(Fault::Refuse);
         self.cut_all();
@@ -91,7 +91,7 @@ impl PostgresProxy {
         }
     }
 
-    /// Ends the fault. Connections that are silent stay silent.
+    /// Ends the fault. Silent connections stay silent.
     pub fn heal(&self) {
         self.set(Fault::None);
     }
@@ -115,7 +115,7 @@ impl PostgresProxy {
 impl Drop for PostgresProxy {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts, which then sees that it is over.
+        // Wakes the accepting thread, which then sees that it is over.
         let woken = TcpStream::connect(self.address).is_ok();
         if let Some(acceptor) = self.acceptor.take().filter(|_| woken) {
             let _ = acceptor.join();
@@ -149,7 +149,7 @@ enum Fault {
 struct Shared {
     fault: Mutex<Fault>,
     connections: Mutex<Vec<Arc<Connection>>>,
-    /// Since the fault was set.
+    /// Commits since the fault was set.
     commits: AtomicUsize,
     cuts: AtomicUsize,
     stopped: AtomicBool,
@@ -183,16 +183,16 @@ impl Shared {
 #[derive(Debug)]
 struct Connection {
     client: TcpStream,
-    /// None where the connection was silent from its start.
+    /// `None` if the connection was silent from its start.
     server: Option<TcpStream>,
     silent: AtomicBool,
     closed: AtomicBool,
-    /// The transaction under way was begun `READ ONLY`.
+    /// Whether the current transaction was begun `READ ONLY`.
     read_only: AtomicBool,
 }
 
 impl Connection {
-    /// True the first time.
+    /// Returns true the first time.
     fn close(&self) -> bool {
         let first = !self.closed.swap(true, Ordering::SeqCst);
         for stream in std::iter::once(&self.client).chain(&self.server) {
@@ -207,7 +207,7 @@ fn accept(listener: &TcpListener, server: SocketAddr, shared: &Arc<Shared>) {
         if shared.stopped.load(Ordering::SeqCst) {
             return;
         }
-        // A server that is down shows as a connection that is closed at once.
+        // A server that is down shows as a connection that closes immediately.
         let _ = serve(client, server, shared);
     }
 }
@@ -228,7 +228,7 @@ fn serve(client: TcpStream, server: SocketAddr, shared: &Arc<Shared>) -> io::Res
         read_only: AtomicBool::new(false),
     });
     shared.connections().push(Arc::clone(&connection));
-    // Set between the look above and the push, a fault that ends connections would have missed this one.
+    // A fault that ends connections and was set between the check above and the push would have missed this one.
     match shared.fault() {
         Fault::Refuse => shared.cut(&connection),
         Fault::SilentFromStart => connection.silent.store(true, Ordering::SeqCst),

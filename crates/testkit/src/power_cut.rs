@@ -1,9 +1,9 @@
 //! The disk as a power cut leaves it, rebuilt from a recording.
 //!
-//! The model is what a database may rely on and no more. What was written before a sync began is there when the sync
-//! has ended. Of everything else each sector may or may not have reached the disk, in any order; a sector that was
+//! The model is what a database may rely on, and no more. What was written before a sync began is there once the sync
+//! has ended. Of everything else, each sector may or may not have reached the disk, in any order; a sector that was
 //! written more than once may hold any of its versions. Names are journalled: of the changes since the directory was
-//! synced, the first few survive, however the files themselves fared. Bytes beside a write are untouched.
+//! last synced, the first few survive, whatever happened to the files themselves. Bytes next to a write are untouched.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -13,12 +13,12 @@ use crate::recording::{Files, Record, Recording};
 
 const SECTOR_SIZES: [u64; 2] = [512, 4096];
 
-/// What becomes of changes that were not synced.
+/// What happens to changes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsynced {
     Lost,
     Kept,
-    /// Of each sector, by chance.
+    /// Each sector survives or not, by chance.
     Torn,
 }
 
@@ -29,7 +29,7 @@ pub struct Replay<'a> {
     dropped_sync: Option<u64>,
     position: usize,
     files: Vec<FileState>,
-    /// An inode number is used again when its file is gone.
+    /// An inode number is used again once its file is gone.
     file_of_inode: HashMap<u64, usize>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
@@ -41,7 +41,7 @@ pub struct Replay<'a> {
 #[derive(Debug, Default)]
 struct FileState {
     durable: Vec<u8>,
-    /// Since the last sync, with their places in the recording.
+    /// Changes since the last sync, with their positions in the recording.
     changes: Vec<(usize, Change)>,
 }
 
@@ -91,9 +91,9 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    /// Takes in everything before this place. Replays go forward only.
+    /// Applies everything before this position. Replays only go forward.
     pub fn advance_to(&mut self, place: usize) {
-        assert!(self.position <= place && place <= self.recording.len(), "a replay goes forward");
+        assert!(self.position <= place && place <= self.recording.len(), "a replay only goes forward");
         while self.position < place {
             self.take(self.position);
             self.position += 1;
@@ -104,7 +104,7 @@ impl<'a> Replay<'a> {
     pub fn image(&self, unsynced: Unsynced, seed: u64) -> Files {
         let chance = Chance::new(seed);
         let sector = SECTOR_SIZES[chance.below(SECTOR_SIZES.len())];
-        // From a disk that had written back nearly nothing to one that had nearly all.
+        // From a disk that had written back almost nothing to one that had written back almost everything.
         let kept_of_ten = 1 + chance.below(9);
         let keep = || match unsynced {
             Unsynced::Lost => false,
@@ -221,7 +221,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The parts of a write that reach the disk each on its own.
+/// The parts of a write that reach the disk independently of each other.
 fn sectors(mut offset: u64, mut data: &[u8], sector: u64) -> impl Iterator<Item = (u64, &[u8])> {
     std::iter::from_fn(move || {
         if data.is_empty() {

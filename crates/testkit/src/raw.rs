@@ -1,4 +1,4 @@
-//! Plain SQL on either engine, for tests that look behind the service's back.
+//! Plain SQL on either engine, for tests that look past the service.
 
 use ::postgres::{Client, NoTls, SimpleQueryMessage};
 use rapport_store::Database;

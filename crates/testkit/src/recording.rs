@@ -7,15 +7,15 @@ use std::path::Path;
 
 use crate::power_cut::Replay;
 
-/// The content of files by name.
+/// File contents by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
 pub(crate) const MAGIC: u32 = 0x5041_5252;
 const HEAD_BYTES: usize = 32;
-/// Of a record that a test adds; the others are those of `shim/record.c`.
+/// The kind of a record that a test adds; the others are in `shim/record.c`.
 const NOTE: u32 = 100;
 
-/// The ends of names that the library ignores: shared memory, which no recovery relies on, and what the program says.
+/// The endings of names that the library ignores: shared memory, which no recovery relies on, and the program's log.
 const IGNORED: [&str; 2] = ["-shm", ".log"];
 
 /// The files of a directory whose changes are recorded.
@@ -44,7 +44,7 @@ pub fn note(text: &str) -> Vec<u8> {
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) before: Files,
-    /// What the ranges of the records are of.
+    /// The bytes that the records' ranges refer to.
     pub(crate) log: Vec<u8>,
     pub(crate) records: Vec<Record>,
 }
@@ -63,16 +63,16 @@ pub(crate) enum Record {
     Note { text: String },
 }
 
-/// A sync of a file that succeeded.
+/// A successful sync of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Sync {
     pub number: u64,
-    /// Its place in the recording: from here on the file's content is certain.
+    /// Its position in the recording: from here on the file's content is certain.
     pub at: usize,
 }
 
 impl Recording {
-    /// `before` is what was on the disk when the recording began.
+    /// `before` is what was on disk when the recording began.
     pub fn new(before: Files, log: Vec<u8>) -> Self {
         let mut records = Vec::new();
         let mut at = 0;
@@ -109,7 +109,7 @@ impl Recording {
         Self { before, log, records }
     }
 
-    /// How many records there are; a power cut is before one of them, or after the last.
+    /// How many records there are; a power cut comes before one of them, or after the last.
     pub fn len(&self) -> usize {
         self.records.len()
     }
@@ -118,7 +118,7 @@ impl Recording {
         self.records.is_empty()
     }
 
-    /// The notes, each with the place after it.
+    /// The notes, each with the position after it.
     pub fn notes(&self) -> impl Iterator<Item = (usize, &str)> {
         self.records.iter().enumerate().filter_map(|(at, record)| match record {
             Record::Note { text } => Some((at + 1, text.as_str())),
@@ -126,7 +126,7 @@ impl Recording {
         })
     }
 
-    /// All syncs of the file that has this name at the time.
+    /// All syncs of the file that had this name at the time.
     pub fn syncs_of(&self, wanted: &str) -> Vec<Sync> {
         let mut inode_of = HashMap::new();
         let mut syncs = Vec::new();
@@ -144,7 +144,7 @@ impl Recording {
         syncs
     }
 
-    /// Goes through the recording from its beginning, as if one sync, if any, had done nothing.
+    /// Replays the recording from its beginning, as if one sync, if any, had done nothing.
     pub fn replay(&self, dropped_sync: Option<u64>) -> Replay<'_> {
         Replay::new(self, dropped_sync)
     }

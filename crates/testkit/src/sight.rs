@@ -1,5 +1,5 @@
 //! What is on a page, once it is there. Everything here waits: a page may still be loading, may change by itself or be
-//! replaced between two looks, and a busy machine takes its time. A test therefore never asserts what one look found.
+//! replaced between two looks, and a busy machine takes its time. So a test never asserts what a single look found.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::{Browser, Hands};
 /// How long something may take to appear, on a machine with better things to do.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a person without scripts looks at a page before they load it again.
+/// How long a person without scripts looks at a page before reloading it.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// What one look at a page found.
 pub(crate) enum Look<T> {
     Found(T),
-    /// Not yet what is waited for, but this.
+    /// Not what is waited for yet, but this.
     NotYet(String),
 }
 
@@ -38,7 +38,7 @@ impl Browser {
         .await;
     }
 
-    /// Waits until the page doesn't say it any more. A page that is still loading says nothing yet, which is no answer.
+    /// Waits until the page no longer says this. A page that is still loading says nothing, which does not count.
     pub async fn see_not(&self, text: &str) {
         self.until(&format!("the page not to say {text:?}"), async || {
             let said = self.text_now().await?;
@@ -47,7 +47,7 @@ impl Browser {
         .await;
     }
 
-    /// Waits until the page says what happened meanwhile. Without scripts a person loads it again.
+    /// Waits until the page says what happened in the meantime. Without scripts a person reloads it.
     pub async fn see_news(&self, text: &str) {
         self.until(&format!("the page to bring the news {text:?}"), async || {
             let told = self.text_now().await?.contains(text);
@@ -87,7 +87,7 @@ impl Browser {
         .await;
     }
 
-    /// Waits until a selector finds so many elements.
+    /// Waits until a selector finds this many elements.
     pub async fn expect_count(&self, selector: &str, count: usize) {
         self.until(&format!("{count} of {selector}"), async || {
             let found = self.count_now(selector).await?;
@@ -117,11 +117,11 @@ impl Browser {
         .await;
     }
 
-    /// Waits until a script answers this.
+    /// Waits until a script returns this.
     pub async fn expect_script(&self, script: &str, value: &Value) {
-        self.until(&format!("{script} to answer {value}"), async || {
+        self.until(&format!("{script} to return {value}"), async || {
             let answer = self.client.execute(script, Vec::new()).await?;
-            Ok(check(answer == *value, || format!("it answers {answer}")))
+            Ok(check(answer == *value, || format!("it returned {answer}")))
         })
         .await;
     }
@@ -160,13 +160,13 @@ impl Browser {
         self.until("a page", async || Ok(Look::Found(self.text_now().await?))).await
     }
 
-    /// What a script answers. It runs again if the page was replaced meanwhile.
+    /// What a script returns. It runs again if the page was replaced in the meantime.
     pub async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
         let run = async || Ok(Look::Found(self.client.execute(script, arguments.clone()).await?));
         self.until(script.lines().next().unwrap_or_default(), run).await
     }
 
-    /// Looks until something is found. Whatever goes wrong because the page is just changing is not yet an answer.
+    /// Looks until something is found. An error that occurs because the page is just changing is not an answer yet.
     pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Look<T>, CmdError>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -183,12 +183,12 @@ impl Browser {
         }
     }
 
-    /// The document that is open: another page, or the same one loaded again, is another document.
+    /// The open document. Another page, or the same one loaded again, is another document.
     pub(crate) async fn document(&self) -> ElementRef {
         self.until("a page", async || Ok(Look::Found(self.first("html").await?.element_id()))).await
     }
 
-    /// Waits until a document was replaced by another one, and that one is loaded.
+    /// Waits until a document was replaced by another one that has loaded.
     pub(crate) async fn leave(&self, document: &ElementRef, cause: &str) {
         self.until(&format!("another page after {cause}"), async || {
             if self.first("html").await?.element_id() == *document {
@@ -214,7 +214,7 @@ impl Browser {
     }
 
     async fn count_now(&self, selector: &str) -> Result<usize, CmdError> {
-        // While a page is replaced there may be none at all, in which nothing would be found.
+        // While a page is being replaced there may be no document at all, and nothing would be found in it.
         self.first("body").await?;
         Ok(self.client.find_all(Locator::Css(selector)).await?.len())
     }
@@ -223,12 +223,12 @@ impl Browser {
         if self.hands == Hands::NoScripts {
             return self.first("body").await?.text().await;
         }
-        // The same at a small part of the cost.
+        // The same for a small part of the cost.
         let text = self.client.execute("return document.body?.innerText ?? ''", Vec::new()).await?;
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Whether the page is complete. Without scripts it cannot be asked; the driver itself waits for pages then.
+    /// Whether the page has loaded. Without scripts there is no way to ask, and the driver itself waits for pages.
     async fn is_loaded(&self) -> Result<bool, CmdError> {
         if self.hands == Hands::NoScripts {
             return Ok(true);
@@ -236,7 +236,7 @@ impl Browser {
         Ok(self.client.execute("return document.readyState", Vec::new()).await? == "complete")
     }
 
-    /// Says why, and what is there instead.
+    /// Panics, and says why and what is there instead.
     async fn give_up(&self, why: String) -> ! {
         let address = self.client.current_url().await.map_or_else(|_| String::new(), |url| url.to_string());
         let text = self.text_now().await.unwrap_or_else(|error| error.to_string());
@@ -244,7 +244,7 @@ impl Browser {
     }
 }
 
-/// Where the field of a name is found.
+/// The selector of the field with this name.
 pub(crate) fn field_of(name: &str) -> String {
     format!("[name=\"{name}\"]:not([type=hidden])")
 }
@@ -258,7 +258,7 @@ fn one_of(texts: &[&str]) -> String {
 }
 
 /// Whether an error may be gone at the next look, because the page is just changing: the element or the whole document
-/// is gone or not there yet. The driver has many names for that, so what cannot pass is listed.
+/// is gone or not there yet. The driver has many names for that, so the errors that cannot pass are listed instead.
 pub(crate) fn is_passing(error: &CmdError) -> bool {
     let CmdError::Standard(refusal) = error else { return false };
     !matches!(
@@ -274,7 +274,7 @@ pub(crate) fn is_passing(error: &CmdError) -> bool {
     )
 }
 
-/// Whether an error says that a click never reached its element.
+/// Whether an error means that a click never reached its element.
 pub(crate) fn is_missed(error: &CmdError) -> bool {
     let CmdError::Standard(refusal) = error else { return false };
     matches!(

@@ -1,21 +1,22 @@
-// What HTML alone cannot do: the palette, keys, copying, live updates, drag and drop. Every page works without it.
+// Adds what HTML alone cannot do: the palette, keyboard shortcuts, copying, live updates, drag and drop. Every page works
+// without it.
 
 const one = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const typing = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
-// What only works with this script was hidden until now.
+// Shows the controls that only work with this script.
 function dress(within = document) {
   all("[data-copy], [data-palette]", within).forEach((button) => (button.hidden = false));
   if (!/Mac|iP/.test(navigator.platform)) all("[data-palette] kbd", within).forEach((key) => (key.textContent = "Ctrl K"));
-  // Exact times in the viewer's own zone.
+  // Show exact times in the viewer's zone.
   all("time[datetime]", within).forEach((time) => {
     const at = new Date(time.dateTime);
     if (!Number.isNaN(at.getTime())) time.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
   });
 }
 
-// On a narrow screen a row of tabs begins with the one that is open in sight.
+// On a narrow screen, scroll the current tab into view.
 all(".tabs [aria-current]").forEach((tab) => tab.scrollIntoView({ block: "nearest", inline: "nearest" }));
 
 // Copying
@@ -38,7 +39,7 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => (button.textContent = label), 1500);
 });
 
-// A form is sent once: the server sees to it as well.
+// Send a form only once. The server checks this as well.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post") return;
@@ -47,7 +48,7 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => delete form.dataset.sent, 3000);
 });
 
-// Filters apply as they are chosen. Whoever chooses by keys passes other options on the way: Enter applies.
+// Filters apply as soon as they are chosen. With the keyboard, other options are passed on the way, so Enter applies.
 let keyed;
 document.addEventListener("pointerdown", () => (keyed = undefined), true);
 document.addEventListener("keydown", (event) => {
@@ -60,7 +61,7 @@ document.addEventListener("change", (event) => {
   if (chosen !== keyed && chosen.matches?.("form[data-apply] :is(select, input[type=checkbox], input[type=radio], input[type=date])")) chosen.form.requestSubmit();
 });
 
-// A form that counts as one types: its counts are taken from the page that its button would show.
+// Update counts while typing, from the page that the Count button would show.
 let typed;
 document.addEventListener("input", (event) => {
   const form = event.target.closest?.("form[data-preview]");
@@ -74,16 +75,16 @@ document.addEventListener("input", (event) => {
   }, 300);
 });
 
-// One box ticks all rows; without this the server takes it for all of the page.
+// One box ticks all rows. Without the script, the server reads it as all rows of the page.
 document.addEventListener("change", (event) => {
   const box = event.target;
   if (box.matches?.("input[data-all]")) all(`input[name=account][form="${box.getAttribute("form")}"]`).forEach((row) => (row.checked = box.checked));
   else if (box.matches?.("input[name=account]") && !box.checked) all("input[data-all]").forEach((whole) => (whole.checked = false));
 });
 
-// Small forms close on Escape and when something else is clicked.
+// Menus close on Escape and on a click elsewhere.
 document.addEventListener("click", (event) => {
-  // By keyboard a link may be followed within the page: what stands open is still wanted.
+  // A keyboard click on a link may lead within the page, so open menus stay open.
   if (event.detail > 0) all("details.menu[open]").forEach((menu) => menu.contains(event.target) || (menu.open = false));
 });
 document.addEventListener("toggle", (event) => {
@@ -93,10 +94,10 @@ document.addEventListener("toggle", (event) => {
   one("[autofocus], .sheet input:not([type=hidden]), .sheet select, .sheet textarea, .sheet button", menu)?.focus();
 }, true);
 
-// After a refusal one goes on where the fault is.
+// After a refused form, focus the first invalid field.
 one("[aria-invalid=true]")?.focus();
 
-// The project's name follows the company's, until it is typed.
+// Derive the project name from the company's until it is edited.
 all("[data-slug-of]").forEach((field) => {
   const source = document.getElementById(field.dataset.slugOf);
   let touched = field.value !== "";
@@ -106,7 +107,7 @@ all("[data-slug-of]").forEach((field) => {
   });
 });
 
-// Rows by keyboard. The row that was chosen is known by where it leads: live updates move rows about.
+// Keyboard selection of rows. The selected row is identified by its link, because live updates may move it.
 let row;
 const rows = () => all("tr[data-href]");
 const chosen = () => row && rows().find((item) => item.dataset.href === row);
@@ -120,11 +121,11 @@ function go(step) {
   row = next.dataset.href;
   mark();
   next.scrollIntoView({ block: "nearest" });
-  // Enter opens what has the focus, and Tab goes on from there.
+  // Enter opens the focused link, and Tab continues from there.
   one("a", next)?.focus({ preventScroll: true });
 }
 function act(key) {
-  // A row that was chosen comes first, then the page.
+  // The selected row takes precedence over the page.
   const target = (chosen() && one(`[data-key="${key}"]`, chosen())) ?? one(`[data-key="${key}"]`);
   if (!target) return false;
   if (target.matches("summary")) target.parentElement.open = true;
@@ -178,7 +179,7 @@ if (palette) {
     const { key } = event;
     if (!["ArrowDown", "ArrowUp", "Enter"].includes(key)) return;
     event.preventDefault();
-    // Whoever types fast means what is being looked for, not what was found before.
+    // Wait for the current search, so that a fast typist does not get an old result.
     await finding;
     if (key === "Enter") {
       if (palette.open && hits[picked]) location.href = hits[picked].href;
@@ -220,7 +221,7 @@ document.addEventListener("keydown", (event) => {
   if (key !== "Enter") event.preventDefault();
 });
 
-// Live updates: when something changed, the page is looked at again, and regions that differ are put in place.
+// Live updates: when something changes, load the page again and replace the regions that differ.
 const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open], input[form]:checked", region);
 async function look() {
   if (document.hidden || one("[data-dragged]")) return;
@@ -232,13 +233,13 @@ async function look() {
     if (!other || busy(region)) return;
     dress(other);
     reopen(region, other);
-    // Forms carry a number of their own each time: they do not count as a difference.
+    // The form id is different every time, so it does not count as a difference.
     const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"| class="(here)?"/g, "");
     if (plain(other) !== plain(region)) replace(region, other);
   });
   mark();
 }
-// What somebody opened stays open, and what they closed stays closed.
+// Keep details open or closed as the person left them.
 function reopen(region, other) {
   const name = (box) => box.id || one("summary", box)?.textContent;
   all("details", region).forEach((box) => {
@@ -246,7 +247,7 @@ function reopen(region, other) {
     if (same) same.open = box.open;
   });
 }
-// The focus stays where it was, as long as that is there.
+// Keep the focus on the same element if it still exists.
 function replace(region, other) {
   const here = document.activeElement;
   const trace = (element) => [element.closest("tr")?.dataset.href, element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
@@ -265,16 +266,16 @@ if (one("[data-live]")) {
     resting = undefined;
     if (document.hidden) return;
     stream = new EventSource("/live");
-    // Nobody was told what changed between the page and the stream.
+    // Something may have changed between loading the page and opening the stream.
     stream.addEventListener("open", look);
     stream.addEventListener("changed", look);
-    // A session has few streams, and a newer page took this one's. It is taken back when somebody comes back to this
-    // page, not before: pages must not take it from each other in turn.
+    // A session has few streams, and a newer page took this one's. Open it again only when the person returns to this
+    // page, so that pages don't take it from each other in turn.
     stream.addEventListener("crowded", () => rest(look));
-    // The browser comes back by itself after a broken connection, but not after a refusal.
+    // The browser reconnects by itself after a broken connection, but not after a refusal.
     stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && rest(listen));
   };
-  // Without a stream the page looks now and then.
+  // Without a stream, poll.
   const rest = (next) => {
     stream.close();
     clearInterval(resting);
@@ -288,7 +289,7 @@ if (one("[data-live]")) {
   addEventListener("focus", () => resting && listen());
 }
 
-// Cards that can be dragged to another column; the form in each card does the same.
+// Drag cards to another column. The form in each card does the same.
 let dragged;
 document.addEventListener("dragstart", (event) => {
   dragged = event.target.closest?.("[draggable=true]");

@@ -1,7 +1,7 @@
-//! What a caller presents: which header carries the credential, and whether it is well-formed.
+//! Reads a caller's credential: finds the header that carries it and checks that it is well-formed.
 //!
-//! Whether it is live is decided by the use case, in its own transaction; a malformed one is refused
-//! here, without asking storage.
+//! The use case decides in its own transaction whether the credential is live. A malformed one is refused
+//! here, without a database query.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ const INGEST_PATH: &str = "/api/pulse/ingest/";
 const INBOUND_KEY: HeaderName = HeaderName::from_static("x-service-inbound-key");
 const INBOUND_PATH: &str = "/api/inbound/email/";
 
-/// Paths for people who are not known yet, limited far lower than others.
+/// Paths that need no credential. Their rate limit is far lower than the others.
 pub const OPEN_PATHS: [&str; 3] =
     ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
-/// How a caller of a path is asked to authenticate.
+/// How a caller authenticates on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// `Authorization: Bearer <token>`, or `Token <token>`.
@@ -55,11 +55,11 @@ impl Scheme {
     }
 }
 
-/// The credential of a request, as far as its text tells.
+/// The credential of a request, parsed but not yet verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credential {
     pub scheme: Scheme,
-    /// `None` where it is missing or malformed.
+    /// `None` if it is missing or malformed.
     pub presented: Option<Presented>,
 }
 
@@ -79,7 +79,7 @@ impl Credential {
     }
 }
 
-/// What is known of a caller when the request arrives.
+/// What is known about a caller when the request arrives.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub credential: Credential,
@@ -88,7 +88,7 @@ pub struct Arrival {
     pub known: bool,
 }
 
-/// The header's value, unless it is sent twice: then nobody knows which one counts.
+/// The header's value, or `None` if it is sent twice, since it would be unclear which one counts.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_not_presented() {
+    fn a_malformed_credential_is_ignored() {
         let token = issue(Kind::ApiToken, CompanyId(3), [7; 20]).text;
         let key = issue(Kind::IngestKey, CompanyId(3), [7; 20]).text;
         let good = format!("Bearer {token}");

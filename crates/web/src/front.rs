@@ -1,7 +1,7 @@
-//! What happens around every request: its id and span, the rate limit, the time limit, the catching of
-//! panics, the headers of every answer, the figures.
+//! The middleware around every request: its id and span, the rate limit, the timeout, panic handling,
+//! common response headers and metrics.
 //!
-//! One middleware, since each costs an allocation or two on the hot path.
+//! It is a single middleware because each one costs an allocation or two on the hot path.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,7 +30,7 @@ use crate::server::Config;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_REQUEST_ID_BYTES: usize = 64;
-/// Where programs and people send files.
+/// The upload paths of the API and of the pages.
 const UPLOAD_PATHS: [&str; 2] = [upload::PATH, imports::PATH];
 
 /// The other end of the connection.
@@ -42,7 +42,7 @@ pub struct Front {
     limiter: Arc<RateLimiter>,
     request_timeout: Duration,
     upload_timeout: Duration,
-    /// Tells the ids of this process from those of others.
+    /// Distinguishes this process's request ids from those of other processes.
     process: u32,
     requests: AtomicU64,
 }
@@ -54,13 +54,13 @@ impl Front {
         Self { app, limiter, request_timeout, upload_timeout, process, requests: AtomicU64::new(0) }
     }
 
-    /// A file takes as long as it takes; everything else is quick.
+    /// Uploads may take long; everything else is quick.
     fn timeout(&self, request: &Request) -> Duration {
         let is_upload = request.method() == Method::POST && UPLOAD_PATHS.contains(&request.uri().path());
         if is_upload { self.upload_timeout } else { self.request_timeout }
     }
 
-    /// The caller's own id where it is a plain word, else a fresh one.
+    /// The caller's own id if it is a plain word, otherwise a new one.
     fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         let sent = headers.get(REQUEST_ID).filter(|value| {
@@ -99,10 +99,10 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
         && let Some(Fault(fault)) = response.extensions_mut().remove::<Fault>()
     {
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
-            // The outage has its own line in the log; one for each request would bury it.
-            tracing::debug!(company, %fault, "a request failed");
+            // The outage itself is logged once; a line for every request would bury it.
+            tracing::debug!(company, %fault, "request failed");
         } else {
-            tracing::error!(company, %fault, "a request failed");
+            tracing::error!(company, %fault, "request failed");
         }
     }
     write_headers(response.headers_mut(), id, is_api);
@@ -111,7 +111,7 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
         status,
         company,
         micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-        "answered"
+        "request served"
     );
     count(path, method, status, elapsed);
     response
@@ -124,8 +124,8 @@ struct Served {
 }
 
 impl Front {
-    /// Counts an API request against its limit, serves it if it may pass, and tells the caller where it
-    /// stands in either case.
+    /// Counts an API request against its limit, serves it if it is within it, and reports the limit to the
+    /// caller either way.
     async fn limited(&self, mut request: Request, next: Next) -> Served {
         let address =
             request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
@@ -150,7 +150,7 @@ impl Front {
     }
 }
 
-/// Answers in time, and answers a panic.
+/// Responds with an error if the handler panics or takes too long.
 async fn guarded(timeout: Duration, response: impl Future<Output = Response>) -> Response {
     match tokio::time::timeout(timeout, without_panic(response)).await {
         Ok(Ok(response)) => response,
@@ -183,7 +183,7 @@ fn write_headers(headers: &mut HeaderMap, id: HeaderValue, is_api: bool) {
     }
 }
 
-/// A method as a label: a caller cannot make up new ones.
+/// A method as a metric label. Callers cannot add labels by inventing methods.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,11 +1,11 @@
-//! Work on passwords: slow on purpose, so it runs beside the async threads, and little of it at once.
+//! Password hashing. It is slow on purpose, so it runs on blocking threads, with few hashes at a time.
 
 use std::sync::Arc;
 
 use rapport_app::{Error, Services};
 use tokio::sync::Semaphore;
 
-/// How many passwords may be hashed at once: each takes a core and some memory for a while.
+/// How many passwords may be hashed at once. Each hash occupies a core and some memory for a while.
 const AT_ONCE: usize = 2;
 
 pub struct Hashing(Semaphore);
@@ -17,7 +17,7 @@ impl Default for Hashing {
 }
 
 impl Hashing {
-    /// Hashes or checks a password when its turn has come.
+    /// Hashes or checks a password, waiting for its turn.
     pub async fn slowly<T: Send + 'static>(
         &self,
         services: Arc<Services>,

@@ -1,4 +1,4 @@
-//! What watches the service: alive, ready, and its figures. Never rate limited, never authenticated.
+//! Monitoring endpoints: liveness, readiness and metrics. Never rate limited, never authenticated.
 
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ pub fn routes(app: App, metrics: Option<MetricsText>) -> Router {
         .route("/metrics", get(async move || figures(metrics.as_ref())))
 }
 
-/// Ready if the database can be read now and the last writes did not fail.
+/// Ready if the database can be read and the last writes did not fail.
 async fn ready(State(app): State<App>) -> Response {
     let read = app.read_across(|across| rapport_store::company::by_slug(across, ""));
     let answer = tokio::time::timeout(READY_TIMEOUT, read).await;
     if !matches!(answer, Ok(Ok(_))) {
         return Problem::not_ready("the database cannot be read").into_response();
     }
-    // Looked at after the read, which may be the success that ends an outage. The cause stays in the log: it may
-    // name files.
+    // Check this after the read, which may be the success that ends an outage. The cause is only logged, because
+    // it may name files.
     match app.store().health() {
         Ok(()) => json::respond(StatusCode::OK, &json!({ "status": "ready" })),
         Err(outage) if outage.writes_only => {

@@ -1,7 +1,7 @@
-//! JSON over HTTP: bodies read strictly and within bounds, answers written straight to bytes.
+//! JSON over HTTP: bodies are read strictly and within limits, responses are written straight to bytes.
 //!
-//! Strict means: UTF-8 without a byte order mark, one object at the top, no member twice, at most 64
-//! levels deep. Numbers keep their literal text. What the members mean is the domain's to say.
+//! Strict means UTF-8 without a byte order mark, one object at the top level, no duplicate members and at most
+//! 64 levels of nesting. Numbers keep their literal text. The domain interprets the members.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -22,20 +22,20 @@ use serde_json::{Map, Number, Value};
 
 use crate::problem::Problem;
 
-/// The most a body may be, after decompression.
+/// The largest allowed body, after decompression.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 pub const MAX_DEPTH: usize = 64;
-/// How much of a refused body is read off, so that its sender gets to read the answer.
+/// How much of a refused body is read and discarded, so that its sender gets to read the response.
 const MAX_DRAIN_BYTES: usize = 32 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much of a member's name an error repeats.
+/// How much of a member's name an error quotes.
 const SHOWN_NAME_CHARS: usize = 64;
-/// Names by which serde_json passes numbers and raw text through serde's data model. An object that uses
-/// one would read back as something else, so none is let in.
+/// Names that serde_json uses to pass numbers and raw text through serde's data model. An object with such
+/// a member would read back as something else, so it is rejected.
 const RESERVED: [&str; 2] = [NUMBER, "$serde_json::private::RawValue"];
 const NUMBER: &str = "$serde_json::private::Number";
 
-/// An answer with a JSON body.
+/// A response with a JSON body.
 pub fn respond<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> axum::response::Response {
     let mut bytes = Vec::with_capacity(1024);
     if let Err(error) = serde_json::to_writer(&mut bytes, value) {
@@ -59,7 +59,7 @@ pub struct Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     Required,
-    /// No body stands for an empty object.
+    /// No body means an empty object.
     Optional,
 }
 
@@ -90,7 +90,7 @@ pub async fn receive(
     collected.unwrap_or_else(|_| Err(Problem::body_too_slow()))
 }
 
-/// A body as it was before it was compressed for sending.
+/// Decompresses a body according to its Content-Encoding.
 pub fn decompress(headers: &HeaderMap, raw: Bytes, max_bytes: usize) -> Result<Bytes, Problem> {
     match encoding(headers)? {
         Encoding::Identity => Ok(raw),
@@ -98,7 +98,7 @@ pub fn decompress(headers: &HeaderMap, raw: Bytes, max_bytes: usize) -> Result<B
     }
 }
 
-/// Reads a body off without looking at it.
+/// Reads and discards a body.
 pub async fn drain(mut body: Body) {
     let reading = async {
         let mut drained = 0;
@@ -115,7 +115,7 @@ pub async fn drain(mut body: Body) {
 async fn collect(headers: &HeaderMap, mut body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     let announced = body.size_hint().lower();
     if usize::try_from(announced).is_ok_and(|announced| announced > max_bytes) {
-        // Who asks first ("Expect: 100-continue") has sent nothing to read off.
+        // A client that waits for "100 Continue" has not sent anything yet.
         if !headers.contains_key(header::EXPECT) {
             drain(body).await;
         }
@@ -174,12 +174,14 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
             return Ok(Encoding::Identity);
         }
     }
-    let problem =
-        Problem::unsupported("unsupported_encoding", "a body may be sent plain or as Content-Encoding: gzip");
+    let problem = Problem::unsupported(
+        "unsupported_encoding",
+        "send the body uncompressed or with Content-Encoding: gzip",
+    );
     Err(problem.with_header(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip")))
 }
 
-/// Decompresses up to the limit and not a byte further, whatever the body would grow to.
+/// Decompresses up to the limit and no further, however large the body would become.
 fn gunzip(raw: &[u8], max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let mut decoded = Vec::with_capacity(raw.len().saturating_mul(4).min(max_bytes));
     let mut reader = MultiGzDecoder::new(raw).take(max_bytes as u64 + 1);
@@ -204,12 +206,12 @@ pub fn parse(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
     match (refusal.into_inner(), parsed) {
         (Some(refusal), _) => Err(refusal.into()),
         (None, Ok(Value::Object(members))) => Ok(members),
-        (None, Ok(_)) => Err(Problem::bad_request("not_an_object", "the body must be one JSON object")),
+        (None, Ok(_)) => Err(Problem::bad_request("not_an_object", "the body must be a single JSON object")),
         (None, Err(error)) => Err(Problem::bad_request("not_json", format!("the body is not JSON: {error}"))),
     }
 }
 
-/// Why a text that is JSON is refused all the same, and where: the path is gathered from the inside out.
+/// Why and where valid JSON was refused. The path is collected from the inside out.
 struct Refusal {
     reason: Reason,
     path: Vec<String>,
@@ -236,11 +238,11 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// Reads any JSON value, refusing what `Reason` names.
+/// Reads any JSON value, except for the cases in `Reason`.
 #[derive(Clone, Copy)]
 struct Strict<'r> {
     refusal: &'r RefCell<Option<Refusal>>,
-    /// How many arrays and objects are open around the value.
+    /// How many arrays and objects enclose the value.
     depth: usize,
 }
 
@@ -251,7 +253,7 @@ impl Strict<'_> {
         E::custom("refused")
     }
 
-    /// Notes on the way out of a refusal where it was.
+    /// Adds a segment to the path of a refusal on the way out.
     fn within<E>(self, error: E, segment: impl FnOnce() -> String) -> E {
         if let Some(refusal) = &mut *self.refusal.borrow_mut() {
             refusal.path.push(segment());
@@ -321,8 +323,8 @@ impl<'de> Visitor<'de> for Strict<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut next = map.next_key_seed(NameSeed)?;
         if let Some(Name::Reserved(NUMBER)) = next {
-            // A number that is no plain integer looks like an object with this one member, whose text comes
-            // owned; the text of an object in the body never does.
+            // serde_json presents a number that is not a plain integer as an object with this one member and an
+            // owned string. The strings of a real object in the body are never owned.
             return match map.next_value_seed(NumberText) {
                 Ok(text) => text.parse::<Number>().map(Value::Number).map_err(A::Error::custom),
                 Err(_) => Err(self.refuse(Reason::Reserved, Some(NUMBER))),
@@ -375,7 +377,7 @@ impl Visitor<'_> for NameSeed {
     }
 }
 
-/// Reads the text of a number; an object in the body that poses as one is an error.
+/// Reads the text of a number. An object in the body that imitates one is an error.
 struct NumberText;
 
 impl<'de> DeserializeSeed<'de> for NumberText {
@@ -398,7 +400,7 @@ impl Visitor<'_> for NumberText {
     }
 
     fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<String, E> {
-        Err(E::custom("an object that poses as a number"))
+        Err(E::custom("an object that imitates a number"))
     }
 }
 
@@ -436,7 +438,7 @@ mod tests {
     const JSON: (&str, &str) = ("content-type", "application/json");
 
     #[test]
-    fn any_plain_object_is_read_as_serde_json_reads_it() {
+    fn plain_objects_are_read_as_by_serde_json() {
         for text in [
             "{}",
             r#" {"a": 1, "b": [true, null, {"c": "d"}], "e": {"f": {}}, "": -0.5e-3} "#,
@@ -457,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_object_is_refused() {
+    fn anything_but_a_single_object_is_refused() {
         let table = [
             ("", "not_json"),
             ("{", "not_json"),
@@ -499,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_cannot_pose_as_a_number_or_as_raw_text() {
+    fn an_object_cannot_imitate_a_number_or_raw_text() {
         for value in ["\"12\"", "\"\\u0031\"", "12", "{}", "[1]", "null", "\"x\""] {
             for name in RESERVED {
                 assert_eq!(
@@ -571,7 +573,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_body_is_an_empty_object_only_where_it_is_optional() {
+    async fn a_missing_body_is_an_empty_object_only_if_it_is_optional() {
         let none = HeaderMap::new();
         let optional = read(&none, Body::empty(), Presence::Optional, Duration::from_secs(5)).await;
         assert!(optional.unwrap().members.is_empty());
@@ -579,7 +581,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_never_ends_is_given_up() {
+    async fn a_body_that_never_ends_times_out() {
         struct Endless;
         impl hyper::body::Body for Endless {
             type Data = Bytes;

@@ -1,13 +1,13 @@
-//! How people and programs reach it: the pages, and the JSON API.
+//! The HTTP side of Rapport: pages for people and a JSON API for programs.
 //!
-//! A handler parses, calls one use case of `rapport_app`, renders. No SQL and no rules here; what an
-//! error means in HTTP is said in `problem` alone.
+//! A handler parses the request, calls one use case of `rapport_app` and renders the result. There is no SQL and
+//! no business rule here. Only `problem` maps errors to HTTP.
 //!
-//! - `server`: the router, the accept loop, the limits. `front`: what happens around every request.
-//! - `api/`: the endpoints, one group a file, each with its part of the OpenAPI document.
+//! - `server`: the router, the accept loop and the limits. `front`: the middleware around every request.
+//! - `api/`: the endpoints, one group per file, each with its part of the OpenAPI document.
 //! - `pages/`: HTML for people.
-//! - `json`, `auth`, `rate_limit`: what comes in, from whom, how often.
-//! - `shares`, `slow_body`: what one client may take of what all share.
+//! - `json`, `auth`, `rate_limit`: request bodies, credentials and rate limits.
+//! - `shares`, `slow_body`: how much of a shared resource one client may use.
 
 mod api;
 mod auth;

@@ -1,7 +1,7 @@
-//! The one place where an error becomes HTTP: `application/problem+json` (RFC 9457).
+//! The one place where an error becomes an HTTP response: `application/problem+json` (RFC 9457).
 //!
-//! Use cases answer `rapport_app::Error`, the edge adds its own refusals (a body that cannot be read, a
-//! path that does not exist); both end here, so that a status, a code and a title are decided once.
+//! Use cases return `rapport_app::Error`, and the HTTP layer adds its own errors (an unreadable body, an unknown
+//! path). Both end here, so that the status, code and title are decided in one place.
 
 use std::borrow::Cow;
 
@@ -19,12 +19,12 @@ use crate::auth::Scheme;
 use crate::slow_body::is_too_slow;
 
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
-/// When to try again after "busy": the queue drains in well under a second.
+/// When to retry after "busy": the queue drains in well under a second.
 const BUSY_SECONDS: u64 = 1;
-/// When to try again while the database or the service is away.
+/// When to retry while the database or the service is unavailable.
 const AWAY_SECONDS: u64 = 5;
 
-/// A refusal, ready to be sent.
+/// An error, ready to be sent.
 #[derive(Debug)]
 pub struct Problem(Box<Parts>);
 
@@ -34,13 +34,13 @@ struct Parts {
     code: &'static str,
     detail: Cow<'static, str>,
     errors: Vec<FieldError>,
-    /// Members beside the standard ones.
+    /// Members in addition to the standard ones.
     more: Vec<(&'static str, Value)>,
     headers: Vec<(HeaderName, HeaderValue)>,
     fault: Option<Fault>,
 }
 
-/// What went wrong inside: for the log, never for the answer.
+/// An internal error for the log. It is never part of the response.
 #[derive(Debug, Clone)]
 pub struct Fault(pub String);
 
@@ -67,25 +67,25 @@ impl Problem {
     }
 
     pub fn not_found(what: &'static str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no such {what}"))
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("no such {what}"))
     }
 
     pub fn method_not_allowed() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method_not_allowed",
-            "the header Allow names what this path takes",
+            "this path does not support the method; the Allow header lists those it supports",
         )
     }
 
     pub fn body_too_large(max_bytes: usize) -> Self {
-        let detail = format!("the body must be at most {max_bytes} bytes, after decompression");
+        let detail = format!("the body must be at most {max_bytes} bytes after decompression");
         let problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail);
         problem.with_member("max_bytes", max_bytes.into())
     }
 
     pub fn batch_too_large(received: usize) -> Self {
-        let detail = format!("a batch may hold at most {MAX_EVENTS} events; send several batches");
+        let detail = format!("a batch can have at most {MAX_EVENTS} events; send several batches");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "batch_too_large", detail)
             .with_member("max_events", MAX_EVENTS.into())
             .with_member("received", received.into())
@@ -102,13 +102,13 @@ impl Problem {
     }
 
     pub fn too_many_connections() -> Self {
-        let detail = "too many connections are open from this address; close some and try again";
+        let detail = "this address has too many open connections; close some and try again";
         let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail);
         let problem = problem.with_header(header::CONNECTION, HeaderValue::from_static("close"));
         problem.retry_after(BUSY_SECONDS)
     }
 
-    /// The body ended with this error.
+    /// An error while the body was being read.
     pub fn of_body(error: &axum::Error) -> Self {
         if is_too_slow(error) {
             return Self::body_too_slow();
@@ -117,24 +117,24 @@ impl Problem {
     }
 
     pub fn too_many_requests(retry_after: u64) -> Self {
-        let detail = "the rate limit is reached; the headers X-RateLimit-* and Retry-After say when to go on";
+        let detail = "rate limit exceeded; wait for the number of seconds in Retry-After";
         Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail).retry_after(retry_after)
     }
 
-    /// The request ran out of time; what it asked for may or may not have happened.
+    /// The request ran out of time. Its change may or may not have been made.
     pub fn timed_out() -> Self {
-        let detail = "the request took too long; it may or may not have been carried out";
+        let detail = "the request took too long; its change may or may not have been made";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "timed_out", detail).retry_after(BUSY_SECONDS)
     }
 
-    /// The service cannot do its work now, for those who decide where to send requests.
+    /// The service cannot do its work at the moment. For load balancers and other health checks.
     pub fn not_ready(detail: &'static str) -> Self {
         Self::unavailable("not_ready", detail, AWAY_SECONDS)
     }
 
-    /// A fault of ours. The answer names nothing of it; the log has it under the request's id.
+    /// An internal error. The response has no details; the log has them under the request's id.
     pub fn internal(fault: impl Into<String>) -> Self {
-        let detail = "an unexpected error; the server's log has it under this answer's X-Request-Id";
+        let detail = "unexpected error; look for this response's X-Request-Id in the server log";
         let mut problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail);
         problem.0.fault = Some(Fault(fault.into()));
         problem
@@ -144,7 +144,7 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(retry_after)
     }
 
-    /// What a use case refused to a caller who came by `scheme`.
+    /// The response to an error of a use case, for a caller who authenticates with `scheme`.
     pub fn of(error: Error, scheme: Scheme) -> Self {
         match error {
             Error::Unauthenticated => Self::unauthenticated(scheme),
@@ -154,25 +154,28 @@ impl Problem {
             Error::Invalid(invalid) => invalid.into(),
             Error::Busy => Self::unavailable(
                 "busy",
-                "the service is busy; nothing was stored; try again shortly",
+                "the service is busy and nothing was saved; try again shortly",
                 BUSY_SECONDS,
             ),
             Error::OutcomeUnknown => {
-                let detail = "the database was lost at the commit; the change may or may not be stored";
+                let detail =
+                    "the database connection was lost during the commit; the change may or may not be saved";
                 Self::unavailable("outcome_unknown", detail, BUSY_SECONDS)
             }
             Error::Unavailable(fault) => {
                 let mut problem = Self::unavailable(
                     "unavailable",
-                    "the database is not available; nothing was stored",
+                    "the database is unavailable and nothing was saved; try again later",
                     AWAY_SECONDS,
                 );
                 problem.0.fault = Some(Fault(fault));
                 problem
             }
-            Error::Closed => {
-                Self::unavailable("stopping", "the service is stopping; nothing was stored", AWAY_SECONDS)
-            }
+            Error::Closed => Self::unavailable(
+                "stopping",
+                "the service is shutting down and nothing was saved",
+                AWAY_SECONDS,
+            ),
             Error::Internal(fault) => Self::internal(fault),
             Error::Store(error) => Self::internal(error.to_string()),
         }
@@ -203,24 +206,21 @@ impl Problem {
 
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
-        let problem = Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid",
-            "members are at fault; `errors` names each of them",
-        );
+        let problem =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some fields are invalid; see `errors`");
         problem.with_errors(invalid.0)
     }
 }
 
-/// A title belongs to its status: the code says the rest.
+/// The title depends only on the status; the code is more specific.
 fn title(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::BAD_REQUEST => "The request cannot be read",
+        StatusCode::BAD_REQUEST => "Bad request",
         StatusCode::UNAUTHORIZED => "Not authenticated",
         StatusCode::FORBIDDEN => "Not allowed",
-        StatusCode::CONFLICT => "In conflict with what is there",
+        StatusCode::CONFLICT => "Conflict",
         StatusCode::PAYLOAD_TOO_LARGE => "Too large",
-        StatusCode::UNPROCESSABLE_ENTITY => "Members are at fault",
+        StatusCode::UNPROCESSABLE_ENTITY => "Invalid fields",
         other => other.canonical_reason().unwrap_or("Error"),
     }
 }
@@ -309,7 +309,7 @@ mod tests {
             assert_eq!(body["status"], json!(status));
             assert_eq!(body["type"], json!(format!("urn:rapport:problem:{code}")));
             assert!(body["title"].is_string() && body["detail"].is_string(), "{body}");
-            assert!(!body.to_string().contains("secret"), "internals stay inside: {body}");
+            assert!(!body.to_string().contains("secret"), "internal details must not leak: {body}");
             let response = problem.into_response();
             assert_eq!(response.headers()["content-type"], "application/problem+json");
             assert_eq!(response.headers().contains_key("retry-after"), status == 503);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_further_members_are_in_the_body() {
+    fn field_errors_and_extra_members_are_in_the_body() {
         let body = shown(&Invalid::one("/a", "required", "is required").into());
         assert_eq!(body["errors"], json!([{"pointer": "/a", "code": "required", "detail": "is required"}]));
         let body = shown(&Problem::batch_too_large(101));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_goes_to_the_log_only() {
+    fn a_fault_is_only_logged() {
         let mut response = Problem::internal("disk gone").into_response();
         let fault = response.extensions_mut().remove::<Fault>().unwrap();
         assert_eq!(fault.0, "disk gone");

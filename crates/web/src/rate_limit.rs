@@ -1,8 +1,8 @@
 //! Rate limits: a token bucket per credential, and one per address for callers without a valid one.
 //!
-//! A credential counts before it is verified, since verifying is what costs; so callers who make up
-//! credentials are held by their address: each refused one is charged to it, and while an address has
-//! nothing left, only credentials that were seen to be valid pass.
+//! A credential counts before it is verified, because verifying is the expensive part. Callers who invent
+//! credentials are limited by their address: each invalid credential is charged to the address, and once its
+//! bucket is empty, only credentials already known to be valid pass.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -21,12 +21,13 @@ const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 const SHARDS: usize = 16;
-/// Together some ten megabytes at most.
+/// About ten megabytes at most in total.
 const MAX_BUCKETS_PER_SHARD: usize = 4096;
 /// A bucket counts in millionths of a request, so that a rate times microseconds needs no division.
 const ONE: i64 = 1_000_000;
 
-/// Ten wrong passwords at once, then one every half minute: a bucket gains one a second, and each costs thirty.
+/// Ten wrong passwords at once, then one every half minute: a bucket gains one per second, and each wrong password
+/// costs thirty.
 const SECONDS_PER_WRONG_PASSWORD: u64 = 30;
 const WRONG_PASSWORDS: Rate = Rate { per_second: 1, burst: 300 };
 
@@ -65,11 +66,11 @@ impl Standing {
     }
 }
 
-/// Whether a request may go on.
+/// Whether a request may proceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Pass(Standing),
-    /// Not before so many seconds.
+    /// Try again after this many seconds.
     Wait(Standing, u64),
 }
 
@@ -85,7 +86,7 @@ pub struct RateLimiter {
     credentials: Buckets<SecretHash>,
     addresses: Buckets<IpAddr>,
     strangers: Buckets<IpAddr>,
-    /// Wrong passwords, by whom they were tried for.
+    /// Wrong passwords, by the email address they were tried for.
     logins: Buckets<u64>,
 }
 
@@ -99,12 +100,12 @@ impl RateLimiter {
         }
     }
 
-    /// Counts a request to a path that anybody may call.
+    /// Counts a request to a path that anyone may call.
     pub fn admit_stranger(&self, address: IpAddr, now: Time) -> Verdict {
         self.strangers.take(network(address), now).0
     }
 
-    /// Whether a password may be tried for this address; else for how many seconds not.
+    /// Whether a password may be tried for this email address. If not, returns how many seconds to wait.
     pub fn admit_login(&self, email: &Email, now: Time) -> Result<(), u64> {
         match self.logins.look(self.logins.hasher.hash_one(email), now) {
             Verdict::Pass(_) => Ok(()),
@@ -112,7 +113,7 @@ impl RateLimiter {
         }
     }
 
-    /// Counts a wrong password, wherever it came from.
+    /// Counts a wrong password, regardless of where it came from.
     pub fn charge_login(&self, email: &Email, now: Time) {
         let key = self.logins.hasher.hash_one(email);
         for _ in 0..SECONDS_PER_WRONG_PASSWORD {
@@ -120,7 +121,7 @@ impl RateLimiter {
         }
     }
 
-    /// Counts a request that presents a well-formed credential; says also whether it was valid before.
+    /// Counts a request with a well-formed credential. Also returns whether it is known to be valid.
     pub fn admit_credential(&self, credential: &SecretHash, address: IpAddr, now: Time) -> (Verdict, bool) {
         let (verdict, verified) = self.credentials.take(*credential, now);
         if verified {
@@ -132,7 +133,7 @@ impl RateLimiter {
         }
     }
 
-    /// Notes how a credential turned out: a refused one is charged to the address.
+    /// Records whether a credential was valid. An invalid one is charged to the address.
     pub fn settle_credential(&self, credential: &SecretHash, address: IpAddr, valid: bool, now: Time) {
         self.credentials.mark(credential, valid);
         if !valid {
@@ -146,7 +147,7 @@ impl RateLimiter {
     }
 }
 
-/// An IPv6 subscriber has a whole /64: its addresses are one caller.
+/// An IPv6 subscriber has a whole /64, so all its addresses count as one caller.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
@@ -162,7 +163,8 @@ struct Bucket {
     verified: bool,
 }
 
-/// Buckets of one rate. Memory is bounded: a full bucket says nothing and is dropped when room is needed.
+/// Buckets of one rate. Memory is bounded: a full bucket carries no information and is dropped when space is
+/// needed.
 struct Buckets<K> {
     rate: Rate,
     hasher: RandomState,
@@ -179,7 +181,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
         &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)]
     }
 
-    /// Takes one request out of the bucket where there is one; says also whether the key is verified.
+    /// Takes one request from the bucket if it has one. Also returns whether the key is verified.
     fn take(&self, key: K, now: Time) -> (Verdict, bool) {
         let mut shard = self.shard(&key).lock();
         if shard.len() >= MAX_BUCKETS_PER_SHARD && !shard.contains_key(&key) {
@@ -217,7 +219,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
     }
 
     fn refill(&self, bucket: &mut Bucket, now: Time) {
-        // A clock that stepped back fills nothing and takes nothing.
+        // If the clock stepped back, the level stays the same.
         let elapsed = now.micros_since(bucket.at).max(0);
         let gained = elapsed.saturating_mul(i64::from(self.rate.per_second));
         bucket.level = bucket.level.saturating_add(gained).min(self.rate.capacity());
@@ -243,7 +245,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
             self.refill(bucket, now);
             bucket.level < self.rate.capacity()
         });
-        // All in use at once: one of them starts anew rather than memory growing.
+        // All buckets are in use: reset one of them instead of using more memory.
         if shard.len() >= MAX_BUCKETS_PER_SHARD
             && let Some(key) = shard.keys().next().copied()
         {
@@ -297,7 +299,7 @@ mod tests {
         }
         let refused = admit(&limiter, &credential(1), HOME, NOW);
         assert_eq!(refused, Verdict::Wait(Standing { limit: 10, remaining: 0, reset: 1 }, 1));
-        assert!(passes(admit(&limiter, &credential(2), HOME, NOW)), "another one is not affected");
+        assert!(passes(admit(&limiter, &credential(2), HOME, NOW)), "other credentials are not affected");
         let later = NOW.plus_millis(100);
         assert!(passes(admit(&limiter, &credential(1), HOME, later)));
         assert!(!passes(admit(&limiter, &credential(1), HOME, later)));
@@ -324,7 +326,10 @@ mod tests {
         assert!(!passes(limiter.admit_address(HOME, NOW)));
         assert!(passes(limiter.admit_address(HOME, NOW.plus_millis(500))));
         let mapped = IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
-        assert!(!passes(limiter.admit_address(mapped, NOW.plus_millis(500))), "a mapped address is the same");
+        assert!(
+            !passes(limiter.admit_address(mapped, NOW.plus_millis(500))),
+            "a mapped address counts as the same"
+        );
         let neighbours =
             [1, 2, 3, 4, 5].map(|host| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, host)));
         let passed = neighbours.into_iter().filter(|host| passes(limiter.admit_address(*host, NOW))).count();
@@ -344,7 +349,10 @@ mod tests {
         assert!(!passes(admit(&limiter, &credential(5), HOME, NOW)));
         assert!(passes(admit(&limiter, &valid, HOME, NOW)));
         limiter.settle_credential(&valid, HOME, false, NOW);
-        assert!(!passes(admit(&limiter, &valid, HOME, NOW)), "once revoked it is like any other");
+        assert!(
+            !passes(admit(&limiter, &valid, HOME, NOW)),
+            "a revoked credential is treated like an unknown one"
+        );
     }
 
     #[test]

@@ -30,46 +30,46 @@ use crate::rate_limit::{Rate, RateLimiter, network};
 use crate::shares::{Shares, half};
 use crate::slow_body::{Watch, Watched};
 
-/// How long to wait when the system has no socket or file left to accept with.
+/// How long to wait when the system has run out of sockets or file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// What a connection may buffer of a request's head or of a body's next part.
+/// How much of a request's head or of a body's next chunk a connection may buffer.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
 
-/// Refused connections that are told why at once; the others are closed.
+/// How many refused connections are told why at the same time. Any others are just closed.
 const MAX_REFUSALS: usize = 64;
 const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Renders the figures of `/metrics`.
+/// Renders the text of `/metrics`.
 pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Limits of the HTTP side.
+/// Limits of the HTTP server.
 #[derive(Clone)]
 pub struct Config {
-    /// Requests of one credential.
+    /// Requests with one credential.
     pub per_credential: Rate,
-    /// Requests of one address without a valid credential.
+    /// Requests from one address without a valid credential.
     pub per_address: Rate,
-    /// Requests of one address to the paths that anybody may call: invitations and forgotten passwords.
+    /// Requests from one address to paths that anyone may call: invitations and password resets.
     pub per_stranger: Rate,
-    /// Open connections; one address may have half of them.
+    /// Open connections. One address may have half of them.
     pub max_connections: usize,
-    /// A request body that has not arrived by then is slow; one address may have a quarter as many slow ones as there
-    /// may be connections.
+    /// A request body that has not arrived after this time is slow. One address may have a quarter of
+    /// `max_connections` slow bodies.
     pub slow_after: Duration,
-    /// Live streams of pages; one address may have half of them.
+    /// Open live-update streams of pages. One address may have half of them.
     pub max_streams: usize,
-    /// For a request's head to arrive, and for a kept-alive connection to send its next one.
+    /// The time for a request's head to arrive, and for the next request on a kept-alive connection.
     pub header_timeout: Duration,
     pub body_timeout: Duration,
-    /// For a request as a whole.
+    /// The time for a whole request.
     pub request_timeout: Duration,
-    /// For the upload of a file as a whole.
+    /// The time for a whole file upload.
     pub upload_timeout: Duration,
     pub max_import_bytes: u64,
-    /// For the requests under way when the service stops.
+    /// The time for running requests to finish when the service stops.
     pub shutdown_timeout: Duration,
     pub metrics: Option<MetricsText>,
-    /// In the link with which the first company is made.
+    /// The secret in the link that creates the first company.
     pub setup: SetupSecret,
 }
 
@@ -94,7 +94,7 @@ impl Default for Config {
     }
 }
 
-/// Everything that is served.
+/// The router of the whole service.
 pub fn router(app: App, config: &Config) -> Router {
     let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address, config.per_stranger));
     let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config));
@@ -107,11 +107,12 @@ pub fn router(app: App, config: &Config) -> Router {
         .fallback(nothing_there)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn_with_state(front, front::around));
-    // A layer runs after the routes were matched, so the slash is put in place by a router around them.
+    // A layer runs after route matching, so an outer router adds the slash.
     Router::new().fallback_service(served.map_request(with_slash))
 }
 
-/// Programs get a problem, people a page; a page with a slash too many is meant without it.
+/// Responds to unknown paths: a problem for programs, a page for people. A page path with a trailing slash redirects
+/// to the path without it.
 async fn nothing_there(uri: Uri) -> Response {
     let path = uri.path();
     if path.starts_with(api::PREFIX) {
@@ -126,7 +127,7 @@ async fn nothing_there(uri: Uri) -> Response {
     }
 }
 
-/// `OPTIONS` learns what a path takes from the header `Allow`, which the router adds to either answer.
+/// Responds to unsupported methods. The router adds the `Allow` header, which is all that `OPTIONS` needs.
 async fn other_method(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
@@ -134,7 +135,7 @@ async fn other_method(method: Method) -> Response {
     Problem::method_not_allowed().into_response()
 }
 
-/// An API path means the same with and without its last slash. Routes have it; files have none.
+/// Makes API paths work with and without the trailing slash: routes have it, files do not.
 fn with_slash(mut request: Request) -> Request {
     let path = request.uri().path();
     let path = match path.strip_suffix('/') {
@@ -158,7 +159,7 @@ fn with_slash(mut request: Request) -> Request {
     request
 }
 
-/// Serves connections until `shutdown`, then lets requests under way finish.
+/// Serves connections until `shutdown`, then lets running requests finish.
 pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutdown: CancellationToken) {
     let slots = Arc::new(Semaphore::new(config.max_connections));
     let share = half(config.max_connections);
@@ -190,18 +191,18 @@ pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutd
     drop(listener);
     connections.close();
     if tokio::time::timeout(config.shutdown_timeout, connections.wait()).await.is_err() {
-        tracing::warn!(open = connections.len(), "stopped with connections still open");
+        tracing::warn!(open = connections.len(), "shut down with open connections");
     }
 }
 
-/// The next connection, once there is room for it.
+/// Accepts the next connection once there is room for it.
 async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, Peer, OwnedSemaphorePermit) {
     loop {
         let slot = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, address)) => return (stream, Peer(address.ip()), slot),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                tracing::warn!(%error, "failed to accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -219,7 +220,7 @@ impl Connection {
     async fn serve(self, stream: TcpStream, shutdown: CancellationToken, _places: [OwnedSemaphorePermit; 2]) {
         let Self { peer, builder, router, watch } = self;
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection went away");
+            tracing::debug!(%error, "connection closed by the client");
             return;
         }
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
@@ -236,7 +237,7 @@ impl Connection {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended early");
+            tracing::debug!(%error, "connection ended early");
         }
     }
 }
@@ -256,7 +257,7 @@ mod tests {
     use axum::body::Body;
 
     #[test]
-    fn api_paths_get_their_slash_and_nothing_else_does() {
+    fn only_api_paths_get_a_trailing_slash() {
         let table = [
             ("/api/accounts", "/api/accounts/"),
             ("/api/accounts/", "/api/accounts/"),

@@ -1,7 +1,7 @@
-//! What all clients share, divided so that none of them can take all of it.
+//! Shares of a limited resource, so that no client can use all of it.
 //!
-//! Behind a proxy every client has the proxy's address, so the share of an address is a large part of the whole: it
-//! keeps one client from shutting out all others, and is no limit for a company.
+//! Behind a proxy every client has the proxy's address, so each address gets a large share. That keeps one client from
+//! shutting out all others without limiting a company in practice.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,28 +10,28 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-/// What one client may have of something that there is `total` of: half, so that others find the rest.
+/// One client's share of `total`: half, so that the rest is left for others.
 pub fn half(total: usize) -> usize {
     (total / 2).max(1)
 }
 
-/// The places of each client, by what tells clients apart.
+/// The places of each client, by a key that identifies the client.
 pub struct Shares<K> {
     each: usize,
     clients: Mutex<Clients<K>>,
 }
 
 struct Clients<K> {
-    /// A client is forgotten some time after its last place was given back.
+    /// A client is removed some time after it returns its last place.
     places: HashMap<K, Weak<Semaphore>>,
-    /// At this many the forgotten ones are removed.
+    /// Unused clients are removed when there are this many.
     crowded: usize,
 }
 
 const FIRST_CLEANUP: usize = 64;
 
 impl<K: Eq + Hash> Shares<K> {
-    /// Every client gets so many places.
+    /// Gives every client `each` places.
     pub fn new(each: usize) -> Self {
         Self { each, clients: Mutex::new(Clients { places: HashMap::new(), crowded: FIRST_CLEANUP }) }
     }
@@ -57,24 +57,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_has_its_share_and_no_more_until_it_gives_some_back() {
+    fn a_client_gets_no_more_than_its_share_until_it_returns_some() {
         let shares = Shares::new(2);
         let mut held: Vec<_> = (0..2).map(|_| shares.of("a").try_acquire_owned().expect("a place")).collect();
         assert!(shares.of("a").try_acquire_owned().is_err());
-        assert!(shares.of("b").try_acquire_owned().is_ok(), "another one has its own");
+        assert!(shares.of("b").try_acquire_owned().is_ok(), "other clients have their own share");
         held.pop();
         assert!(shares.of("a").try_acquire_owned().is_ok());
     }
 
     #[test]
-    fn clients_that_hold_nothing_are_forgotten() {
+    fn clients_without_places_are_removed() {
         let shares = Shares::new(1);
         let held: Vec<_> = (0..10).map(|client| shares.of(client).try_acquire_owned()).collect();
         for client in 10..10_000 {
             drop(shares.of(client).try_acquire_owned());
         }
         assert!(shares.clients.lock().places.len() <= FIRST_CLEANUP);
-        assert!(shares.of(0).try_acquire_owned().is_err(), "those who hold something are not");
+        assert!(shares.of(0).try_acquire_owned().is_err(), "clients that hold a place are kept");
         drop(held);
     }
 }

@@ -1,5 +1,5 @@
-//! Request bodies that take their time. A body holds a connection, and may hold memory, until it has arrived; so each
-//! address may have only so many that are slow. Those that arrive at once, as nearly all do, are never counted.
+//! Limits slow request bodies. A body occupies a connection, and possibly memory, until it has arrived, so each
+//! address may only have a certain number of slow ones. Bodies that arrive at once, as nearly all do, never count.
 
 use std::error::Error;
 use std::fmt;
@@ -17,15 +17,15 @@ use tokio::time::Sleep;
 
 use crate::shares::Shares;
 
-/// Who may be how slow.
+/// The limits for slow bodies.
 #[derive(Clone)]
 pub struct Watch {
-    /// A body that has not arrived by then counts as slow.
+    /// A body that has not arrived after this time counts as slow.
     pub slow_after: Duration,
     pub addresses: Arc<Shares<IpAddr>>,
 }
 
-/// A body that is given up once it is slow, if its address has its share of slow ones already.
+/// A body that fails when it becomes slow and its address already has its share of slow bodies.
 pub struct Watched {
     body: Incoming,
     address: IpAddr,
@@ -34,10 +34,10 @@ pub struct Watched {
 }
 
 enum Pace {
-    /// Nobody has had to wait for it yet.
+    /// It has not caused a wait yet.
     Fast,
     Waiting(Pin<Box<Sleep>>),
-    #[expect(dead_code, reason = "it is given back with the body")]
+    #[expect(dead_code, reason = "it is returned when the body is dropped")]
     Slow(OwnedSemaphorePermit),
 }
 
@@ -46,7 +46,7 @@ impl Watched {
         Self { body, address, watch, pace: Pace::Fast }
     }
 
-    /// Ready when the body is slow and its address has no place for another slow one.
+    /// Ready when the body is slow and its address may not have another slow body.
     fn poll_refusal(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         if matches!(self.pace, Pace::Fast) {
             self.pace = Pace::Waiting(Box::pin(tokio::time::sleep(self.watch.slow_after)));
@@ -86,19 +86,19 @@ impl Body for Watched {
     }
 }
 
-/// Why a body was given up.
+/// The error of a body that was refused for being slow.
 #[derive(Debug)]
 struct TooSlow;
 
 impl fmt::Display for TooSlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the body is slow, and so are too many others of its address")
+        f.write_str("the body is slow and its address has too many slow bodies")
     }
 }
 
 impl Error for TooSlow {}
 
-/// Whether a body ended with this error because it was too slow.
+/// Whether this error means that a body was too slow.
 pub fn is_too_slow(error: &axum::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {

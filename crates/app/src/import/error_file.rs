@@ -1,5 +1,5 @@
-//! The error file: the rows that could not be taken, with their cells, their line and the reason, as a CSV
-//! that a spreadsheet may open without running what it says.
+//! The error file: the rejected rows with their cells, line and reason, as a CSV file that is safe to open in
+//! a spreadsheet.
 
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
@@ -14,10 +14,10 @@ use crate::access::{Access, Needs};
 use crate::error::Error;
 
 const PAGE: i64 = 500;
-/// Spreadsheets take a file without it for one in their own old encoding.
+/// Without it, spreadsheets assume their own legacy encoding.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Reads the error file of an import, a part at a time.
+/// Reads the error file of an import in parts.
 pub struct ErrorFile {
     app: App,
     access: Access,
@@ -38,7 +38,7 @@ impl ErrorFile {
         self.import.id
     }
 
-    /// What the file is called.
+    /// The file name.
     pub fn name(&self) -> String {
         let stem = self.import.filename.trim_end_matches(".csv");
         format!("{stem}.errors.csv")
@@ -67,7 +67,7 @@ impl ErrorFile {
         }
         let mut writer = csv::Writer::from_writer(out);
         let columns = self.import.column_names();
-        // Writing to memory does not fail.
+        // Writing to memory can't fail.
         if with_header {
             let names = columns.iter().copied().chain([LINE_COLUMN, ERROR_COLUMN]);
             let _ = writer.write_record(names.map(|name| guarded(name).into_owned()));

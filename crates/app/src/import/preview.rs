@@ -1,6 +1,6 @@
-//! The dry run: the same rules over the whole file, and nothing written but what it found.
+//! The dry run: applies the same rules to the whole file and writes nothing except its findings.
 //!
-//! It lives in the memory of one process; should that end, another begins it anew.
+//! It lives in the memory of one process. If that process ends, another starts it over.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -22,9 +22,9 @@ use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-/// imported_ids that are remembered as created further up; beyond it, rows of one count as created twice.
+/// The number of created imported_ids to remember; beyond it, repeated rows count as created twice.
 const MAX_REMEMBERED: usize = 2_000_000;
-/// Steps between two notes of how far it has come.
+/// Steps between two progress updates.
 const NOTE_EVERY: usize = 10;
 
 pub struct DryRun {
@@ -40,7 +40,7 @@ pub struct DryRun {
 }
 
 impl DryRun {
-    /// It takes no locks, so a step may be larger than a real one.
+    /// It takes no locks, so a step may be larger than that of a real run.
     pub const STEP_ROWS: usize = 1_000;
 
     pub fn new(import: &Import) -> Self {
@@ -60,7 +60,7 @@ impl DryRun {
         self.at
     }
 
-    /// Tries some rows; answers the import as it is then, or `None` where it is not ours any more.
+    /// Previews some rows; returns the updated import, or `None` if it is no longer ours.
     pub async fn step(
         &mut self,
         (app, access): (&App, &Access),
@@ -104,7 +104,7 @@ impl DryRun {
         let is_made = self.is_made_above(work, line);
         let before = work.account_of(line).filter(|_| self.differences.len() < SHOWN).cloned();
         let outcome = match work.apply(line, rules, || AccountId::from_bytes([0; 16])) {
-            // A row further up makes the account: this one finds it.
+            // A row further up creates the account, so this one finds it.
             Outcome::Created if is_made && rules.mode.updates() => Outcome::Updated(None),
             Outcome::Created if is_made => Outcome::Skipped,
             outcome => outcome,
@@ -128,7 +128,7 @@ impl DryRun {
         }
     }
 
-    /// Whether a row of an earlier step would have created the account that this one names.
+    /// Whether a row of an earlier step would have created the account this row names.
     fn is_made_above(&self, work: &Work, line: &Line) -> bool {
         let Reading::Row(row) = &line.reading else { return false };
         let Some(key) = &row.imported_id else { return false };
@@ -156,7 +156,7 @@ fn difference(line: &Line, (id, imported_id, name): (AccountId, Option<&str>, &s
     })
 }
 
-/// How far a dry run has come, and in the end what it found.
+/// The progress of a dry run, and its findings at the end.
 #[derive(Clone)]
 struct Note {
     id: ImportId,

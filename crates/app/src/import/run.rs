@@ -1,4 +1,4 @@
-//! An import taken further: by whom, and its real steps.
+//! Runs an import: the lease of its runner, and its real steps.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
-/// What is left to do after a step.
+/// What remains to be done after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stepped {
-    /// The next step can follow at once.
+    /// The next step can follow immediately.
     More,
-    /// Another process takes it further.
+    /// Another process is running it.
     Elsewhere,
     Ended,
 }
 
-/// Takes one import further. It holds the import by a lease that each step renews; another process goes on
-/// when the lease has run out. Should both believe to hold it, a step counts only for the one that finds
-/// the import where it left it.
+/// Runs one import. It holds the import by a lease that each step renews; another process continues when the
+/// lease has expired. If both believe they hold it, a step counts only for the one that finds the import
+/// where it left it.
 pub struct Runner {
     app: App,
     access: Access,
@@ -62,7 +62,7 @@ impl Runner {
         }
     }
 
-    /// What the lease is in the name of.
+    /// The id the lease is held under.
     pub fn id(&self) -> i64 {
         self.id
     }
@@ -92,18 +92,18 @@ impl Runner {
             State::Undoing => undo::step(&self.app, &self.access, &import, self.id).await?,
             _ => self.run(import).await?,
         };
-        // `None`: somebody was there in between; the next step looks again.
+        // `None` means that another runner came in between; the next step checks again.
         let Some(import) = stepped else { return Ok(Stepped::More) };
         let is_active = import.state.is_active();
         self.known = Some(import);
         Ok(if is_active { Stepped::More } else { Stepped::Ended })
     }
 
-    /// Lets go of the import, so that another need not wait for the lease to run out.
+    /// Releases the import, so that another runner need not wait for the lease to expire.
     pub async fn release(self) {
         let command = Release { id: self.import, runner: self.id };
         if let Err(error) = self.app.write(&self.access, command).await {
-            crate::log_failure!(error, import = %self.import, "an import was not released");
+            crate::log_failure!(error, import = %self.import, "failed to release an import");
         }
     }
 
@@ -146,7 +146,7 @@ impl Runner {
     }
 }
 
-/// A runner goes: another may take the import further at once.
+/// The runner stops, and another may continue the import immediately.
 #[derive(Clone)]
 pub struct Release {
     pub id: ImportId,
@@ -167,12 +167,12 @@ impl Command for Release {
     }
 }
 
-/// Some rows of an import, and the place of the next.
+/// Some rows of an import, and the position of the next one.
 #[derive(Clone)]
 struct Step {
     id: ImportId,
     runner: i64,
-    /// Where the import stood when these were read: if it is not there any more, another was first.
+    /// The position when these rows were read. If it has changed since, another runner was faster.
     from: Position,
     to: Position,
     lines: Arc<[Line]>,
@@ -194,7 +194,7 @@ impl Command for Step {
             return Ok(None);
         }
         import.take(self.runner, cx.now);
-        // What it does is done by who started it.
+        // The import acts on behalf of the person who started it.
         let cx = &cx.acting_as(import.actor.clone());
         let accounts = rapport_store::account::lock_by_imported_id(tx, &keys(&self.lines))?;
         let mut work = Work::over(tx, accounts, &self.lines)?;
@@ -217,7 +217,7 @@ impl Command for Step {
     }
 }
 
-/// What rows did, beside the accounts themselves.
+/// The effects of the rows, besides the accounts themselves.
 #[derive(Default)]
 struct Applied {
     counts: Counts,
@@ -247,7 +247,7 @@ fn write_accounts(tx: &mut Tx, work: &Work) -> Result<(), rapport_store::Error> 
     let all = work.all();
     let new: Vec<&Account> = all.iter().filter(|known| known.is_new()).map(|known| &known.account).collect();
     if !rapport_store::account::insert(tx, &new)? {
-        // Somebody created one of them between our look and our insert.
+        // Someone created one of them between our check and our insert.
         return Err(rapport_store::Error::Again);
     }
     let changed: Vec<&Account> =
@@ -260,7 +260,7 @@ fn write_accounts(tx: &mut Tx, work: &Work) -> Result<(), rapport_store::Error> 
     rapport_store::account::replace_words_of(tx, &renamed)
 }
 
-/// Notes what it takes to undo this; says how many accounts came to those noted before.
+/// Records what is needed to undo this; returns how many accounts were newly recorded.
 fn note_changes(tx: &mut Tx, import: &Import, work: &Work) -> Result<i64, rapport_store::Error> {
     let all = work.all();
     let changed: Vec<AccountId> =

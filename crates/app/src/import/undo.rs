@@ -1,4 +1,4 @@
-//! The undo of an import: every account it touched in its turn, in the order of their ids.
+//! The undo of an import: every account it changed, in order of their ids.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
-/// Accounts that one transaction removes: nothing else of the company runs meanwhile.
+/// Accounts removed per transaction: nothing else of the company runs at the same time.
 const REMOVED_AT_ONCE: usize = 20;
 
-/// Takes an undo one step further.
+/// Runs one step of an undo.
 pub async fn step(app: &App, access: &Access, import: &Import, runner: i64) -> Result<Option<Import>, Error> {
     let (id, after) = (import.id, import.undo.after);
     let limit = i64::try_from(STEP_ROWS).unwrap_or(1);
     let read =
         app.read(access, Needs::Server, move |snapshot| import_data::changes(snapshot, id, after, limit));
     let mut changes = read.await?.reply;
-    // A step either restores or removes: as many as are of the first one's kind.
+    // A step either restores or removes: it takes as many changes as share the first one's kind.
     let created = changes.first().is_some_and(|change| change.created);
     let alike = changes.iter().take_while(|change| change.created == created).count();
     changes.truncate(alike.min(if created { REMOVED_AT_ONCE } else { STEP_ROWS }));
@@ -39,7 +39,7 @@ pub async fn step(app: &App, access: &Access, import: &Import, runner: i64) -> R
     }
 }
 
-/// Where the undo stood when the changes were read.
+/// The position of the undo when the changes were read.
 #[derive(Clone)]
 struct Place {
     id: ImportId,
@@ -48,7 +48,7 @@ struct Place {
 }
 
 impl Place {
-    /// The import, if it still stands there and may be taken further.
+    /// The import, if it is still at that position and this runner may continue it.
     fn take(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
         let Some(mut import) = import::lock(tx, self.id)? else { return Ok(None) };
         let is_there = import.state == State::Undoing && import.undo.after == self.after;
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// Gives accounts their fields back; without any left the undo is done.
+/// Restores the accounts' fields; when none are left, the undo is done.
 #[derive(Clone)]
 struct Restore {
     place: Place,
@@ -106,7 +106,7 @@ impl Command for Restore {
     }
 }
 
-/// Removes accounts that the import created and that nobody has touched since.
+/// Removes accounts that the import created and nobody has edited since.
 #[derive(Clone)]
 struct Remove {
     place: Place,
@@ -117,7 +117,7 @@ impl Command for Remove {
     type Reply = Option<Import>;
     const NEEDS: Needs = Needs::Server;
     const LANE: Lane = Lane::Background;
-    /// No ingest may count for an account that is just going.
+    /// No ingest may count for an account that is being deleted.
     const EXCLUSIVE: bool = true;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {

@@ -1,4 +1,4 @@
-//! An upload: a file that comes in pieces and is kept in the database in pieces of another size.
+//! An upload: a file that arrives in pieces and is stored in the database in pieces of another size.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::submission::{ALREADY_SENT, Once};
 
-/// What a caller says about a file.
+/// What the caller says about a file.
 #[derive(Debug, Clone, Default)]
 pub struct UploadOptions {
     pub filename: String,
-    /// Instead of finding it out.
+    /// The encoding to use instead of detecting it.
     pub charset: Option<Charset>,
     pub delimiter: Option<Delimiter>,
 }
 
-/// A file on its way in.
+/// A file being uploaded.
 pub struct Upload {
     app: App,
     access: Access,
     id: ImportId,
     delimiter: Option<Delimiter>,
-    /// The form that sends the file, which counts once.
+    /// The form that sends the file; it counts once.
     form: Option<FormId>,
     intake: Intake,
-    /// What is not written yet.
+    /// Bytes not written yet.
     pending: Vec<u8>,
-    /// The first piece, by which the file is judged.
+    /// The first piece, used to detect the file's format.
     head: Vec<u8>,
     chunks: i64,
     bytes: i64,
@@ -65,7 +65,7 @@ impl Upload {
         self.id
     }
 
-    /// Counts once, however often the form that sends it arrives: the first to be complete is the one.
+    /// Makes repeated submissions of a form count once: the first complete upload wins.
     #[must_use]
     pub fn of_form(self, form: FormId) -> Self {
         Self { form: Some(form), ..self }
@@ -94,7 +94,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The file is complete: says what it looks like.
+    /// Completes the file and reports what it looks like.
     pub async fn finish(mut self) -> Result<Import, Error> {
         let charset = std::mem::replace(&mut self.intake, Intake::new(None)).finish(&mut self.pending);
         while !self.pending.is_empty() {
@@ -123,10 +123,10 @@ impl Upload {
         }
     }
 
-    /// Lets go of what has come so far. Should this fail, retention does it.
+    /// Discards the bytes received so far. If this fails, retention does it later.
     pub async fn abandon(self) {
         if let Err(error) = self.app.write(&self.access, RemoveImport(self.id)).await {
-            crate::log_failure!(error, import = %self.id, "an abandoned upload is left to retention");
+            crate::log_failure!(error, import = %self.id, "failed to discard an upload; retention will");
         }
     }
 }
@@ -141,7 +141,7 @@ impl Command for BeginUpload {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<ImportId, Error> {
         if import::open(tx)? >= MAX_OPEN {
-            let detail = format!("{MAX_OPEN} imports are not ended: start or remove some first");
+            let detail = format!("{MAX_OPEN} imports are still open; start or remove some first");
             return Err(Error::conflict("too_many_imports", detail));
         }
         let new = Import::new(cx.id(), self.filename.clone(), cx.actor().clone(), cx.now);
@@ -160,7 +160,7 @@ struct AddChunk {
 impl Command for AddChunk {
     type Reply = ();
     const NEEDS: Needs = NEEDS;
-    /// A large file gives way to whatever else there is.
+    /// A large file yields to all other work.
     const LANE: Lane = Lane::Background;
 
     fn weight(&self) -> usize {
@@ -189,7 +189,7 @@ impl Command for FinishUpload {
         use rapport_domain::import::{NotNow, State};
         let mut import = lock(tx, self.id)?;
         if import.state != State::Uploading {
-            let detail = "the file is there already".to_owned();
+            let detail = "the file is already uploaded".to_owned();
             return Err(conflict(NotNow { code: "uploaded", detail }));
         }
         import.arrive(self.bytes, self.charset, self.head.clone());

@@ -1,4 +1,4 @@
-//! The part of a file that is being read, filled from storage piece by piece.
+//! The part of a file being read, filled from storage piece by piece.
 
 use rapport_domain::import::Import;
 use rapport_domain::import::reading::{self, Batch, Position};
@@ -8,7 +8,7 @@ use crate::App;
 use crate::access::{Access, Needs};
 use crate::error::Error;
 
-/// Bytes of the file from `start` on.
+/// Bytes of the file, from `start` on.
 #[derive(Debug, Default)]
 pub struct Window {
     start: i64,
@@ -38,9 +38,9 @@ impl Window {
             let read =
                 app.read(access, Needs::Server, move |snapshot| import_data::chunk(snapshot, id, number));
             let Some(chunk) = read.await?.reply else {
-                return Err(Error::Internal(format!("piece {number} of the file of {id} is not there")));
+                return Err(Error::Internal(format!("piece {number} of the file of {id} is missing")));
             };
-            // A window that was begun in the middle of a piece has only the rest of it.
+            // A window that starts in the middle of a piece has only the rest of it.
             let known = usize::try_from(end % size).unwrap_or(0).min(chunk.len());
             self.bytes.extend_from_slice(&chunk[known..]);
         }
@@ -50,7 +50,7 @@ impl Window {
         self.start + i64::try_from(self.bytes.len()).unwrap_or(0)
     }
 
-    /// Lets go of what is before `offset`, a piece at a time; starts anew where it is not inside.
+    /// Discards everything before `offset`, a piece at a time; starts over if it lies outside the window.
     fn begin_at(&mut self, offset: i64) {
         if offset < self.start || offset > self.end() {
             (self.start, self.bytes) = (offset, Vec::new());

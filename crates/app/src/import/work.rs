@@ -1,4 +1,4 @@
-//! Some rows applied to the accounts they mean, in memory: the same for a dry run and for the real one.
+//! Applies rows to their accounts in memory: the same for a dry run and for the real one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,7 @@ use rapport_domain::pipeline::Move;
 use rapport_domain::time::Time;
 use rapport_store::{Snapshot, channel};
 
-/// A row of the file with where it stands.
+/// A row of the file and its position.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// The line it begins on.
@@ -22,11 +22,11 @@ pub struct Line {
     pub reading: Reading,
 }
 
-/// What one row did.
+/// The outcome of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Created,
-    /// With the move, where it moved the account.
+    /// With the move, if it moved the account.
     Updated(Option<Move>),
     Unchanged,
     Skipped,
@@ -45,11 +45,11 @@ impl Outcome {
     }
 }
 
-/// An account that rows mean.
+/// An account that rows refer to.
 #[derive(Debug)]
 pub struct Known {
     pub account: Account,
-    /// As it was; `None` for one that was created here.
+    /// The account before the import; `None` if it was created here.
     pub before: Option<Account>,
 }
 
@@ -63,7 +63,7 @@ impl Known {
     }
 }
 
-/// How rows are applied.
+/// How to apply rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     pub mode: Mode,
@@ -75,12 +75,12 @@ pub struct Rules<'a> {
 pub struct Work {
     /// By imported_id.
     pub keyed: HashMap<String, Known>,
-    /// Created without one.
+    /// Created without an imported_id.
     pub unkeyed: Vec<Known>,
     codes: HashMap<String, Attribution>,
 }
 
-/// The imported_ids that rows name, each once and in order.
+/// The distinct imported_ids that rows name, in order.
 pub fn keys(lines: &[Line]) -> Vec<&str> {
     let mut keys: Vec<&str> = rows(lines).filter_map(|row| row.imported_id.as_deref()).collect();
     keys.sort_unstable();
@@ -96,7 +96,7 @@ pub fn rows(lines: &[Line]) -> impl Iterator<Item = &Row> {
 }
 
 impl Work {
-    /// Over these accounts, which have imported_ids, and the live codes that the rows name.
+    /// Starts with these accounts, which have imported_ids, and the active codes that the rows name.
     pub fn over(
         snapshot: &mut Snapshot,
         accounts: Vec<Account>,
@@ -114,7 +114,7 @@ impl Work {
         Ok(Self { keyed: accounts.into_iter().map(known).collect(), unkeyed: Vec::new(), codes })
     }
 
-    /// Applies one row. `new_id` names the account it creates.
+    /// Applies one row. `new_id` supplies the id if it creates an account.
     pub fn apply(&mut self, line: &Line, rules: Rules, new_id: impl FnOnce() -> AccountId) -> Outcome {
         let row = match &line.reading {
             Reading::Row(row) => row,
@@ -163,7 +163,7 @@ impl Work {
         }
     }
 
-    /// The account that the last applied row meant.
+    /// The account the last applied row referred to.
     pub fn account_of(&self, line: &Line) -> Option<&Account> {
         let Reading::Row(row) = &line.reading else { return None };
         let known = match &row.imported_id {
@@ -173,13 +173,13 @@ impl Work {
         known.map(|known| &known.account)
     }
 
-    /// Whether the row names a code that matches none.
+    /// Whether the row names a promo code that doesn't match.
     pub fn has_unmatched_code(&self, line: &Line) -> bool {
         let Reading::Row(row) = &line.reading else { return false };
         row.promo_code.is_some() && !row.code().is_some_and(|code| self.codes.contains_key(&code.folded()))
     }
 
-    /// All accounts, in one order for all transactions: none waits for another in a circle.
+    /// All accounts, in the one order that every transaction uses, so that they can't deadlock.
     pub fn all(&self) -> Vec<&Known> {
         let mut all: Vec<&Known> = self.keyed.values().chain(&self.unkeyed).collect();
         all.sort_unstable_by(|a, b| {

@@ -13,7 +13,7 @@ pub enum Piece {
 /// The pieces of a document, as a browser's tokenizer sees them.
 pub fn pieces(html: &str) -> impl Iterator<Item = Piece> + '_ {
     let mut emitter = DefaultEmitter::<()>::default();
-    // What stands inside a title, a script or a style is text, whatever it looks like.
+    // The content of a title, a script or a style is text, whatever it looks like.
     emitter.naively_switch_states(true);
     Tokenizer::new_with_emitter(html, emitter).flatten().filter_map(|token| match token {
         Token::StartTag(tag) => {
@@ -30,10 +30,10 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Elements whose content is no text of the document.
+/// Elements whose content isn't text of the document.
 const SILENT: [&str; 9] =
     ["head", "iframe", "script", "style", "title", "template", "noscript", "object", "svg"];
-/// Elements that stand on lines of their own.
+/// Elements that get lines of their own.
 const BLOCKS: [&str; 27] = [
     "address",
     "article",
@@ -63,11 +63,11 @@ const BLOCKS: [&str; 27] = [
     "tr",
     "ul",
 ];
-/// Elements with a line between them and what is around.
+/// Elements separated from their surroundings by an empty line.
 const PARAGRAPHS: [&str; 9] = ["p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"];
 const MAX_QUOTE_DEPTH: usize = 8;
 
-/// What a reader of the document would read, in lines. Quotations begin with `> ` as in plain mails.
+/// The text a reader of the document would see, in lines. Quotations begin with `> ` as in plain mails.
 pub fn to_text(html: &str) -> String {
     let mut writer = Writer::default();
     let mut silence: Option<(String, usize)> = None;
@@ -76,7 +76,7 @@ pub fn to_text(html: &str) -> String {
             match &piece {
                 Piece::Open { name, .. } if name == element => *depth += 1,
                 Piece::Close(name) if name == element => *depth -= 1,
-                // A body ends a head that nobody closed.
+                // A body ends a head that was never closed.
                 Piece::Open { name, .. } if name == "body" && element == "head" => *depth = 0,
                 _ => {}
             }
@@ -98,7 +98,7 @@ pub fn to_text(html: &str) -> String {
 #[derive(Default)]
 struct Writer {
     out: String,
-    /// Line ends owed before the next word.
+    /// Line breaks due before the next word.
     lines: usize,
     space: bool,
     quotes: usize,
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// Several breaks in a row leave one empty line, as a reader sees a gap.
+    /// Several breaks in a row become one empty line, which a reader sees as a gap.
     fn line_break(&mut self) {
         self.lines = (self.lines + 1).min(2);
         self.space = false;

@@ -1,5 +1,5 @@
-//! A raw RFC 5322 message, as the domain sees it. The MIME parser is a library's; what is chosen from what
-//! it finds is decided here.
+//! A raw RFC 5322 message, as the domain sees it. A library parses the MIME structure; this module decides
+//! what to use of it.
 
 use mail_parser::{Addr, Address, ContentType, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use rapport_domain::conversation::Attachment;
@@ -11,15 +11,15 @@ use rapport_domain::time::Time;
 
 use crate::reading::{html, repair};
 
-/// An id longer than a header's line is none.
+/// An id longer than a header line isn't valid.
 const MAX_ID_BYTES: usize = 998;
 
-/// What is no message at all: nothing in it looks like a header.
+/// The input isn't a message at all: nothing in it looks like a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the body is no mail: it has no header")]
+#[error("the body isn't a mail message: it has no headers")]
 pub struct NotAMail;
 
-/// Reads a mail. Broken ones are read as far as they go.
+/// Reads a mail. Broken ones are read as far as possible.
 pub fn read(raw: &[u8]) -> Result<Mail, NotAMail> {
     let raw = repair::header(raw);
     let message = MessageParser::default().parse(raw.as_ref()).ok_or(NotAMail)?;
@@ -48,7 +48,7 @@ fn seconds(seconds: i64) -> Time {
     Time::from_micros(seconds.saturating_mul(1_000_000))
 }
 
-/// The headers of a message by name, as they stand.
+/// The headers of a message by name, unchanged.
 struct Headers(Vec<(String, String)>);
 
 impl Headers {
@@ -102,7 +102,7 @@ impl Headers {
     }
 }
 
-/// The ids of a header's value: in angle brackets, or bare where somebody forgot them.
+/// The ids in a header's value: in angle brackets, or bare if the sender forgot them.
 fn ids_in(value: &str) -> Vec<String> {
     let bracketed = value.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(id, _)| id);
     let mut found: Vec<String> = bracketed.map(|id| id.split_whitespace().collect::<String>()).collect();
@@ -113,7 +113,7 @@ fn ids_in(value: &str) -> Vec<String> {
     found
 }
 
-/// What the mail answers, nearest first; for a bounce, the mail that came back.
+/// The ids of the mails this one answers, nearest first; for a bounce, of the mail that came back.
 fn references(message: &Message, headers: &Headers) -> Vec<String> {
     let mut found = headers.ids("in-reply-to");
     found.extend(headers.ids("references").into_iter().rev());
@@ -138,7 +138,7 @@ fn references(message: &Message, headers: &Headers) -> Vec<String> {
     nearest
 }
 
-/// Whoever a mail says it is from.
+/// The sender a mail names.
 fn sender(message: &Message, headers: &Headers) -> Option<Mailbox> {
     let named = [message.from(), message.sender(), message.reply_to()].into_iter().flatten();
     let first = named.flat_map(mailboxes).next();
@@ -161,7 +161,7 @@ fn recipients(message: &Message) -> Vec<Mailbox> {
     found
 }
 
-/// The mailboxes of a header, those inside groups included; what is no address is left out.
+/// The mailboxes of a header, including those in groups; invalid addresses are left out.
 fn mailboxes<'a>(address: &'a Address<'a>) -> impl Iterator<Item = Mailbox> + 'a {
     address.iter().filter_map(|Addr { name, address }| {
         let address = Email::parse(address.as_deref()?.trim()).ok()?;
@@ -169,8 +169,8 @@ fn mailboxes<'a>(address: &'a Address<'a>) -> impl Iterator<Item = Mailbox> + 'a
     })
 }
 
-/// What a reader would read: the plain parts, else the HTML ones; and the parts that were taken for it although
-/// they were found among the attachments.
+/// The text a reader would see: the plain parts, else the HTML ones; and the parts used for it although they
+/// were found among the attachments.
 fn text(message: &Message, raw: &[u8]) -> (String, Vec<u32>) {
     for parts in [&message.text_body, &message.html_body] {
         let text = body(message, parts);
@@ -178,7 +178,7 @@ fn text(message: &Message, raw: &[u8]) -> (String, Vec<u32>) {
             return (text, Vec::new());
         }
     }
-    // Where a boundary is broken, what was meant as the text is found as an attachment without a name.
+    // If a boundary is broken, the intended text is found as an attachment without a name.
     let is_text = |id: &&u32| message.parts.get(**id as usize).is_some_and(is_unnamed_text);
     let unnamed: Vec<u32> = message.attachments.iter().filter(is_text).copied().collect();
     let text = body(message, &unnamed);
@@ -186,7 +186,7 @@ fn text(message: &Message, raw: &[u8]) -> (String, Vec<u32>) {
         return (text, unnamed);
     }
     match message.parts.first() {
-        // It says that it has parts and shows none, or its text began without a word of warning.
+        // It claims to have parts and has none, or its text began without an empty line.
         Some(root) if is_shapeless(root) => (repair::body(raw).into_owned(), message.attachments.clone()),
         _ => (String::new(), Vec::new()),
     }
@@ -218,7 +218,7 @@ fn body(message: &Message, parts: &[u32]) -> String {
     texts.join("\n\n")
 }
 
-/// The text of a part that is not in UTF-8 and does not say what else it is in.
+/// The text of a part that isn't UTF-8 and doesn't declare another encoding.
 fn undeclared(message: &Message, part: &MessagePart) -> Option<String> {
     let charset = part.content_type().and_then(|content| content.attribute("charset"));
     let is_declared = charset.is_some_and(|charset| !charset.eq_ignore_ascii_case("us-ascii"));
@@ -231,7 +231,7 @@ fn undeclared(message: &Message, part: &MessagePart) -> Option<String> {
     Some(repair::decode(raw).into_owned())
 }
 
-/// What is attached: named, not kept.
+/// The attachments: their names are kept, not their content.
 fn attachments(message: &Message, taken: &[u32]) -> Vec<Attachment> {
     let left = message.attachments.iter().filter(|id| !taken.contains(id));
     let parts = left.filter_map(|id| message.parts.get(*id as usize));

@@ -1,5 +1,5 @@
-//! Readers of what others write: mails and home pages. Bytes in, domain values out; no I/O, no clock, and no
-//! input that makes them panic or run away.
+//! Readers for text written by others: mails and home pages. Bytes in, domain values out, without I/O or a
+//! clock. No input makes them panic or run forever.
 
 pub mod html;
 pub mod mail;

@@ -1,4 +1,4 @@
-//! A home page: its bytes, as what it says of its organisation.
+//! Reads a home page for what it says about its organisation.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::reading::html::{Piece, pieces};
 
-/// Where a page may still name its encoding.
+/// How far into a page its encoding may be declared.
 const PRESCAN_BYTES: usize = 4096;
-/// How much of a page's data for machines is searched.
+/// How much of a page's structured data is searched.
 const MAX_NODES: usize = 2_000;
 
 /// Reads a page found at `base`. `content_type` is the header it came with.
@@ -25,14 +25,15 @@ pub fn read(body: &[u8], content_type: Option<&str>, base: &Destination) -> Page
     reader.finish(base)
 }
 
-/// The text of a page: by its byte order mark, its header, its own word, else as UTF-8 where it is that.
+/// The text of a page, decoded by its byte order mark, its header, its own declaration, else as UTF-8 if
+/// valid.
 fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     let named = || content_type.and_then(charset_of).and_then(|label| Encoding::for_label(label.as_bytes()));
     let said = || {
         let head = String::from_utf8_lossy(&body[..body.len().min(PRESCAN_BYTES)]).to_ascii_lowercase();
         let label = charset_of(&head).map(str::to_owned)?;
         let encoding = Encoding::for_label(label.as_bytes())?;
-        // Who could read this word did not read it in UTF-16.
+        // A declaration that was readable as ASCII can't have been in UTF-16.
         Some(if encoding.is_ascii_compatible() { encoding } else { UTF_8 })
     };
     let guessed = || if str::from_utf8(body).is_ok() { UTF_8 } else { WINDOWS_1252 };
@@ -40,7 +41,7 @@ fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     encoding.decode(body).0
 }
 
-/// What follows `charset=`.
+/// The value after `charset=`.
 fn charset_of(text: &str) -> Option<&str> {
     let at = text.to_ascii_lowercase().find("charset")?;
     let rest = text[at + "charset".len()..].trim_start().strip_prefix('=')?.trim_start();
@@ -50,7 +51,7 @@ fn charset_of(text: &str) -> Option<&str> {
     (!label.is_empty()).then_some(label)
 }
 
-/// What is being read, where its text is wanted.
+/// The element being read, if its text is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Title,
@@ -60,7 +61,7 @@ enum Within {
 #[derive(Default)]
 struct Reader {
     within: Option<Within>,
-    /// Text inside a picture is none of the page's: pictures have titles, too.
+    /// Text inside a picture isn't part of the page: pictures have titles, too.
     pictures: usize,
     title: Option<String>,
     data: String,
@@ -140,7 +141,7 @@ impl Reader {
                 .iter()
                 .any(|icon| word.eq_ignore_ascii_case(icon))
         });
-        // The icon for a telephone's screen is the larger one.
+        // The icon for a phone's home screen is the larger one.
         let is_large = rel.to_ascii_lowercase().contains("apple");
         if is_icon && !href.is_empty() && (self.icon.is_none() || is_large) {
             self.icon = Some(href.to_owned());
@@ -164,7 +165,7 @@ fn is_data(media_type: &str) -> bool {
     essence.trim().eq_ignore_ascii_case("application/ld+json")
 }
 
-/// JSON as pages really hold it: wrapped in comments, or escaped once too often.
+/// JSON as pages really contain it: wrapped in comments, or escaped once too often.
 fn parse_data(text: &str) -> Option<Value> {
     let mut bare = text.trim();
     for (open, close) in
@@ -177,7 +178,7 @@ fn parse_data(text: &str) -> Option<Value> {
     serde_json::from_str(bare).or_else(|_| serde_json::from_str(&bare.replace("&quot;", "\""))).ok()
 }
 
-/// Members that lead from a page's data to whoever is behind it.
+/// Members that lead from a page's data to the organisation behind it.
 const LEADS: [&str; 9] = [
     "@graph",
     "publisher",
@@ -190,7 +191,7 @@ const LEADS: [&str; 9] = [
     "brand",
 ];
 
-/// The first organisation with a name; what stands at the top goes before what it leads to.
+/// The first organisation with a name; top-level entries come before those they lead to.
 fn organization(scripts: &[Value], base: &Destination) -> Option<Organization> {
     let mut waiting: VecDeque<&Value> = scripts.iter().flat_map(each).collect();
     let mut looked_at = 0;
@@ -209,7 +210,7 @@ fn organization(scripts: &[Value], base: &Destination) -> Option<Organization> {
     None
 }
 
-/// A value, or those of a list.
+/// A value, or the values of a list.
 fn each(value: &Value) -> &[Value] {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice)
 }

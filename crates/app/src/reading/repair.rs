@@ -1,15 +1,16 @@
-//! What is mended before and after a mail is parsed, so that no words are lost to a sender's mistakes.
+//! Repairs a mail before and after it is parsed, so that no words are lost to a sender's mistakes.
 
 use std::borrow::Cow;
 
 use encoding_rs::WINDOWS_1252;
 
-/// How far an encoded word is looked for: the standard allows 75 bytes, senders more. Without a bound, a header
-/// of beginnings would be searched to its end from each of them.
+/// How far to search for the end of an encoded word: the standard allows 75 bytes, senders use more. Without
+/// a limit, a header full of beginnings would be searched to its end from each of them.
 const MAX_WORD_BYTES: usize = 2_000;
 const MAX_CHARSET_BYTES: usize = 64;
 
-/// A message with a header that a strict reader understands: in UTF-8, and with its encoded words whole.
+/// Returns the message with a header that a strict parser understands: in UTF-8, and with its encoded words
+/// whole.
 pub fn header(raw: &[u8]) -> Cow<'_, [u8]> {
     let (head, body) = raw.split_at(body_start(raw));
     let text = match str::from_utf8(head) {
@@ -23,7 +24,7 @@ pub fn header(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned([joined.as_bytes(), body].concat())
 }
 
-/// Bytes that say nothing of their encoding: what most programs meant by that.
+/// Decodes bytes of undeclared encoding the way most programs mean them.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -31,7 +32,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// What follows the header: after the empty line, or from the first line that cannot be part of one.
+/// The text after the header: after the empty line, or from the first line that can't be part of a header.
 pub fn body(raw: &[u8]) -> Cow<'_, str> {
     decode(&raw[body_start(raw)..])
 }
@@ -46,7 +47,7 @@ fn body_start(raw: &[u8]) -> usize {
         let is_folded = matches!(line.first(), Some(b' ' | b'\t'));
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
         let is_named = name.len() < bare.len() && name.trim_ascii_end().iter().all(u8::is_ascii_graphic);
-        // Mailboxes of old put a line of their own before the header.
+        // Old mailbox formats put a line before the header.
         let is_mailbox = at == 0 && line.starts_with(b"From ");
         if !(is_folded || is_named || is_mailbox) {
             return at;
@@ -56,8 +57,8 @@ fn body_start(raw: &[u8]) -> usize {
     at
 }
 
-/// Joins neighbouring encoded words of one kind. Some programs cut a text in the middle of a character, and
-/// each half alone is none.
+/// Joins adjacent encoded words of one kind. Some programs cut a text in the middle of a character, and
+/// neither half is valid alone.
 fn join_words(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;
@@ -88,14 +89,14 @@ struct Word<'a> {
 }
 
 impl Word<'_> {
-    /// Base64 can be joined where nothing was filled up.
+    /// Base64 can be joined if the first part has no padding.
     fn can_follow(&self, payload: &str) -> bool {
         let is_base64 = self.kind.len() > 2 && self.kind[self.kind.len() - 2..].eq_ignore_ascii_case("b?");
         !is_base64 || (payload.len().is_multiple_of(4) && !payload.ends_with('='))
     }
 }
 
-/// The next encoded word of a text, with what is before and after it.
+/// The next encoded word of a text, with the text before and after it.
 fn next_word(text: &str) -> Option<(&str, Word<'_>, &str)> {
     let mut from = 0;
     while let Some(found) = text[from..].find("=?") {

@@ -108,7 +108,11 @@ fn an_edit_changes_what_it_names_and_clears_what_it_nulls() {
         assert_eq!(edited.custom_fields.as_json(), r#"{"a":1,"b":2}"#);
         assert_eq!(edited.channel.as_ref().unwrap().id, channel.id);
         assert_eq!((edited.created_at, edited.updated_at), (created.created_at, app.clock().now()));
-        assert_eq!((moves(app, created.id).len(), kinds(app, created.id).len()), (1, 1), "no move, no event");
+        assert_eq!(
+            (moves(app, created.id).len(), kinds(app, created.id).len()),
+            (1, 1),
+            "without a move there is no event"
+        );
         assert!(app.upsert(json!({"imported_id": "crm-1"})).created, "its old imported_id is free");
 
         app.clock().advance_seconds(1);
@@ -201,7 +205,7 @@ fn tracking_starts_when_a_tracked_stage_is_entered_and_ends_when_it_is_left() {
         assert_eq!(
             get(app, id).unwrap().tracked_since,
             Some(started),
-            "from one tracked stage to the next it goes on"
+            "it continues from one tracked stage to the next"
         );
         change(app, id, Status::Lost, None).unwrap();
         assert_eq!(get(app, id).unwrap().tracked_since, None);
@@ -225,8 +229,12 @@ fn deleting_removes_activity_history_and_words_frees_the_imported_id_and_keeps_e
         let events = app.events(id);
         assert_eq!(events.len(), 2);
         app.write(DeleteAccount(id)).unwrap();
-        assert_eq!(tables.map(|table| app.rows(table)), before, "all of it is gone, and only of it");
-        assert_eq!(app.events(id), events, "what was frozen for delivery stays");
+        assert_eq!(
+            tables.map(|table| app.rows(table)),
+            before,
+            "everything of the account is gone, and nothing else"
+        );
+        assert_eq!(app.events(id), events, "payloads frozen for delivery stay");
         assert_eq!((get(app, id), app.history(id).len()), (None, 0));
         let again = app.upsert(json!({"imported_id": "crm-1"}));
         assert!(again.created && again.account.id != id);

@@ -1,5 +1,5 @@
-//! The audit log, as a table: every change of settings, keys, members, invitations, webhooks and channels is in it
-//! with what changed, who did it and from where, and without a secret.
+//! The audit log, as a table: every change to settings, keys, members, invitations, webhooks and channels is
+//! recorded with the change, the actor and the address, and without secrets.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 const FROM: &str = "192.0.2.7";
 
-/// Runs commands as they come over the network, and remembers every secret that was shown.
+/// Runs commands as if they came over the network, and remembers every secret that was shown.
 struct Managing<'a> {
     app: &'a TestApp,
     secrets: Vec<String>,
@@ -45,7 +45,7 @@ impl Managing<'_> {
         page.items.into_iter().rev().collect()
     }
 
-    /// What was logged since there were `known` entries, as action and detail.
+    /// The entries logged since there were `known` of them, as action and detail.
     fn since(&self, known: usize) -> Vec<(String, Value)> {
         let entry = |entry: &AuditEntry| (entry.action.clone(), serde_json::from_str(&entry.detail).unwrap());
         self.log()[known..].iter().map(entry).collect()
@@ -83,7 +83,7 @@ fn every_change_is_in_the_log_with_the_change_and_without_a_secret() {
     });
 }
 
-/// Each row: what is done, and the entries it leaves.
+/// Each row: the command, and the entries it leaves.
 fn expect(managing: &Managing, known: usize, expected: Value) {
     let found: Vec<Value> =
         managing.since(known).into_iter().map(|(action, detail)| json!([action, detail])).collect();

@@ -1,4 +1,4 @@
-//! Accounts moved together: each as an operator moves one.
+//! Bulk moves: each account moves the way an operator moves one.
 
 use rapport_app::bulk::{MoveAccounts, Moved};
 use rapport_domain::bulk::{BulkMove, Wanted};
@@ -31,9 +31,9 @@ fn each_account_moves_with_its_history_and_event_and_back() {
         assert_eq!((reply.stayed, reply.missed), (1, 1));
         assert_eq!(moves(app, a).last(), Some(&(Some(Status::Prospect), Status::Lost, Source::Operator)));
         assert_eq!(kinds(app, b), [Kind::AccountCreated, Kind::AccountStatusChanged]);
-        assert_eq!(kinds(app, c), [Kind::AccountCreated], "it was there already");
+        assert_eq!(kinds(app, c), [Kind::AccountCreated], "it already had the status");
         assert_eq!(app.history(a).pop().unwrap().note.as_deref(), Some("why"));
-        // Back, unless somebody moved it on.
+        // Move back, except for an account that someone moved on.
         app.upsert(json!({"imported_id": "b", "status": "in_trial"}));
         let back = app.write(all_to(&[a, b], Status::Prospect, Some(Status::Lost))).unwrap();
         assert_eq!(back, Moved { moved: vec![(a, Status::Lost)], stayed: 0, missed: 1 });

@@ -1,4 +1,4 @@
-//! Channels and promo codes: unique per company, archived or deleted, never in each other's way.
+//! Channels and promo codes: unique per company, archived or deleted, and independent of each other.
 
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_domain::channel::{ChannelCode, PromoCode};
@@ -58,7 +58,7 @@ fn an_archived_codes_name_stays_taken_and_a_deleted_ones_is_free() {
         assert_eq!(
             app.write(archive(channel.id, "OLD", true)).unwrap().archived_at,
             Some(since),
-            "since the first time"
+            "it keeps the first time"
         );
         assert_eq!(refusal(app.write(add(channel.id, "Old"))), "conflict code_taken");
         app.write(delete(channel.id, "gone")).unwrap();
@@ -109,7 +109,7 @@ fn a_channel_with_accounts_cannot_be_deleted_and_one_without_takes_its_codes() {
         app.write(DeleteChannel(free.id)).unwrap();
         assert_eq!((names(app), app.rows("promo_code")), (vec!["Used".to_owned()], 1));
         assert!(!app.upsert(json!({"imported_id": "crm-2", "promo_code": "ONE"})).promo_code_matched);
-        assert_eq!(app.write(add(used.id, "one")).unwrap().code.as_str(), "one", "their names are free");
+        assert_eq!(app.write(add(used.id, "one")).unwrap().code.as_str(), "one", "the codes are free again");
     });
 }
 
@@ -125,7 +125,7 @@ fn what_is_not_there_is_not_found() {
         assert_eq!(refusal(app.write(archive(gone, "ONE", true))), "no such channel");
         assert_eq!(refusal(app.write(archive(channel.id, "TWO", true))), "no such promo code");
         assert_eq!(refusal(app.write(delete(channel.id, "TWO"))), "no such promo code");
-        // A code is addressed under its own channel only.
+        // A code can be addressed only under its own channel.
         assert_eq!(refusal(app.write(archive(other.id, "ONE", true))), "no such promo code");
         assert_eq!(refusal(app.write(delete(other.id, "ONE"))), "no such promo code");
         assert_eq!(codes(app, channel.id)[0].archived_at, None);

@@ -1,4 +1,4 @@
-//! Tokens and keys: roles, rotation and revocation that hold at once, and what the records show.
+//! Tokens and keys: roles, rotation and revocation that apply immediately, and what the records show.
 
 use std::collections::HashMap;
 
@@ -149,7 +149,7 @@ fn a_member_works_with_accounts_and_changes_no_settings_keys_or_channels() {
         assert_eq!(
             refusal(app.write_as(&admin, higher)),
             forbidden,
-            "no token gives more than its maker has"
+            "a token can't have a higher role than its creator"
         );
     });
 }
@@ -184,7 +184,11 @@ fn the_last_use_is_written_down_and_never_goes_back() {
         app.write_as(&server, NoteUses(uses.into_iter().collect())).unwrap();
         app.write_as(&server, NoteUses(vec![(token.id, now.plus_seconds(-5))])).unwrap();
         assert_eq!(list(app, Kind::ApiToken)[0].last_used_at, Some(now));
-        assert_eq!(refusal(app.write(NoteUses(vec![]))), "unauthenticated", "this is the service's own");
+        assert_eq!(
+            refusal(app.write(NoteUses(vec![]))),
+            "unauthenticated",
+            "only the service itself may do this"
+        );
     });
 }
 

@@ -1,5 +1,5 @@
-//! The weekly digest: once per company and ISO week, whatever restarts and however many nodes; to every active
-//! member; kept to read where there is no mail.
+//! The weekly digest: once per company and ISO week, across restarts and with any number of nodes; sent to
+//! every active member; kept to read if mail isn't configured.
 
 use rapport_app::digest::{Audience, Made, make_due, preview, send_now};
 use rapport_app::member::ChangeMember;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::mail::{configure, mails, member, on_both_with_mail, take};
 use crate::refusal;
 
-/// A look at what is due, by a node that has just started.
+/// Creates what is due, as a node that has just started.
 fn look(app: &App) {
     block_on(make_due(app, &mut Made::new())).expect("looking for digests");
 }
@@ -23,7 +23,7 @@ fn at(app: &TestApp, time: &str) {
     app.clock().set(Time::parse(time).unwrap());
 }
 
-/// The weeks of the digests made, latest first.
+/// The weeks of the existing digests, latest first.
 fn weeks(company: &TestCompany) -> Vec<String> {
     let page = company.read(|snapshot| rapport_store::digest::list(snapshot, None, 100));
     page.items.into_iter().map(|digest| digest.week.to_string()).collect()
@@ -33,13 +33,13 @@ fn recipients(company: &TestCompany) -> Vec<String> {
     mails(company).into_iter().map(|mail| mail.recipient.as_str().to_owned()).collect()
 }
 
-// A test's clock starts on Monday 5 January 2026 at 09:00 UTC: an hour after the default moment.
+// The test clock starts on Monday 5 January 2026 at 09:00 UTC: an hour after the default time.
 
 #[test]
 fn a_new_company_gets_its_first_digest_at_the_next_moment() {
     on_both_with_mail(|app| {
         look(app.app());
-        assert!(weeks(app).is_empty(), "the moment was before the company");
+        assert!(weeks(app).is_empty(), "this week's time passed before the company existed");
         at(app, "2026-01-12T07:59:59Z");
         look(app.app());
         assert!(weeks(app).is_empty());
@@ -85,7 +85,7 @@ fn nodes_that_look_at_once_make_one() {
         for looked in block_on(all(nodes.map(looking))) {
             looked.unwrap();
         }
-        assert_eq!((weeks(app).len(), mails(app).len()), (1, 4), "one digest, one mail for each");
+        assert_eq!((weeks(app).len(), mails(app).len()), (1, 4), "one digest, one mail per member");
     });
 }
 
@@ -111,7 +111,7 @@ fn what_was_missed_by_a_change_of_schedule_is_not_made_up_for() {
         at(app, "2026-01-14T12:00:00Z");
         app.set(json!({"digest_weekday": "tuesday"}));
         look(app.app());
-        assert!(weeks(app).is_empty(), "Tuesday's moment had passed when Tuesday was chosen");
+        assert!(weeks(app).is_empty(), "Tuesday's time had passed when Tuesday was chosen");
         at(app, "2026-01-20T08:00:00Z");
         look(app.app());
         assert_eq!(weeks(app), ["2026-W04"]);
@@ -126,11 +126,11 @@ fn a_process_that_was_away_sends_it_late_but_not_too_late() {
         assert_eq!(weeks(app), ["2026-W03"], "two and a half days late");
         at(app, "2026-01-22T09:00:00Z");
         look(app.app());
-        assert_eq!(weeks(app), ["2026-W03"], "three days are too many");
+        assert_eq!(weeks(app), ["2026-W03"], "three days are too late");
         app.set(json!({"digest_weekday": "sunday"}));
         at(app, "2026-01-26T01:00:00Z");
         look(app.app());
-        assert_eq!(weeks(app), ["2026-W04", "2026-W03"], "Sunday's, in the night to Monday");
+        assert_eq!(weeks(app), ["2026-W04", "2026-W03"], "Sunday's, during the night to Monday");
     });
 }
 
@@ -150,7 +150,7 @@ fn eight_is_eight_in_the_companys_zone_across_the_change_of_clocks() {
             look(app.app());
             assert_eq!(weeks(app)[0], week);
         }
-        // A zone further east, where the moment of this week has long passed: no second one.
+        // In a zone further east, this week's time has long passed: no second digest.
         app.set(json!({"time_zone": "Pacific/Auckland"}));
         look(app.app());
         assert_eq!(weeks(app).len(), 2);
@@ -165,7 +165,7 @@ fn switched_off_it_is_not_made() {
         look(app.app());
         app.set(json!({"digest_enabled": true}));
         look(app.app());
-        assert!(weeks(app).is_empty(), "switching it on is no moment");
+        assert!(weeks(app).is_empty(), "enabling it doesn't send one");
         at(app, "2026-01-19T09:00:00Z");
         look(app.app());
         assert_eq!(weeks(app), ["2026-W04"]);
@@ -248,12 +248,12 @@ fn it_can_be_seen_before_and_sent_on_request_beside_the_weekly_one() {
         let reader = app.token_of(Role::Member);
         let seen = block_on(preview(app.app(), &reader)).unwrap();
         assert_eq!((seen.subject.as_str(), seen.overdue), ("acme: nobody is overdue for contact", 0));
-        assert_eq!(app.rows("mail_content"), 0, "looking keeps nothing");
+        assert_eq!(app.rows("mail_content"), 0, "a preview stores nothing");
         let send = |audience| block_on(send_now(app.app(), app.token(), None, audience));
         assert_eq!(send(Audience::Member(ana)).unwrap(), 1);
         assert_eq!(recipients(app), ["ana@acme.test"]);
         assert_eq!(send(Audience::Everyone).unwrap(), 2);
-        assert!(weeks(app).is_empty(), "it is not the weekly one");
+        assert!(weeks(app).is_empty(), "it doesn't count as the weekly one");
         let nobody = rapport_domain::id::PersonId::from_bytes([9; 16]);
         assert_eq!(refusal(send(Audience::Member(nobody))), "no such member");
         let refused: Result<usize, Error> = block_on(send_now(app.app(), &reader, None, Audience::Everyone));

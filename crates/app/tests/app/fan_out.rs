@@ -1,4 +1,4 @@
-//! An event for more webhooks than its transaction has time for.
+//! Events that more webhooks select than their transaction has time for.
 
 use rapport_app::Access;
 use rapport_app::erasure::erase_payloads;
@@ -44,7 +44,7 @@ fn a_few_are_written_with_the_change_and_each_of_the_rest_once_after_it() {
         assert_eq!(
             app.number("SELECT count(DISTINCT created_at) FROM delivery"),
             1,
-            "all of them since the event"
+            "all have the event's time"
         );
     });
 }
@@ -80,8 +80,8 @@ fn receivers_that_work_come_first_and_disabled_ones_last() {
             .map(|listed| listed.delivery.webhook)
             .collect();
         assert_eq!(at_once.len(), AT_ONCE);
-        assert!(at_once.contains(&first), "it has worked");
-        assert!(rest.iter().all(|id| at_once.contains(id)), "they are new");
+        assert!(at_once.contains(&first), "it is a working receiver");
+        assert!(rest.iter().all(|id| at_once.contains(id)), "new receivers come next");
         assert!(!at_once.contains(&failing) && !at_once.contains(&more) && !at_once.contains(&late));
     });
 }
@@ -98,7 +98,7 @@ fn what_happens_in_between_counts() {
         let found = reached(app);
         assert!(!found.contains(&hooks[AT_ONCE]), "a deleted webhook gets nothing");
         assert!(found.contains(&hooks[AT_ONCE + 1]), "a disabled one keeps it");
-        assert!(!found.contains(&added), "what is made after the event does not hear of it");
+        assert!(!found.contains(&added), "a webhook created after the event doesn't get it");
         assert_eq!(ids(app, Shown::Held).len(), 1);
         block_on(erase_payloads(app.app(), app.token(), account)).expect("erased");
         assert!(proceed(app) && !proceed(app));

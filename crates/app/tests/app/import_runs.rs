@@ -1,4 +1,4 @@
-//! Imports under way: crashes, several nodes, cancel.
+//! Running imports: crashes, several nodes, cancelling.
 
 use rapport_app::import::{Purpose, RemoveImport, Runner, Stepped, UndoImport};
 use rapport_domain::id::ImportId;
@@ -11,7 +11,7 @@ use crate::refusal;
 
 const ROWS: usize = 5 * STEP_ROWS + 7;
 
-/// Rows without a key: one that is applied twice makes two accounts.
+/// Rows without a key: one that is applied twice creates two accounts.
 fn unkeyed() -> String {
     let rows =
         (0..ROWS).map(|number| format!("\"Account\n{number}\",contacted\n")).collect::<Vec<_>>().concat();
@@ -40,18 +40,18 @@ fn after_a_crash_another_node_goes_on_and_each_row_counts_once() {
         for _ in 0..2 {
             assert_eq!(block_on(first.step()).unwrap(), Stepped::More);
         }
-        // It is gone without a word.
+        // It disappears without releasing its lease.
         drop(first);
         assert_eq!(rows(app), [number(2 * STEP_ROWS); 4]);
         let other = app.another_node();
         let mut second = Runner::new(&other, app.id(), id);
-        assert_eq!(block_on(second.step()).unwrap(), Stepped::Elsewhere, "the first may live");
+        assert_eq!(block_on(second.step()).unwrap(), Stepped::Elsewhere, "the first may still be alive");
         app.clock().advance_seconds(LEASE_SECONDS);
         let mut steps = 1;
         while block_on(second.step()).unwrap() == Stepped::More {
             steps += 1;
         }
-        assert_eq!(steps, 4, "it went on where the first had come to");
+        assert_eq!(steps, 4, "it continued where the first had stopped");
         assert_eq!(rows(app), [number(ROWS); 4]);
         let done = seen(app, id);
         assert_eq!(
@@ -70,7 +70,7 @@ fn two_nodes_that_both_believe_to_run_it_apply_each_row_once() {
         let other = app.another_node();
         let mut runners = [Runner::new(app.app(), app.id(), id), Runner::new(&other, app.id(), id)];
         loop {
-            // Every lease has run out when the next step begins.
+            // Every lease has expired when the next step begins.
             app.clock().advance_seconds(LEASE_SECONDS);
             let [one, two] = &mut runners;
             let steps: [std::pin::Pin<Box<dyn Future<Output = _>>>; 2] =
@@ -92,7 +92,7 @@ fn a_step_that_fails_leaves_nothing_and_runs_again() {
         let mut runner = Runner::new(app.app(), app.id(), id);
         assert_eq!(block_on(runner.step()).unwrap(), Stepped::More);
         let steps_of_a_copy = {
-            // The same step from the same place: the second finds the import further on.
+            // The same step from the same position: the second finds that the import has moved on.
             let mut twin = Runner::new(app.app(), app.id(), id);
             app.clock().advance_seconds(LEASE_SECONDS);
             assert_eq!(block_on(twin.step()).unwrap(), Stepped::More);

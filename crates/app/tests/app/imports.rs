@@ -1,4 +1,4 @@
-//! Imports: what a file does, row by row; how it is tried first, and undone after.
+//! Imports: what a file does, row by row; how it is previewed, and undone afterwards.
 
 use rapport_app::account::{DeleteAccount, PatchAccount};
 use rapport_app::contact::RecordContact;
@@ -64,7 +64,7 @@ pub fn seen(company: &TestCompany, id: ImportId) -> Import {
     company.read(move |snapshot| import::get(snapshot, id)).expect("there")
 }
 
-/// Uploads a file and takes it in.
+/// Uploads a file and imports it.
 fn imported(company: &TestCompany, text: impl AsRef<[u8]>, body: Value) -> Import {
     let id = upload(company, text).id;
     start(company, id, Purpose::Run, body).expect("started");
@@ -151,14 +151,14 @@ fn rows_create_and_update_by_the_same_rules_as_any_route() {
             ]
         );
         let Actor::Token { name, .. } = &app.history(known.account.id)[1].actor else { panic!("the token") };
-        assert_eq!(name, "First token", "who started it did it");
+        assert_eq!(name, "First token", "the person who started it is the actor");
         assert_eq!(payloads(app, known.account.id)[1]["account"]["name"], json!("Acme Inc"));
 
         let initech = app.account("crm-3");
         assert_eq!(kinds(app, initech.id), [Kind::AccountCreated]);
         assert_eq!(payloads(app, initech.id)[0]["source"], json!("import"));
         assert_eq!(initech.custom_fields.as_json(), r#"{"seats":"7"}"#);
-        assert_eq!(kinds(app, app.account("crm-2").id), [Kind::AccountCreated], "nothing of it changed");
+        assert_eq!(kinds(app, app.account("crm-2").id), [Kind::AccountCreated], "the row changed nothing");
         assert!(names(app).contains(&"No Key".to_owned()));
         assert_eq!(app.find("crm-4"), None);
         let errors = error_file(app, id);
@@ -232,7 +232,7 @@ fn rows_of_one_key_apply_in_their_order_however_far_apart() {
             kinds(app, account.id),
             [Kind::AccountCreated, Kind::AccountStatusChanged, Kind::AccountStatusChanged]
         );
-        assert_eq!(undone(app, id).undo.removed, 1_101, "it was created here, whatever came after");
+        assert_eq!(undone(app, id).undo.removed, 1_101, "the import created it, whatever came later");
         assert_eq!(app.rows("account"), 0);
     });
 }
@@ -358,10 +358,10 @@ fn odd_rows_fail_alone_and_formulas_are_guarded() {
             "{}",
             &errors[..200]
         );
-        assert!(errors.contains("has 1 cells where the header has 3"));
+        assert!(errors.contains("has 1 cells, but the header has 3"));
         assert!(errors.contains("name: must be at most 255 characters"));
         assert!(errors.contains("custom_fields must be at most 65536 bytes"));
-        assert!(errors.contains("opens a quote that is never closed"));
+        assert!(errors.contains("contains a quote that is never closed"));
     });
 }
 

@@ -1,4 +1,4 @@
-//! Inbound mail as it is logged: whose account, which conversation, once, and what follows.
+//! Inbound mail: which account and conversation it is logged on, that it is logged once, and its effects.
 
 use rapport_app::account::DeleteAccount;
 use rapport_app::account_address::AddAddress;
@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::{kinds, moves, payloads};
 
-/// A mail in the making: headers and a body.
+/// A mail under construction: headers and a body.
 struct Post {
     headers: Vec<String>,
     body: String,
@@ -49,7 +49,7 @@ impl Post {
     fn send(&self, company: &TestCompany) -> Received {
         let raw = format!("{}\r\n\r\n{}", self.headers.join("\r\n"), self.body);
         let mail = || ReceiveMail::new(read(raw.as_bytes()).expect("a mail"));
-        // A loaded machine may turn a request away with nothing stored; a provider comes back.
+        // A loaded machine may refuse a request without storing anything; a provider tries again.
         let tries = (0..20).map(|_| company.write_as(&Access::System(company.id()), mail()));
         let mut settled = tries.filter(|outcome| !matches!(outcome, Err(Error::Busy)));
         settled.next().expect("not busy forever").expect("received")
@@ -82,7 +82,7 @@ fn messages(company: &TestCompany, id: ConversationId) -> Vec<Message> {
     company.read(move |snapshot| rapport_store::message::of_conversation(snapshot, id, None, 200)).items
 }
 
-/// The member that every test company has.
+/// The email address of the member that every test company has.
 fn member(company: &TestCompany) -> String {
     let members = company.read(rapport_store::member::list);
     members.first().expect("an owner").email.as_str().to_owned()
@@ -96,7 +96,7 @@ fn an_unknown_sender_becomes_a_prospect_with_source_inbound() {
         let made = account(app, entry.logged.account);
         assert_eq!((made.name.as_str(), made.status), ("Ana Keller", Status::Prospect));
         assert_eq!(made.custom_fields.as_json(), r#"{"email":"ana@nordlys.test"}"#);
-        assert_eq!(made.last_contact_at, None, "an inbound mail is no contact");
+        assert_eq!(made.last_contact_at, None, "an inbound mail isn't contact");
         assert_eq!(moves(app, made.id), [(None, Status::Prospect, Source::Inbound)]);
         assert_eq!(kinds(app, made.id), [Kind::AccountCreated, Kind::MessageInbound]);
         let data = payloads(app, made.id);
@@ -117,13 +117,13 @@ fn an_answer_finds_its_conversation_by_any_of_its_references() {
         let second =
             from("ana@nordlys.test", "Quite different", "2@nordlys.test").answering("1@nordlys.test");
         assert_eq!(second.log(app).logged.conversation, first.conversation);
-        // Neither known nor the nearest: an older reference still leads there.
+        // Neither a known sender nor the nearest reference: an older reference still leads there.
         let third = from("colleague@nordlys.test", "Re: x", "3@nordlys.test")
             .answering("lost@nordlys.test")
             .header("References: <1@nordlys.test> <lost@nordlys.test>");
         let entry = third.log(app);
         assert_eq!((entry.logged.conversation, entry.created_account), (first.conversation, false));
-        // Whoever answered is known from now on.
+        // Anyone who answered is known from now on.
         let fourth = from("colleague@nordlys.test", "New matter", "4@nordlys.test").log(app);
         assert_eq!((fourth.logged.account, fourth.created_account), (first.account, false));
         assert_eq!(conversation(app, first.conversation).message_count, 3);
@@ -153,7 +153,7 @@ fn the_same_message_is_never_logged_twice() {
         assert_eq!(changed.send(app), Received::Duplicate(first), "the Message-ID decides");
         let without_id = || Post { headers: vec!["From: ana@nordlys.test".into()], body: "Twice".into() };
         let logged = without_id().log(app).logged;
-        assert_eq!(without_id().send(app), Received::Duplicate(logged), "what it says decides");
+        assert_eq!(without_id().send(app), Received::Duplicate(logged), "the content decides");
         assert_eq!((app.rows("message"), app.rows("account")), (2, 1));
         let globex = app.company("globex");
         assert!(mail.log(&globex).created_account, "each company has its own");
@@ -211,7 +211,7 @@ fn a_members_mail_to_several_accounts_is_contact_with_each() {
         for id in [one.account, two.account] {
             assert_eq!(account(app, id).last_contact_at, Some(app.clock().now()));
         }
-        assert_eq!(app.rows("account"), 2, "who is merely among them becomes no account");
+        assert_eq!(app.rows("account"), 2, "a stranger among the recipients doesn't become an account");
         // An answer goes to the copy on the answering account, whatever its subject.
         let reply = from("eva@elsewhere.test", "Thanks", "4@elsewhere.test").answering("3@acme.test");
         assert_eq!(reply.log(app).logged.conversation, entry.copies[0].conversation);
@@ -230,7 +230,7 @@ fn what_is_among_ourselves_is_ignored() {
         let nobody = Post { headers: vec!["Subject: x".into()], body: "y".into() };
         assert_eq!(nobody.ignored(app), Ignored::NoSender);
         assert_eq!((app.rows("account"), app.rows("message"), app.rows("mail_reference")), (0, 0, 0));
-        // What was ignored may still be logged when it comes to be about somebody.
+        // An ignored mail may still be logged once it concerns someone.
         let later = from(&member, "Lunch?", "1@acme.test").to("ana@nordlys.test");
         assert!(later.log(app).created_account);
     });
@@ -249,17 +249,17 @@ fn what_machines_write_is_neither_contact_nor_reply_nor_account() {
         let entry = away().log(app);
         assert!(entry.automatic && entry.logged.account == known.account);
         let events = [Kind::AccountCreated, Kind::MessageInbound];
-        assert_eq!(kinds(app, known.account), events, "an absence note is no reply");
+        assert_eq!(kinds(app, known.account), events, "an out-of-office mail isn't a reply");
         let sent = from(&member(app), "Monthly letter", "2@acme.test")
             .to("ana@nordlys.test")
             .header("List-Unsubscribe: <https://acme.test/leave>");
         assert!(sent.log(app).automatic);
-        assert_eq!(account(app, known.account).last_contact_at, None, "a mass mailing is no contact");
+        assert_eq!(account(app, known.account).last_contact_at, None, "a mass mailing isn't contact");
         let to_new = from(&member(app), "Monthly letter", "3@acme.test")
             .to("new@third.test")
             .header("Precedence: bulk");
         assert_eq!(to_new.ignored(app), Ignored::Automatic);
-        // A bounce finds the mail that came back, and its sender is not remembered.
+        // A bounce finds the mail that came back, and its sender isn't remembered.
         let bounce = from("MAILER-DAEMON@mx.test", "Undelivered", "b@mx.test").answering("2@acme.test");
         assert_eq!(bounce.log(app).logged.account, known.account);
         assert_eq!(app.rows("account_address"), 1);
@@ -341,7 +341,7 @@ fn mails_that_arrive_at_once_make_one_account_and_one_message_each() {
         let outcomes: Vec<Received> = std::thread::scope(|scope| {
             let sending: Vec<_> = (0..12)
                 .map(|number| {
-                    // Each mail comes three times.
+                    // Each mail arrives three times.
                     let mail = from("ana@nordlys.test", "Offer", &format!("{}@nordlys.test", number % 4));
                     scope.spawn(move || mail.send(app))
                 })

@@ -21,7 +21,7 @@ fn time(text: &str) -> Time {
     Time::parse(text).unwrap()
 }
 
-/// Events per day as the Pulse card counts them, days without any left out.
+/// Events per day as the Pulse card counts them, without empty days.
 fn days(company: &TestCompany, account: AccountId) -> Vec<(String, i64)> {
     let now = company.app().now();
     let found = company.read(move |snapshot| {
@@ -36,7 +36,7 @@ fn features(company: &TestCompany, account: AccountId) -> Vec<(String, i64)> {
     found.into_iter().map(|FeatureUse { feature, count, .. }| (feature, count)).collect()
 }
 
-/// An account's kept events, latest first.
+/// An account's stored events, latest first.
 fn kept(company: &TestCompany, account: AccountId) -> Vec<KeptActivity> {
     company.read(move |snapshot| rapport_store::activity::list(snapshot, account, None, 1000)).items
 }
@@ -57,7 +57,7 @@ fn request(company: &TestCompany, events: Value) -> Ingest {
     Ingest { batch, received_at: now, bytes: 0 }
 }
 
-/// Every count of the answer: accepted, duplicates, unmatched, rejected. They always sum up.
+/// The counts of the answer: accepted, duplicates, unmatched, rejected. They always add up.
 fn counts(answer: &Ingested) -> (usize, usize, usize, usize) {
     let Ingested { received, accepted, duplicates, unmatched, rejected } = answer;
     assert_eq!(*received, accepted + duplicates + unmatched.len() + rejected.len(), "{answer:?}");
@@ -198,7 +198,7 @@ fn the_twenty_most_used_features_are_shown_with_their_last_use() {
         );
         assert!(
             found.iter().all(|found| found.last_used_at == time("2025-12-31")),
-            "a late event is not the last use"
+            "an event that arrives late isn't the last use"
         );
     });
 }
@@ -298,7 +298,7 @@ fn became_customer_captures_its_value_also_on_an_existing_customer() {
     TestApp::on_both(|app| {
         app.set(json!({"default_currency": "SEK"}));
         let id = app.upsert(json!({"imported_id": "crm-1", "status": "in_trial"})).account.id;
-        // The metadata sent one after the other, and the value it leaves.
+        // The metadata of consecutive events, and the value each leaves.
         let table = [
             (json!({"plan": "pro"}), None),
             (json!({"currency": "EUR"}), None),
@@ -349,12 +349,16 @@ fn leaving_do_not_contact_by_activity_holds_campaigns_until_an_operator_moves_it
         let id = app.upsert(json!({"imported_id": "crm-1", "status": "do_not_contact"})).account.id;
         app.ingest(json!([{"imported_id": "crm-1", "kind": "trial_started"}]));
         let account = app.account("crm-1");
-        assert_eq!((account.status, account.campaign_hold), (Status::DoNotContact, false), "never touched");
+        assert_eq!(
+            (account.status, account.campaign_hold),
+            (Status::DoNotContact, false),
+            "trial_started never touches it"
+        );
         app.ingest(json!([{"imported_id": "crm-1", "kind": "became_customer"}]));
         assert!(app.account("crm-1").campaign_hold);
         app.upsert(json!({"imported_id": "crm-1", "status": "lost"}));
         app.ingest(json!([{"imported_id": "crm-1", "kind": "trial_started"}]));
-        assert!(app.account("crm-1").campaign_hold, "neither the record nor activity ends the hold");
+        assert!(app.account("crm-1").campaign_hold, "neither an upsert nor activity ends the hold");
         let change = StatusChange { status: Status::Contacted, note: None };
         app.write(ChangeStatus { id, change }).unwrap();
         assert!(!app.account("crm-1").campaign_hold);
@@ -444,7 +448,7 @@ fn an_event_id_counts_once_in_a_batch_and_across_batches() {
         );
         assert_eq!(features(app, id), [("f".to_owned(), 4)]);
         assert_eq!(app.rows("activity"), 4);
-        // The id stands for the event, whatever else is said the second time.
+        // The id identifies the event, whatever the second copy contains.
         let again = json!([{"imported_id": "crm-1", "kind": "churned", "event_id": "a"}]);
         assert_eq!(counts(&app.ingest(again)), (0, 1, 0, 0));
         assert_eq!(app.account("crm-1").status, Status::Prospect);
@@ -477,7 +481,7 @@ fn an_event_id_is_free_again_after_ninety_days() {
         assert_eq!(counts(&app.ingest(event.clone())), (0, 1, 0, 0), "a second before");
         app.clock().advance_seconds(1);
         assert_eq!(counts(&app.ingest(event.clone())), (1, 0, 0, 0), "a duplicate does not prolong it");
-        assert_eq!(counts(&app.ingest(event)), (0, 1, 0, 0), "taken anew");
+        assert_eq!(counts(&app.ingest(event)), (0, 1, 0, 0), "the id is taken again");
     });
 }
 
@@ -627,7 +631,10 @@ fn deleting_an_account_under_ingest_leaves_nothing_of_it_behind() {
                 let deleting = scope.spawn(|| app.write(DeleteAccount(id)));
                 for answer in block_on(all(batches)) {
                     let (accepted, _, unmatched, _) = counts(&answer.expect("an answer"));
-                    assert!(matches!((accepted, unmatched), (2, 0) | (0, 2)), "all of a batch, or nothing");
+                    assert!(
+                        matches!((accepted, unmatched), (2, 0) | (0, 2)),
+                        "a batch applies completely or not at all"
+                    );
                 }
                 deleting.join().unwrap().unwrap();
             });

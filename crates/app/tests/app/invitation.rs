@@ -1,4 +1,4 @@
-//! Invitations: one per address, used once, worth nothing after a week, and never readable in the database.
+//! Invitations: one per address, usable once, valid for a week, and never readable in the database.
 
 use rapport_app::invitation::{AcceptInvitation, Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
 use rapport_app::{App, Error, password};
@@ -23,7 +23,7 @@ fn token_in(link: &str) -> String {
     link[start..].split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap().to_owned()
 }
 
-/// The token of an invitation that was handed over by hand.
+/// The token of an invitation that was passed on by hand.
 fn by_hand(company: &TestCompany, email: &str, role: Role) -> String {
     token_in(&company.write(invite(email, role)).unwrap().link.expect("a link"))
 }
@@ -57,7 +57,7 @@ fn the_link_comes_by_mail_and_makes_its_holder_a_member() {
         );
         let joined = accept(app, &token, "a good password").unwrap();
         assert_eq!((joined.name.as_str(), joined.role), ("Ana", Role::Admin));
-        assert_eq!(refusal(accept(app, &token, "a good password")), INVALID, "once");
+        assert_eq!(refusal(accept(app, &token, "a good password")), INVALID, "it works only once");
         assert!(open(app).is_empty());
         let login = app
             .read(|snapshot| rapport_store::member::login(snapshot, &Email::parse("ana@acme.test").unwrap()));
@@ -73,7 +73,7 @@ fn no_usable_secret_is_kept_in_the_clear_and_none_at_all_once_it_is_sent() {
             |condition: &str| app.number(&format!("SELECT count(*) FROM mail_content WHERE {condition}"));
         assert_eq!(kept("plain LIKE '%rjn!_%' ESCAPE '!' OR html LIKE '%rjn!_%' ESCAPE '!'"), 0);
         assert_eq!(kept(&format!("plain LIKE '%{SECRET_PLACE}%'")), 1);
-        assert_eq!(kept("secret IS NOT NULL"), 1, "sealed while it waits");
+        assert_eq!(kept("secret IS NOT NULL"), 1, "encrypted while it waits");
         let sent = take(app).remove(0);
         block_on(rapport_app::mail::record(app.app(), app.id(), &sent, Ok(()))).unwrap();
         assert_eq!(kept("secret IS NOT NULL"), 0);
@@ -98,7 +98,7 @@ fn it_holds_for_seven_days() {
         assert!(block_on(Offer::look(app.app(), &token)).is_ok());
         app.clock().advance_seconds(1);
         assert_eq!(refusal(accept(app, &token, "a good password")), INVALID);
-        // An expired one does not stand in the way of another.
+        // An expired invitation doesn't prevent another one.
         let fresh = by_hand(app, "ana@acme.test", Role::Admin);
         assert!(accept(app, &fresh, "a good password").is_ok());
     });
@@ -125,7 +125,7 @@ fn sending_it_again_makes_the_link_before_worth_nothing() {
         let resent = app.write(ResendInvitation(id)).unwrap();
         assert_eq!(resent.invitation.expires_at, app.clock().now().plus_days(7));
         let again = take(app);
-        assert_eq!(again.len(), 1, "the mail before does not go out any more");
+        assert_eq!(again.len(), 1, "the earlier mail is no longer sent");
         assert_eq!(mails(app)[0].state, State::Failed);
         let second = token_in(&again[0].plain);
         assert_eq!(refusal(accept(app, &first, "a good password")), INVALID);
@@ -209,7 +209,7 @@ fn what_is_no_token_of_ours_is_refused_alike() {
         for bad in ["", "rjn_", &mistyped, app.token_text(), globex.ingest_key_text()] {
             assert_eq!(refusal(accept(app, bad, "a good password")), INVALID, "{bad}");
         }
-        // Well-formed, of a company that there is not.
+        // Well-formed, but of a company that doesn't exist.
         let other = rapport_domain::credential::issue(
             rapport_domain::credential::Kind::Invitation,
             rapport_domain::id::CompanyId(999),

@@ -1,4 +1,4 @@
-//! Mails in storage: taken once, tried again on their schedule, ended when they are worth nothing.
+//! Mails in storage: claimed once, retried on schedule, ended when they are outdated.
 
 use rapport_app::digest::{Audience, send_now};
 use rapport_app::mail::{Outgoing, record, take_due};
@@ -13,7 +13,7 @@ use rapport_testkit::{TestApp, TestCompany, all, block_on};
 
 pub const BASE_URL: &str = "https://crm.acme.test";
 
-/// Has an application send mail.
+/// Configures an application to send mail.
 pub fn configure(app: &App) {
     let outside = Outside { base_url: BASE_URL.to_owned(), mail_configured: true };
     app.services().set_outside(outside);
@@ -63,7 +63,7 @@ fn a_mail_is_taken_once_and_recorded_as_sent() {
         let taken = take(app);
         assert_eq!(taken.len(), 1);
         assert_eq!(taken[0].recipient.as_str(), "owner@acme.test");
-        assert!(take(app).is_empty(), "one has it in hand");
+        assert!(take(app).is_empty(), "another node has claimed it");
         app.clock().advance_seconds(7);
         succeed(app, &taken[0]);
         let kept = mails(app).remove(0);
@@ -105,7 +105,7 @@ fn a_temporary_failure_is_tried_again_on_the_schedule_and_then_given_up() {
             assert_eq!(kept.next_at, Some(app.clock().now().plus_seconds(pause)));
             assert_eq!(kept.error.as_deref(), Some("the server's words"));
             app.clock().advance_seconds(pause - 1);
-            assert!(take(app).is_empty(), "not early");
+            assert!(take(app).is_empty(), "it isn't retried early");
             app.clock().advance_seconds(1);
         }
         fail(app, &take(app)[0], false);
@@ -139,7 +139,7 @@ fn a_node_that_dies_with_a_mail_in_hand_leaves_it_to_another_when_its_lease_ends
         app.clock().advance_seconds(1);
         let again = take(app).remove(0);
         assert_eq!(again.id, lost.id, "the same mail, by its Message-ID too");
-        // The first one was only slow: its word is late, and the second one's counts.
+        // The first node was only slow: its result comes too late, and the second node's counts.
         fail(app, &lost, true);
         assert_eq!(mails(app)[0].state, State::Waiting);
         succeed(app, &again);
@@ -164,7 +164,7 @@ fn who_is_deactivated_or_removed_meanwhile_gets_no_mail() {
         assert_eq!(ended.len(), 2);
         assert!(ended.iter().all(|mail| mail.error.as_deref() == Some("recipient_inactive")));
         send_one(app);
-        assert_eq!(mails(app).len(), 4, "the next one is not even written to them");
+        assert_eq!(mails(app).len(), 4, "the next one isn't written for them at all");
     });
 }
 

@@ -50,10 +50,10 @@ fn payloads(company: &TestCompany, account: AccountId) -> Vec<Value> {
     events.iter().map(|event| read(&event.payload)).collect()
 }
 
-/// Why something was refused, in a few words: `conflict imported_id_taken`, `invalid /name empty`.
+/// Why something was refused, in short form: `conflict imported_id_taken`, `invalid /name empty`.
 fn refusal<T>(answer: Result<T, Error>) -> String {
     match answer {
-        Ok(_) => panic!("this must be refused, and was done"),
+        Ok(_) => panic!("expected a refusal, but it succeeded"),
         Err(Error::Unauthenticated) => "unauthenticated".to_owned(),
         Err(Error::Forbidden { code, .. }) => format!("forbidden {code}"),
         Err(Error::NotFound(what)) => format!("no such {what}"),
@@ -63,6 +63,6 @@ fn refusal<T>(answer: Result<T, Error>) -> String {
                 invalid.0.iter().map(|error| format!("{} {}", error.pointer, error.code)).collect();
             format!("invalid {}", faults.join(", "))
         }
-        Err(other) => panic!("neither done nor refused: {other:?}"),
+        Err(other) => panic!("expected a refusal, got {other:?}"),
     }
 }

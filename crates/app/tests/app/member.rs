@@ -1,4 +1,4 @@
-//! Members and their roles: always an owner, and nobody above themselves.
+//! Members and their roles: there is always an owner, and nobody exceeds their own role.
 
 use rapport_app::Error;
 use rapport_app::member::{AddMember, AddedMember, ChangeMember, RemoveMember};
@@ -66,7 +66,7 @@ fn the_last_owner_stays() {
         assert_eq!(refusal(app.write(active(owner, false))), last);
         let second = added(app, "two@acme.test", Role::Owner).member.person;
         app.write(active(second, false)).unwrap();
-        assert_eq!(refusal(app.write(RemoveMember(owner))), last, "an owner who is away is none");
+        assert_eq!(refusal(app.write(RemoveMember(owner))), last, "a deactivated owner doesn't count");
         app.write(active(second, true)).unwrap();
         assert_eq!(app.write(role(owner, Role::Member)).unwrap().role, Role::Member);
         assert_eq!(refusal(app.write(RemoveMember(second))), last);
@@ -112,7 +112,7 @@ fn an_admin_manages_members_but_no_owner() {
         assert!(app.write_as(&admin, RemoveMember(ana)).is_ok());
         let member = app.token_of(Role::Member);
         assert_eq!(refusal(app.write_as(&member, add("cy@acme.test", Role::Member))), forbidden);
-        assert_eq!((list(app).len(), app.rows("person")), (1, 2), "a refused addition makes no person");
+        assert_eq!((list(app).len(), app.rows("person")), (1, 2), "a refused addition creates no person");
     });
 }
 
@@ -126,7 +126,7 @@ fn a_member_goes_away_and_comes_back() {
         assert_eq!(
             app.write(active(ana, false)).unwrap().deactivated_at,
             Some(since),
-            "away since the first time"
+            "it keeps the first time"
         );
         assert_eq!(app.write(role(ana, Role::Admin)).unwrap().deactivated_at, Some(since));
         assert_eq!(app.write(active(ana, true)).unwrap().deactivated_at, None);

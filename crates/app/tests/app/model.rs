@@ -1,5 +1,5 @@
-//! Random sequences of operations on SQLite, on PostgreSQL and on a plain model in memory: every answer is
-//! compared, and at the end all that each of them knows.
+//! Runs random sequences of operations on SQLite, on PostgreSQL and on a plain model in memory. Compares
+//! every answer, and at the end everything that each of them stores.
 //!
 //! The sequences are the same in every run. `RAPPORT_MODEL_CASES=1000` runs more of them.
 
@@ -21,11 +21,11 @@ use plain::Plain;
 use real::Real;
 
 const CASES: u32 = 24;
-/// How many a sequence has in the middle.
+/// The average length of a sequence.
 const OPERATIONS: usize = 60;
 const DAY: i64 = 86_400;
 
-/// Accounts and channels are named by the order they were made in; a number too high names nothing.
+/// Accounts and channels are named by the order of their creation; a number too high names nothing.
 #[derive(Debug, Clone)]
 enum Operation {
     Upsert(Value),
@@ -34,9 +34,9 @@ enum Operation {
     Patch(usize, Value),
     ChangeStatus(usize, Status, Option<String>),
     Delete(usize),
-    /// Contact made so many seconds ago.
+    /// A contact made this many seconds ago.
     Contact(usize, i64),
-    /// Everybody overdue is reminded of.
+    /// Announces everyone who is overdue.
     Remind,
     CreateChannel(String),
     RenameChannel(usize, String),
@@ -48,7 +48,7 @@ enum Operation {
     Advance(i64),
 }
 
-/// What an event says; the account and the time are filled in when it is sent.
+/// The content of an event; the account and the time are filled in when it is sent.
 #[derive(Debug, Clone)]
 struct Event {
     imported_id: Option<Value>,
@@ -73,12 +73,12 @@ impl Event {
     }
 }
 
-/// The id made as number `place`, or one that names nothing.
+/// The id created as number `place`, or one that names nothing.
 fn named<T: Copy>(ids: &[T], place: usize, nothing: T) -> T {
     ids.get(place).copied().unwrap_or(nothing)
 }
 
-/// What runs operations, and can say all it knows. Ids are shown as `account-3`, `channel-0`.
+/// Runs operations, and reports everything it stores. Ids are shown as `account-3`, `channel-0`.
 trait Subject {
     fn run(&mut self, operation: &Operation) -> Value;
     fn everything(&self) -> Vec<Value>;
@@ -98,7 +98,7 @@ fn both_engines_answer_as_the_plain_model_does() {
         clock.set(Time::parse(START).unwrap());
         let project = format!("case-{}", number.get());
         let mut plain = Plain::new(&project, clock.clone());
-        // Every sequence has a company of its own in databases that fill up.
+        // Every sequence has its own company, in databases that fill up.
         let mut real = apps.each_ref().map(|app| Real::new(app.company(&project), clock.clone()));
         for (place, operation) in sequence.iter().enumerate() {
             if let Operation::Advance(seconds) = operation {
@@ -129,7 +129,7 @@ fn both_engines_answer_as_the_plain_model_does() {
     held.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// What every sequence begins with, so that the rest has something to meet.
+/// The start of every sequence, so that the rest has something to work on.
 fn furnished(sequence: Vec<Operation>) -> Vec<Operation> {
     let mut furnished = vec![
         Operation::CreateChannel("Fair".to_owned()),
@@ -146,7 +146,7 @@ fn furnished(sequence: Vec<Operation>) -> Vec<Operation> {
 
 type Member = BoxedStrategy<Option<(String, Value)>>;
 
-/// A member that is there in one of three requests, with one of these values.
+/// A member present in one of three requests, with one of these values.
 fn member(name: &'static str, values: impl IntoIterator<Item = Value>) -> Member {
     let values: Vec<Value> = values.into_iter().collect();
     let given = select(values).prop_map(move |value| Some((name.to_owned(), value)));
@@ -173,7 +173,7 @@ fn statuses() -> Vec<Value> {
 
 fn custom_fields() -> Member {
     let value = || [json!(1), json!("x"), json!(null), json!({"n": [1, null]}), json!(null), json!(2)];
-    // Three of the large ones are over the limit.
+    // Three of the large ones exceed the limit.
     let large = || [json!("x".repeat(25_000)), json!(null)];
     let fields = object(vec![
         member("a", value()),

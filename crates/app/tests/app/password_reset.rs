@@ -1,4 +1,4 @@
-//! Forgotten passwords: asked for by anybody, answered to the person alone, used once within an hour.
+//! Forgotten passwords: anyone can ask, only the person gets the answer, usable once within an hour.
 
 use rapport_app::member::ChangeMember;
 use rapport_app::password_reset::{OpenReset, RequestReset, SendReset, answer_requests};
@@ -138,7 +138,11 @@ fn two_who_use_it_at_once_set_one_password() {
 fn without_mail_an_admin_hands_the_link_over() {
     TestApp::on_both(|app| {
         ask(app, "owner@acme.test");
-        assert_eq!((app.rows("reset_request"), app.rows("password_reset")), (0, 0), "nobody could get it");
+        assert_eq!(
+            (app.rows("reset_request"), app.rows("password_reset")),
+            (0, 0),
+            "there is no way to send it"
+        );
         let ana = member(app, "ana@acme.test", Role::Member);
         let link = app.write(SendReset(ana)).unwrap().expect("a link");
         confirm(app, &token_in(&link), "a new password").unwrap();
@@ -149,7 +153,7 @@ fn without_mail_an_admin_hands_the_link_over() {
         assert_eq!(
             refusal(app.write(SendReset(ana))),
             "conflict mail_not_configured",
-            "it is theirs elsewhere too"
+            "the login belongs to another company too"
         );
     });
 }
@@ -178,6 +182,6 @@ fn no_usable_secret_is_kept() {
         let sent = take(app).remove(0);
         let failure = rapport_domain::mail::Failure { permanent: true, error: "no".to_owned() };
         block_on(rapport_app::mail::record(app.app(), app.id(), &sent, Err(failure))).unwrap();
-        assert_eq!(kept("secret IS NOT NULL"), 0, "gone with the mail that failed");
+        assert_eq!(kept("secret IS NOT NULL"), 0, "removed with the mail that failed");
     });
 }

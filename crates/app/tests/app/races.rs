@@ -1,5 +1,5 @@
-//! Two transactions in each other's way on PostgreSQL, made to meet: another connection holds a row until
-//! the use case is seen to wait for it. SQLite has one writer and no such moments.
+//! Races between two transactions on PostgreSQL, made deterministic: another connection holds a row until the
+//! use case is seen to wait for it. SQLite has one writer and no such races.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,11 +26,11 @@ fn while_open<T: Send>(app: &TestApp, sql: &str, work: impl FnOnce() -> T + Send
                        AND wait_event_type = 'Lock'";
         let deadline = Instant::now() + LIMIT;
         while watcher.query_one(waiting, &[]).expect("asking who waits").get::<_, i64>(0) == 0 {
-            assert!(!working.is_finished(), "it did not wait for the row that is held");
+            assert!(!working.is_finished(), "it didn't wait for the locked row");
             assert!(Instant::now() < deadline, "nothing waits after {LIMIT:?}");
             thread::yield_now();
         }
-        holder.batch_execute("COMMIT").expect("letting the row go");
+        holder.batch_execute("COMMIT").expect("releasing the row");
         working.join().expect("the work ends")
     })
 }

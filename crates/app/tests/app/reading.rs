@@ -1,4 +1,4 @@
-//! Mails as the world writes them, each with what must be read out of it.
+//! Real-world mails, each with what must be read from it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rapport_domain::conversation::MAX_SUBJECT;
 use rapport_domain::inbound::{Automatic, MAX_RECIPIENTS, Mail, Mailbox};
 use rapport_domain::time::Time;
 
-/// What a mail of the corpus says. What a row leaves out must be absent, the date aside.
+/// The expected content of a mail in the corpus. Fields left out must be absent, except the date.
 #[derive(Default)]
 struct Said {
     file: &'static str,
@@ -342,7 +342,7 @@ fn shown(mailbox: &Mailbox) -> String {
     }
 }
 
-/// Everything a mail says, as lines to compare.
+/// Everything a mail contains, as lines to compare.
 fn lines(mail: &Mail) -> Vec<String> {
     let mut lines = vec![
         format!("from {}", mail.from.as_ref().map(shown).unwrap_or_default()),
@@ -386,7 +386,7 @@ fn every_mail_of_the_corpus_says_what_it_says() {
             let name = attachment.name.as_deref().unwrap_or("-");
             format!("{name} {} {}", attachment.media_type, attachment.size)
         });
-        // A size of 0 in the table: whatever the line ends make of it.
+        // A size of 0 in the table means any size, because line endings may differ.
         let found: Vec<String> = attachments.collect();
         let same = |found: &String, row: &&str| {
             *found == **row || row.strip_suffix(" 0").is_some_and(|row| found.starts_with(row))
@@ -440,7 +440,7 @@ fn what_has_no_header_is_no_mail() {
     assert!(read(b"\r\n\r\n").is_err());
 }
 
-/// Bytes of a mail that went through bad hands: cut, doubled, overwritten.
+/// Bytes of a damaged mail: cut, doubled, overwritten.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let mail = proptest::sample::select(CORPUS.iter().map(|said| corpus(said.file)).collect::<Vec<_>>());
     (mail, any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<Vec<u8>>()).prop_map(

@@ -1,4 +1,4 @@
-//! Bulk redelivery: a count first, steps that ask for attempts, progress, cancel.
+//! Bulk redelivery: a count first, steps that request attempts, progress, cancelling.
 
 use rapport_app::erasure::erase_payloads;
 use rapport_app::redelivery::{
@@ -57,9 +57,9 @@ fn it_counts_asks_for_every_attempt_and_ends_when_they_are_made() {
         assert_eq!(counted(app, Filter::default()), Counted { count: 6, capped: false });
         app.write(DisableWebhook(hook)).unwrap();
         let id = start(app, failed());
-        // What fails from now on is not meant.
+        // Deliveries that fail from now on aren't included.
         app.upsert(json!({"imported_id": "later"}));
-        assert_eq!(one_step(app, id), Stepped::Waiting, "all of it is one step");
+        assert_eq!(one_step(app, id), Stepped::Waiting, "everything fits into one step");
         let Progress { redelivery, unmade, .. } = seen(app, id);
         assert_eq!(
             (redelivery.state(), redelivery.total, redelivery.queued, unmade),
@@ -176,7 +176,7 @@ fn it_belongs_to_its_company_and_its_admins() {
         assert_eq!(refusal(app.write(CancelRedelivery(id))), "no such redelivery");
         assert_eq!(app.read(move |snapshot| progress(snapshot, id)), None);
         assert_eq!(counted(app, Filter::default()).count, 0);
-        assert_eq!(one_step(app, id), Stepped::Ended, "for this company there is nothing to do");
+        assert_eq!(one_step(app, id), Stepped::Ended, "this company has nothing to do");
         assert_eq!(seen(&globex, id).redelivery.state(), State::Running);
         let member = globex.token_of(Role::Member);
         let start = StartRedelivery { filter: failed(), total: 2 };

@@ -1,4 +1,4 @@
-//! Retention: 90 days from creation, whatever the state; and counts that stay what they were.
+//! Retention: 90 days from creation, whatever the state; and counts that keep their values.
 
 use rapport_app::redelivery::StartRedelivery;
 use rapport_app::retention::{Round, step};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::webhooks::{ids, list, record, webhook};
 
-/// A whole round of a company.
+/// Runs a whole round for a company.
 fn prune(company: &TestCompany) {
     let mut round = Round::default();
     while block_on(step(company.app(), company.id(), &mut round)).expect("a step") {}
@@ -48,10 +48,10 @@ fn history_goes_after_90_days_and_not_before() {
         app.write(DeleteWebhook(hook)).unwrap();
         app.clock().advance_days(2);
         prune(app);
-        assert_eq!(app.rows("webhook"), 2, "its history is still there");
+        assert_eq!(app.rows("webhook"), 2, "its history still exists");
         app.clock().advance_days(45);
         prune(app);
-        assert_eq!((app.rows("delivery"), app.rows("webhook")), (1, 1), "globex keeps what is its own");
+        assert_eq!((app.rows("delivery"), app.rows("webhook")), (1, 1), "globex keeps its own data");
         assert_eq!(globex.account("new").imported_id.as_deref(), Some("new"));
     });
 }
@@ -62,7 +62,7 @@ fn a_companys_days_go_when_no_zone_shows_them() {
         app.upsert(json!({"imported_id": "crm-1"}));
         app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened"}]));
         app.clock().advance_days(92);
-        // What happened then is counted for its account, and for the company no more.
+        // Old events are counted for their account, but no longer for the company.
         let late = app.clock().now().plus_days(-90).to_string();
         app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened", "occurred_at": late}]));
         prune(app);
@@ -111,7 +111,7 @@ fn event_ids_are_free_again_after_90_days() {
         prune(app);
         assert_eq!(app.rows("event_mark"), 3);
         app.clock().advance_seconds(1);
-        assert_eq!(send("one"), 0, "taken again, and so kept");
+        assert_eq!(send("one"), 0, "taken again, so it is kept");
         prune(app);
         assert_eq!(app.rows("event_mark"), 2);
         assert_eq!((send("one"), send("three"), send("two")), (1, 1, 0));
@@ -140,7 +140,7 @@ fn folding_old_days_changes_no_total_and_no_shown_day() {
             }
             app.clock().advance_days(1);
         }
-        // Before the first day there is; it was folded never.
+        // Before the first recorded day; it was never folded.
         app.ingest(json!([{"imported_id": "crm-1", "kind": "feature_used", "feature": "export",
                            "occurred_at": "1969-07-20T20:17:00Z"}]));
         sent += 1;
@@ -152,7 +152,7 @@ fn folding_old_days_changes_no_total_and_no_shown_day() {
         assert_eq!(sum(app), sent);
         let folded = app.rows("activity_count");
         prune(app);
-        assert_eq!((app.rows("activity_count"), sum(app)), (folded, sent), "once");
+        assert_eq!((app.rows("activity_count"), sum(app)), (folded, sent), "folding happens only once");
         app.clock().advance_days(100);
         prune(app);
         let (shown, totals) = counts(app, "crm-2");
@@ -162,7 +162,7 @@ fn folding_old_days_changes_no_total_and_no_shown_day() {
     });
 }
 
-/// Everything that was ever counted.
+/// The sum of everything ever counted.
 fn sum(app: &TestApp) -> i64 {
     app.number("SELECT CAST(sum(count) AS BIGINT) FROM activity_count")
 }

@@ -1,4 +1,4 @@
-//! Views of the list of accounts that a company keeps.
+//! A company's saved views of the account list.
 
 use rapport_app::Error;
 use rapport_app::saved_view::{DeleteView, RenameView, SaveView};
@@ -33,7 +33,7 @@ fn a_name_is_one_view_without_regard_to_case() {
         let rename =
             |from: &str, to: &str| app.write(RenameView { from: from.to_owned(), to: to.to_owned() });
         assert_eq!(refusal(rename("new", "ÄLTER")), "conflict name_taken");
-        assert_eq!(views(app), expected, "nothing of a refused renaming stays");
+        assert_eq!(views(app), expected, "a refused rename changes nothing");
         rename("new", "NEW").unwrap();
         assert_eq!(refusal(rename("nothing", "x")), "no such view");
         assert_eq!(app.write(DeleteView("lost".to_owned())).unwrap().query, "q=b");

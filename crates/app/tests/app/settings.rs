@@ -60,7 +60,11 @@ fn a_change_of_settings_is_stored_and_leaves_the_rest() {
         assert_eq!((settings.digest_enabled, settings.digest_weekday.as_str()), (false, "sunday"));
         assert_eq!(time_zone_name(&settings.time_zone), "America/Sao_Paulo");
         assert_eq!(settings.default_currency.code(), "EUR");
-        assert_eq!(company(&app.company("globex")).settings.cadence_days, 42, "another company's stay");
+        assert_eq!(
+            company(&app.company("globex")).settings.cadence_days,
+            42,
+            "another company's settings stay the same"
+        );
     });
 }
 
@@ -135,7 +139,7 @@ fn everything_managed_is_in_the_audit_log_with_its_actor_and_without_a_secret() 
             "member.changed",
             "member.removed",
         ];
-        assert_eq!(actions, expected, "each once, and nothing for a change that changes nothing");
+        assert_eq!(actions, expected, "each once, and no entry for a change without effect");
         assert_eq!(log[0].actor, Actor::CommandLine);
         assert!(
             log[1..]
@@ -163,6 +167,6 @@ fn what_is_refused_is_not_in_the_audit_log() {
             refusal(app.write_as(&member, patch(json!({"cadence_days": 5})))),
             "forbidden role_required"
         );
-        assert_eq!(audit(app).len(), before + 1, "the token alone");
+        assert_eq!(audit(app).len(), before + 1, "only the token is logged");
     });
 }

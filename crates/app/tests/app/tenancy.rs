@@ -1,4 +1,4 @@
-//! Nothing of another company is reachable: ids of one used with the credentials of another find nothing.
+//! Nothing of another company is reachable: ids of one company find nothing with the credentials of another.
 
 use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
 use rapport_app::channel::{AddCode, ArchiveCode, DeleteChannel, DeleteCode, RenameChannel};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::refusal;
 
-/// All that a company can see of itself.
+/// Everything a company can see of itself.
 #[derive(Debug, PartialEq)]
 struct Everything {
     accounts: Vec<Option<rapport_domain::account::Account>>,

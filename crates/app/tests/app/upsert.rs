@@ -140,7 +140,7 @@ fn custom_fields_come_back_as_they_were_sent() {
 fn value_and_currency_follow_the_decided_table() {
     TestApp::on_both(|app| {
         app.set(json!({"default_currency": "CHF"}));
-        // What is sent one after the other, the value it leaves, what it changed, and what was ignored.
+        // What is sent in turn, the value it leaves, what it changed, and what was ignored.
         type Row =
             (Value, Option<(&'static str, &'static str)>, &'static [&'static str], &'static [&'static str]);
         let (value, currency) = ("captured_value", "captured_value_currency");
@@ -402,7 +402,7 @@ fn concurrent_moves_of_one_account_form_one_chain() {
         let moved =
             answers.into_iter().filter(|answer| !answer.as_ref().expect("an answer").changed.is_empty());
         let history = moves(app, id);
-        assert_eq!(history.len(), 1 + moved.count(), "a move is in the history, and nothing else");
+        assert_eq!(history.len(), 1 + moved.count(), "the history contains moves and nothing else");
         assert!(history.windows(2).all(|pair| pair[1].0 == Some(pair[0].1)), "{history:?}");
         assert_eq!(app.account("crm-1").status, history.last().unwrap().1);
         let told: Vec<Value> =

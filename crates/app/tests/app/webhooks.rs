@@ -1,4 +1,4 @@
-//! Webhooks without a sender: what attempts recorded by hand do to them, and what their owners can do.
+//! Webhooks without a sender: the effects of attempts recorded by hand, and what their owners can do.
 
 use rapport_app::Access;
 use rapport_app::delivery::{EndDeliveries, RecordAttempt, Recorded};
@@ -24,7 +24,7 @@ use crate::refusal;
 
 const NODE: i64 = 7;
 
-/// A webhook for everything that happens to accounts.
+/// Creates a webhook for all account events.
 pub fn webhook(company: &TestCompany) -> WebhookId {
     let body =
         json!({"url": "https://example.com/hook", "events": ["account.created", "account.status_changed"]});
@@ -36,7 +36,7 @@ pub fn get(company: &TestCompany, id: WebhookId) -> Webhook {
     company.read(move |snapshot| rapport_store::webhook::get(snapshot, id)).expect("there")
 }
 
-/// What the list shows, newest first.
+/// The delivery list, newest first.
 pub fn list(company: &TestCompany, filter: Filter) -> Vec<Listed> {
     company.read(move |snapshot| scan(snapshot, &filter, None, Bounds::page(10_000))).found
 }
@@ -68,7 +68,7 @@ fn attempt(code: u16, reason: Reason, now: Time) -> Attempt {
     }
 }
 
-/// An attempt of a delivery ended with this code.
+/// Records an attempt of a delivery that ended with this code.
 pub fn record(
     company: &TestCompany,
     delivery: DeliveryId,
@@ -82,7 +82,7 @@ pub fn record(
     company.write_as(&Access::System(company.id()), record).expect("recorded")
 }
 
-/// The manual attempts that wait, as a sender takes them.
+/// The waiting manual attempts, as a sender claims them.
 pub fn claim_manual(company: &TestCompany, limit: i64) -> Vec<(RedeliveryId, DeliveryId)> {
     let claimed = company.write_as(&Access::System(company.id()), ClaimManual { node: NODE, limit });
     let claimed = claimed.expect("claimed").claimed.into_iter();
@@ -101,7 +101,7 @@ fn held_count(company: &TestCompany, id: WebhookId) -> i64 {
     })
 }
 
-/// Three accounts' deliveries, oldest first, after 20 failures in a row.
+/// Deliveries of three accounts, oldest first, after 20 failures in a row.
 fn auto_disabled(app: &TestApp) -> (WebhookId, Vec<DeliveryId>) {
     let id = webhook(app);
     for number in 0..3 {
@@ -126,7 +126,7 @@ fn the_twentieth_failure_in_a_row_disables_and_what_is_open_is_held() {
         assert_eq!(found.failure_streak, MAX_STREAK);
         assert_eq!(ids(app, Shown::Held).len(), 3);
         app.upsert(json!({"imported_id": "crm-9"}));
-        assert_eq!((ids(app, Shown::Held).len(), held_count(app, id)), (4, 4), "events are kept meanwhile");
+        assert_eq!((ids(app, Shown::Held).len(), held_count(app, id)), (4, 4), "new events are held");
         assert!(ids(app, Shown::Pending).is_empty() && ids(app, Shown::Failed).is_empty());
         let late = record(app, open[0], 200, None);
         assert!(late.disabled, "a late success does not enable it");
@@ -143,10 +143,10 @@ fn enabling_needs_a_test_that_succeeded_and_sends_what_was_held() {
 
         let test = app.write(TestWebhook(id)).unwrap();
         assert_eq!((test.kind, shown(app, test.id).0), (Kind::WebhookTest, Shown::Pending));
-        assert_eq!(ids(app, Shown::Pending), [test.id], "a test is made although it is disabled");
+        assert_eq!(ids(app, Shown::Pending), [test.id], "a disabled webhook can be tested");
         let [(manual, delivery)] = claim_manual(app, 10)[..] else { panic!("one attempt waits") };
         assert_eq!(delivery, test.id);
-        // The first attempt of a test is the test itself, however it got to its sender.
+        // A test's first attempt is the test itself, no matter how it reached its sender.
         record_test(app, test.id, manual, 500);
         assert_eq!(shown(app, test.id).0, Shown::Failed, "one attempt");
         assert_eq!(refusal(enable(Held::Send)), "conflict test_required");
@@ -158,7 +158,7 @@ fn enabling_needs_a_test_that_succeeded_and_sends_what_was_held() {
         let patch = Patch::parse(json!({"url": "https://example.com/new"}).as_object().unwrap()).unwrap();
         app.clock().advance_seconds(1);
         app.write(PatchWebhook { id, patch }).unwrap();
-        assert_eq!(refusal(enable(Held::Send)), "conflict test_required", "the test was of another URL");
+        assert_eq!(refusal(enable(Held::Send)), "conflict test_required", "the test was for another URL");
 
         app.clock().advance_seconds(1);
         let test = app.write(TestWebhook(id)).unwrap();
@@ -171,7 +171,7 @@ fn enabling_needs_a_test_that_succeeded_and_sends_what_was_held() {
         pending.reverse();
         assert_eq!(pending, open);
         let after: Vec<i64> = open.iter().map(|id| stored(app, *id).attempts).collect();
-        assert_eq!(after, before, "attempts are left unchanged");
+        assert_eq!(after, before, "attempts stay unchanged");
         assert_eq!(app.rows("manual_attempt"), 0);
     });
 }
@@ -255,11 +255,7 @@ fn redelivery_is_one_attempt_in_any_state() {
         let expected =
             [(1, false, Some(404)), (2, true, Some(404)), (3, true, Some(200)), (4, true, Some(500))];
         assert_eq!(made, expected);
-        assert_eq!(
-            stored(app, delivery).response_code,
-            Some(200),
-            "a success is not covered by a later failure"
-        );
+        assert_eq!(stored(app, delivery).response_code, Some(200), "a later failure doesn't hide a success");
     });
 }
 
@@ -380,7 +376,7 @@ fn a_fault_of_ours_leaves_a_manual_attempt_to_be_made() {
         app.upsert(json!({"imported_id": "crm-1"}));
         let delivery = ids(app, Shown::Pending)[0];
         app.write(Redeliver(delivery)).unwrap();
-        let [(manual, _)] = claim_manual(app, 10)[..] else { panic!("one attempt was asked for") };
+        let [(manual, _)] = claim_manual(app, 10)[..] else { panic!("one attempt was requested") };
         let own = Attempt {
             outcome: Outcome::Failed(Failure::Own),
             ..attempt(500, Reason::Manual, app.app().now())
@@ -388,7 +384,7 @@ fn a_fault_of_ours_leaves_a_manual_attempt_to_be_made() {
         let webhook = stored(app, delivery).webhook;
         let unmade = RecordAttempt::new(NODE, webhook, delivery, own, Some(manual));
         app.write_as(&Access::System(app.id()), unmade).unwrap();
-        assert_eq!(stored(app, delivery).attempts, 0, "it is not charged");
+        assert_eq!(stored(app, delivery).attempts, 0, "it isn't counted");
         assert_eq!(claim_manual(app, 10), [(manual, delivery)], "and waits for its next chance");
         record(app, delivery, 200, Some(manual));
         assert_eq!(claim_manual(app, 10), [], "made once, it is done");

@@ -48,7 +48,7 @@ fn only_the_fields_sent_are_patched() {
 }
 
 #[test]
-fn an_unchanged_status_is_no_move() {
+fn an_unchanged_status_is_not_a_move() {
     let mut account = created(json!({"status": "contacted"}));
     let change =
         account.upsert(&parse(json!({"status": "contacted"})), None, &Settings::default(), LATER).unwrap();
@@ -116,7 +116,7 @@ fn all_faults_are_named_at_once() {
 }
 
 #[test]
-fn any_promo_code_at_all_is_taken() {
+fn any_promo_code_is_accepted() {
     for code in
         [json!(5), json!(null), json!({"a": 1}), json!("has space"), json!("x".repeat(65)), json!("a\u{0}")]
     {
@@ -132,7 +132,7 @@ fn tracking_starts_when_a_tracked_stage_is_entered() {
     assert_eq!(account.tracked_since, None);
     account.trigger(Trigger::TrialStarted, Mover::Activity, &settings, NOW);
     account.trigger(Trigger::BecameCustomer, Mover::Activity, &settings, LATER);
-    assert_eq!(account.tracked_since, Some(NOW), "from one tracked stage to the next the clock goes on");
+    assert_eq!(account.tracked_since, Some(NOW), "the clock keeps running between tracked stages");
     account.trigger(Trigger::Churned, Mover::Activity, &settings, LATER);
     assert_eq!(account.tracked_since, None);
 }
@@ -144,11 +144,15 @@ fn the_clock_runs_in_a_stage_that_may_be_tracked_before_it_is() {
     assert_eq!(account.tracked_since, Some(NOW));
     let tracked = TrackedStages::from_statuses(&[Status::InNegotiation]).unwrap();
     let edited = Settings { tracked_stages: tracked, ..settings.clone() };
-    assert_eq!(account.due(&edited, LATER).due_at, Some(NOW.plus_days(42)), "from when it entered the stage");
+    assert_eq!(
+        account.due(&edited, LATER).due_at,
+        Some(NOW.plus_days(42)),
+        "the clock started when it entered the stage"
+    );
     account.trigger(Trigger::TrialStarted, Mover::Activity, &settings, LATER);
-    assert_eq!(account.tracked_since, Some(LATER), "it comes from a stage that is not tracked");
+    assert_eq!(account.tracked_since, Some(LATER), "it comes from an untracked stage");
     account.trigger(Trigger::Set(Status::InNegotiation), Mover::Operator, &settings, NOW);
-    assert_eq!(account.tracked_since, Some(NOW), "and goes to one");
+    assert_eq!(account.tracked_since, Some(NOW), "it goes to an untracked stage");
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn faults(invalid: Invalid) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn subjects_meet_without_what_answering_puts_before_them() {
+fn subjects_match_without_reply_prefixes() {
     let table = [
         ("Offer for Nordlys", "offer for nordlys"),
         ("Re: Offer for Nordlys", "offer for nordlys"),

@@ -1,4 +1,4 @@
-//! The table of forbidden spellings, written from the address registries, and the laws of the guard.
+//! A table of forbidden spellings, written from the address registries, and the properties of the guard.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use super::{AddressPolicy, Destination, Host, MAX_URL_BYTES, Refusal};
 
-/// Authorities that denote a forbidden address, by the range that the refusal must name.
+/// Authorities that stand for a forbidden address, by the range that the refusal must name.
 const FORBIDDEN_ADDRESSES: &[(&str, &[&str])] = &[
     (
         "loopback",
         &[
-            // The plain ones, and the ends and the middle of the range.
+            // The plain addresses, and the ends and the middle of the range.
             "127.0.0.1",
             "127.0.0.0",
             "127.0.0.2",
@@ -93,7 +93,7 @@ const FORBIDDEN_ADDRESSES: &[(&str, &[&str])] = &[
             "127.0.0.1\u{200B}",
             "\u{FEFF}127.0.0.1",
             "12\u{2060}7.0.0.1",
-            // Names that denote loopback.
+            // Names that stand for loopback.
             "localhost",
             "localhost.",
             "localhost:8443",
@@ -590,7 +590,7 @@ const FORBIDDEN_ADDRESSES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Texts that are no destination at all, by the code of the refusal.
+/// Texts that aren't destinations, by the code of the refusal.
 const REFUSED_TEXTS: &[(&str, &[&str])] = &[
     (
         "not_https",
@@ -761,7 +761,7 @@ const REFUSED_TEXTS: &[(&str, &[&str])] = &[
     (
         "bad_host",
         &[
-            // Numbers that are no address.
+            // Numbers that aren't addresses.
             "https://256.256.256.256/",
             "https://127.0.0.256/",
             "https://127.0.0.1.1/",
@@ -776,7 +776,7 @@ const REFUSED_TEXTS: &[(&str, &[&str])] = &[
             "https://example.1/",
             "https://example.0x7f/",
             "https://example.com.127/",
-            // Brackets, zone ids and torn IPv6.
+            // Brackets, zone ids and malformed IPv6.
             "https://[fe80::1%25eth0]/",
             "https://[fe80::1%eth0]/",
             "https://[::1%25lo]/",
@@ -799,7 +799,7 @@ const REFUSED_TEXTS: &[(&str, &[&str])] = &[
             "https://[localhost]/",
             "https://[v1.fe80::1]/",
             "https://[::1]x/",
-            // Characters that no host has, plain or encoded.
+            // Characters that aren't allowed in a host, plain or encoded.
             "https://exa%mple.com/",
             "https://example%2ecom%00/",
             "https://127.0.0.1%00/",
@@ -819,7 +819,7 @@ const REFUSED_TEXTS: &[(&str, &[&str])] = &[
             "https://%ff/",
             "https://%c0%ae/",
             "https://\u{FFFD}/",
-            // Admitted by the URL standard, not by DNS.
+            // Allowed by the URL standard, but not by DNS.
             "https://exa*mple.com/",
             "https://*.example.com/",
             "https://exa!mple.com/",
@@ -842,7 +842,7 @@ const REFUSED_TEXTS: &[(&str, &[&str])] = &[
             "https://.localhost/",
             "https://-example.com/",
             "https://example-.com/",
-            // Broken punycode and contextual rules of IDNA.
+            // Broken punycode and violations of IDNA's contextual rules.
             "https://xn--/",
             "https://xn--a/",
             "https://xn--0.com/",
@@ -853,7 +853,7 @@ const REFUSED_TEXTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Public destinations, many of them the first address outside of a forbidden range.
+/// Public destinations, many of them the first address outside a forbidden range.
 const ACCEPTED: &[(&str, &str)] = &[
     ("https://example.com", "https://example.com/"),
     ("https://example.com/", "https://example.com/"),
@@ -937,7 +937,7 @@ const ACCEPTED: &[(&str, &str)] = &[
     ),
 ];
 
-/// The ranges as CIDRs, kept apart from the module's own table so that a row lost there fails here.
+/// The ranges as CIDRs, separate from the module's own table so that a row missing there fails here.
 const FORBIDDEN_NETS: &[&str] = &[
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -987,7 +987,7 @@ fn every_spelling_of_a_forbidden_address_is_refused_by_its_range() {
 }
 
 #[test]
-fn every_text_that_is_no_destination_is_refused_with_its_code() {
+fn every_invalid_destination_is_refused_with_its_code() {
     let mut wrong = Vec::new();
     for (code, texts) in REFUSED_TEXTS {
         for text in *texts {
@@ -1011,14 +1011,14 @@ fn the_table_holds_at_least_300_different_forbidden_destinations() {
     let different: HashSet<&String> = all.iter().collect();
     assert_eq!(different.len(), all.len(), "a spelling is listed twice");
     assert!(different.len() >= 300, "only {} spellings", different.len());
-    assert!(ACCEPTED.len() >= 40, "only {} accepted ones", ACCEPTED.len());
+    assert!(ACCEPTED.len() >= 40, "only {} accepted destinations", ACCEPTED.len());
 }
 
 #[test]
 fn public_destinations_are_accepted_and_normalised() {
     for (text, normalised) in ACCEPTED {
         verdict(text, &AddressPolicy::default()).unwrap_or_else(|refusal| panic!("{text}: {refusal}"));
-        let destination = Destination::parse(text).expect("judged above");
+        let destination = Destination::parse(text).expect("parsed above");
         assert_eq!(destination.as_str(), *normalised, "{text}");
     }
 }
@@ -1134,7 +1134,7 @@ fn one_refused_address_refuses_the_destination() {
 }
 
 #[test]
-fn a_name_without_an_address_has_a_refusal_of_its_own() {
+fn a_name_without_an_address_has_its_own_refusal() {
     let destination = Destination::parse("https://hooks.example.com/").unwrap();
     let refusal = destination.judge_all(&[], &AddressPolicy::default()).unwrap_err();
     assert_eq!(refusal, Refusal::NoAddress);
@@ -1151,7 +1151,7 @@ fn localhost_stays_refused_whatever_a_resolver_says() {
 fn the_text_of_a_refusal_names_the_address_and_the_range() {
     let refusal = AddressPolicy::default().judge(address("100.64.0.1")).unwrap_err();
     assert_eq!(refusal.code(), "forbidden_address");
-    assert_eq!(refusal.to_string(), "the address 100.64.0.1 is not a public one (carrier-grade NAT)");
+    assert_eq!(refusal.to_string(), "the address 100.64.0.1 is not public (carrier-grade NAT)");
 }
 
 proptest! {
@@ -1168,7 +1168,7 @@ proptest! {
     }
 
     #[test]
-    fn what_passes_is_nothing_the_standard_library_knows_as_special(v4: Ipv4Addr, v6: Ipv6Addr, bits: u128) {
+    fn no_accepted_address_is_special_to_the_standard_library(v4: Ipv4Addr, v6: Ipv6Addr, bits: u128) {
         if AddressPolicy::default().judge(v4.into()).is_ok() {
             prop_assert!(!v4.is_private() && !v4.is_loopback() && !v4.is_link_local() && !v4.is_multicast());
             prop_assert!(!v4.is_broadcast() && !v4.is_documentation() && !v4.is_unspecified());
@@ -1243,7 +1243,7 @@ proptest! {
     }
 }
 
-/// Parsed and judged as far as it can be without a resolver.
+/// Parses and checks as far as possible without a resolver.
 fn verdict(text: &str, policy: &AddressPolicy) -> Result<(), Refusal> {
     Destination::parse(text)?.judge_literal(policy)
 }
@@ -1256,7 +1256,7 @@ fn allowing(networks: &[&str]) -> AddressPolicy {
     AddressPolicy { allowed: networks.iter().map(|net| net.parse().expect("a network")).collect() }
 }
 
-/// A forbidden network and its first, its last or any other address.
+/// A forbidden network and its first, last or any other address.
 fn network_and_member() -> impl Strategy<Value = (IpNet, IpAddr)> {
     proptest::sample::select(FORBIDDEN_NETS).prop_flat_map(|text| {
         let net: IpNet = text.parse().expect("a network");
@@ -1287,7 +1287,7 @@ fn member_of(net: IpNet) -> BoxedStrategy<IpAddr> {
     }
 }
 
-/// From pure noise to texts that are nearly a destination.
+/// From random noise to texts that are almost a destination.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),

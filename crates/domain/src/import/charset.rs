@@ -1,8 +1,8 @@
-//! In which encoding a file came, and how its text is read.
+//! The encoding of a file, and how its text is decoded.
 //!
-//! UTF-8 and the single-byte encodings are kept as they came: their delimiters, quotes and line ends are
-//! single ASCII bytes, so records are found without decoding, and a wrong guess can be put right later.
-//! Whatever else there is (UTF-16, Shift_JIS, …) becomes UTF-8 on its way in.
+//! UTF-8 and the single-byte encodings are stored unchanged: their delimiters, quotes and line ends are
+//! single ASCII bytes, so records can be found without decoding, and a wrong guess can be corrected later.
+//! Every other encoding (UTF-16, Shift_JIS, …) is converted to UTF-8 on upload.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ impl Charset {
         })
     }
 
-    /// From storage, where only names are kept that `name` gave.
+    /// From storage, which holds only names returned by `name`.
     pub fn from_stored(name: &str) -> Self {
         Self::parse(name).unwrap_or(Self::UTF_8)
     }
@@ -34,29 +34,29 @@ impl Charset {
         self.0.name()
     }
 
-    /// Whether its bytes are kept as they came.
+    /// Whether its bytes are stored unchanged.
     pub fn is_kept(self) -> bool {
         self.0 == UTF_8 || self.0.is_single_byte()
     }
 
-    /// The text of some kept bytes; `None` where they are none in this encoding.
+    /// The text of some stored bytes; `None` if they aren't valid in this encoding.
     pub fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let kept = if self.is_kept() { self.0 } else { UTF_8 };
         kept.decode_without_bom_handling_and_without_replacement(bytes)
     }
 
-    /// The same with marks in the place of what is no text.
+    /// The same, with replacement characters for invalid bytes.
     pub fn decode_lossy(self, bytes: &[u8]) -> Cow<'_, str> {
         let kept = if self.is_kept() { self.0 } else { UTF_8 };
         kept.decode_without_bom_handling(bytes).0
     }
 }
 
-/// What a file passes through on its way into storage: finds out its encoding, takes off its byte order
-/// mark, and converts what is not kept as it came.
+/// The first step of an upload: detects the encoding, removes the byte order mark, and converts text that
+/// isn't stored unchanged.
 pub struct Intake {
     declared: Option<Charset>,
-    /// The first bytes, until there are enough to know.
+    /// The first bytes, until there are enough to detect the encoding.
     head: Vec<u8>,
     way: Option<Way>,
 }
@@ -67,16 +67,16 @@ enum Way {
     Converted(Charset, Box<Decoder>),
 }
 
-/// A byte order mark, or two characters without one.
+/// Enough for a byte order mark, or for two characters without one.
 const HEAD_BYTES: usize = 4;
 
 impl Intake {
-    /// A byte order mark wins over what was declared.
+    /// A byte order mark overrides the declared encoding.
     pub fn new(declared: Option<Charset>) -> Self {
         Self { declared, head: Vec::new(), way: None }
     }
 
-    /// Takes the next bytes in and adds what is to be kept of them to `kept`.
+    /// Takes the next bytes and appends the bytes to store to `kept`.
     pub fn take(&mut self, bytes: &[u8], kept: &mut Vec<u8>) {
         if self.way.is_some() {
             return self.pass(bytes, kept, false);
@@ -87,7 +87,7 @@ impl Intake {
         }
     }
 
-    /// After the last byte: adds the rest, and says which encoding it was.
+    /// Called after the last byte: appends the rest and returns the encoding.
     pub fn finish(mut self, kept: &mut Vec<u8>) -> Charset {
         if self.way.is_none() {
             self.decide(kept);
@@ -140,7 +140,7 @@ fn convert(decoder: &mut Decoder, mut bytes: &[u8], kept: &mut Vec<u8>, is_last:
     }
 }
 
-/// Plain text in UTF-16 has a zero in every second byte.
+/// In UTF-16, every second byte of plain text is zero.
 fn utf16_without_mark(head: &[u8]) -> Option<Charset> {
     match head {
         [low, 0, next, 0, ..] if *low != 0 && *next != 0 => Some(Charset(UTF_16LE)),
@@ -149,11 +149,11 @@ fn utf16_without_mark(head: &[u8]) -> Option<Charset> {
     }
 }
 
-/// Whether bytes that come piece by piece are UTF-8.
+/// Checks whether bytes that arrive in pieces are UTF-8.
 #[derive(Default)]
 struct Utf8Check {
     is_broken: bool,
-    /// The beginning of a character whose rest is in the next piece.
+    /// The beginning of a character that continues in the next piece.
     begun: Vec<u8>,
 }
 
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is kept of a file that comes in pieces of this size, and its encoding.
+    /// The bytes stored of a file that arrives in pieces of this size, and its encoding.
     fn taken(bytes: &[u8], piece: usize, declared: Option<&str>) -> (Vec<u8>, &'static str) {
         let mut intake = Intake::new(declared.map(|label| Charset::parse(label).unwrap()));
         let mut kept = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_counts_unless_there_is_a_mark() {
+    fn a_declared_encoding_counts_unless_there_is_a_byte_order_mark() {
         assert_eq!(taken(b"\xe9", 1, Some("iso-8859-2")).1, "ISO-8859-2");
         assert_eq!(taken("é".as_bytes(), 1, Some("latin1")).1, "windows-1252");
         assert_eq!(taken(b"\xef\xbb\xbfabc", 2, Some("latin1")), (b"abc".to_vec(), "UTF-8"));

@@ -1,4 +1,4 @@
-//! What an import changed of an account, field by field: shown before it is done, and taken back after.
+//! The changes an import makes to an account, field by field: shown before it runs, reverted by an undo.
 
 use serde_json::{Map, Value, json};
 
@@ -13,18 +13,18 @@ use crate::time::Time;
 
 const NAME: &str = "name";
 const STATUS: &str = "status";
-/// Not a field of its own: it comes and goes with the status.
+/// Not a field of its own: it changes with the status.
 const TRACKED_SINCE: &str = "tracked_since";
 const VALUE: &str = "captured_value";
 const ATTRIBUTION: &str = "promo_code";
 const CADENCE: &str = "cadence_days";
 const FIELD_PREFIX: &str = "custom_fields.";
 
-/// The value of each changed field before and after; null where there was none.
+/// The value of each changed field before and after; null if there was none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Differences(Map<String, Value>);
 
-/// One changed field, as people read it.
+/// One changed field, as shown to people.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Shown {
     pub field: String,
@@ -32,11 +32,11 @@ pub struct Shown {
     pub after: Value,
 }
 
-/// What became of the fields that were to be taken back.
+/// The result of reverting fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reverted {
     pub restored: usize,
-    /// Somebody has changed them since.
+    /// Fields that someone has changed since.
     pub kept: usize,
     pub renamed: bool,
     pub moved: Option<Move>,
@@ -77,7 +77,7 @@ impl Differences {
         Self(serde_json::from_str(text).unwrap_or_default())
     }
 
-    /// These and later ones: the first state before, the last state after.
+    /// Combines these with later ones: the first value before, the last value after.
     #[must_use]
     pub fn then(mut self, later: Self) -> Self {
         for (field, pair) in later.0 {
@@ -91,7 +91,7 @@ impl Differences {
         self
     }
 
-    /// As people read them.
+    /// The differences as shown to people.
     pub fn shown(&self) -> Vec<Shown> {
         let plain = |field: &str, value: &Value| {
             let code = value.get("code").filter(|_| field == ATTRIBUTION);
@@ -107,7 +107,7 @@ impl Differences {
             .collect()
     }
 
-    /// Gives every field its value before, unless it has another than the import gave it.
+    /// Restores each field to its value before the import, unless it was changed after the import.
     pub fn revert(
         &self,
         account: &mut Account,
@@ -139,7 +139,7 @@ impl Differences {
         reverted
     }
 
-    /// `None` where it cannot be: its channel is gone.
+    /// Returns `None` if it can't be restored because its channel is gone.
     fn restore(
         &self,
         account: &mut Account,
@@ -178,7 +178,7 @@ impl Differences {
     }
 }
 
-/// What an account has in a field.
+/// The value of a field of an account.
 fn fact(account: &Account, field: &str) -> Value {
     match field {
         NAME => json!(account.name),
@@ -274,19 +274,19 @@ mod tests {
         account
     }
 
-    /// Without the time of the last change, which an undo is too.
+    /// Without the time of the last change, since an undo is a change too.
     fn timeless(account: &Account) -> Account {
         Account { updated_at: NOW, ..account.clone() }
     }
 
     fn revert(differences: &Differences, account: &mut Account) -> Reverted {
         let kept = Differences::from_stored(&differences.to_stored());
-        assert_eq!(kept, *differences, "it is kept as it is");
+        assert_eq!(kept, *differences, "stored and read back unchanged");
         kept.revert(account, &channels(), &Settings::default(), LATER)
     }
 
     #[test]
-    fn what_was_changed_is_restored_exactly() {
+    fn changed_fields_are_restored_exactly() {
         let old = before();
         let mut account = changed(&old);
         let differences = Differences::between(&old, &account);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_since_is_kept() {
+    fn fields_edited_since_are_kept() {
         let old = before();
         let mut account = changed(&old);
         let differences = Differences::between(&old, &account);
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!((reverted.restored, reverted.kept, reverted.moved), (5, 2, None));
         assert_eq!((account.name.as_str(), account.status), ("Acme GmbH", Status::Prospect));
         assert_eq!(account.custom_fields, old.custom_fields);
-        assert_eq!(account.value, None, "as it was before, by somebody else");
+        assert_eq!(account.value, None, "someone else had already reset it");
     }
 
     #[test]
@@ -347,6 +347,6 @@ mod tests {
         assert_eq!(find("promo_code"), (json!("C1"), json!("C2")));
         assert_eq!(find("custom_fields.seats"), (json!(12), json!(13)));
         assert_eq!(find("custom_fields.new"), (Value::Null, json!("x")));
-        assert_eq!(shown.len(), 8, "the time of tracking is not shown");
+        assert_eq!(shown.len(), 8, "tracked_since is not shown");
     }
 }

@@ -1,4 +1,4 @@
-//! What the beginning of a file tells: delimiter, columns, samples, and where the rows begin.
+//! The beginning of a file: its delimiter, columns, samples, and where the rows begin.
 
 use csv::ByteRecord;
 
@@ -6,16 +6,16 @@ use super::charset::Charset;
 use super::reading::{self, Delimiter, Layout, Position, Window};
 use crate::invalid::Invalid;
 
-/// How much of a file is looked at.
+/// How much of a file is examined.
 pub const HEAD_BYTES: usize = 256 << 10;
 pub const MAX_COLUMNS: usize = 500;
 const MAX_NAME_CHARS: usize = 128;
-/// Records that the delimiter is judged by.
+/// How many records are used to detect the delimiter.
 const JUDGED_RECORDS: usize = 50;
 const SAMPLES: usize = 3;
 const MAX_SAMPLE_CHARS: usize = 80;
 
-/// A column: its name, which no other column has, and some of its values.
+/// A column: its unique name and some of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Looks at the first bytes of a file; `is_whole` where there are no others.
+    /// Examines the first bytes of a file; `is_whole` means there are no more.
     pub fn of(
         bytes: &[u8],
         is_whole: bool,
@@ -43,15 +43,15 @@ impl Head {
         let at = Position { offset: i64::try_from(skipped).unwrap_or(0), line: 1 + i64::from(skipped > 0) };
         let window = Window { bytes: &bytes[skipped..], at, is_end: is_whole };
         let delimiter = chosen.or(hint).unwrap_or_else(|| detect(window));
-        // The header decides how many cells there are: any number is right for it.
+        // The header determines the number of cells, so it may have any number itself.
         let layout = Layout { charset, delimiter, columns: usize::MAX };
         let header = reading::read(window, layout, 1).filter(|batch| !batch.records.is_empty());
         let Some(batch) = header else {
-            return Err(at_fault("no_header", "has no header row: the first line must name the columns"));
+            return Err(at_fault("no_header", "has no header row; the first line must name the columns"));
         };
         let cells = &batch.records[0].cells;
         if cells.len() > MAX_COLUMNS {
-            let detail = format!("must have at most {MAX_COLUMNS} columns, and has {}", cells.len());
+            let detail = format!("must have at most {MAX_COLUMNS} columns, but has {}", cells.len());
             return Err(at_fault("too_many_columns", detail));
         }
         let names = names(cells);
@@ -81,10 +81,10 @@ fn separator_line(bytes: &[u8]) -> (Option<Delimiter>, usize) {
     delimiter.map_or((None, 0), |delimiter| (Some(delimiter), 5 + end))
 }
 
-/// The delimiter by which most records have as many cells as the header; of several, the one that makes
-/// the most cells.
+/// The delimiter that gives most records as many cells as the header; on a tie, the one that gives the most
+/// cells.
 fn detect(window: Window) -> Delimiter {
-    // Of equals the last one wins, and that is to be the most usual one.
+    // The last of several equal candidates wins, so the most common one comes last.
     let judged = Delimiter::USUAL.into_iter().rev().filter_map(|delimiter| {
         let mut reader = reading::reader(window.bytes, delimiter);
         let mut record = ByteRecord::new();
@@ -103,7 +103,7 @@ fn detect(window: Window) -> Delimiter {
     judged.max_by_key(|(alike, cells, _)| (*alike, *cells)).map_or(Delimiter::COMMA, |(.., found)| found)
 }
 
-/// Names without control characters, none empty and none twice.
+/// Unique, non-empty names without control characters.
 fn names(cells: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(cells.len());
     for (number, cell) in (1..).zip(cells) {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn excels_hint_is_taken_and_is_no_header() {
+    fn excels_hint_is_used_and_is_not_a_header() {
         for end in ["\n", "\r\n", "\r"] {
             let found = head(&format!("sep=|{end}a,1|b{end}x|y{end}"));
             assert_eq!((found.delimiter.text().as_str(), names_of(&found)), ("|", vec!["a,1", "b"]));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_is_not_guessed() {
+    fn a_chosen_delimiter_is_not_guessed() {
         let found = Head::of(b"a;b,c\n", true, Charset::UTF_8, Some(Delimiter::COMMA)).unwrap();
         assert_eq!(names_of(&found), ["a;b", "c"]);
     }

@@ -1,4 +1,4 @@
-//! Which column is which field of an account: guessed from the names, chosen by a person, remembered.
+//! Which column is which field of an account: guessed from the names, chosen by a person, and remembered.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::text::fold;
 
 const FIELD_PREFIX: &str = "custom_fields.";
 
-/// What a column is taken for.
+/// The account field that a column is imported into.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
     ImportedId,
@@ -26,8 +26,8 @@ pub enum Target {
     Ignore,
 }
 
-/// The words of the targets, beside `custom_fields.KEY`, with the column names they are guessed from:
-/// letters and digits only, in lower case.
+/// The names of the targets, besides `custom_fields.KEY`, and the column names they are guessed from: letters
+/// and digits only, in lower case.
 const WORDS: [(&str, Target, &[&str]); 8] = [
     (
         "imported_id",
@@ -114,7 +114,7 @@ const WORDS: [(&str, Target, &[&str]); 8] = [
     ("ignore", Target::Ignore, &[IMPORT_LINE_WORD, IMPORT_ERROR_WORD]),
 ];
 
-/// Columns of our own error file, which may be corrected and imported again.
+/// The columns of our own error file, which can be corrected and imported again.
 pub const LINE_COLUMN: &str = "import_line";
 pub const ERROR_COLUMN: &str = "import_error";
 const IMPORT_LINE_WORD: &str = "importline";
@@ -142,7 +142,7 @@ impl Target {
         }
     }
 
-    /// The field that a column of this name most likely is: one of ours, else a custom field of that name.
+    /// The most likely field for a column with this name: one of ours, else a custom field of that name.
     fn guess(name: &str) -> Self {
         if let Ok(exact) = Self::parse(name.trim()) {
             return exact;
@@ -163,7 +163,7 @@ impl Target {
     }
 }
 
-/// One target for every column, in their order.
+/// One target for each column, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapping(pub Vec<Target>);
 
@@ -182,7 +182,7 @@ impl Mapping {
         Self(columns.into_iter().map(&mut one).collect())
     }
 
-    /// Reads `{"column": "field", …}`; columns that are not named are ignored.
+    /// Reads `{"column": "field", …}`; columns that aren't listed are ignored.
     pub fn parse(sent: &Map<String, Value>, columns: &[&str]) -> Result<Self, Invalid> {
         let mut targets = vec![Target::Ignore; columns.len()];
         let mut taken = HashSet::new();
@@ -190,9 +190,10 @@ impl Mapping {
         for (name, value) in sent {
             let parsed = as_str(value).and_then(Target::parse).and_then(|target| {
                 let place = columns.iter().position(|column| column == name);
-                let place = place.ok_or_else(|| Fault::new("unknown_column", "is no column of the file"))?;
+                let place =
+                    place.ok_or_else(|| Fault::new("unknown_column", "is not a column of the file"))?;
                 if target != Target::Ignore && !taken.insert(target.clone()) {
-                    return Err(Fault::new("repeated", "another column is mapped to this field"));
+                    return Err(Fault::new("repeated", "another column is already mapped to this field"));
                 }
                 Ok((place, target))
             });
@@ -207,7 +208,7 @@ impl Mapping {
         if errors.is_empty() { Ok(Self(targets)) } else { Err(Invalid(errors)) }
     }
 
-    /// As `parse` reads it; ignored columns are in it too.
+    /// The form that `parse` reads, including ignored columns.
     pub fn to_json(&self, columns: &[&str]) -> Map<String, Value> {
         let pairs = columns.iter().zip(&self.0);
         pairs.map(|(name, target)| ((*name).to_owned(), target.as_text().into())).collect()
@@ -217,21 +218,19 @@ impl Mapping {
         self.0.contains(target)
     }
 
-    /// Whether rows can be taken in by it at all.
+    /// Checks that the mapping is enough to import rows.
     pub fn check(&self, mode: Mode) -> Result<(), Invalid> {
         let (by_id, by_name) = (self.has(&Target::ImportedId), self.has(&Target::Name));
         let missing = |detail: &str| Err(Invalid::one("/mapping", "incomplete", detail));
         match mode {
-            Mode::Update if !by_id => missing("must name the column of imported_id: rows are matched by it"),
-            Mode::Create | Mode::Both if !by_id && !by_name => {
-                missing("must name the column of imported_id or of name")
-            }
+            Mode::Update if !by_id => missing("must include imported_id, which rows are matched by"),
+            Mode::Create | Mode::Both if !by_id && !by_name => missing("must include imported_id or name"),
             Mode::Create | Mode::Update | Mode::Both => Ok(()),
         }
     }
 }
 
-/// What a company's mappings are remembered by: the names of the columns, in any order and case.
+/// The hash that a company's mappings are remembered by: the column names, in any order and case.
 pub fn columns_mark<'a>(columns: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut names: Vec<String> = columns.into_iter().map(fold).collect();
     names.sort_unstable();

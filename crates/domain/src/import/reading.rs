@@ -1,33 +1,33 @@
-//! Records out of a part of a file: quotes, newlines in cells, ragged and blank lines.
+//! Reads records from part of a file: quotes, newlines in cells, ragged and blank lines.
 //!
-//! A file is read in windows. What does not end inside its window is read again with more of the file,
-//! so that a position between two records is all there is to remember.
+//! A file is read in windows. A record that doesn't end inside its window is read again with more of the
+//! file, so the only state to remember is a position between two records.
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
 
 use super::charset::Charset;
 use crate::invalid::Fault;
 
-/// A record longer than this is an opened quote that nobody closed: its first line is at fault, and the
-/// lines after it are read on their own.
+/// A longer record is taken to be an unclosed quote: its first line is reported as an error, and the lines
+/// after it are read separately.
 pub const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// A place between two records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Bytes before it, in the file as it is kept.
+    /// The number of bytes before it, in the file as stored.
     pub offset: i64,
-    /// The line it is on, as an editor counts: the first is 1.
+    /// The line number, as in an editor: the first is 1.
     pub line: i64,
 }
 
-/// What stands between two cells.
+/// The character between two cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delimiter(u8);
 
 impl Delimiter {
     pub const COMMA: Self = Self(b',');
-    /// Those that are looked for.
+    /// The delimiters that detection tries.
     pub const USUAL: [Self; 4] = [Self::COMMA, Self(b';'), Self(b'\t'), Self(b'|')];
 
     /// One character, or the word `tab`.
@@ -35,7 +35,7 @@ impl Delimiter {
         match text.as_bytes() {
             b"tab" | b"\\t" => Ok(Self(b'\t')),
             [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(Self(*byte)),
-            _ => Err(Fault::new("malformed", "must be one character such as , or ; or the word tab")),
+            _ => Err(Fault::new("malformed", "must be a single character such as , or ; or the word tab")),
         }
     }
 
@@ -48,7 +48,7 @@ impl Delimiter {
     }
 }
 
-/// How a file is laid out.
+/// The layout of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     pub charset: Charset,
@@ -63,7 +63,7 @@ pub struct Record {
     /// The line it begins on.
     pub line: i64,
     pub cells: Vec<String>,
-    /// Why it cannot be taken as it is.
+    /// Why it can't be imported as it is.
     pub fault: Option<String>,
 }
 
@@ -74,16 +74,16 @@ pub struct Batch {
     pub next: Position,
 }
 
-/// A part of a file from `at` on.
+/// The part of a file that starts at `at`.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
     pub bytes: &'a [u8],
     pub at: Position,
-    /// Nothing comes after it.
+    /// Whether the file ends here.
     pub is_end: bool,
 }
 
-/// Reads up to `most` records; `None` where the first does not end inside the window.
+/// Reads up to `most` records; `None` if the first doesn't end inside the window.
 pub fn read(window: Window, layout: Layout, most: usize) -> Option<Batch> {
     let Window { bytes, at, is_end } = window;
     let mut reader = reader(bytes, layout.delimiter);
@@ -91,7 +91,7 @@ pub fn read(window: Window, layout: Layout, most: usize) -> Option<Batch> {
     let (mut done, mut line) = (0, at.line);
     while records.len() < most {
         if !read_one(&mut reader, &mut record) {
-            // Blank lines to the end; a `\r` there may be half of a line end.
+            // Only blank lines are left; a `\r` at the end may be half of a line end.
             let end = if !is_end && bytes.last() == Some(&b'\r') { bytes.len() - 1 } else { bytes.len() };
             line += lines(bytes, done, end);
             done = end;
@@ -109,7 +109,7 @@ pub fn read(window: Window, layout: Layout, most: usize) -> Option<Batch> {
                 records.push(unclosed(&bytes[begin..end], begin_line, layout));
                 line = begin_line + lines(bytes, begin, end);
                 done = end;
-                // The rest of the window was swallowed by the quote: it is read anew.
+                // The quote swallowed the rest of the window, which is read again.
                 break;
             }
             if !is_end {
@@ -129,7 +129,7 @@ pub(super) fn reader(bytes: &[u8], delimiter: Delimiter) -> Reader<&[u8]> {
     ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter.0).from_reader(bytes)
 }
 
-/// Reading from memory does not fail, and records of any length are taken.
+/// Reading from memory can't fail, and records may have any length.
 pub(super) fn read_one(reader: &mut Reader<&[u8]>, record: &mut ByteRecord) -> bool {
     reader.read_byte_record(record).unwrap_or(false)
 }
@@ -139,25 +139,25 @@ fn read_record(record: &ByteRecord, line: i64, layout: Layout) -> Record {
         record.iter().map(|cell| layout.charset.decode(cell).map(std::borrow::Cow::into_owned)).collect();
     let Some(mut cells) = cells else {
         let cells = record.iter().map(|cell| layout.charset.decode_lossy(cell).into_owned()).collect();
-        return Record { line, cells, fault: Some(format!("is not {} text", layout.charset.name())) };
+        return Record { line, cells, fault: Some(format!("is not valid {} text", layout.charset.name())) };
     };
-    // Spreadsheets leave empty cells behind the last column.
+    // Spreadsheets leave empty cells after the last column.
     while cells.len() > layout.columns && cells.last().is_some_and(String::is_empty) {
         cells.pop();
     }
     let (found, wanted) = (cells.len(), layout.columns);
     let fault = (found != wanted && !(found == 1 && cells[0].trim().is_empty()))
-        .then(|| format!("has {found} cells where the header has {wanted}"));
+        .then(|| format!("has {found} cells, but the header has {wanted}"));
     Record { line, cells, fault }
 }
 
 fn unclosed(line_bytes: &[u8], line: i64, layout: Layout) -> Record {
     let text = layout.charset.decode_lossy(line_bytes);
     let cells = vec![text.trim_end_matches(['\r', '\n']).to_owned()];
-    Record { line, cells, fault: Some("opens a quote that is never closed".to_owned()) }
+    Record { line, cells, fault: Some("contains a quote that is never closed".to_owned()) }
 }
 
-/// Whether the last record of a file ends inside a quoted cell: then one more quote closes it and changes
+/// Whether the last record of a file ends inside a quoted cell: if so, one more quote closes it and changes
 /// nothing else.
 fn is_unclosed(span: &[u8], record: &ByteRecord, delimiter: Delimiter) -> bool {
     if !span.contains(&b'"') || (span.last() == Some(&delimiter.0) && record.iter().next_back() == Some(b""))
@@ -174,12 +174,12 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Bytes of line ends before the first record.
+/// The number of bytes of line ends before the first record.
 fn blank(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| is_line_end(**byte)).count()
 }
 
-/// Bytes of the first line, its end included.
+/// The length of the first line in bytes, including its end.
 fn first_line(bytes: &[u8]) -> usize {
     let text = bytes.iter().take_while(|byte| !is_line_end(**byte)).count();
     match bytes[text..] {
@@ -189,7 +189,7 @@ fn first_line(bytes: &[u8]) -> usize {
     }
 }
 
-/// Line ends between two places; `\r\n` is one.
+/// The number of line ends between two positions; `\r\n` counts as one.
 fn lines(bytes: &[u8], from: usize, to: usize) -> i64 {
     let ends = (from..to).filter(|at| match bytes[*at] {
         b'\n' => true,

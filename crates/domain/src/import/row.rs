@@ -1,4 +1,4 @@
-//! What a row of the file says about an account, and what that makes of the account.
+//! What a row of the file says about an account, and how it changes the account.
 
 use serde_json::{Map, Number, Value};
 
@@ -15,20 +15,20 @@ use crate::pipeline::{Status, Trigger};
 use crate::text::refuse_nul;
 use crate::time::Time;
 
-/// A row that can be taken in. An empty cell says nothing.
+/// A row that can be imported. An empty cell leaves its field alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
     pub imported_id: Option<String>,
     pub name: Option<String>,
     pub status: Option<Status>,
-    /// As it was written; only a well-formed one can match.
+    /// The code as written; only a well-formed one can match.
     pub promo_code: Option<String>,
     pub capture: Capture,
     pub cadence_days: Option<i64>,
     pub fields: Vec<(String, String)>,
 }
 
-/// What a record turned out to be.
+/// The result of reading a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     Row(Row),
@@ -37,7 +37,7 @@ pub enum Reading {
     Faulty(String),
 }
 
-/// Reads a record by the mapping; all of its faults are named, each with its column.
+/// Reads a record using the mapping; reports all of its errors, each with its column.
 pub fn interpret(record: &Record, mapping: &Mapping, columns: &[&str]) -> Reading {
     if record.cells.iter().all(|cell| cell.trim().is_empty()) {
         return Reading::Blank;
@@ -77,7 +77,7 @@ pub fn interpret(record: &Record, mapping: &Mapping, columns: &[&str]) -> Readin
     if faults.is_empty() { Reading::Row(row) } else { Reading::Faulty(faults.join("; ")) }
 }
 
-/// Without the apostrophe that keeps a spreadsheet from taking the cell for a formula.
+/// Removes the apostrophe that keeps a spreadsheet from treating the cell as a formula.
 fn unguarded(text: &str) -> &str {
     match text.strip_prefix('\'') {
         Some(rest) if rest.starts_with(FORMULA_STARTS) => rest,
@@ -85,10 +85,10 @@ fn unguarded(text: &str) -> &str {
     }
 }
 
-/// What a spreadsheet takes for the beginning of a formula.
+/// Characters that a spreadsheet treats as the beginning of a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// The cell as a spreadsheet may open it.
+/// The cell in a form that is safe to open in a spreadsheet.
 pub fn guarded(cell: &str) -> std::borrow::Cow<'_, str> {
     if cell.starts_with(FORMULA_STARTS) { format!("'{cell}").into() } else { cell.into() }
 }
@@ -97,7 +97,7 @@ fn checked(text: &str, limit: crate::text::Length) -> Result<String, Fault> {
     limit.check(text).map(|()| text.to_owned())
 }
 
-/// A status by its wire value or its label, in any case.
+/// Parses a status from its wire value or its label, in any case.
 fn status(text: &str) -> Result<Status, Fault> {
     let word = |character: char| if character.is_alphanumeric() { character } else { '_' };
     Status::parse(&text.to_lowercase().chars().map(word).collect::<String>())
@@ -111,7 +111,7 @@ fn days(text: &str) -> Result<i64, Fault> {
 }
 
 impl Row {
-    /// The code to look up, where one was written that could be one.
+    /// The code to look up, if it is well-formed.
     pub fn code(&self) -> Option<PromoCode> {
         self.promo_code.as_deref().and_then(|text| PromoCode::parse(text).ok())
     }
@@ -125,7 +125,7 @@ impl Row {
         now: Time,
     ) -> Result<Account, Invalid> {
         let Some(name) = self.name.clone().or_else(|| self.imported_id.clone()) else {
-            return Err(Invalid::one("/name", "required", "is required where there is no imported_id"));
+            return Err(Invalid::one("/name", "required", "is required when there is no imported_id"));
         };
         let create = Create {
             name,
@@ -139,7 +139,7 @@ impl Row {
         Account::from_create(id, &create, attribution, settings, now)
     }
 
-    /// What the row changes of an account that is there. The account is left half-changed on an error.
+    /// Applies the row to an existing account. On an error the account is left half-changed.
     pub fn update(
         &self,
         account: &mut Account,
@@ -154,7 +154,7 @@ impl Row {
             ..Patch::default()
         };
         let mut change = account.patch(&patch, attribution, settings, now)?;
-        // Not by the edit: a move by import is the record's, not an operator's.
+        // Not part of the edit: a move by import is the record's, not an operator's.
         if let Some(status) = self.status {
             change.moved = account.trigger(Trigger::Set(status), Mover::Record, settings, now);
             change.changed.extend(change.moved.map(|_| "status"));
@@ -170,7 +170,7 @@ impl Row {
     }
 }
 
-/// A cell is text. Where it replaces a number or a flag and reads as one, it stays one.
+/// A cell is text. If it replaces a number or a boolean and can be read as one, it stays one.
 fn like(kept: Option<&Value>, text: &str) -> Value {
     let same = match kept {
         Some(Value::Number(_)) => serde_json::from_str::<Number>(text).ok().map(Value::Number),
@@ -180,7 +180,7 @@ fn like(kept: Option<&Value>, text: &str) -> Value {
     same.unwrap_or_else(|| text.into())
 }
 
-/// Why a row was refused, in a line.
+/// Why a row was rejected, in one line.
 pub fn reason(invalid: &Invalid) -> String {
     let one = |error: &crate::invalid::FieldError| {
         let member = error.pointer.trim_start_matches('/').replace('/', ".");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_trimmed_and_empty_ones_say_nothing() {
+    fn cells_are_trimmed_and_empty_ones_change_nothing() {
         assert_eq!(
             row([" crm-1 ", "", "\t", "", "", "", "", ""]),
             Row { imported_id: Some("crm-1".into()), ..Row::default() }
@@ -243,7 +243,7 @@ mod tests {
     fn every_fault_is_named_with_its_column() {
         let long = "x".repeat(256);
         let Reading::Faulty(reason) = read([&long, "a\0b", "won", "?", "1,5", "EURO", "0", "x"]) else {
-            panic!("it is at fault");
+            panic!("the row should be invalid");
         };
         for part in [
             "Id: must be at most",
@@ -253,7 +253,7 @@ mod tests {
             "Cur: ",
             "Every: must be a whole number",
         ] {
-            assert!(reason.contains(part), "{part} is missing in {reason}");
+            assert!(reason.contains(part), "{part} is missing from {reason}");
         }
         assert!(!reason.contains("Code: ") && !reason.contains("Plan: "), "{reason}");
     }
@@ -284,7 +284,7 @@ mod tests {
         let unnamed = row(["crm-1", "", "", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap();
         assert_eq!(unnamed.name, "crm-1");
         let nobody = row(["", "", "lost", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap_err();
-        assert_eq!(reason(&nobody), "name is required where there is no imported_id");
+        assert_eq!(reason(&nobody), "name is required when there is no imported_id");
 
         let mut same = account.clone();
         assert_eq!(full.update(&mut same, None, &settings, NOW.plus_days(1)).unwrap(), Change::default());

@@ -28,7 +28,7 @@ fn colleagues() -> Vec<Colleague> {
     vec![one("ana@acme.test", 1, true), one("bo@acme.test", 2, true), one("gone@acme.test", 3, false)]
 }
 
-/// The recipients a mail is about, or why it is about nobody; `sender` where it is about its sender.
+/// The recipients that a mail is about, or why it is about nobody; `sender` if it is about its sender.
 fn shown(mail: &Mail) -> String {
     match about(mail, &colleagues()) {
         About::Sender(_) => "sender".to_owned(),
@@ -40,7 +40,7 @@ fn shown(mail: &Mail) -> String {
 }
 
 #[test]
-fn a_mail_is_about_whoever_of_it_is_not_ours() {
+fn a_mail_is_about_the_people_outside_the_company() {
     let table: [(&str, &[&str], &str); 8] = [
         ("client@nordlys.test", &["ana@acme.test"], "sender"),
         ("client@nordlys.test", &[], "sender"),
@@ -61,11 +61,11 @@ fn a_mail_is_about_whoever_of_it_is_not_ours() {
     assert_eq!(shown(&Mail::default()), "no_sender");
     let mut forwarded = mail("ana@acme.test", &["log@in.acme.test"]);
     forwarded.delivered_to = vec![Email::parse("log@in.acme.test").unwrap()];
-    assert_eq!(shown(&forwarded), "members_only", "our own mailbox is nobody's account");
+    assert_eq!(shown(&forwarded), "members_only", "our own mailbox never belongs to an account");
 }
 
 #[test]
-fn what_a_machine_wrote_is_recognised() {
+fn automatic_mail_is_recognised() {
     type Change = fn(&mut Mail);
     let with = |change: Change| {
         let mut mail = mail("client@nordlys.test", &["ana@acme.test"]);

@@ -35,7 +35,7 @@ fn key(company: i64, webhook: u8) -> Key {
 
 const ROOM: fn(CompanyId, Standing) -> bool = |_, _| true;
 
-/// Lanes and a clock that stands still until it is moved.
+/// Lanes and a clock that moves only when told to.
 struct Stage {
     lanes: Lanes,
     now: Instant,
@@ -94,7 +94,7 @@ fn a_new_webhook_has_one_request_under_way() {
     stage.lanes.answered(two[0].0, false, stage.now);
     assert!(stage.sent().is_empty(), "nothing is sent until the failure is recorded");
     stage.lanes.ended(two[0].0);
-    assert!(stage.sent().is_empty(), "a failure shrinks the window to one, and one is under way");
+    assert!(stage.sent().is_empty(), "a failure shrinks the window to one, and one is in progress");
     stage.fail(two[1].0);
     assert_eq!(stage.sent().len(), 1);
 }
@@ -110,7 +110,7 @@ fn companies_take_turns_and_then_their_webhooks() {
 fn new_failing_and_proven_receivers_never_wait_for_each_other() {
     let mut stage = Stage::new(16);
     stage.prove(1, 100);
-    // Failing ones fill what failing ones may have: four of eight, being of one company.
+    // Failing ones fill their pool's share: four of eight, because they belong to one company.
     stage.push((1..=20).map(|webhook| item(1, webhook)));
     loop {
         let sent = stage.sent();
@@ -122,7 +122,7 @@ fn new_failing_and_proven_receivers_never_wait_for_each_other() {
     stage.push((1..=20).map(|webhook| item(1, webhook)));
     assert_eq!(stage.sent().len(), 4);
     stage.push([item(1, 50)]);
-    assert_eq!(stage.keys(), [key(1, 50)], "a new one of the same company goes at once");
+    assert_eq!(stage.keys(), [key(1, 50)], "a new one of the same company is sent at once");
     stage.push([item(1, 100)]);
     assert_eq!(stage.keys(), [key(1, 100)], "so does the proven one");
     stage.push([item(2, 1)]);
@@ -133,7 +133,7 @@ fn new_failing_and_proven_receivers_never_wait_for_each_other() {
 fn new_receivers_that_hang_make_room_for_others() {
     let mut stage = Stage::new(16);
     stage.push((1..=8).map(|webhook| item(1, webhook)));
-    assert_eq!(stage.sent().len(), 2, "half of the four that new ones have");
+    assert_eq!(stage.sent().len(), 2, "half of the four slots for new ones");
     assert!(stage.sent().is_empty());
     stage.pass(SLOW_AFTER_UNKNOWN);
     assert_eq!(stage.sent().len(), 2);
@@ -149,10 +149,10 @@ fn a_test_goes_beside_whatever_hangs() {
     stage.push([test(1, 200)]);
     assert_eq!(stage.keys(), [key(1, 200)]);
     stage.push([test(1, 1)]);
-    assert!(stage.keys().is_empty(), "one of two urgent slots is the company's");
+    assert!(stage.keys().is_empty(), "a company gets one of the two urgent slots");
     stage.pass(SLOW_AFTER_UNKNOWN);
     stage.push([test(2, 1)]);
-    assert_eq!(stage.keys(), [key(2, 1)], "another company's test finds the other");
+    assert_eq!(stage.keys(), [key(2, 1)], "another company's test gets the other");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn what_a_receiver_has_shown_outlives_idleness() {
     stage.lanes.forget_idle();
     let standings = [1, 2, 3].map(|webhook| stage.lanes.gate(key(1, webhook)).1);
     assert_eq!(standings, [Standing::Proven, Standing::Failing, Standing::New]);
-    assert_eq!(stage.lanes.webhooks.len(), 2, "nothing is kept of one that has shown nothing");
+    assert_eq!(stage.lanes.webhooks.len(), 2, "a webhook about which nothing is known is forgotten");
     stage.lanes.remember(key(1, 9), Standing::Failing);
     assert_eq!(stage.lanes.gate(key(1, 9)).1, Standing::Failing);
     stage.lanes.forget(key(1, 1));
@@ -227,15 +227,19 @@ fn a_backlog_is_claimed_when_there_is_room() {
     lanes.due(key(1, 1), at(11));
     lanes.due(key(1, 1), at(13));
     assert!(lanes.claims(at(10), ROOM).is_empty());
-    assert!(lanes.claims(at(11), |_, _| false).is_empty(), "no place in memory");
-    assert_eq!(lanes.claims(at(11), ROOM), [(key(1, 1), CLAIM_PER_WINDOW)], "and it is not forgotten for it");
+    assert!(lanes.claims(at(11), |_, _| false).is_empty(), "there is no room in memory");
+    assert_eq!(
+        lanes.claims(at(11), ROOM),
+        [(key(1, 1), CLAIM_PER_WINDOW)],
+        "it is claimed once there is room"
+    );
     assert!(lanes.claims(at(12), ROOM).is_empty(), "one claim at a time");
     lanes.claimed(key(1, 1), false, Some(at(50)));
     assert!(lanes.claims(at(49), ROOM).is_empty());
     assert_eq!(lanes.claims(at(50), ROOM).len(), 1);
     lanes.has_backlog(key(1, 1));
     lanes.claimed(key(1, 1), false, None);
-    assert_eq!(lanes.claims(at(10), ROOM).len(), 1, "what came during a claim is not forgotten with it");
+    assert_eq!(lanes.claims(at(10), ROOM).len(), 1, "what arrived during a claim is claimed next");
 }
 
 #[test]

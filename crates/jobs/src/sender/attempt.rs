@@ -1,4 +1,4 @@
-//! One attempt as a task: made, told to the sender, and recorded however long the database takes.
+//! One attempt as a task: makes it, tells the sender, and records it however long the database takes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::client::{Client, Post};
 use crate::flights::Ticket;
 use crate::lanes::Item;
 
-/// How long an attempt that could not be recorded waits before the next try: twice as long each time.
+/// The pause before trying again to record an attempt; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What an attempt needs besides what it sends.
+/// What an attempt needs besides its content.
 pub struct Attempting {
     pub app: App,
     pub client: Arc<Client>,
@@ -45,12 +45,12 @@ impl Attempting {
         let secret = match self.app.services().vault().open(target.id, &target.sealed_secret) {
             Ok(secret) => secret,
             Err(error) => {
-                tracing::error!(webhook = %target.id, %error, "failed to open a webhook's secret");
+                tracing::error!(webhook = %target.id, %error, "failed to decrypt a webhook's secret");
                 return Attempt {
                     started_at,
                     reason,
                     outcome: Outcome::Failed(Failure::Own),
-                    error: Some("the webhook's secret cannot be opened".to_owned()),
+                    error: Some("the webhook's secret can't be decrypted".to_owned()),
                     timings: Timings::default(),
                     address: None,
                     excerpt: Vec::new(),
@@ -70,8 +70,8 @@ impl Attempting {
         self.client.attempt(post, started_at).await
     }
 
-    /// The answer is known and must only be written down: tries until it is, or until there is nothing left to
-    /// write it on. The place is kept meanwhile, so nobody sends it a second time.
+    /// The outcome is known and only needs to be stored: tries until it is, or until there is nothing left to
+    /// store it on. The place is kept until then, so nobody sends the delivery a second time.
     async fn record(&self, dispatch: &Dispatch, attempt: Attempt) -> Option<Recorded> {
         let access = Access::System(dispatch.company);
         let (mut pause, mut maybe_recorded) = (FIRST_PAUSE, false);
@@ -86,7 +86,8 @@ impl Attempting {
             };
             match self.app.write(&access, record).await {
                 Ok(recorded) => return Some(recorded),
-                // Pruned meanwhile, or the process ends: the next incarnation gives it back and sends it again.
+                // It was pruned since, or the process is ending: the next incarnation gives it back and sends
+                // it again.
                 Err(Error::NotFound(_) | Error::Closed) => return None,
                 Err(error) => {
                     tracing::debug!(%error, delivery = %dispatch.delivery, "failed to record an attempt; trying again");

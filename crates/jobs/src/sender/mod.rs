@@ -1,12 +1,12 @@
 //! The sender: from a committed delivery to a recorded attempt.
 //!
-//! One task owns the lanes and decides (`state`); attempts run as tasks of their own (`attempt`). A commit hands its
-//! deliveries over in memory, so the normal way needs no query. What finds no place waits in the database and is
-//! claimed when its webhook has room; so do retries, and what a dead node held.
+//! One task owns the lanes and decides (`state`); attempts run as separate tasks (`attempt`). A commit hands
+//! its deliveries over in memory, so the normal path needs no query. Deliveries without a place wait in the
+//! database and are claimed when their webhook has room; so are retries, and what a dead node held.
 //!
-//! A request's slot is free when the receiver has accepted it, its place in memory when the outcome is
-//! committed: a slow disk bounds memory, not the receivers' concurrency. After a failure the slot too
-//! waits for the commit: the twentieth in a row is the last.
+//! A request's slot is freed when the receiver has accepted it, its place in memory when the outcome is
+//! committed: a slow disk limits memory, not the receivers' concurrency. After a failure the slot also waits
+//! for the commit, because the twentieth in a row is the last.
 
 mod attempt;
 mod state;
@@ -37,15 +37,15 @@ use state::State;
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How many requests to healthy and new receivers may be under way at once.
+    /// How many requests to healthy and new receivers may be in progress at once.
     pub slots: usize,
-    /// How often due times are looked at.
+    /// How often due times are checked.
     pub tick: Duration,
-    /// How often the database is asked for what this node does not know of.
+    /// How often the database is searched for work this node doesn't know of.
     pub sweep: Duration,
-    /// The only node on its database, proved by a lock: earlier incarnations are dead.
+    /// Whether a lock proves this to be the only node on its database, so that earlier incarnations are dead.
     pub alone: bool,
-    /// The place this node runs from. The caller proves by a lock that no other process has it, so that
+    /// The place this node runs from. The caller proves with a lock that no other process has it, so that
     /// earlier incarnations of the place are dead.
     pub identity: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The most connections to receivers that can be open at once, those that hang included.
+    /// The most connections to receivers that can be open at once, including those that hang.
     pub fn most_connections(&self) -> usize {
         Slots { total: self.slots }.most_connections()
     }
@@ -103,13 +103,13 @@ pub async fn start(
     Ok(())
 }
 
-/// What the sender is told.
+/// A message to the sender.
 pub enum Message {
     HandOver(Vec<(Dispatch, Place)>),
-    /// Something waits in the database, or the webhook's switch was turned.
+    /// Something waits in the database, or the webhook was enabled or disabled.
     Wake(Key),
     WakeManual(CompanyId),
-    /// Something of this webhook is due then.
+    /// Something of this webhook is due at that time.
     Due(Key, Time),
     Answered {
         key: Key,
@@ -133,7 +133,7 @@ pub enum Message {
         items: Vec<Item>,
         more: bool,
     },
-    /// Read for a round of dispatches: what they need to know right before they go.
+    /// The read for a round of dispatches: what must be known right before they are sent.
     Ready {
         items: Vec<(Ticket, Item)>,
         checked: Checked,
@@ -144,7 +144,7 @@ pub enum Message {
     },
 }
 
-/// The webhooks of a round of dispatches as they are now, and which of its manual attempts are still wanted.
+/// The current webhooks of a round of dispatches, and which of its manual attempts are still wanted.
 #[derive(Default)]
 pub struct Checked {
     pub targets: HashMap<WebhookId, Target>,
@@ -152,7 +152,7 @@ pub struct Checked {
     pub cancelled: HashSet<RedeliveryId>,
 }
 
-/// The side of the sender that commands see.
+/// The sender as commands see it.
 struct PostOffice {
     node: i64,
     mail: mpsc::UnboundedSender<Message>,

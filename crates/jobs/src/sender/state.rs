@@ -1,4 +1,4 @@
-//! The task that owns the lanes: takes what it is told, claims what is due, and starts attempts.
+//! The task that owns the lanes: handles messages, claims what is due, and starts attempts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use crate::lanes::{Item, Key, Lanes};
 use crate::nodes::Heartbeat;
 use crate::places::Gates;
 
-/// How many are started between two looks at the mail.
+/// How many attempts are started between two checks of the inbox.
 const ROUND: usize = 256;
-/// Ticks between two rounds of forgetting what nothing happens for.
+/// Ticks between two rounds of forgetting idle webhooks.
 const FORGET_EVERY: u64 = 64;
 /// How long to leave the database alone after it refused something.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Manual attempts of one company taken at a time, and how many of a bulk redelivery wait in memory before more
-/// are taken: a cancelled one has little to take back.
+/// Manual attempts of one company claimed at a time, and how many of a bulk redelivery wait in memory before
+/// more are claimed. It is small, so that a cancelled redelivery has little to take back.
 const MANUAL_LIMIT: i64 = 64;
 const MAX_BULK_WAITING: usize = 64;
-/// How long a stopping sender waits for what is under way.
+/// How long a stopping sender waits for attempts in progress.
 const STOP_WAIT: Duration = Duration::from_secs(2);
-/// … and after that for what came last to be given back.
+/// How long it then waits for late arrivals to be given back.
 const GIVE_BACK_WAIT: Duration = Duration::from_secs(1);
 
 pub struct State {
@@ -48,19 +48,19 @@ pub struct State {
     mail: mpsc::UnboundedSender<Message>,
     attempts: TaskTracker,
     beat: Heartbeat,
-    /// Companies whose manual attempts are being claimed; whether more was reported meanwhile.
+    /// Companies whose manual attempts are being claimed, and whether more was reported since.
     claiming_manual: HashMap<CompanyId, bool>,
-    /// Companies of which more manual attempts wait than memory takes now.
+    /// Companies with more waiting manual attempts than memory has room for now.
     more_manual: HashSet<CompanyId>,
 }
 
-/// What becomes of a dispatch that is about to go.
+/// What to do with a dispatch that is about to be sent.
 enum Decision<'a> {
     Send(&'a Target),
-    /// It waits in the database: the webhook is switched off, or a bulk redelivery is paused.
+    /// It waits in the database: the webhook is disabled, or a bulk redelivery is paused.
     GiveBack,
     TakeBack(RedeliveryId),
-    /// Somebody else has ended it.
+    /// Someone else has ended it.
     Forget,
 }
 
@@ -183,7 +183,7 @@ impl State {
             }
             Message::Ready { items, checked } => self.start(items, &checked),
             Message::NotReady { items } => {
-                // From the back, so that they stand at the front in the order they had.
+                // In reverse, so that they keep their order at the front.
                 for (ticket, item) in items.into_iter().rev() {
                     self.lanes.put_back(ticket, item);
                 }
@@ -207,7 +207,7 @@ impl State {
         }
     }
 
-    /// Reads what a round of deliveries must know right before they go, then starts them.
+    /// Reads what a round of deliveries must know right before it is sent, then starts the attempts.
     fn dispatch(&mut self) {
         if !self.beat.may_send() {
             return;
@@ -298,7 +298,7 @@ impl State {
                     Ok(found) => {
                         let items: Vec<Item> = found.claimed.into_iter().map(into_item).collect();
                         let more = i64::try_from(items.len()).unwrap_or(0) == limit;
-                        // Due, yet not to be had: dropped and not ended yet, or in another node's hands.
+                        // Due but not available: dropped and not ended yet, or held by another node.
                         let soonest = if items.is_empty() { app.now().plus_seconds(1) } else { app.now() };
                         let next_due = found.next_due.map(|due| due.max(soonest));
                         Message::Claimed { key, items, more, next_due }
@@ -345,13 +345,13 @@ impl State {
         });
     }
 
-    /// Gives deliveries back to the database. What cannot be given back now, the next sweeps find.
+    /// Gives deliveries back to the database. If that fails, the next sweeps find them.
     fn give_back(&self, items: Vec<Item>) {
         let mut by_company: HashMap<CompanyId, Vec<Owned>> = HashMap::new();
         for item in &items {
             by_company.entry(item.dispatch.company).or_default().push(item.dispatch.owned());
         }
-        // Their places first: what is held is not given back.
+        // Release their places first: what is held isn't given back.
         drop(items);
         for (company, owned) in by_company {
             let (app, node) = (self.app.clone(), self.node);
@@ -372,8 +372,8 @@ impl State {
         });
     }
 
-    /// What is under way may end and be recorded; what waits in memory is given back, and so is what
-    /// claims and readings that are under way still bring.
+    /// Lets attempts in progress end and be recorded. Gives back what waits in memory, and what claims and
+    /// reads in progress still bring.
     async fn stop(mut self, mut inbox: mpsc::UnboundedReceiver<Message>) {
         let waiting = self.lanes.drain_all();
         self.give_back(waiting);
@@ -397,7 +397,7 @@ impl State {
     }
 }
 
-/// What is asked about a round of dispatches.
+/// What to look up for a round of dispatches.
 #[derive(Default)]
 struct Wanted(HashMap<CompanyId, (HashSet<WebhookId>, Vec<RedeliveryId>)>);
 

@@ -37,7 +37,7 @@ fn a_client_never_contacted_is_due_42_days_after_becoming_one() {
         app.pass(12, -1);
         app.expect(id, 0, "a second before");
         app.pass(0, 1);
-        app.expect(id, 1, "from one tracked stage to the next the clock goes on");
+        app.expect(id, 1, "the clock continues from one tracked stage to the next");
     });
 }
 
@@ -54,10 +54,10 @@ fn an_override_replaces_the_companys_cadence() {
         assert_eq!(app.reminders(short)[0]["cadence_days"], json!(7));
         app.patch(cleared, json!({"cadence_days": null}));
         app.pass(35, 0);
-        app.expect(cleared, 1, "on the company's again");
-        app.expect(long, 0, "its own is longer");
+        app.expect(cleared, 1, "the company's cadence applies again");
+        app.expect(long, 0, "its override is longer");
         app.pass(58, 0);
-        app.expect(long, 1, "its own is over");
+        app.expect(long, 1, "its override has passed");
     });
 }
 
@@ -73,13 +73,13 @@ fn a_changed_cadence_takes_effect_at_once_and_writes_nothing_but_the_setting() {
         assert_eq!(written(), before);
         app.sweep();
         assert_eq!(app.reminders(shorter)[0]["cadence_days"], json!(10));
-        app.expect(own, 0, "it has its own");
+        app.expect(own, 0, "it has an override");
         app.set(json!({"cadence_days": 60}));
         app.call(shorter, 0);
         app.pass(59, 0);
-        app.expect(shorter, 1, "the longer one counts now");
+        app.expect(shorter, 1, "the longer cadence applies now");
         app.pass(1, 0);
-        app.expect(shorter, 2, "the longer one is over");
+        app.expect(shorter, 2, "the longer cadence has passed");
     });
 }
 
@@ -117,7 +117,7 @@ fn activity_is_not_contact() {
         app.clock().advance_days(41);
         app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened"}]));
         app.pass(1, 0);
-        app.expect(id, 1, "they were seen, not spoken to");
+        app.expect(id, 1, "they were seen, not contacted");
     });
 }
 
@@ -147,7 +147,7 @@ fn a_reminder_is_delivered_to_the_webhooks_that_select_it() {
         let id = app.customer("crm-1");
         app.pass(42, 0);
         app.expect(id, 1, "due");
-        assert_eq!(app.rows("delivery"), 2, "one event for each");
+        assert_eq!(app.rows("delivery"), 2, "one event for each webhook");
         assert_eq!(app.number("SELECT count(*) FROM delivery WHERE kind = 'client.contact_due'"), 1);
     });
 }

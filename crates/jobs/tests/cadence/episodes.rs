@@ -1,4 +1,4 @@
-//! Once per episode, and a new episode by contact alone.
+//! Reminders come once per episode, and only contact begins a new episode.
 
 use rapport_domain::pipeline::Status;
 use serde_json::json;
@@ -35,12 +35,12 @@ fn only_contact_re_arms() {
         app.pass(60, 0);
         app.move_to(id, Status::Customer);
         app.pass(60, 0);
-        app.expect(id, 1, "a cadence, a snooze, a move and a way out and back re-arm nothing");
+        app.expect(id, 1, "changing cadence, snooze or stage, and leaving and coming back, re-arm nothing");
         app.call(id, 0);
         app.pass(1, -1);
         app.expect(id, 1, "not due yet");
         app.pass(0, 1);
-        app.expect(id, 2, "contact does");
+        app.expect(id, 2, "contact re-arms");
     });
 }
 
@@ -50,13 +50,13 @@ fn a_contact_of_long_ago_begins_an_episode_that_is_overdue_already() {
         let id = app.customer("crm-1");
         app.call(id, 100);
         app.sweep();
-        app.expect(id, 1, "overdue from its beginning");
+        app.expect(id, 1, "overdue from the start");
         app.call(id, 60);
         app.sweep();
-        app.expect(id, 2, "it moved the clock, and so began another");
+        app.expect(id, 2, "it moved the clock and so began another episode");
         app.call(id, 70);
         app.sweep();
-        app.expect(id, 2, "this one moved nothing");
+        app.expect(id, 2, "this contact moved nothing");
     });
 }
 
@@ -81,6 +81,6 @@ fn contact_ends_an_episode_before_it_is_announced() {
         app.clock().advance_days(43);
         app.call(id, 0);
         app.sweep();
-        app.expect(id, 0, "somebody was faster");
+        app.expect(id, 0, "someone made contact first");
     });
 }

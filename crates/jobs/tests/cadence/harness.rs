@@ -1,5 +1,5 @@
-//! What these tests share: the application, a sweep, and words to say what happens. A test reads as a sentence:
-//! given a client, when so many days pass, then it was reminded of so often.
+//! Shared by these tests: the application, a sweep, and helpers that let a test read as a sentence: given a
+//! client, when this many days pass, then this many reminders exist.
 
 use std::ops::Deref;
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-/// The application, and a sweep of it when a test says so.
+/// The application, swept when a test asks for it.
 pub struct Sweeping {
     test: TestApp,
     pub runtime: Runtime,
@@ -38,7 +38,7 @@ impl Sweeping {
         Self { test: TestApp::on(engine), runtime: runtime.expect("a runtime") }
     }
 
-    /// Holds a rule on both engines; what a failing test prints last names the engine.
+    /// Checks a rule on both engines; the last line a failing test prints names the engine.
     pub fn on_both(rule: impl Fn(&Self)) {
         for engine in Engine::BOTH {
             eprintln!("on {engine}");
@@ -46,12 +46,12 @@ impl Sweeping {
         }
     }
 
-    /// Sweeps until there is nothing left to do now.
+    /// Sweeps until nothing is left to do now.
     pub fn sweep(&self) {
         self.sweep_by(self.app());
     }
 
-    /// The same by another node.
+    /// The same, by another node.
     pub fn sweep_by(&self, app: &App) {
         self.runtime.block_on(sweep(app));
     }
@@ -60,7 +60,7 @@ impl Sweeping {
         self.clock().set(Time::parse(text).expect("a time"));
     }
 
-    /// So many days and seconds pass, and then it is swept.
+    /// Lets this many days and seconds pass, then sweeps.
     pub fn pass(&self, days: i64, seconds: i64) {
         self.clock().advance_days(days);
         self.clock().advance_seconds(seconds);
@@ -75,7 +75,7 @@ impl Sweeping {
         self.account_in(imported_id, Status::Customer)
     }
 
-    /// A call so many days ago.
+    /// Records a call made this many days ago.
     pub fn call(&self, account: AccountId, days_ago: i64) {
         let at = self.clock().now().plus_days(-days_ago).to_string();
         let body = json!({"kind": "call", "occurred_at": at});
@@ -111,7 +111,7 @@ impl Sweeping {
         assert_eq!(self.reminders(account).len(), times, "{when}");
     }
 
-    /// Reminders of everybody, as a look into the database itself counts them.
+    /// The number of all reminders, counted in the database itself.
     pub fn all_reminders(&self) -> i64 {
         self.number("SELECT count(*) FROM event WHERE kind = 'client.contact_due'")
     }

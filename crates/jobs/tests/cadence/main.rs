@@ -1,5 +1,5 @@
-//! Reminders of clients to speak to, on both engines, with a clock that tests move. Each line of the interface
-//! document's "Contact-due rules" and of the decisions on the cadence is a named test.
+//! Contact reminders on both engines, with a clock that tests move. Each line of the interface document's
+//! "Contact-due rules" and of the decisions on the cadence is a named test.
 
 mod contact;
 mod episodes;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::harness::Sweeping;
 
-/// Logs a message of today on a conversation of the account.
+/// Logs a message dated today on a new conversation of the account.
 fn log(app: &Sweeping, account: AccountId, direction: &str) {
     let body = json!({"subject": "Hello"});
     let request = Start::parse(body.as_object().unwrap()).unwrap();
@@ -24,7 +24,7 @@ fn an_inbound_reply_does_not_reset_the_clock() {
         app.clock().advance_days(41);
         log(app, id, "inbound");
         app.pass(1, 0);
-        app.expect(id, 1, "they wrote, nobody wrote to them");
+        app.expect(id, 1, "they wrote, but nobody wrote to them");
         log(app, id, "inbound");
         app.pass(50, 0);
         app.expect(id, 1, "nor does it re-arm");
@@ -43,6 +43,6 @@ fn an_outbound_message_on_any_conversation_resets_the_clock_and_re_arms() {
         app.expect(id, 1, "42 days after the message");
         log(app, id, "outbound");
         app.pass(42, 0);
-        app.expect(id, 2, "another conversation, another episode");
+        app.expect(id, 2, "a message on another conversation began another episode");
     });
 }

@@ -1,4 +1,4 @@
-//! Whatever crashes and however many nodes sweep: at most one reminder per episode, and none forgotten.
+//! At most one reminder per episode and none forgotten, whatever crashes and however many nodes sweep.
 
 use rapport_app::Access;
 use rapport_app::cadence::{Announce, STEP, Stepped, step};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Sweeping, sweep};
 
-/// As many customers that become due at the same instant.
+/// Creates customers that become due at the same instant.
 fn customers(app: &Sweeping, count: usize) -> Vec<AccountId> {
     let upserts = (0..count).map(|number| async move {
         let body = json!({"imported_id": format!("crm-{number}"), "status": "customer"});
@@ -17,7 +17,7 @@ fn customers(app: &Sweeping, count: usize) -> Vec<AccountId> {
     block_on(all(upserts))
 }
 
-/// Every account has its one reminder.
+/// Checks that every account has exactly one reminder.
 #[track_caller]
 fn expect_one_each(app: &Sweeping, count: usize) {
     let count = i64::try_from(count).expect("a count");

@@ -1,11 +1,11 @@
-//! Snoozed accounts are not reminded of until the snooze date begins, in the company's time zone.
+//! Snoozed accounts aren't reminded of until the snooze date begins, in the company's time zone.
 
 use serde_json::json;
 
 use crate::harness::Sweeping;
 
-/// Zone, snooze date, and the first instant of that date there. Midnight is where it always is; an hour earlier
-/// in UTC once summer time has begun; and not there at all where the clocks go from 24:00 to 01:00.
+/// Zone, snooze date, and the first instant of that date there. Midnight is at the usual time, an hour
+/// earlier in UTC during summer time, or missing where clocks jump from 24:00 to 01:00.
 const DATES: [(&str, &str, &str); 6] = [
     ("UTC", "2026-03-03", "2026-03-03T00:00:00Z"),
     ("Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z"),
@@ -39,7 +39,11 @@ fn a_snooze_that_ends_before_the_client_is_due_changes_nothing() {
         let id = app.customer("crm-1");
         app.patch(id, json!({"snoozed_until": "2026-01-20"}));
         app.pass(20, 0);
-        assert_eq!(app.number("SELECT count(*) FROM cadence WHERE snoozed_until IS NULL"), 1, "it is over");
+        assert_eq!(
+            app.number("SELECT count(*) FROM cadence WHERE snoozed_until IS NULL"),
+            1,
+            "the snooze has ended"
+        );
         app.pass(22, -1);
         app.expect(id, 0, "a second before");
         app.pass(0, 1);
@@ -82,7 +86,7 @@ fn a_changed_time_zone_moves_the_end_of_a_snooze() {
         app.expect(id, 0, "an hour before the first of May in Auckland");
         app.set(json!({"time_zone": "America/Los_Angeles"}));
         app.pass(0, 7_200);
-        app.expect(id, 0, "it is no first of May in Los Angeles");
+        app.expect(id, 0, "it isn't the first of May yet in Los Angeles");
         app.pass(0, 18 * 3_600);
         app.expect(id, 1, "now it is");
     });

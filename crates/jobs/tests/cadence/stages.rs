@@ -1,4 +1,4 @@
-//! Tracked stages: which they are, what editing them does, and the way out and back.
+//! Tracked stages: which they are, what editing them does, and leaving and coming back.
 
 use rapport_domain::pipeline::Status;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn a_stage_that_is_tracked_no_more_is_not_reminded_of() {
         app.expect(customer, 1, "customers are");
         app.set(json!({"tracked_stages": ["in_trial"]}));
         app.sweep();
-        app.expect(trial, 1, "tracked again, and overdue since long");
+        app.expect(trial, 1, "tracked again, and long overdue");
         app.expect(customer, 1, "the same episode");
     });
 }
@@ -54,7 +54,7 @@ fn lost_and_back_starts_the_clock_of_a_client_never_contacted_anew() {
         app.ingest(json!([{"imported_id": "crm-1", "kind": "churned"}]));
         assert_eq!(app.rows("cadence"), 0, "a lost account has no clock");
         app.pass(30, 0);
-        app.expect(id, 0, "nobody is reminded of the lost");
+        app.expect(id, 0, "there is no reminder for a lost account");
         app.ingest(json!([{"imported_id": "crm-1", "kind": "trial_started"}]));
         app.pass(42, -1);
         app.expect(id, 0, "a second before");

@@ -1,4 +1,4 @@
-//! The sweep that runs by itself: woken by time and by changes, stopped when asked.
+//! The background sweep: woken by time and by changes, stopped on request.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::harness::Sweeping;
 const PATIENCE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Runs the sweep while the test goes on, and stops it in the end.
+/// Runs the sweep during the test, and stops it at the end.
 fn running(app: &Sweeping, every: Duration, test: impl FnOnce()) {
     let stop = CancellationToken::new();
     let sweep = app.runtime.spawn(rapport_jobs::cadence::run(app.app().clone(), stop.clone(), every));

@@ -1,4 +1,4 @@
-//! What each answer, and each way of not answering, means for the delivery.
+//! What each response, and each missing response, means for the delivery.
 
 use std::net::Ipv4Addr;
 
@@ -29,12 +29,12 @@ fn any_2xx_is_success() {
         }
         sending.clock().advance_days(2);
         sending.quiet();
-        assert_eq!(receiver.requests().len(), 5, "what succeeded is not sent again");
+        assert_eq!(receiver.requests().len(), 5, "successful deliveries aren't sent again");
         assert_eq!(receiver.connections(), 1, "one kept connection serves them all");
     });
 }
 
-/// Sends an event to a receiver that fails it, and answers the attempt's record when the retry is due.
+/// Sends an event to a receiver that fails it; returns the attempt's record when the retry is due.
 fn fails_and_waits(sending: &Sending, hook: &Hook) -> KeptAttempt {
     let id = sending.send_event(hook);
     let attempt = sending.only_attempt(id);
@@ -45,7 +45,7 @@ fn fails_and_waits(sending: &Sending, hook: &Hook) -> KeptAttempt {
     attempt
 }
 
-/// The same; then the retry comes, and what it meets now is success.
+/// The same; then the retry is made and succeeds.
 fn is_retried(sending: &Sending, hook: &Hook, receiver: &Receiver) -> KeptAttempt {
     let attempt = fails_and_waits(sending, hook);
     receiver.answer(Behaviour::Status(200));
@@ -64,7 +64,7 @@ fn a_code_is_retried(code: u16) {
         let hook = sending.webhook(&receiver.url("/hook"));
         let attempt = is_retried(sending, &hook, &receiver);
         assert_eq!((attempt.response_code, attempt.failure), (Some(i64::from(code)), None));
-        let error = attempt.error.expect("the record says what went wrong");
+        let error = attempt.error.expect("the record has an error");
         assert!(error.starts_with(&code.to_string()), "{error}");
     });
 }
@@ -122,7 +122,7 @@ fn a_timeout_is_retried() {
 
 #[test]
 fn a_refused_connection_is_retried() {
-    // Bound, so that nobody else gets the port, and not listened on.
+    // Bound, so that nobody else gets the port, but not listening.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
     let closed = socket.local_addr().expect("its address");
@@ -130,7 +130,7 @@ fn a_refused_connection_is_retried() {
         let hook = sending.webhook(&format!("https://{closed}/hook"));
         let attempt = fails_and_waits(sending, &hook);
         assert_eq!((attempt.response_code, attempt.failure.as_deref()), (None, Some("connect")));
-        assert_eq!(attempt.address, Some(closed.to_string()), "the record says what was dialled");
+        assert_eq!(attempt.address, Some(closed.to_string()), "the record has the dialled address");
         let receiver = Receiver::start();
         sending.patch(&hook, json!({ "url": receiver.url("/hook") }));
         let id = sending.deliveries(&hook)[0].id;
@@ -146,7 +146,7 @@ fn a_tls_failure_is_retried() {
         let hook = sending.webhook(&untrusted.url("/hook"));
         let attempt = fails_and_waits(sending, &hook);
         assert_eq!((attempt.response_code, attempt.failure.as_deref()), (None, Some("tls")));
-        assert!(untrusted.requests().is_empty(), "nothing is said to a receiver that is not verified");
+        assert!(untrusted.requests().is_empty(), "nothing is sent to an unverified receiver");
         let receiver = Receiver::start();
         sending.patch(&hook, json!({ "url": receiver.url("/hook") }));
         let id = sending.deliveries(&hook)[0].id;
@@ -198,7 +198,7 @@ fn a_fault_on_our_side_is_not_charged_to_the_receiver() {
         let delivery = sending.delivery(id);
         assert_eq!((delivery.attempts, delivery.scheduled, sending.streak(&hook)), (0, 0, 0));
         names.set(&name, &["127.0.0.1"]);
-        // An answer of the resolver is kept for a moment of real time; each try is moved to meanwhile.
+        // Resolutions are cached for a moment of real time, so keep making the delivery due until then.
         eventually("the name to be resolved anew", || {
             let delivery = sending.delivery(id);
             if let State::Open { next_at } = delivery.state {
@@ -206,7 +206,7 @@ fn a_fault_on_our_side_is_not_charged_to_the_receiver() {
             }
             (delivery.state == State::Succeeded).then_some(())
         });
-        assert_eq!(sending.only_attempt(id).number, 1, "the first attempt is the one that was made");
+        assert_eq!(sending.only_attempt(id).number, 1, "only the attempt that was made is numbered");
     });
 }
 
@@ -219,7 +219,7 @@ fn a_code_fails_at_once(code: u16) {
         let delivery = sending.wait_for_state(id, State::Failed);
         assert_eq!((delivery.attempts, delivery.response_code), (1, Some(i64::from(code))));
         assert_eq!(delivery.finished_at, Some(sending.now()));
-        assert_eq!(sending.streak(&hook), 1, "it counts as a failure all the same");
+        assert_eq!(sending.streak(&hook), 1, "it still counts as a failure");
         sending.clock().advance_days(2);
         sending.quiet();
         assert_eq!(receiver.requests().len(), 1, "no retry follows");

@@ -1,4 +1,5 @@
-//! Bulk redelivery through a real sender: cancelling stops what has not started, auto-disabling pauses.
+//! Bulk redelivery through a real sender: cancelling stops attempts that haven't started, auto-disabling
+//! pauses.
 
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use crate::harness::{Hook, Sending, eventually, wait_for_requests};
 
 const MANY: usize = 100;
 
-/// Deliveries that failed for good, as many as asked for.
+/// Creates this many deliveries that failed for good.
 fn failed(sending: &Sending, receiver: &Receiver, many: usize) -> Hook {
     receiver.answer(Behaviour::Status(404));
     let hook = sending.webhook(&receiver.url("/hook"));
     for number in 0..many {
-        // A success now and then, so that the webhook stays enabled.
+        // An occasional success keeps the webhook enabled.
         if number % 15 == 0 {
             receiver.script(vec![Behaviour::Status(200)]);
         }
@@ -51,7 +52,7 @@ fn cancelling_stops_everything_that_has_not_started() {
         let receiver = Receiver::start();
         failed(sending, &receiver, MANY);
         let before = receiver.requests().len();
-        // Each answer takes its time, so that most wait in memory when it is cancelled.
+        // Each response is delayed, so that most attempts wait in memory at the time of the cancel.
         receiver.answer(Behaviour::Delay(Duration::from_millis(200), Box::new(Behaviour::Status(500))));
         let id = start(sending);
         wait_for_requests(&receiver, before + 3);
@@ -64,7 +65,7 @@ fn cancelling_stops_everything_that_has_not_started() {
         let end = seen(sending, id);
         assert_eq!((end.redelivery.state(), end.unmade), (Stage::Cancelled, 0));
         let made = i64::try_from(sent - before).unwrap();
-        assert_eq!(end.redelivery.queued, made, "what was made is counted, and nothing else");
+        assert_eq!(end.redelivery.queued, made, "only attempts that were made are counted");
     });
 }
 
@@ -81,7 +82,7 @@ fn it_pauses_when_the_webhook_is_auto_disabled_and_resumes_when_it_is_enabled() 
         eventually("it to be paused", || seen(sending, id).paused.then_some(()));
         sending.quiet();
         let made = i64::try_from(receiver.requests().len() - before).unwrap();
-        assert_eq!(made, MAX_STREAK - streak, "nothing is sent to a webhook that is auto-disabled");
+        assert_eq!(made, MAX_STREAK - streak, "nothing is sent to an auto-disabled webhook");
         let open = seen(sending, id);
         assert_eq!((open.redelivery.state(), open.redelivery.queued - open.unmade), (Stage::Running, made));
 

@@ -1,4 +1,4 @@
-//! The streak of failures, what it does to a webhook, and the way back.
+//! The failure streak, what it does to a webhook, and how to enable it again.
 
 use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
@@ -13,7 +13,7 @@ fn is_open(sending: &Sending, id: DeliveryId) -> bool {
     matches!(sending.delivery(id).state, State::Open { .. })
 }
 
-/// A webhook that was auto-disabled a minute ago, by twenty events that failed for good.
+/// A webhook that was auto-disabled a minute ago by twenty events that failed for good.
 fn disabled_webhook(sending: &Sending, receiver: &Receiver) -> Hook {
     receiver.answer(Behaviour::Status(404));
     let hook = sending.webhook(&receiver.url("/hook"));
@@ -29,7 +29,7 @@ fn the_20th_consecutive_failure_disables_whichever_deliveries_failed() {
         let receiver = Receiver::start();
         receiver.answer(Behaviour::Status(500));
         let hook = sending.webhook(&receiver.url("/hook"));
-        // Eight deliveries fail, and then fail again: sixteen.
+        // Eight deliveries fail twice: sixteen.
         let ids: Vec<DeliveryId> = (0..8).map(|_| sending.send_event(&hook)).collect();
         sending.wait_for_streak(&hook, 8);
         sending.clock().advance_seconds(6);
@@ -43,7 +43,7 @@ fn the_20th_consecutive_failure_disables_whichever_deliveries_failed() {
         sending.send_event(&hook);
         sending.wait_for_streak(&hook, 19);
         assert_eq!(sending.webhook_now(&hook).switch, Switch::Enabled);
-        // All are due again; the first of them is the twentieth failure, and the last.
+        // All are due again; the first one is the twentieth failure, and the last attempt.
         sending.clock().advance_days(1);
         sending.wait_for_streak(&hook, 20);
         assert_eq!(sending.webhook_now(&hook).switch, Switch::AutoDisabled { at: sending.now() });
@@ -100,7 +100,7 @@ fn events_of_a_webhook_disabled_by_hand_are_held_and_sent_when_it_is_enabled() {
         let held = sending.send_event(&hook);
         sending.quiet();
         assert!(receiver.requests().is_empty());
-        let enabled = sending.enable(&hook, Held::Send).expect("no test is asked for");
+        let enabled = sending.enable(&hook, Held::Send).expect("no test is required");
         assert_eq!(enabled.switch, Switch::Enabled);
         sending.wait_for_success(held);
     });
@@ -121,7 +121,7 @@ fn what_waits_in_memory_is_held_when_the_webhook_is_disabled() {
         let ids: Vec<DeliveryId> = sending.deliveries(&hook).iter().map(|delivery| delivery.id).collect();
         sending.wait_for_success(ids[0]);
         sending.quiet();
-        assert_eq!(receiver.requests().len(), 1, "the one under way ends, no other is begun");
+        assert_eq!(receiver.requests().len(), 1, "the current attempt ends, and no other begins");
         assert_eq!(sending.waiting(&hook), 4);
         receiver.answer(Behaviour::Status(200));
         sending.enable(&hook, Held::Send).expect("enabled");
@@ -174,7 +174,7 @@ fn enabling_after_auto_disabling_takes_a_successful_test() {
         sending.wait_for_success(test);
         sending.clock().advance_seconds(60);
         sending.patch(&hook, json!({ "url": receiver.url("/moved") }));
-        refused("the test was of another URL");
+        refused("the test was for another URL");
         let test = sending.send_test(&hook);
         sending.wait_for_success(test);
         let enabled = sending.enable(&hook, Held::Send).expect("enabled after a successful test");
@@ -213,7 +213,8 @@ fn what_is_held_is_sent_oldest_first_when_the_operator_says_so() {
         receiver.answer(Behaviour::Status(200));
         let test = sending.send_test(&hook);
         sending.wait_for_success(test);
-        // After a failure one request is under way at a time: the order of arrival is the order of sending.
+        // After a failure only one request is made at a time, so the order of arrival is the order of
+        // sending.
         receiver.answer(Behaviour::Status(400));
         let failed_before = sending.deliveries(&hook)[0].id;
         sending.redeliver(failed_before).expect("a redelivery");
@@ -228,7 +229,7 @@ fn what_is_held_is_sent_oldest_first_when_the_operator_says_so() {
         sending.clock().advance_days(2);
         for id in held {
             let delivered = sending.wait_for_success(id);
-            assert_eq!(delivered.attempts, 2, "the attempts go on from where they were");
+            assert_eq!(delivered.attempts, 2, "attempts continue from the earlier count");
         }
     });
 }
@@ -251,7 +252,7 @@ fn what_is_held_is_dropped_when_the_operator_says_so() {
         }
         sending.wait_for_success(later);
         sending.quiet();
-        assert_eq!(receiver.requests().len(), 22, "twenty failures, the test, and the event after it");
+        assert_eq!(receiver.requests().len(), 22, "twenty failures, the test, and the later event");
     });
 }
 
@@ -261,7 +262,7 @@ fn attempts_under_way_are_recorded_and_a_late_success_does_not_enable() {
         let receiver = Receiver::start();
         let accounts: Vec<String> = (0..50).map(|_| sending.create_account()).collect();
         let hook = sending.webhook(&receiver.url("/hook"));
-        // The receiver proves itself, so that many requests may be under way at once; then it fails.
+        // The receiver proves itself, so that many requests may be made at once; then it fails.
         let (failures, success) = (Gate::shut(), Gate::shut());
         let after = |gate: &Gate, code| Behaviour::Until(gate.clone(), Box::new(Behaviour::Status(code)));
         receiver.script(vec![Behaviour::Status(200); 25]);
@@ -283,7 +284,7 @@ fn attempts_under_way_are_recorded_and_a_late_success_does_not_enable() {
         assert_eq!((deliveries.len(), succeeded), (50, 26));
         assert!(
             deliveries.iter().all(|delivery| delivery.attempts == 1),
-            "all that was under way is recorded"
+            "all attempts in progress are recorded"
         );
         sending.clock().advance_days(1);
         sending.quiet();

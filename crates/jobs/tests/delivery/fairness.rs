@@ -1,4 +1,5 @@
-//! No healthy receiver waits for a bad one. The figures are the benchmark's; here it is shown that it holds.
+//! No healthy receiver waits for a bad one. The benchmark measures by how much; these tests show that it
+//! holds.
 
 use rapport_app::webhook::CreateWebhook;
 use rapport_domain::webhook::Create;
@@ -20,9 +21,9 @@ fn a_stalled_receiver_does_not_hold_up_a_healthy_one() {
             sending.create_account();
         }
         wait_for_requests_to(&receiver, "/healthy", EVENTS);
-        assert_eq!(requests_to(&receiver, "/stalled").len(), 1, "it still holds its first");
+        assert_eq!(requests_to(&receiver, "/stalled").len(), 1, "it still holds its first request");
         assert_eq!(sending.streak(&stalled), 0);
-        assert_eq!(sending.deliveries(&stalled).len(), EVENTS, "and the others wait for it");
+        assert_eq!(sending.deliveries(&stalled).len(), EVENTS, "the others wait for it");
     });
 }
 
@@ -45,7 +46,7 @@ fn many_stalled_receivers_do_not_hold_up_a_healthy_one() {
     });
 }
 
-/// More than new receivers and failing ones may have under way together.
+/// More than new and failing receivers may have in progress together.
 const DEAD: usize = 300;
 
 #[test]
@@ -108,6 +109,6 @@ fn a_company_with_stalled_receivers_does_not_hold_up_another() {
             globex.upsert(json!({ "imported_id": format!("globex-{number}") }));
         }
         wait_for_requests_to(&receiver, "/globex", 10);
-        assert_eq!(requests_to(&receiver, "/stalled").len(), 1, "it still holds its first");
+        assert_eq!(requests_to(&receiver, "/stalled").len(), 1, "it still holds its first request");
     });
 }

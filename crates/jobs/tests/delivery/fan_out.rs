@@ -1,4 +1,4 @@
-//! Events for more webhooks than their transaction has time for.
+//! Events that more webhooks select than their transaction has time for.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use crate::lost::{Trouble, options};
 
 const HOOKS: usize = AT_ONCE + PART + 10;
 
-/// Waits until each path was asked for once an event.
+/// Waits until each path was requested once per event.
 #[track_caller]
 fn each_arrives(sending: &Sending, receiver: &Receiver, events: usize) {
-    eventually("every webhook to hear of every event", || {
+    eventually("every webhook to get every event", || {
         (receiver.requests().len() >= HOOKS * events).then_some(())
     });
     sending.quiet();

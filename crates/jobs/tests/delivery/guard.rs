@@ -1,5 +1,5 @@
-//! Where deliveries may go. What the addresses mean is a table in `domain`; here it is shown that nothing is
-//! dialled past it, on any road to an attempt.
+//! Where deliveries may go. `domain` has the table of addresses; these tests show that nothing is dialled
+//! past it, on any path to an attempt.
 
 use rapport_domain::destination::Refusal;
 use rapport_store::delivery::KeptAttempt;
@@ -7,12 +7,13 @@ use rapport_testkit::{Behaviour, Receiver};
 
 use crate::harness::{Options, Sending, eventually};
 
-/// No network is allowed that is not public.
+/// Allows only public networks.
 fn strict() -> Options {
     Options { allowed: &[], ..Options::default() }
 }
 
-/// A name of its own for each engine, since resolutions are kept for a moment; the receiver's certificate fits.
+/// A separate name for each engine, because resolutions are cached for a moment; the receiver's certificate
+/// covers it.
 fn name_for(sending: &Sending) -> String {
     format!("{:?}.receiver.test", sending.test().engine()).to_lowercase()
 }
@@ -22,8 +23,8 @@ fn assert_refused(attempt: &KeptAttempt) {
     assert_eq!((attempt.succeeded, attempt.failure.as_deref()), (false, Some("destination_refused")));
     assert_eq!((attempt.response_code, attempt.address.as_deref()), (None, None));
     assert_eq!((attempt.connect_us, attempt.tls_us, attempt.first_byte_us), (None, None, None));
-    let error = attempt.error.as_deref().expect("words");
-    assert!(error.contains("is not a public one"), "{error}");
+    let error = attempt.error.as_deref().expect("an error");
+    assert!(error.contains("is not public"), "{error}");
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn a_name_that_turned_private_is_refused_at_every_attempt_and_nothing_is_dialled
         let name = name_for(sending);
         let url = format!("https://{name}:{}/hook", receiver.address().port());
         names.set(&name, &["93.184.215.14"]);
-        assert_eq!(sending.check_destination(&url), Ok(()), "a public address may be set");
+        assert_eq!(sending.check_destination(&url), Ok(()), "a public address is accepted");
         let hook = sending.webhook(&url);
         names.set(&name, &["127.0.0.1"]);
         let id = sending.send_event(&hook);
@@ -48,7 +49,11 @@ fn a_name_that_turned_private_is_refused_at_every_attempt_and_nothing_is_dialled
         assert_refused(&sending.only_attempt(test));
         assert_eq!(sending.streak(&hook), 4, "a refused destination is a failure");
         assert_eq!(receiver.connections(), 0, "nothing is dialled");
-        assert_eq!(code(sending.check_destination(&url)), "forbidden_address", "nor may it be set again");
+        assert_eq!(
+            code(sending.check_destination(&url)),
+            "forbidden_address",
+            "it can't be set again either"
+        );
     });
 }
 
@@ -64,7 +69,7 @@ fn a_kept_connection_is_not_used_once_its_name_has_turned_private() {
         let id = sending.send_event(&hook);
         sending.wait_for_success(id);
         names.set(&name, &["10.0.0.1"]);
-        // An answer of the resolver is kept for a moment of real time.
+        // Resolutions are cached for a moment of real time.
         eventually("the name to be resolved anew", || {
             let done = sending.attempts(id).len();
             sending.redeliver(id).expect("a redelivery");
@@ -138,7 +143,7 @@ fn an_allowed_network_is_dialled_and_the_judged_address_is_the_one() {
         sending.wait_for_success(id);
         let attempt = sending.only_attempt(id);
         assert_eq!(attempt.address, Some(receiver.address().to_string()));
-        assert!(attempt.dns_us.is_some(), "the record says how long resolving took");
+        assert!(attempt.dns_us.is_some(), "the record has the resolution time");
         assert_eq!(receiver.requests()[0].header("Host"), format!("{name}:{port}"));
     });
 }

@@ -1,5 +1,5 @@
-//! What these tests share: the application, a sender that trusts the test receivers, and words to say what
-//! happens. A test reads as a sentence: given a webhook, when an event is caused, then this is recorded.
+//! Shared by these tests: the application, a sender that trusts the test receivers, and helpers that let a
+//! test read as a sentence: given a webhook, when an event is caused, then this is recorded.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -39,15 +39,15 @@ use tokio_util::task::TaskTracker;
 /// How long anything may take on a loaded machine before a test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 const POLL_EVERY: Duration = Duration::from_millis(2);
-/// For all but the tests of deadlines: a loaded machine is no failure of the receiver.
+/// For all tests except those of deadlines: a loaded machine isn't a failure of the receiver.
 const PATIENT: Limits = Limits { connect: Duration::from_secs(30), total: Duration::from_mins(1) };
-/// Short, so that receivers which never answer are given up soon.
+/// Short, so that receivers that never answer are given up soon.
 pub const HASTY: Limits = Limits { connect: Duration::from_secs(1), total: Duration::from_secs(1) };
 /// The key of the testkit's vault.
 const VAULT_KEY: [u8; 32] = [7; 32];
 const MAX_TRIES: usize = 20;
 
-/// Looks again and again until there is something to see; `what` says what was waited for.
+/// Polls until there is a result; `what` says what was waited for.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
@@ -60,7 +60,7 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Names as a test says they resolve, from one moment to the next.
+/// Name resolution that a test controls, from one moment to the next.
 #[derive(Default, Clone)]
 pub struct Names(Arc<Mutex<HashMap<String, Resolved>>>);
 
@@ -80,21 +80,21 @@ impl Names {
 impl Resolver for Names {
     fn resolve(&self, host: String) -> BoxFuture<'static, Resolved> {
         let known = self.0.lock().unwrap().get(&host).cloned();
-        let unknown = || Err(ResolveError::NotFound(format!("{host} is no name of this test")));
+        let unknown = || Err(ResolveError::NotFound(format!("{host} isn't a name of this test")));
         let answer = known.unwrap_or_else(unknown);
         Box::pin(async move { answer })
     }
 }
 
-/// What a test may want otherwise.
+/// Options a test can change.
 #[derive(Clone)]
 pub struct Options {
     pub limits: Limits,
-    /// Networks that may be dialled although they are not public.
+    /// Networks that may be dialled although they aren't public.
     pub allowed: &'static [&'static str],
     pub names: Names,
     pub slots: usize,
-    /// What fails in the sender's own process.
+    /// Faults in the sender's own process.
     pub faults: Option<Faults>,
     /// The place that every node of the test runs from, one after the other.
     pub identity: Option<&'static str>,
@@ -120,7 +120,7 @@ impl Options {
     }
 }
 
-/// A webhook and the secret that was shown for it.
+/// A webhook and its secret.
 #[derive(Debug, Clone)]
 pub struct Hook {
     pub id: WebhookId,
@@ -134,7 +134,8 @@ pub struct Sending {
     accounts_made: Cell<u32>,
     nodes_made: Cell<u64>,
     canary: OnceCell<(Receiver, Hook)>,
-    /// Its own application has no sender: it is the command line. Last, since its files go with it.
+    /// Its own application has no sender, like the command line. Declared last, because dropping it deletes
+    /// its files.
     test: TestApp,
 }
 
@@ -156,7 +157,7 @@ impl Sending {
         }
     }
 
-    /// Holds a rule on both engines; what a failing test prints last names the engine.
+    /// Checks a rule on both engines; the last line a failing test prints names the engine.
     pub fn on_both(rule: impl Fn(&mut Self)) {
         Self::on_both_with(Options::default(), rule);
     }
@@ -180,32 +181,32 @@ impl Sending {
         &self.test
     }
 
-    /// The application that the sender belongs to; without a sender, the command line's.
+    /// The sender's application; without a sender, the command line's.
     pub fn app(&self) -> &App {
         self.node.as_ref().map_or_else(|| self.test.app(), |node| &node.app)
     }
 
     // Nodes.
 
-    /// Another process that sends, beside the one there is.
+    /// Starts another sending process besides the current one.
     pub fn another_node(&self) -> Node {
         self.another_node_by(self.clock())
     }
 
-    /// The same by a clock of its own.
+    /// The same, with its own clock.
     pub fn another_node_by(&self, clock: &TestClock) -> Node {
         let seed = self.nodes_made.get() + 100;
         self.nodes_made.set(self.nodes_made.get() + 1);
         Node::start(&self.test, &self.options, clock, seed)
     }
 
-    /// The nodes that are started from now on run from another place.
+    /// Makes nodes started from now on run from another place.
     pub fn run_from(&mut self, place: &'static str) {
         self.options.identity = Some(place);
     }
 
     pub fn start(&mut self) {
-        assert!(self.node.is_none(), "a sender is running already");
+        assert!(self.node.is_none(), "a sender is already running");
         self.node = Some(self.another_node());
     }
 
@@ -215,12 +216,12 @@ impl Sending {
         self.node.as_ref().expect("a sender is running").sweep();
     }
 
-    /// In good order: what is under way ends, what waits is given back.
+    /// Stops cleanly: attempts in progress end, waiting deliveries are given back.
     pub fn stop(&mut self) {
         self.node.take().expect("a sender is running").stop();
     }
 
-    /// At once, wherever it is.
+    /// Stops immediately, wherever it is.
     pub fn kill(&mut self) {
         self.node.take().expect("a sender is running").kill();
     }
@@ -232,7 +233,7 @@ impl Sending {
 
     // Webhooks.
 
-    /// A webhook for `account.created` and `account.status_changed`.
+    /// Creates a webhook for `account.created` and `account.status_changed`.
     pub fn webhook(&self, url: &str) -> Hook {
         self.webhook_for(url, &["account.created", "account.status_changed"])
     }
@@ -245,7 +246,7 @@ impl Sending {
         Hook { id: made.webhook.id, secret: made.secret }
     }
 
-    /// What the API asks before it creates or edits a webhook.
+    /// The check the API makes before it creates or edits a webhook.
     pub fn check_destination(&self, url: &str) -> Result<(), Refusal> {
         let destination = Destination::parse(url)?;
         block_on(self.app().services().check_destination(&destination))
@@ -297,14 +298,14 @@ impl Sending {
         self.read(move |snapshot| delivery::waiting_count(snapshot, id, Time::from_micros(0), 10_000))
     }
 
-    /// Waits until so many attempts in a row have failed.
+    /// Waits until this many attempts in a row have failed.
     #[track_caller]
     pub fn wait_for_streak(&self, hook: &Hook, streak: i64) {
         let what = format!("a streak of {streak} failures");
         eventually(&what, || (self.streak(hook) == streak).then_some(()));
     }
 
-    /// Causes events that fail until a webhook is auto-disabled, the clock standing still.
+    /// Causes failing events until a webhook is auto-disabled, while the clock stands still.
     #[track_caller]
     pub fn fail_until_disabled(&self, hook: &Hook) {
         for failure in self.streak(hook) + 1..=20 {
@@ -316,12 +317,12 @@ impl Sending {
 
     // Events.
 
-    /// A new account: `account.created`. Answers its imported_id.
+    /// Creates an account, which causes `account.created`. Returns its imported_id.
     pub fn create_account(&self) -> String {
         self.create_account_through(self.app())
     }
 
-    /// The same, where it may be refused.
+    /// The same, if it may be refused.
     pub fn try_create_account(&self) -> Result<String, Error> {
         self.try_create_account_through(self.app())
     }
@@ -341,13 +342,13 @@ impl Sending {
         Ok(imported_id)
     }
 
-    /// How many open deliveries and manual attempts some node owns.
+    /// The number of open deliveries and manual attempts that some node owns.
     pub fn owned(&self) -> i64 {
         self.test.number("SELECT count(*) FROM delivery WHERE state = 0 AND owner IS NOT NULL")
             + self.test.number("SELECT count(*) FROM manual_attempt WHERE owner IS NOT NULL")
     }
 
-    /// Activity of several accounts in one transaction.
+    /// Sends activity of several accounts in one transaction.
     pub fn ingest(&self, kind: &str, imported_ids: &[String]) -> Ingested {
         let event = |id: &String| json!({ "imported_id": id, "kind": kind });
         let body = json!({ "events": imported_ids.iter().map(event).collect::<Vec<_>>() });
@@ -357,7 +358,7 @@ impl Sending {
         patiently(|| block_on(self.app().write(self.test.ingest_key(), ingest()))).expect("the batch")
     }
 
-    /// A new account, and the delivery of its `account.created` to this webhook.
+    /// Creates an account; returns the delivery of its `account.created` to this webhook.
     #[track_caller]
     pub fn send_event(&self, hook: &Hook) -> DeliveryId {
         self.create_account();
@@ -385,7 +386,7 @@ impl Sending {
         self.wait_for_attempts(id, 1).pop().expect("an attempt")
     }
 
-    /// Waits until a delivery has exactly so many attempts.
+    /// Waits until a delivery has exactly this many attempts.
     #[track_caller]
     pub fn wait_for_attempts(&self, id: DeliveryId, count: usize) -> Vec<KeptAttempt> {
         let attempts = eventually(&format!("{count} attempts of a delivery"), || {
@@ -415,19 +416,19 @@ impl Sending {
     pub fn due_at(&self, id: DeliveryId) -> Time {
         match self.delivery(id).state {
             State::Open { next_at } => next_at,
-            ended => panic!("expected an open delivery, it is {ended:?}"),
+            ended => panic!("expected an open delivery, got {ended:?}"),
         }
     }
 
-    /// Moves the clock to the moment when a delivery is due.
+    /// Moves the clock to the time when a delivery is due.
     #[track_caller]
     pub fn move_to_due(&self, id: DeliveryId) {
         self.clock().set(self.due_at(id));
     }
 
-    /// Waits until the sender has looked at the database and the clock as they are now, and has sent what
-    /// it found. What it has not sent then, it does not send: shown by a test event that only its search
-    /// of the database can find, caused by a process without a sender.
+    /// Waits until the sender has checked the current database and clock, and has sent what it found.
+    /// Anything not sent by then won't be sent. A test event caused by a process without a sender shows this,
+    /// because only the search of the database can find it.
     #[track_caller]
     pub fn quiet(&self) {
         let (_, hook) = self.canary.get_or_init(|| {
@@ -473,7 +474,7 @@ impl Sending {
     }
 }
 
-/// "Busy" says that nothing was stored: on a loaded machine one comes back, as any caller would.
+/// "Busy" means that nothing was stored. On a loaded machine, try again as any caller would.
 fn patiently<T>(send: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     for _ in 1..MAX_TRIES {
         match send() {
@@ -484,7 +485,7 @@ fn patiently<T>(send: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     send()
 }
 
-/// One process that sends: an application of its own on the database, and a runtime for its sockets.
+/// One sending process: its own application on the database, and a runtime for its sockets.
 pub struct Node {
     pub app: App,
     runtime: Option<Runtime>,
@@ -512,7 +513,7 @@ impl Node {
         let config = Config {
             tick: Duration::from_millis(5),
             sweep: Duration::from_millis(50),
-            // What a lock on the data directory proves for SQLite.
+            // For SQLite a lock on the data directory proves this.
             alone: test.engine() == Engine::Sqlite,
             slots: options.slots,
             identity: options.identity.map(str::to_owned),
@@ -523,10 +524,10 @@ impl Node {
         Self { app, runtime: Some(runtime), stop, tasks, clock: clock.clone() }
     }
 
-    /// Waits until this node has looked at everything once more: who is alive, and what waits.
+    /// Waits until this node has checked everything once more: who is alive, and what waits.
     #[track_caller]
     pub fn sweep(&self) {
-        // The run that is under way began before.
+        // The current run began earlier, so wait for two.
         for _ in 0..2 {
             self.clock.advance_seconds(1);
             let now = self.clock.now();
@@ -546,7 +547,7 @@ impl Node {
         ended.expect("the sender did not stop");
     }
 
-    /// Its tasks end where they stand; what they had begun is neither finished nor given back.
+    /// Aborts its tasks; unfinished work is neither completed nor given back.
     pub fn kill(mut self) {
         self.end();
     }
@@ -564,7 +565,7 @@ impl Drop for Node {
     }
 }
 
-/// Reading the system's certificates takes its time: once is enough.
+/// Loads the system's certificates once, because that takes a while.
 pub fn trusting_receivers() -> rustls::ClientConfig {
     static CONFIG: LazyLock<rustls::ClientConfig> = LazyLock::new(|| {
         let receiver = Receiver::start();
@@ -574,7 +575,7 @@ pub fn trusting_receivers() -> rustls::ClientConfig {
     CONFIG.clone()
 }
 
-/// The requests a receiver got on one path, in the order of arrival.
+/// The requests a receiver got on one path, in order of arrival.
 pub fn requests_to(receiver: &Receiver, path: &str) -> Vec<ReceivedRequest> {
     receiver.requests().into_iter().filter(|request| request.path == path).collect()
 }
@@ -603,11 +604,11 @@ pub fn seconds(from: Time, to: Time) -> f64 {
     micros / 1e6
 }
 
-/// The word for why a conflict was refused.
+/// The code of a conflict.
 #[track_caller]
 pub fn conflict<T>(answer: Result<T, Error>) -> &'static str {
     match answer {
-        Ok(_) => panic!("this must be refused, and was done"),
+        Ok(_) => panic!("expected a refusal, but it succeeded"),
         Err(Error::Conflict { code, .. }) => code,
         Err(other) => panic!("not a conflict: {other:?}"),
     }

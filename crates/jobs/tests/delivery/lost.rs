@@ -1,5 +1,5 @@
 //! A store where any command can fail before its commit, or commit and lose the answer. Whatever fails, every
-//! delivery and every manual attempt is moving again once the store works, without a restart.
+//! delivery and manual attempt continues once the store works, without a restart.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rapport_testkit::{Behaviour, Engine, Gate, Receiver};
 
 use crate::harness::{Hook, Options, Sending, eventually, payload, wait_for_requests};
 
-/// The sender's own commands, and one of a caller that causes deliveries.
+/// The sender's own commands, and one from a caller that causes deliveries.
 const COMMANDS: [&str; 6] =
     ["::RecordAttempt", "::ClaimDue", "::ClaimManual", "::GiveBack", "::Upsert", "::Redeliver"];
 
@@ -27,7 +27,7 @@ impl Trouble {
         self.0.store(on, Ordering::SeqCst);
     }
 
-    /// Every `nth` job whose name ends so fails like this.
+    /// Makes every `nth` job whose name ends this way fail.
     pub fn faults(&self, command: &'static str, fault: Fault, nth: u64) -> Faults {
         let (on, seen) = (Arc::clone(&self.0), AtomicU64::new(0));
         Faults::new(move |name| {
@@ -43,7 +43,7 @@ pub fn options(faults: Faults) -> Options {
     Options { faults: Some(faults), ..Options::default() }
 }
 
-/// Waits until nothing is open any more and every event has arrived.
+/// Waits until nothing is open and every event has arrived.
 #[track_caller]
 fn all_succeed(sending: &Sending, hook: &Hook, receiver: &Receiver) {
     eventually("every delivery to succeed", || {
@@ -55,7 +55,7 @@ fn all_succeed(sending: &Sending, hook: &Hook, receiver: &Receiver) {
     assert_eq!(arrived.len(), events.len(), "every event arrived");
 }
 
-/// The caller does not know whether it was stored, or knows that it was not.
+/// Whether the change wasn't stored, or the caller can't know if it was.
 fn refused<T>(answer: &Result<T, Error>) -> bool {
     matches!(answer, Err(Error::OutcomeUnknown | Error::Unavailable(_)))
 }
@@ -76,7 +76,7 @@ fn whatever_command_fails_every_delivery_moves_again() {
                     refusals += usize::from(refused(&sending.try_create_account()));
                 }
                 if command == "::Upsert" {
-                    assert!(refusals > 0, "callers are told");
+                    assert!(refusals > 0, "callers get an error");
                 }
                 let known = sending.deliveries(&hook);
                 for delivery in known.iter().take(4) {
@@ -87,7 +87,7 @@ fn whatever_command_fails_every_delivery_moves_again() {
                 eventually("every manual attempt to be made", || {
                     (sending.test().rows("manual_attempt") == 0).then_some(())
                 });
-                assert_eq!(sending.owned(), 0, "nobody owns anything that has ended");
+                assert_eq!(sending.owned(), 0, "nobody owns anything finished");
                 sending.stop();
             }
         }
@@ -137,7 +137,7 @@ fn what_could_not_be_given_back_when_a_webhook_was_disabled_is_sent_when_it_is_e
             trouble.set(true);
             sending.disable(&hook);
             gate.open();
-            // The first comes back as a failure; the nine that wait in memory cannot be given back.
+            // The first one fails; the nine waiting in memory can't be given back.
             sending.wait_for_streak(&hook, 1);
             trouble.set(false);
             eventually("all ten to wait in the database", || (sending.waiting(&hook) == 10).then_some(()));
@@ -154,7 +154,7 @@ fn random_faults_lose_nothing_and_stick_nowhere() {
         let trouble = Trouble::default();
         let (on, state) = (trouble.clone(), AtomicU64::new(7));
         let faults = Faults::new(move |_| {
-            // A plain generator: the order of jobs is the machine's, so no seed would repeat a run.
+            // A simple generator: the machine decides the order of jobs, so no seed would repeat a run.
             let next = |it: u64| {
                 Some(it.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
             };

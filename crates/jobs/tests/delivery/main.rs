@@ -1,5 +1,5 @@
-//! Delivery as receivers meet it: real TLS on loopback, both engines, a clock that tests move. Each line of the
-//! interface document's "Delivery semantics" and of the decisions on delivery is a named test.
+//! Delivery as receivers see it: real TLS on loopback, both engines, a clock that tests move. Each line of
+//! the interface document's "Delivery semantics" and of the decisions on delivery is a named test.
 
 mod answers;
 mod bulk;

@@ -8,7 +8,7 @@ use rapport_testkit::{Behaviour, Receiver};
 
 use crate::harness::{HASTY, Options, Sending};
 
-/// The record of one attempt at a receiver that behaves so.
+/// The record of one attempt at a receiver with this behaviour.
 fn attempt_at(sending: &Sending, behaviour: &Behaviour) -> KeptAttempt {
     let receiver = Receiver::start();
     receiver.answer(behaviour.clone());
@@ -29,7 +29,7 @@ fn on_both(behaviour: Behaviour, expected: impl Fn(&KeptAttempt)) {
     Sending::on_both(|sending| expected(&attempt_at(sending, &behaviour)));
 }
 
-/// For receivers that never do.
+/// For receivers that never answer.
 fn on_both_hastily(behaviour: Behaviour, expected: impl Fn(&KeptAttempt)) {
     Sending::on_both_with(Options::hasty(), |sending| expected(&attempt_at(sending, &behaviour)));
 }
@@ -41,7 +41,7 @@ fn as_micros(duration: Duration) -> i64 {
 #[track_caller]
 fn assert_deadline_held(attempt: &KeptAttempt, code: Option<i64>) {
     assert_eq!((attempt.failure.as_deref(), attempt.response_code), (Some("timeout"), code));
-    // Generous above: the machine may be busy; the receiver would have gone on for ever.
+    // A generous upper limit, because the machine may be busy; the receiver would go on forever.
     let allowed = as_micros(HASTY.total)..as_micros(HASTY.total * 8);
     assert!(allowed.contains(&attempt.total_us), "it took {} µs", attempt.total_us);
 }
@@ -104,7 +104,7 @@ fn a_gzip_bomb_is_not_unpacked() {
         assert!(attempt.succeeded);
         let read = excerpt(attempt);
         assert_eq!((read.len(), attempt.excerpt_cut), (MAX_EXCERPT_BYTES, true));
-        assert!(read.starts_with(&[0x1f, 0x8b]), "the bytes are kept as they came");
+        assert!(read.starts_with(&[0x1f, 0x8b]), "the bytes are kept unchanged");
     });
 }
 
@@ -113,7 +113,7 @@ fn a_connection_reset_in_the_middle_of_the_body_is_a_failure() {
     on_both(Behaviour::Reset, |attempt| {
         assert!(!attempt.succeeded);
         assert_eq!((attempt.failure.as_deref(), attempt.response_code), (Some("protocol"), Some(200)));
-        let error = "the response broke off: the receiver reset the connection";
+        let error = "the response ended early: the receiver reset the connection";
         assert_eq!(attempt.error.as_deref(), Some(error));
         assert!(attempt.first_byte_us.is_some());
     });

@@ -1,4 +1,4 @@
-//! Processes that send: none, one, one after the other, two at once. Nothing that was committed is lost.
+//! Sending processes: none, one, one after another, two at once. Nothing committed is lost.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rapport_testkit::{Behaviour, Engine, Receiver, TestClock};
 
 use crate::harness::{Hook, Options, Sending, payload, wait_for_requests};
 
-/// Longer than a node may be silent before the others take it for dead.
+/// Longer than a node may be silent before the others consider it dead.
 const DEAD_AFTER_SECONDS: i64 = 11;
 const EVENTS: usize = 40;
 
@@ -17,7 +17,7 @@ fn slowly(code: u16) -> Behaviour {
     Behaviour::Delay(Duration::from_millis(20), Box::new(Behaviour::Status(code)))
 }
 
-/// Waits until every delivery of the webhook has succeeded, and answers how many requests it took.
+/// Waits until every delivery of the webhook has succeeded; returns how many requests it took.
 #[track_caller]
 fn all_arrive(sending: &Sending, hook: &Hook, receiver: &Receiver, events: usize) -> usize {
     let deliveries = sending.deliveries(hook);
@@ -92,7 +92,7 @@ fn a_sender_killed_in_the_middle_loses_nothing() {
             sending.move_to_due(retried);
         }
         let requests = all_arrive(sending, &hook, &receiver, EVENTS);
-        // One failed; what was under way when it was killed was sent again.
+        // One failed; requests in progress at the kill were sent again.
         assert!(requests > EVENTS && requests <= EVENTS + 1 + 64, "{requests} requests");
     });
 }
@@ -109,7 +109,7 @@ fn a_manual_attempt_that_a_killed_sender_held_is_made_by_the_next() {
         wait_for_requests(&receiver, 2);
         sending.kill();
         sending.start();
-        // It must have seen the silent node before it can see that it stays silent.
+        // It must have seen the node once before it can notice that it stays silent.
         sending.sweep();
         sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
         let attempts = sending.wait_for_attempts(id, 2);
@@ -125,12 +125,12 @@ fn of_two_nodes_one_takes_over_what_the_dead_other_held() {
     let receiver = Receiver::start();
     let hook = sending.webhook(&receiver.url("/hook"));
     receiver.script(vec![Behaviour::Stall]);
-    // The first holds its node's one slot for this webhook; the others wait in that node's memory.
+    // The first occupies its node's one slot for this webhook; the others wait in that node's memory.
     (0..EVENTS).for_each(|_| drop(sending.create_account()));
     wait_for_requests(&receiver, 1);
     sending.kill();
     sending.quiet();
-    assert_eq!(receiver.requests().len(), 1, "a node is not dead for having been silent a moment");
+    assert_eq!(receiver.requests().len(), 1, "a node isn't dead after a moment of silence");
     sending.clock().advance_seconds(DEAD_AFTER_SECONDS);
     assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1, "the stalled one is sent again");
     survivor.stop();
@@ -150,8 +150,8 @@ fn nodes_whose_clocks_differ_leave_each_other_alone() {
         let other = sending.another_node_by(&clock);
         other.sweep();
         assert_eq!(sending.test().rows("node"), 2, "no live node is forgotten");
-        assert_eq!(receiver.requests().len(), 1, "what a live node holds is not taken from it");
-        // It still sees that the other is dead when it is.
+        assert_eq!(receiver.requests().len(), 1, "nothing is taken from a live node");
+        // It still notices when the other node dies.
         sending.kill();
         other.sweep();
         clock.set(clock.now().max(sending.now()).plus_seconds(DEAD_AFTER_SECONDS));
@@ -172,9 +172,9 @@ fn a_restarted_node_takes_over_from_its_former_self_at_once() {
         wait_for_requests(&receiver, 1);
         sending.kill();
         sending.start();
-        // The clock has not moved: nobody was watched for ten seconds.
+        // The clock hasn't moved, so no node was watched for ten seconds.
         assert_eq!(all_arrive(&sending, &hook, &receiver, EVENTS), EVENTS + 1, "on {engine}");
-        assert_eq!(sending.test().rows("node"), 1, "the former self is forgotten");
+        assert_eq!(sending.test().rows("node"), 1, "the previous incarnation is forgotten");
     }
 }
 
@@ -205,7 +205,7 @@ fn two_nodes_share_a_backlog_and_send_nothing_twice() {
     (0..EVENTS).for_each(|_| drop(sending.create_account()));
     let other = sending.another_node();
     sending.start();
-    // And each sends what it commits itself.
+    // Each node also sends what it commits itself.
     for _ in 0..10 {
         sending.create_account();
         sending.create_account_through(&other.app);

@@ -157,7 +157,7 @@ fn a_redelivery_of_what_waits_in_memory_is_one_attempt_more_and_not_two() {
         let id = sending.send_event(&hook);
         sending.redeliver(id).expect("a redelivery");
         first.open();
-        // Its own attempt is under way, and nobody else takes the delivery for one that waits.
+        // The manual attempt is in progress, and nobody else considers the delivery waiting.
         wait_for_requests(&receiver, 3);
         sending.quiet();
         last.open();

@@ -1,4 +1,4 @@
-//! What a request looks like: its headers, its signature, its bytes.
+//! The parts of a request: its headers, its signature, its bytes.
 
 use rapport_testkit::{Behaviour, ReceivedRequest, Receiver};
 use ring::hmac;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Hook, Options, Sending, payload, wait_for_requests};
 
-/// As a receiver verifies: HMAC-SHA256 of the raw body, keyed by the secret as it was shown.
+/// Verifies like a receiver: HMAC-SHA256 of the raw body, keyed by the secret as it was shown.
 fn is_signed_with(request: &ReceivedRequest, secret: &str) -> bool {
     let signature = request.header("X-Service-Signature");
     let hex = signature.strip_prefix("sha256=").expect("the scheme");
@@ -79,7 +79,7 @@ fn retries_and_redeliveries_carry_the_same_bytes_and_ids() {
             sending.move_to_due(id);
         }
         sending.wait_for_success(id);
-        // The account changes; the frozen event does not.
+        // The account changes; the frozen event doesn't.
         sending.ingest("became_customer", &[imported_id]);
         wait_for_requests(&receiver, 4);
         sending.redeliver(id).expect("a redelivery");

@@ -1,4 +1,4 @@
-//! When the attempts of a delivery are made. Time is moved: days pass in milliseconds.
+//! When the attempts of a delivery are made. Tests move the clock, so days pass in milliseconds.
 
 use rapport_domain::delivery::State;
 use rapport_domain::time::Time;
@@ -8,7 +8,7 @@ use crate::harness::{Sending, seconds};
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 3600.0;
-/// The decisions page: the waits after each failed attempt.
+/// From the decisions page: the wait after each failed attempt.
 const WAITS: [f64; 9] = [
     5.0,
     5.0 * MINUTE,
@@ -75,7 +75,7 @@ fn answer_with_retry_after(receiver: &Receiver, code: u16, retry_after: &str) {
     receiver.answer(Behaviour::StatusWith { code, headers, body: b"later, please".to_vec() });
 }
 
-/// How long the delivery of a new event waits after this answer.
+/// How long the delivery of a new event waits after this response.
 fn wait_after(sending: &Sending, code: u16, retry_after: &str) -> f64 {
     let receiver = Receiver::start();
     answer_with_retry_after(&receiver, code, retry_after);
@@ -98,12 +98,12 @@ fn retry_after_is_honoured_on_429_and_503_when_it_is_later() {
             let wait = wait_after(sending, code, "3600");
             assert!((wait - 3600.0).abs() < 1e-6, "{code}: {wait} s");
             let wait = wait_after(sending, code, "1");
-            assert!(is_the_schedules(wait), "{code}: a wish for sooner is not granted: {wait} s");
+            assert!(is_the_schedules(wait), "{code}: asking for less has no effect: {wait} s");
         }
         let wait = wait_after(sending, 500, "3600");
-        assert!(is_the_schedules(wait), "a 500 may not ask: {wait} s");
+        assert!(is_the_schedules(wait), "Retry-After on a 500 is ignored: {wait} s");
         let wait = wait_after(sending, 429, "soon");
-        assert!(is_the_schedules(wait), "no number and no date: {wait} s");
+        assert!(is_the_schedules(wait), "neither a number nor a date: {wait} s");
     });
 }
 
@@ -128,7 +128,7 @@ fn retry_after_may_be_a_date() {
             assert!((wait - expected).abs() < 1e-6, "{date}: {wait} s");
         }
         let wait = wait_after(sending, 503, "Sun, 06 Nov 1994 08:49:37 GMT");
-        assert!(is_the_schedules(wait), "a date gone by: {wait} s");
+        assert!(is_the_schedules(wait), "a date in the past: {wait} s");
     });
 }
 
@@ -143,7 +143,7 @@ fn the_asked_wait_is_kept_to_the_end_and_the_schedule_goes_on_after_it() {
         let due = sending.due_at(id);
         sending.clock().set(just_before(due));
         sending.quiet();
-        assert_eq!(receiver.requests().len(), 1, "it came before the time that was asked for");
+        assert_eq!(receiver.requests().len(), 1, "it isn't retried before the requested time");
         sending.clock().set(due);
         let attempts = sending.wait_for_attempts(id, 2);
         assert_eq!(attempts[1].started_at, due);

@@ -1,4 +1,4 @@
-//! Which webhooks an event goes to, and what a deleted webhook leaves.
+//! Which webhooks get an event, and what remains of a deleted webhook.
 
 use rapport_app::webhook::TestWebhook;
 use rapport_app::{Command, Context, Error, Needs};
@@ -20,11 +20,11 @@ fn the_selection_at_the_moment_of_the_event_decides() {
         let created = sending.deliveries(&hook)[0].id;
         sending.only_attempt(created);
         sending.ingest("trial_started", std::slice::from_ref(&imported_id));
-        assert_eq!(sending.deliveries(&hook).len(), 1, "what is not selected is not delivered");
+        assert_eq!(sending.deliveries(&hook).len(), 1, "events that aren't selected aren't delivered");
         sending.patch(&hook, json!({ "events": ["account.status_changed"] }));
         sending.quiet();
         assert_eq!(sending.deliveries(&hook).len(), 1, "nor afterwards");
-        // Selected then, and still owed now.
+        // It was selected at the time, so it is still due.
         receiver.answer(Behaviour::Status(200));
         sending.move_to_due(created);
         sending.wait_for_success(created);
@@ -76,7 +76,7 @@ fn a_failed_test_of_an_enabled_webhook_is_retried_as_everything_is() {
     });
 }
 
-/// Causes an event, and then does not commit.
+/// Causes an event, and then rolls back.
 struct Undone(TestWebhook);
 
 impl Command for Undone {
@@ -128,7 +128,7 @@ fn deleting_a_webhook_ends_its_open_deliveries() {
             assert_eq!(ended.error.as_deref(), Some("webhook_deleted"));
             assert_eq!(ended.finished_at, Some(sending.now()));
         }
-        assert_eq!(sending.delivery(done).state, State::Succeeded, "what is done stays so");
+        assert_eq!(sending.delivery(done).state, State::Succeeded, "finished deliveries stay as they are");
         assert_eq!(sending.only_attempt(under_way).response_code, Some(500), "its history stays");
         assert_eq!(conflict(sending.redeliver(done)), "webhook_deleted");
         sending.create_account();

@@ -1,4 +1,4 @@
-//! The digest as members read it, by a real mail server.
+//! The digest as members get it, through a real mail server.
 
 use rapport_app::member::ChangeMember;
 use rapport_domain::mail::State;
@@ -37,7 +37,7 @@ fn it_reaches_every_active_member_correct_in_text_and_html() {
         assert!(!mail.html.contains("<i>"), "{}", mail.html);
         assert!(mail.html.contains(&format!("<a href=\"{link}\"")), "{}", mail.html);
         assert!(mail.html.contains("שלום 🎉") && mail.html.contains("Second Ltd"), "{}", mail.html);
-        // Whatever happens until Sunday, this was the week's.
+        // This week's digest is out; no change until Sunday makes another.
         node.stop();
         let nodes = [mailing.node(), mailing.node()];
         app.set(json!({"digest_weekday": "wednesday"}));

@@ -1,4 +1,4 @@
-//! What these tests share: the application, a real mail server, and nodes that send.
+//! Shared by these tests: the application, a real mail server, and nodes that send.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const POLL_EVERY: Duration = Duration::from_millis(5);
 
-/// Looks again and again until there is something to see.
+/// Polls until there is a result.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
@@ -59,7 +59,7 @@ pub fn mailer(server: &MailServer) -> Arc<Mailer> {
 /// The application, a mail server, and as many nodes as a test starts.
 pub struct Mailing {
     pub server: MailServer,
-    /// Last, since its files go with it.
+    /// Declared last, because dropping it deletes its files.
     pub test: TestApp,
 }
 
@@ -71,13 +71,13 @@ impl Mailing {
         Self { server: MailServer::start(security), test }
     }
 
-    /// Holds a rule on both engines, the one with STARTTLS, the other with TLS from the start.
+    /// Checks a rule on both engines, one with STARTTLS, the other with TLS from the start.
     pub fn on_both(rule: impl Fn(&mut Self)) {
         rule(&mut Self::on(Engine::Sqlite, MailSecurity::StartTls));
         rule(&mut Self::on(Engine::Postgres, MailSecurity::Tls));
     }
 
-    /// A process that sends and makes digests, beside those there are.
+    /// Starts another process that sends mail and creates digests.
     pub fn node(&self) -> Node {
         Node::start(&self.test, &self.server)
     }
@@ -98,7 +98,7 @@ impl Mailing {
         page.items.into_iter().rev().collect()
     }
 
-    /// Waits until so many mails are recorded in a state.
+    /// Waits until this many mails have the state.
     #[track_caller]
     pub fn wait_for_state(&self, state: State, count: usize) -> Vec<Mail> {
         eventually(&format!("{count} mails {}", state.as_str()), || {
@@ -107,7 +107,7 @@ impl Mailing {
         })
     }
 
-    /// Waits until the first mail has been tried so often.
+    /// Waits until the first mail has this many attempts.
     #[track_caller]
     pub fn wait_for_failure(&self, attempts: i64) -> Mail {
         eventually(&format!("attempt {attempts} to fail"), || {
@@ -126,7 +126,7 @@ pub fn configure(app: &App) {
     app.services().set_outside(Outside { base_url: BASE_URL.to_owned(), mail_configured: true });
 }
 
-/// A process that sends.
+/// A sending process.
 pub struct Node {
     runtime: Option<Runtime>,
     stop: CancellationToken,
@@ -149,7 +149,7 @@ impl Node {
         Self { runtime: Some(runtime), stop, tasks }
     }
 
-    /// In good order: what is under way ends.
+    /// Stops cleanly: mails in progress are finished.
     pub fn stop(self) {
         self.stop.cancel();
         self.tasks.close();

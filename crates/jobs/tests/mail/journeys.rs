@@ -1,4 +1,4 @@
-//! What people do with the mails they get: join, choose a new password, look after a webhook.
+//! What people do with the mails they get: join, choose a new password, fix a webhook.
 
 use rapport_app::delivery::RecordAttempt;
 use rapport_app::invitation::{Invite, Offer};
@@ -102,7 +102,7 @@ fn owners_and_admins_are_told_once_when_a_webhook_is_switched_off() {
         received.sort_by(|one, other| one.to.cmp(&other.to));
         assert_eq!([&received[0].to[0], &received[1].to[0]], ["ana@acme.test", "owner@acme.test"]);
         let mail = &received[0];
-        assert_eq!(mail.header("Subject"), "acme: a webhook was switched off");
+        assert_eq!(mail.header("Subject"), "acme: a webhook was disabled");
         for text in [&mail.plain, &mail.html] {
             assert!(text.contains("CRM sync (hooks.example.com)") && text.contains("20"), "{text}");
             assert!(!text.contains("secret"), "{text}");

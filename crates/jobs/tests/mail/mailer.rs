@@ -117,7 +117,7 @@ async fn headers_hold_what_they_should_and_nothing_can_be_smuggled_in() {
     assert_eq!(mail.to, ["ana@acme.test"]);
     assert_eq!(mail.plain.replace("\r\n", "\n").trim_end(), letter.plain.trim_end());
     assert_eq!(mail.html.trim_end(), letter.html);
-    assert!(mail.raw.is_ascii(), "it passes servers that know no 8-bit mail");
+    assert!(mail.raw.is_ascii(), "it passes servers without 8-bit support");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Mail as it reaches a real mail server, on both engines: what is written is sent once, whatever fails between.
+//! Mail through a real mail server, on both engines: each mail is sent once, whatever fails in between.
 
 mod digest;
 mod harness;

@@ -1,4 +1,5 @@
-//! Mails on their way: a server that is away, one that refuses, a process that dies at the worst moment, two of them.
+//! Sending mail: a server that is down, one that refuses, a process that dies at the worst moment, two
+//! processes.
 
 use std::collections::HashSet;
 
@@ -61,7 +62,7 @@ fn a_mailbox_that_does_not_exist_is_tried_once() {
         mailing.member("ana@acme.test", Role::Member);
         write_one(mailing);
         mailing.wait_for_state(State::Sent, 2);
-        assert_eq!(mailing.mails()[0].attempts, 1, "others go on; this one stays as it is");
+        assert_eq!(mailing.mails()[0].attempts, 1, "others are sent; this one stays failed");
         node.stop();
     });
 }
@@ -83,12 +84,12 @@ fn a_process_killed_between_sending_and_recording_makes_one_duplicate_at_most() 
         };
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(mailer(&mailing.server).send(letter)).unwrap();
-        // Here the process dies. The next one leaves the mail alone until its lease ends.
+        // The process dies here. The next one leaves the mail alone until its lease ends.
         let node = mailing.node();
         mailing.member("ana@acme.test", Role::Member);
         write_one(mailing);
         mailing.wait_for_state(State::Sent, 2);
-        assert_eq!(mailing.server.received().len(), 3, "the first and the two that were written after");
+        assert_eq!(mailing.server.received().len(), 3, "the first and the two written later");
         app.clock().advance_seconds(300);
         mailing.wait_for_state(State::Sent, 3);
         app.clock().advance_days(1);
@@ -96,7 +97,7 @@ fn a_process_killed_between_sending_and_recording_makes_one_duplicate_at_most() 
         mailing.wait_for_state(State::Sent, 5);
         let received = mailing.server.received();
         let twins = received.iter().filter(|mail| mail.header("Message-ID").contains(&id)).count();
-        assert_eq!((twins, received.len()), (2, 6), "twice, and by its Message-ID known to be one");
+        assert_eq!((twins, received.len()), (2, 6), "sent twice with the same Message-ID");
         node.stop();
     });
 }

@@ -31,7 +31,7 @@ fn create(config: &Config, arguments: &CreateCompany) -> anyhow::Result<ExitCode
         owner_name: owner_name.to_owned(),
         password_hash: password_hash.clone(),
     })?;
-    // A person who was here before keeps their password.
+    // A person who already has a login keeps their password.
     let password = created.owner_is_new.then_some(password);
     if arguments.output.json {
         return print_json(&json!({
@@ -46,9 +46,9 @@ fn create(config: &Config, arguments: &CreateCompany) -> anyhow::Result<ExitCode
 
 fn in_words(created: &CreatedCompany, name: &str, address: &str, password: Option<&str>) -> String {
     let CreatedCompany { slug, api_token, ingest_key, .. } = created;
-    let password = password.unwrap_or("(as before: this person was known already)");
+    let password = password.unwrap_or("(unchanged: this person already has a login)");
     format!(
-        "Created the company {name}. What follows is shown once: keep it.\n\n\
+        "Created the company {name}. Copy these secrets now: they are shown only once.\n\n\
          project     {slug}\n\
          API token   {api_token}\n\
          ingest key  {ingest_key}\n\
@@ -69,7 +69,7 @@ fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
         return print_json(&Value::Array(companies.iter().map(item).collect()));
     }
     if companies.is_empty() {
-        return print("There is no company yet.\n");
+        return print("No companies yet.\n");
     }
     let line = |company: &rapport_domain::company::Company| {
         format!("{:<20}  {}\n", company.slug.as_str(), company.name)

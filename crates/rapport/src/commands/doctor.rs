@@ -1,4 +1,4 @@
-//! `rapport doctor`: looks for what could keep the service from working. Changes nothing.
+//! `rapport doctor`: checks for problems that could keep the service from working. Changes nothing.
 
 use std::fmt::Display;
 use std::net::TcpListener;
@@ -35,23 +35,30 @@ fn look_at_data_dir(config: &Config) -> Finding {
     let path = &config.data_dir.value;
     let shown = path.display();
     if !path.exists() {
-        return finding(Level::Warn, format!("data directory {shown}: not there yet; serving makes it"));
+        return finding(
+            Level::Warn,
+            format!("data directory {shown}: does not exist yet; the service creates it"),
+        );
     }
     match (tempfile::tempfile_in(path), data_dir::is_open_to_others(path)) {
         (Err(error), _) | (_, Err(error)) => {
             finding(Level::Fail, format!("data directory {shown}: not writable (--data-dir): {error}"))
         }
-        (Ok(_), Ok(true)) => {
-            finding(Level::Warn, format!("data directory {shown}: others can look into it: chmod 700"))
-        }
-        (Ok(_), Ok(false)) => finding(Level::Ok, format!("data directory {shown}: writable, and private")),
+        (Ok(_), Ok(true)) => finding(
+            Level::Warn,
+            format!("data directory {shown}: other users have access to it; run chmod 700"),
+        ),
+        (Ok(_), Ok(false)) => finding(Level::Ok, format!("data directory {shown}: writable and private")),
     }
 }
 
 fn look_at_secret_key(config: &Config) -> Finding {
     let path = &config.secret_key_file.value;
     if config.secret_key_file.is_default() && !path.exists() {
-        return finding(Level::Warn, format!("key file {}: not there yet; serving makes it", path.display()));
+        return finding(
+            Level::Warn,
+            format!("key file {}: does not exist yet; the service creates it", path.display()),
+        );
     }
     match SecretKey::read(path) {
         Ok(key) => {
@@ -66,10 +73,9 @@ fn look_at_listener(config: &Config) -> Finding {
     let address = config.listen.value;
     match TcpListener::bind(address) {
         Ok(_) => finding(Level::Ok, format!("address {address}: free to listen on")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => finding(
-            Level::Warn,
-            format!("address {address}: in use, by a running rapport or another program"),
-        ),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            finding(Level::Warn, format!("address {address}: in use by a running rapport or another program"))
+        }
         Err(error) => finding(Level::Fail, format!("address {address}: {error} (--listen)")),
     }
 }
@@ -77,28 +83,27 @@ fn look_at_listener(config: &Config) -> Finding {
 fn look_at_destinations(config: &Config) -> Finding {
     let networks = &config.allow_destination.value;
     if networks.is_empty() {
-        return finding(Level::Ok, "webhooks: only to public addresses");
+        return finding(Level::Ok, "webhooks: public addresses only");
     }
     let list = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if networks.iter().any(|network| network.0.prefix_len() == 0) {
-        return finding(Level::Warn, format!("webhooks: to any address at all ({list})"));
+        return finding(Level::Warn, format!("webhooks: every address is allowed ({list})"));
     }
-    finding(Level::Ok, format!("webhooks: to public addresses and {list}"))
+    finding(Level::Ok, format!("webhooks: public addresses and {list}"))
 }
 
 fn look_at_mail(config: &Config) -> Finding {
     let Some(server) = config.smtp_url.value.server() else {
-        let text =
-            "mail: not configured (--smtp-url): invitations are links to hand over, digests are kept to read";
+        let text = "mail: not configured (--smtp-url); hand over invitation links yourself, and read digests in the app";
         return finding(Level::Warn, text);
     };
-    let shown = format!("mail: by {}", config.smtp_url.value);
+    let shown = format!("mail: through {}", config.smtp_url.value);
     match server.security {
         Security::Plain => {
-            finding(Level::Warn, format!("{shown}, not encrypted; rapport mail test tries it"))
+            finding(Level::Warn, format!("{shown}, not encrypted; try it with rapport mail test"))
         }
         Security::Tls | Security::StartTls => {
-            finding(Level::Ok, format!("{shown}; rapport mail test tries it"))
+            finding(Level::Ok, format!("{shown}; try it with rapport mail test"))
         }
     }
 }
@@ -108,11 +113,12 @@ fn look_at_file_limit(config: &Config) -> Finding {
     match file_limit::hard_limit() {
         Ok(limit) => match needs.shortage(limit) {
             Some(shortage) => finding(Level::Warn, format!("open files: {shortage}")),
-            None => {
-                finding(Level::Ok, format!("open files: up to {limit}, and {} can be needed", needs.files()))
-            }
+            None => finding(
+                Level::Ok,
+                format!("open files: the limit is {limit}, and at most {} are needed", needs.files()),
+            ),
         },
-        Err(error) => finding(Level::Warn, format!("open files: the limit can't be read: {error}")),
+        Err(error) => finding(Level::Warn, format!("open files: failed to read the limit: {error}")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! `rapport import`: takes in a CSV file, or undoes that. The file goes through the database like an upload,
-//! and this process takes the import further itself; should it end, a running service goes on.
+//! `rapport import`: imports a CSV file, or undoes an import. The file goes through the database like an
+//! upload, and this process runs the import itself; if it dies, a running service continues the import.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -25,7 +25,7 @@ use crate::cli::{self, ImportCommand};
 use crate::config::Config;
 
 const READ_BYTES: usize = 64 << 10;
-/// How often an import is looked at that the service has taken over.
+/// How often to look at an import that the service has taken over.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const BUSY_TRIES: usize = 6;
 
@@ -34,11 +34,11 @@ pub fn run(config: &Config, arguments: &cli::Import) -> anyhow::Result<ExitCode>
         return run_undo(config, undo.id);
     }
     let Some(path) = &arguments.file else {
-        bail!("name the CSV file to import, or `undo` and an import's id")
+        bail!("name the CSV file to import, or give `undo` and an import's id")
     };
     let Some(company) = &arguments.company else { bail!("name the company with --company") };
     if !arguments.yes && !arguments.dry_run && !io::stdin().is_terminal() {
-        bail!("nobody is there to ask: say --yes to import, or --dry-run to only try");
+        bail!("cannot ask for confirmation here: add --yes to import, or --dry-run to only check the file");
     }
     let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let app = open_beside(config)?;
@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    /// A dry run by the mapping that the names of the columns and the arguments give.
+    /// Does a dry run with the mapping given by the column names and the arguments.
     fn tried(&self, import: &Import, arguments: &cli::Import) -> anyhow::Result<(Request, Import)> {
         let request = Request {
             mapping: Some(mapping(import, arguments)?),
@@ -119,7 +119,7 @@ impl Session {
             ..Request::default()
         };
         let begun = self.begin(import.id, request.clone(), Purpose::Preview)?;
-        Ok((request, self.follow(begun, "trying")?))
+        Ok((request, self.follow(begun, "checking")?))
     }
 
     fn begin(&self, id: ImportId, request: Request, purpose: Purpose) -> anyhow::Result<(Runner, Import)> {
@@ -129,7 +129,7 @@ impl Session {
         Ok((runner, import))
     }
 
-    /// Takes it further to its end, and shows how far it is.
+    /// Runs the import to its end and shows its progress.
     fn follow(&self, (mut runner, begun): (Runner, Import), what: &str) -> anyhow::Result<Import> {
         let id = begun.id;
         let bar = steps_bar(what, &begun);
@@ -161,7 +161,7 @@ impl Session {
 
     fn forget(&self, id: ImportId) {
         if let Err(error) = write(&self.app, &self.access, || RemoveImport(id)) {
-            eprintln!("rapport: the uploaded file was not removed: {error:#}");
+            eprintln!("rapport: failed to remove the uploaded file: {error:#}");
         }
     }
 
@@ -176,9 +176,9 @@ impl Session {
         if import.counts.failed > 0 {
             let errors = arguments.errors.clone().unwrap_or_else(|| beside(path));
             self.write_errors(import.id, &errors)?;
-            let _ = writeln!(text, "The rows that could not be imported are in {}.", errors.display());
+            let _ = writeln!(text, "The rows with errors are in {}.", errors.display());
         }
-        let _ = writeln!(text, "To undo it, within {UNDO_DAYS} days: rapport import undo {}", import.id);
+        let _ = writeln!(text, "To undo it within {UNDO_DAYS} days, run rapport import undo {}", import.id);
         print(&text)
     }
 
@@ -197,29 +197,29 @@ impl Session {
 
 fn run_undo(config: &Config, id: ImportId) -> anyhow::Result<ExitCode> {
     let app = open_beside(config)?;
-    // An id does not say whose it is.
+    // The id alone does not say which company it belongs to.
     let company = app.read_across_blocking(move |across| rapport_store::import::company_of(across, id));
-    let Some(company) = company.map_err(explained)? else { bail!("there is no import {id}") };
+    let Some(company) = company.map_err(explained)? else { bail!("no such import: {id}") };
     let session = Session { access: Access::CommandLine(company), company, app, runtime: runtime()? };
     let runner = Runner::new(&session.app, company, id);
     let undo = || UndoImport { id, runner: Some(runner.id()) };
     let begun = write(&session.app, &session.access, undo)?;
     let undone = session.follow((runner, begun), "undoing")?.undo;
     print(&format!(
-        "Undone: {} accounts restored, {} removed, {} kept because they were touched since.\n",
+        "Undone: {} accounts restored, {} removed, {} kept because they were edited since.\n",
         undone.restored, undone.removed, undone.kept
     ))
 }
 
-/// The guess, and over it what was said.
+/// The guessed mapping, overridden by the arguments.
 fn mapping(import: &Import, arguments: &cli::Import) -> anyhow::Result<Map<String, Value>> {
     let columns = import.column_names();
     let mut mapping = import.mapping.to_json(&columns);
     for (name, field) in &arguments.map {
         if !columns.contains(&name.as_str()) {
-            bail!("there is no column {name}; there are: {}", columns.join(", "));
+            bail!("no such column: {name}; the file has: {}", columns.join(", "));
         }
-        // A field has one column: the one that was said.
+        // A field has only one column: the one from the arguments.
         for target in mapping.values_mut() {
             if target == field {
                 *target = Target::Ignore.as_text().into();
@@ -247,7 +247,7 @@ fn invalid_text(invalid: &rapport_domain::invalid::Invalid) -> anyhow::Error {
     anyhow!("{}", invalid.0.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
-/// What a dry run found, in words.
+/// Describes the result of a dry run.
 fn described(import: &Import) -> String {
     let separated = match import.delimiter.text().as_str() {
         "\t" => "separated by tabs".to_owned(),
@@ -267,7 +267,7 @@ fn described(import: &Import) -> String {
         failed: count("failed"),
         promo_codes_unmatched: count("promo_codes_unmatched"),
     };
-    let _ = write!(text, "Of {} rows:\n{}", preview["rows"], in_words(counts));
+    let _ = write!(text, "{} rows:\n{}", preview["rows"], in_words(counts));
     for difference in preview["differences"].as_array().into_iter().flatten() {
         let account = difference["account"]["name"].as_str().unwrap_or_default();
         let field = difference["field"].as_str().unwrap_or_default();
@@ -285,7 +285,7 @@ fn in_words(counts: Counts) -> String {
         "  {created} created, {updated} updated, {unchanged} unchanged, {skipped} skipped, {failed} failed\n"
     );
     if promo_codes_unmatched > 0 {
-        let _ = writeln!(text, "  {promo_codes_unmatched} promo codes match no live code of the company");
+        let _ = writeln!(text, "  {promo_codes_unmatched} promo codes match no active code of the company");
     }
     text
 }
@@ -296,7 +296,7 @@ fn confirmed(arguments: &cli::Import) -> anyhow::Result<bool> {
     }
     print("Import? [y/N] ")?;
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer).context("the answer cannot be read")?;
+    io::stdin().read_line(&mut answer).context("failed to read the answer")?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 

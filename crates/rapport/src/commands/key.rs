@@ -28,7 +28,7 @@ fn rotate(config: &Config, arguments: &RotateKey) -> anyhow::Result<ExitCode> {
     }
     let project = company.slug.as_str();
     print(&format!(
-        "{}\n\nThis key of {project} is shown once: keep it. The old one is invalid now.\n",
+        "{}\n\nCopy this key for {project} now: it is shown only once. The old key no longer works.\n",
         made.text
     ))
 }

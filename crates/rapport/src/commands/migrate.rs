@@ -1,4 +1,4 @@
-//! `rapport migrate`: brings the schema up to date without serving.
+//! `rapport migrate`: brings the schema up to date without starting the service.
 
 use std::process::ExitCode;
 
@@ -11,5 +11,5 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
         data_dir::prepare(config)?;
     }
     let version = database::migrate(config)?;
-    print(&format!("{} has schema version {version}.\n", config.database.value))
+    print(&format!("{} is at schema version {version}.\n", config.database.value))
 }

@@ -1,4 +1,4 @@
-//! What the commands do, one file a command. All but `serve` may run beside a running service.
+//! The commands, one file each. All but `serve` may run next to a running service.
 
 mod company;
 mod config;
@@ -24,8 +24,8 @@ use crate::config::Config;
 use crate::secret_key::SecretKey;
 use crate::{data_dir, database, demo, listen, mailing, serve, telemetry};
 
-/// How often a change runs again that found the database busy: a service under load leaves a command
-/// few gaps, and each try already waits some seconds for one.
+/// How often a change is tried when the database is busy: a service under load leaves a command few gaps, and
+/// each try already waits a few seconds for one.
 const TRIES: usize = 6;
 
 pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode> {
@@ -50,7 +50,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
     }
 }
 
-/// Opens the database beside a service that may be running.
+/// Opens the database next to a service that may be running.
 fn open_beside(config: &Config) -> anyhow::Result<App> {
     data_dir::prepare(config)?;
     let random = Arc::new(OsRandom::new());
@@ -63,10 +63,10 @@ fn open_beside(config: &Config) -> anyhow::Result<App> {
 fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {
     let wanted = slug.as_str().to_owned();
     let found = app.read_across_blocking(move |across| rapport_store::company::by_slug(across, &wanted));
-    found.map_err(explained)?.ok_or_else(|| anyhow!("there is no company {}", slug.as_str()))
+    found.map_err(explained)?.ok_or_else(|| anyhow!("no such company: {}", slug.as_str()))
 }
 
-/// Makes a change as the administrator of the server.
+/// Makes a change as the server's administrator.
 fn write<C: UseCase>(app: &App, access: &Access, command: impl Fn() -> C) -> anyhow::Result<C::Reply> {
     let mut tries = 1;
     loop {
@@ -77,7 +77,7 @@ fn write<C: UseCase>(app: &App, access: &Access, command: impl Fn() -> C) -> any
     }
 }
 
-/// The error with the detail that the wire does not show, but an administrator needs.
+/// The error with the detail that the API hides but an administrator needs.
 pub fn explained(error: Error) -> anyhow::Error {
     match error {
         Error::Unavailable(detail) => anyhow!("the database is not available: {detail}"),
@@ -88,7 +88,9 @@ pub fn explained(error: Error) -> anyhow::Error {
 
 pub fn print(text: &str) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output cannot be written")?;
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("failed to write to standard output")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -34,7 +34,11 @@ fn create(app: &App, arguments: &CreateToken) -> anyhow::Result<ExitCode> {
         object["token"] = made.text.into();
         return print_json(&object);
     }
-    print(&format!("{}\n\nThis token of {} is shown once: keep it.\n", made.text, company.slug.as_str()))
+    print(&format!(
+        "{}\n\nCopy this token for {} now: it is shown only once.\n",
+        made.text,
+        company.slug.as_str()
+    ))
 }
 
 fn list(app: &App, arguments: &ListTokens) -> anyhow::Result<ExitCode> {
@@ -44,7 +48,7 @@ fn list(app: &App, arguments: &ListTokens) -> anyhow::Result<ExitCode> {
         return print_json(&Value::Array(tokens.iter().map(described).collect()));
     }
     if tokens.is_empty() {
-        return print("There is no token.\n");
+        return print("No tokens.\n");
     }
     let line = |token: &Credential| {
         let used = token.last_used_at.map_or("never used".to_owned(), |at| format!("last used {at}"));
@@ -55,14 +59,14 @@ fn list(app: &App, arguments: &ListTokens) -> anyhow::Result<ExitCode> {
 }
 
 fn revoke(app: &App, arguments: &RevokeToken) -> anyhow::Result<ExitCode> {
-    // An id does not say whose it is, and every look-up names a company.
+    // The id alone does not say which company it belongs to, and every lookup needs the company.
     for company in app.read_across_blocking(rapport_store::company::list).map_err(explained)? {
         if tokens_of(app, &company)?.iter().any(|token| token.id == arguments.id) {
             write(app, &Access::CommandLine(company.id), || credential::RevokeToken(arguments.id))?;
             return print(&format!("Revoked {} of {}.\n", arguments.id, company.slug.as_str()));
         }
     }
-    bail!("there is no token {}", arguments.id)
+    bail!("no such token: {}", arguments.id)
 }
 
 fn tokens_of(app: &App, company: &Company) -> anyhow::Result<Vec<Credential>> {

@@ -1,4 +1,4 @@
-//! Chance that repeats: the made-up company is the same each time, only its dates move along with today.
+//! Repeatable randomness: the made-up company is the same each time, only its dates follow today's.
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -17,7 +17,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// From `least` to `most`, both included.
+    /// A number from `least` to `most`, both included.
     pub fn between(&mut self, least: i64, most: i64) -> i64 {
         let span = u64::try_from(most - least + 1).unwrap_or(1).max(1);
         least + i64::try_from(self.next() % span).unwrap_or(0)

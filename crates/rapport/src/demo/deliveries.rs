@@ -1,4 +1,4 @@
-//! The past's deliveries: claimed and recorded by the sender's own commands, with answers made up.
+//! The deliveries of the past: claimed and recorded with the sender's own commands, with made-up answers.
 
 use rapport_app::delivery::RecordAttempt;
 use rapport_app::ownership::ClaimDue;
@@ -12,12 +12,12 @@ use super::past::PastClock;
 use crate::commands::explained;
 
 const SEED: u64 = 77;
-/// What is claimed is recorded before anything else happens: no sender ever sees this owner.
+/// What is claimed is recorded before anything else happens, so no sender ever sees this owner.
 const NODE: i64 = 0;
 const LIMIT: i64 = 100;
-/// Since when the last webhook's receiver is down.
+/// How many days ago the last webhook's receiver went down.
 const DOWN_DAYS: i64 = 24;
-/// A retry that comes so soon is waited for; later ones come up with what happens next.
+/// A retry due this soon is waited for; later ones are sent with whatever happens next.
 const SOON_SECONDS: i64 = 10;
 
 pub struct PastSender {
@@ -25,9 +25,9 @@ pub struct PastSender {
     clock: PastClock,
     chance: Chance,
     company: CompanyId,
-    /// The receiver's.
+    /// The receiver's address, without the scheme.
     address: String,
-    /// The last one's receiver breaks down.
+    /// The receiver of the last one goes down.
     pub webhooks: Vec<WebhookId>,
 }
 
@@ -43,7 +43,7 @@ impl PastSender {
         }
     }
 
-    /// Sends what is due, as it went `days_ago`.
+    /// Sends what is due, with the answers of `days_ago`.
     pub async fn send(&mut self, days_ago: i64) -> anyhow::Result<()> {
         loop {
             let due = self.claim().await?;
@@ -59,7 +59,7 @@ impl PastSender {
         }
     }
 
-    /// What is due of all webhooks, asked for together.
+    /// Claims what is due for all webhooks, in parallel.
     async fn claim(&self) -> anyhow::Result<Vec<(WebhookId, DeliveryId)>> {
         let mut asked = JoinSet::new();
         for webhook in self.webhooks.iter().copied() {
@@ -74,12 +74,12 @@ impl PastSender {
             let (webhook, claimed) = claimed.map_err(explained)?;
             due.extend(claimed.into_iter().map(|(found, _)| (webhook, found.delivery)));
         }
-        // Answers come in any order; what is made up must not.
+        // The claims are answered in any order, but the made-up answers must be repeatable.
         due.sort_unstable();
         Ok(due)
     }
 
-    /// Records an answer to each; says when which are due again.
+    /// Records an answer to each, and returns when each is due again.
     async fn record(
         &mut self,
         due: Vec<(WebhookId, DeliveryId)>,
@@ -145,7 +145,7 @@ impl PastSender {
         }
     }
 
-    /// Each part in microseconds; a kept connection needs no new one.
+    /// Each part is in microseconds. A kept connection needs no DNS, connect or TLS.
     fn timings(&mut self) -> Timings {
         let is_new = self.chance.percent(30);
         let mut part = |least, most| is_new.then(|| self.chance.between(least, most));

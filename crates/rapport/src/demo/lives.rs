@@ -1,4 +1,4 @@
-//! What happens to each account over the two years: a plan of requests, each with its moment.
+//! What happens to each account over the two years: a plan of requests, each with its time.
 
 use rapport_domain::time::Time;
 use serde_json::{Value, json};
@@ -7,34 +7,34 @@ use super::chance::Chance;
 use super::story;
 
 const SEED: u64 = 20;
-/// The hours of work, in milliseconds of the day.
+/// Working hours, in milliseconds since midnight.
 const OPENS: i64 = 7 * 3_600_000;
 const CLOSES: i64 = 16 * 3_600_000;
-/// Of usage, single days are told for what the pulse shows; before that a day a week stands for it.
+/// Usage is daily for the days that the pulse shows; before that, one day stands for a week.
 const DAILY_USAGE_DAYS: i64 = 90;
 const MOST_EVENTS_A_BATCH: usize = 100;
 const CADENCE: (i64, i64) = (24, 40);
 
-/// Something that is asked of the service, as a caller would ask it.
+/// A request to the service, as a caller would make it.
 pub enum Deed {
-    /// By the company's own system.
+    /// Made by the company's own system.
     Upsert(Value),
-    /// By a seller.
+    /// Made by a seller.
     Create(Value),
     Move(Value),
     Patch(Value),
     Contact(Value),
-    /// Begins the account's conversation.
+    /// Starts the account's conversation.
     Begin(Value),
-    /// Logs a message in it.
+    /// Logs a message in that conversation.
     Say(Value),
-    /// By the company's own product; of all accounts together.
+    /// Made by the company's own product, for all accounts together.
     Ingest(Vec<Value>),
 }
 
 pub struct Step {
     pub at: Time,
-    /// Whose it is, as a place in the list of accounts.
+    /// The index in the list of accounts.
     pub account: usize,
     pub deed: Deed,
 }
@@ -50,7 +50,7 @@ pub fn plan(now: Time) -> Vec<Step> {
     plan.steps
 }
 
-/// Where an account's life leads, if there is time for it.
+/// Where an account ends up, if there is time for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
     Untouched,
@@ -62,7 +62,7 @@ enum Course {
     Churned,
 }
 
-/// How well a client is looked after: until how many days ago somebody made contact.
+/// How well a client is looked after: the range of days ago until which somebody made contact.
 const CARE: [(i64, i64); 10] =
     [(0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (32, 42), (45, 75), (60, 110), (120, 260)];
 const COURSES: [Course; 20] = [
@@ -88,7 +88,7 @@ const COURSES: [Course; 20] = [
     Course::Churned,
 ];
 
-/// An account that uses the product, from and until how many days ago.
+/// An account that uses the product, from and until so many days ago.
 struct User {
     account: usize,
     from: i64,
@@ -104,7 +104,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Asks it `days` ago in working hours; what would be ahead is left out. Says whether it happened.
+    /// Adds a step `days` ago, in working hours. Steps in the future are left out; returns whether it was added.
     fn add(&mut self, account: usize, days: i64, deed: Deed) -> bool {
         if days < 1 {
             return false;
@@ -116,7 +116,7 @@ impl Plan {
 
     fn account(&mut self, account: usize) {
         let course = *self.chance.one_of(&COURSES);
-        // The company grows: of two draws, the later day.
+        // The company grows: take the later of two random days.
         let draws = [(); 2].map(|()| self.chance.between(3, story::DAYS - 5));
         let created = draws[0].min(draws[1]);
         let (country, currency) = *self.chance.one_of(&story::COUNTRIES);
@@ -181,7 +181,7 @@ impl Plan {
         if !self.add(account, days, Deed::Begin(json!({"subject": subject}))) {
             return;
         }
-        // The conversation is begun at some hour of the day: what is said in it follows the day after.
+        // The conversation starts at some hour of the day, so its messages follow a day later.
         self.add(account, days - 1, Deed::Say(json!({"direction": "outbound", "body": opening})));
         self.add(account, days - 1, Deed::Move(json!({"status": "contacted"})));
         let answered = days - self.chance.between(2, 6);
@@ -209,7 +209,7 @@ impl Plan {
         self.add(account, days - 1, Deed::Upsert(fields));
     }
 
-    /// Contact with a client, its usage, and what is particular about it.
+    /// Contact with a client, its usage, and sometimes its own cadence or a snooze.
     fn client(&mut self, account: usize, since: i64, until: i64) {
         let eager = self.chance.between(10, 70);
         self.users.push(User { account, from: since, until, eager });
@@ -247,7 +247,7 @@ impl Plan {
         }
     }
 
-    /// A batch of all accounts' usage a day, or a week where it is long ago.
+    /// One batch of all accounts' usage per day, or per week if it is long ago.
     fn usage(&mut self) {
         let users = std::mem::take(&mut self.users);
         for days in (1..story::DAYS).rev().filter(|days| *days <= DAILY_USAGE_DAYS || days % 7 == 0) {
@@ -268,7 +268,7 @@ impl Plan {
     }
 }
 
-/// When the day began, by UTC.
+/// When the day began, in UTC.
 pub fn midnight(now: Time) -> Time {
     let micros = now.as_micros();
     Time::from_micros(micros - micros.rem_euclid(24 * 3_600_000_000))

@@ -1,8 +1,8 @@
-//! `rapport demo`: the service on a throw-away database with two years of a made-up company, and a local
-//! receiver that its webhooks really reach.
+//! `rapport demo`: the service on a temporary database with two years of a made-up company, and a local receiver
+//! that its webhooks really reach.
 //!
-//! The past is made by the same commands that serve requests, on a clock of its own. Nothing is made up behind
-//! their back, so what the demo shows is what the service does.
+//! The past is created by the same commands that serve requests, on its own clock. Nothing bypasses them, so what
+//! the demo shows is what the service does.
 
 mod chance;
 mod deliveries;
@@ -44,12 +44,12 @@ pub fn run(config: &Config, demo: &Demo) -> anyhow::Result<ExitCode> {
     ended
 }
 
-/// Whoever names data of their own would not expect it to be left alone.
+/// People who name their own data would expect the demo to use it, and it never should.
 fn refuse_real_data(config: &Config) -> anyhow::Result<()> {
     for (flag, origin) in [("--database", &config.database.origin), ("--data-dir", &config.data_dir.origin)] {
         if *origin == Origin::CommandLine {
             bail!(
-                "the demo has a throw-away database of its own: leave out {flag}, or name a place with --keep"
+                "the demo uses its own temporary database: leave out {flag}, or choose a directory with --keep"
             );
         }
     }
@@ -66,7 +66,7 @@ impl Home {
     fn make(keep: Option<&Path>) -> anyhow::Result<Self> {
         let Some(keep) = keep else {
             let made = tempfile::Builder::new().prefix("rapport-demo-").tempdir();
-            return Ok(Self::ThrownAway(made.context("a temporary directory cannot be made")?));
+            return Ok(Self::ThrownAway(made.context("failed to create a temporary directory")?));
         };
         let is_used = fs::read_dir(keep).is_ok_and(|mut entries| entries.next().is_some());
         if is_used {
@@ -84,9 +84,7 @@ impl Home {
 
     fn leave(self) -> anyhow::Result<()> {
         match self {
-            Self::ThrownAway(directory) => {
-                directory.close().context("the demo's directory cannot be removed")
-            }
+            Self::ThrownAway(directory) => directory.close().context("failed to remove the demo's directory"),
             Self::Kept(_) => Ok(()),
         }
     }
@@ -96,24 +94,24 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
     let runtime = serve::runtime()?;
     let mut config = own_config(given, home.path());
     data_dir::prepare(&config)?;
-    // Bound first: the past already speaks of both addresses.
+    // Bound first, because the past already refers to both addresses.
     let listener = runtime.block_on(serve::bind(&config))?;
     let receiver = Beside::bind(&home.path().join("listen"))?;
     config.extra_ca.value = vec![receiver.ca_file.clone()];
     let address = listener.local_addr().context("the listener has no address")?;
     let stop = CancellationToken::new();
-    let signals = runtime.block_on(async { Signals::catch() }).context("signals cannot be caught")?;
+    let signals = runtime.block_on(async { Signals::catch() }).context("failed to catch signals")?;
     let finished = CancellationToken::new();
     runtime.spawn(signals.watch(stop.clone(), finished.clone()));
-    print(&format!("Making up two years of {} …\n", story::COMPANY))?;
+    print(&format!("Creating two years of data for {} …\n", story::COMPANY))?;
     let is_kept = matches!(home, Home::Kept(_));
     let made = runtime.block_on(make_past(&config, address, &receiver, is_kept, &stop))?;
     let Some(credentials) = made else {
         return Ok(ExitCode::SUCCESS);
     };
     print(&welcome(&BaseUrl::of_listener(address), &credentials, home))?;
-    receiver.start(credentials.webhook_secrets).context("the local receiver cannot be started")?;
-    // From here on the service itself listens for signals.
+    receiver.start(credentials.webhook_secrets).context("failed to start the local receiver")?;
+    // From here on the service itself handles signals.
     finished.cancel();
     if stop.is_cancelled() {
         return Ok(ExitCode::SUCCESS);
@@ -121,7 +119,7 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
     serve::run_in(runtime, &config, Some(listener))
 }
 
-/// What was configured, but for everything that would reach or touch something real.
+/// The given configuration, without anything that would reach or touch something real.
 fn own_config(given: &Config, home: &Path) -> Config {
     let mut config = given.clone();
     config.file = None;
@@ -152,12 +150,12 @@ async fn make_past(
     let secret_key = SecretKey::load(config, random.as_ref())?;
     let now = SystemClock::new().now();
     let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
-    // What is thrown away anyway need not be on the disk with each of some thousand commits.
+    // Temporary data does not need a sync for each of several thousand commits.
     let store = rapport_store::Config { durable: is_kept, ..config.store() };
     let app = database::open_at(config, &store, Arc::new(clock.clone()), random, &secret_key)?;
     app.services().set_outside(mailing::outside(config, &BaseUrl::of_listener(address)));
     let made = past::replay(&app, &clock, now, &receiver.url()?, stop).await;
-    // The service opens it anew, by the real clock.
+    // The service reopens it with the real clock.
     tokio::task::spawn_blocking(move || app.store().close())
         .await
         .context("closing the database panicked")?;
@@ -170,10 +168,13 @@ fn welcome(base_url: &BaseUrl, credentials: &Credentials, home: &Home) -> String
     let (address, project) = (story::OWNER.0, story::PROJECT);
     let fate = match home {
         Home::ThrownAway(directory) => {
-            format!("All of it is in {} and is gone when this stops (Ctrl-C).", directory.path().display())
+            format!(
+                "Everything is in {} and is deleted when the demo stops (Ctrl-C).",
+                directory.path().display()
+            )
         }
         Home::Kept(path) => {
-            format!("All of it stays in {}: go on with rapport serve --data-dir.", path.display())
+            format!("Everything stays in {0}. To continue, run rapport serve --data-dir {0}", path.display())
         }
     };
     format!(
@@ -184,14 +185,14 @@ fn welcome(base_url: &BaseUrl, credentials: &Credentials, home: &Home) -> String
          project     {project}\n\
          API token   {api_token}\n\
          ingest key  {ingest_key}\n\n\
-         What to try, in another terminal:\n\n\
-         # who waits for a word from us the longest\n\
+         Things to try, in another terminal:\n\n\
+         # list the clients that are most overdue for contact\n\
          curl -s '{base_url}/api/clients/?tab=overdue&limit=5' -H 'Authorization: Bearer {api_token}'\n\n\
          # move an account, and see the signed webhook arrive below\n\
          curl -s {base_url}/api/accounts/upsert-by-imported-id/ -H 'Authorization: Bearer {api_token}' \\\n  \
          -H 'Content-Type: application/json' \\\n  \
          -d '{{\"project\": \"{project}\", \"imported_id\": \"crm-new\", \"name\": \"Nordlys Bank\", \"status\": \"contacted\"}}'\n\n\
-         # send what its people do in your product: a trial begins\n\
+         # report activity in your product: the account starts a trial\n\
          curl -s {base_url}/api/pulse/ingest/ -H 'X-Service-Ingest-Key: {ingest_key}' \\\n  \
          -H 'Content-Type: application/json' \\\n  \
          -d '{{\"events\": [{{\"imported_id\": \"crm-new\", \"kind\": \"trial_started\"}}]}}'\n\n\

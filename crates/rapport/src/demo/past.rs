@@ -1,4 +1,4 @@
-//! Replays the plan by the real commands, on a clock that is moved from moment to moment.
+//! Replays the plan with the real commands, on a clock that is moved from step to step.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,18 +44,18 @@ use super::story;
 use super::unhurried::Unhurried;
 use crate::commands::explained;
 
-/// Delivery history is kept for 90 days: earlier deliveries would be pruned at once.
+/// Delivery history is kept for 90 days: earlier deliveries would be pruned immediately.
 const WEBHOOK_DAYS: i64 = 85;
-/// Digests are made for the last weeks, to read.
+/// Digests are written for the last few weeks, so that there are some to read.
 const DIGEST_DAYS: i64 = 36;
 const IMPORT_DAYS: i64 = 20;
 const CAMPAIGN_DAYS: i64 = 60;
-/// A session that nobody used for two weeks is over.
+/// A session that nobody uses for two weeks expires.
 const LOG_IN_DAYS: i64 = 7;
-/// Reminders and digests are seen to at this hour of each day, before people begin.
+/// Reminders and digests are due at this hour of each day, before people start work.
 const ROUND_HOUR: i64 = 7;
 
-/// A clock that stands where it was set; it never goes back.
+/// A clock that stays where it is set, and never goes back.
 #[derive(Clone)]
 pub struct PastClock(Arc<AtomicI64>);
 
@@ -83,7 +83,7 @@ pub struct Credentials {
     pub webhook_secrets: Vec<String>,
 }
 
-/// Lives through the two years before `now`; `None` where it was asked to stop.
+/// Replays the two years before `now`. Returns `None` if it was asked to stop.
 pub async fn replay(
     app: &App,
     clock: &PastClock,
@@ -97,11 +97,11 @@ pub async fn replay(
         if stop.is_cancelled() {
             return Ok(None);
         }
-        past.round(days_ago).await.context("the made-up company's rounds cannot be made")?;
+        past.round(days_ago).await.context("failed to do the made-up company's daily work")?;
         let end = past.day(days_ago - 1);
         while let Some(step) = steps.next_if(|step| step.at < end) {
             clock.forward_to(step.at);
-            past.live(step).await.context("the made-up company cannot be brought to life")?;
+            past.live(step).await.context("failed to replay the made-up company's past")?;
         }
     }
     Ok(Some(past.credentials))
@@ -111,7 +111,7 @@ struct Past {
     app: App,
     clock: PastClock,
     now: Time,
-    /// Where the webhooks point.
+    /// The URL that the webhooks point to.
     receiver: String,
     company: CompanyId,
     owner: Access,
@@ -164,11 +164,11 @@ impl Past {
                 webhook_secrets: Vec::new(),
             },
         };
-        past.furnish(&password_hash).await.context("the made-up company cannot be founded")?;
+        past.furnish(&password_hash).await.context("failed to create the made-up company")?;
         Ok(past)
     }
 
-    /// People, tokens, settings and channels.
+    /// Adds people, tokens, settings and channels.
     async fn furnish(&mut self, password_hash: &str) -> anyhow::Result<()> {
         for (address, name, role) in story::COLLEAGUES {
             let email = Email::parse(address).map_err(told)?;
@@ -196,7 +196,7 @@ impl Past {
         Ok(())
     }
 
-    /// Everybody begins a session, as people do after a while.
+    /// Starts a new session for everybody, as people do now and then.
     async fn log_in(&mut self) -> anyhow::Result<()> {
         let mut sessions = Vec::new();
         for person in &self.people {
@@ -219,9 +219,9 @@ impl Past {
         lives::midnight(self.now).plus_days(-days_ago)
     }
 
-    /// What comes up by itself at the beginning of a day.
+    /// Does what happens automatically at the beginning of a day.
     async fn round(&mut self, days_ago: i64) -> anyhow::Result<()> {
-        // Never ahead of the real clock, which takes over in the end, nor is what was sent then.
+        // Stays behind the real clock, which takes over in the end, with a margin for the time that sending takes.
         let latest = self.now.plus_seconds(-60);
         self.clock.forward_to(self.day(days_ago).plus_seconds(ROUND_HOUR * 3600).min(latest));
         if days_ago % LOG_IN_DAYS == 0 {
@@ -280,9 +280,9 @@ impl Past {
     async fn live(&mut self, step: Step) -> anyhow::Result<()> {
         let Step { at, account, deed } = step;
         let seller = &self.sellers[account % self.sellers.len()];
-        let id = || self.accounts[account].ok_or_else(|| anyhow!("account {account} is not there yet"));
+        let id = || self.accounts[account].ok_or_else(|| anyhow!("account {account} does not exist yet"));
         let conversation = || self.conversations.get(&account).copied();
-        // The rest writes no event.
+        // The others raise no event.
         let is_news = !matches!(deed, Deed::Contact(_) | Deed::Begin(_) | Deed::Patch(_));
         match deed {
             Deed::Upsert(body) => {
@@ -314,7 +314,7 @@ impl Past {
             }
             Deed::Say(body) => {
                 let conversation =
-                    conversation().ok_or_else(|| anyhow!("nothing was begun with {account}"))?;
+                    conversation().ok_or_else(|| anyhow!("account {account} has no conversation"))?;
                 let log = Log::parse(&object(body), at)?;
                 self.write(seller, LogMessage { conversation, log }).await?;
             }
@@ -347,7 +347,8 @@ async fn owner_of(app: &App, company: CompanyId) -> anyhow::Result<PersonId> {
 }
 
 fn presented(kind: Kind, text: &str) -> anyhow::Result<Access> {
-    let presented = credential::read(kind, text).map_err(|_| anyhow!("a credential does not read back"))?;
+    let presented =
+        credential::read(kind, text).map_err(|_| anyhow!("a new credential cannot be read back"))?;
     Ok(Access::Credential(presented))
 }
 
@@ -355,7 +356,7 @@ fn told(fault: Fault) -> anyhow::Error {
     anyhow!(fault.detail)
 }
 
-/// What is no object reads as an empty one, and is refused for what it lacks.
+/// Turns anything but an object into an empty one, which is then refused for its missing members.
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,

@@ -1,15 +1,15 @@
-//! The made-up company: who works there, whom it sells to, what its people write. Tables only.
+//! The made-up company: its people, its customers, and what they write. Tables only.
 
 pub const COMPANY: &str = "Brightwater Analytics";
 pub const PROJECT: &str = "brightwater";
 pub const OWNER: (&str, &str) = ("maya@brightwater.test", "Maya Lindqvist");
-/// Address, name and role; they have the owner's password.
+/// Address, name and role. They share the owner's password.
 pub const COLLEAGUES: [(&str, &str, &str); 3] = [
     ("jonas@brightwater.test", "Jonas Ekberg", "admin"),
     ("priya@brightwater.test", "Priya Nair", "member"),
     ("tom@brightwater.test", "Tom Becker", "member"),
 ];
-/// What everybody works with.
+/// The browser that everybody uses.
 pub const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
 /// Two years.
@@ -58,7 +58,7 @@ pub const PLACES: [&str; 40] = [
     "Ember",
     "Larch",
 ];
-/// The second word of a name, and the industry it stands for.
+/// The second word of a name, and its industry.
 pub const TRADES: [(&str, &str); 16] = [
     ("Bank", "finance"),
     ("Insurance", "finance"),
@@ -77,7 +77,7 @@ pub const TRADES: [(&str, &str); 16] = [
     ("Academy", "education"),
     ("Hotels", "hospitality"),
 ];
-/// Country and the currency its companies pay in.
+/// A country, and the currency that its companies pay in.
 pub const COUNTRIES: [(&str, &str); 10] = [
     ("DE", "EUR"),
     ("DE", "EUR"),
@@ -90,7 +90,7 @@ pub const COUNTRIES: [(&str, &str); 10] = [
     ("CH", "CHF"),
     ("US", "USD"),
 ];
-/// A plan, its seats from and to, and what a seat costs a year.
+/// A plan, its fewest and most seats, and the price of a seat per year.
 pub const PLANS: [(&str, i64, i64, i64); 3] =
     [("starter", 3, 20, 180), ("team", 15, 80, 240), ("enterprise", 80, 600, 300)];
 
@@ -101,10 +101,10 @@ pub const CHANNELS: [(&str, &[&str]); 4] = [
     ("Hannover trade fair", &["FAIR-HANNOVER"]),
     ("Podcast", &["PODCAST10"]),
 ];
-/// A code that has had its time.
+/// The index of a channel, and a code that it no longer uses.
 pub const ARCHIVED: (usize, &str) = (2, "FAIR-OLD");
 
-/// Name, goal, whether trials are in, and the filters.
+/// Name, goal, whether trials are included, and the filters.
 pub const CAMPAIGNS: [(&str, &str, bool, &str); 5] = [
     ("New year outreach", "acquisition", false, r#"{"status": ["prospect", "contacted"]}"#),
     ("Software trials", "acquisition", true, r#"{"fields": {"industry": "software"}}"#),
@@ -113,7 +113,7 @@ pub const CAMPAIGNS: [(&str, &str, bool, &str); 5] = [
     ("Dashboards 4.0", "announcement", false, "{}"),
 ];
 
-/// Path on the local receiver, description and events. The last one is the one that fails.
+/// Path on the local receiver, description and events. The last one fails.
 pub const WEBHOOKS: [(&str, &str, &[&str]); 3] = [
     (
         "/hooks/crm",
@@ -138,49 +138,49 @@ pub const FEATURES: [&str; 8] = [
 pub const SUBJECTS: [&str; 6] = [
     "Seeing churn before it happens",
     "Your data question from the webinar",
-    "A shorter way to your weekly report",
+    "A faster way to your weekly report",
     "Brightwater for your team",
     "Following up on our call",
     "Dashboards for the board meeting",
 ];
 pub const OPENINGS: [&str; 4] = [
-    "Hello,\n\nyou asked how others in your industry read their numbers. Two of our customers let me share how \
-     they do it. Would twenty minutes next week suit you?\n\nBest regards",
-    "Hello,\n\nthank you for your time at the webinar. I have put the example we spoke about into a small \
-     dashboard; may I show it to you?\n\nBest regards",
-    "Hello,\n\nI saw that your team has grown. We help teams of your size to keep one set of figures. Shall we \
-     talk?\n\nBest regards",
-    "Hello,\n\na partner of ours told me that you look for a way out of spreadsheets. That is what we do all \
-     day.\n\nBest regards",
+    "Hello,\n\nYou asked how others in your industry read their numbers. Two of our customers let me share how \
+     they do it. Would twenty minutes next week work for you?\n\nBest regards",
+    "Hello,\n\nThank you for your time at the webinar. I've put the example we discussed into a small dashboard. \
+     May I show it to you?\n\nBest regards",
+    "Hello,\n\nI saw that your team has grown. We help teams of your size work from one set of figures. Would you \
+     like to talk?\n\nBest regards",
+    "Hello,\n\nOne of our partners told me that you're looking for a way out of spreadsheets. That's exactly what \
+     we do.\n\nBest regards",
 ];
 pub const REPLIES: [&str; 6] = [
     "Thursday at ten works. Please send an invitation to my colleague as well.",
     "Interesting. What would it cost for forty people?",
-    "We decide on this next quarter. Write again in six weeks, please.",
-    "Could it read from our own database? That is the one thing we need.",
+    "We'll decide on this next quarter. Please write again in six weeks.",
+    "Could it read from our own database? That's the one thing we need.",
     "Thank you, the export works now. One more question: can alerts go to a shared mailbox?",
-    "We are happy so far. Finance asks for the invoice under our new address.",
+    "We're happy so far. Finance needs the invoice with our new address.",
 ];
 pub const CHECK_INS: [&str; 5] = [
-    "Hello,\n\nhow do you get on with the new dashboards? If anything is in the way, tell me.\n\nBest regards",
-    "Hello,\n\nyour usage went up by a third last month. Shall we look at the next plan together?\n\nBest regards",
-    "Hello,\n\nthe release notes of this month are attached in short: faster exports, shared alerts.\n\nBest regards",
-    "Hello,\n\nyour contract renews soon. I would like to hear what you miss before we talk about it.\n\nBest regards",
-    "Hello,\n\nas promised, the answer of our engineers: yes, it reads from your database.\n\nBest regards",
+    "Hello,\n\nHow are you getting on with the new dashboards? If anything is in the way, let me know.\n\nBest regards",
+    "Hello,\n\nYour usage went up by a third last month. Shall we look at the next plan together?\n\nBest regards",
+    "Hello,\n\nThis month's release notes in short: faster exports and shared alerts.\n\nBest regards",
+    "Hello,\n\nYour contract renews soon. Before we discuss it, I'd like to hear what you're missing.\n\nBest regards",
+    "Hello,\n\nAs promised, the answer from our engineers: yes, it reads from your database.\n\nBest regards",
 ];
 /// Kind and note.
 pub const CONTACTS: [(&str, &str); 6] = [
-    ("call", "Quarterly check-in. Content, wants to add two teams in spring."),
+    ("call", "Quarterly check-in. Happy, wants to add two teams in spring."),
     ("call", "Left a message."),
-    ("call", "Support question solved, alert thresholds explained."),
+    ("call", "Solved a support question and explained alert thresholds."),
     ("meeting", "Demo of the report builder for the finance team."),
-    ("meeting", "On site. Renewal looks safe; new head of operations introduced."),
+    ("meeting", "On site. Renewal looks safe; met the new head of operations."),
     ("other", "Met at the trade fair."),
 ];
 pub const LOST_NOTES: [&str; 4] =
-    ["No budget this year.", "Chose a competitor.", "Builds it in-house.", "No answer after five tries."];
+    ["No budget this year.", "Chose a competitor.", "Building it in-house.", "No reply after five attempts."];
 
-/// A list from the trade fair, as it was imported: two rows have mistakes in them.
+/// A list from the trade fair, as it was imported. Two rows have mistakes in them.
 pub const FAIR_LIST: &str = "\
 imported_id;Company;Stage;Promo code;Country;Industry
 fair-001;Silberbach Verpackungen;prospect;FAIR-HANNOVER;DE;manufacturing

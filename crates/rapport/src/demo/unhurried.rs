@@ -1,5 +1,5 @@
-//! A command that nobody waits for: where an interactive one is answered "busy" after a second, it waits for its turn.
-//! On a busy machine the made-up company takes longer and still comes to life.
+//! A command that nobody waits for. An interactive command is answered "busy" after a second; this one waits its
+//! turn. On a busy machine the made-up company takes longer, but it is still created.
 
 use rapport_app::command::{Command, Context};
 use rapport_app::{Error, Needs};

@@ -1,4 +1,4 @@
-//! The receiver's certificate, signed by an authority of its own that is kept for the next time.
+//! The receiver's certificate, signed by its own authority and kept for the next run.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -24,7 +24,7 @@ pub struct Authority {
     key: String,
 }
 
-/// The kept certificate; made where there is none, so that a service trusts it across restarts.
+/// Loads the certificate, or creates it. It is kept so that a service trusts it across restarts.
 pub fn load_or_make(directory: &Path) -> anyhow::Result<Authority> {
     let [ca, certificate, key] = [CA_FILE, CERTIFICATE_FILE, KEY_FILE].map(|name| directory.join(name));
     if ca.exists() && certificate.exists() && key.exists() {
@@ -46,7 +46,7 @@ struct Made {
     key: String,
 }
 
-/// The authority's key is not kept: it signs this one certificate and can sign no other.
+/// The authority's key is discarded, so it signs this one certificate and can never sign another.
 fn make() -> anyhow::Result<Made> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Rapport listen authority");

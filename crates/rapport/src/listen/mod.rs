@@ -1,6 +1,6 @@
-//! `rapport listen`: a local HTTPS receiver for people who build the other end of a webhook.
+//! `rapport listen`: a local HTTPS receiver for people who build the receiving end of a webhook.
 //!
-//! It has a certificate of its own authority, verifies signatures, prints what arrives, and can be
+//! It has a certificate from its own authority, verifies signatures, prints what arrives, and can be
 //! told to misbehave.
 
 mod authority;
@@ -28,7 +28,7 @@ use crate::cli::{Answer, Listen};
 use crate::config::Config;
 
 const MAX_BODY_BYTES: usize = 4 << 20;
-/// What `--answer slow` waits before it answers: longer than a sender should.
+/// How long `--answer slow` waits before it answers: longer than a sender should wait.
 const SLOW: Duration = Duration::from_secs(20);
 
 pub fn run(config: &Config, listen: &Listen) -> anyhow::Result<ExitCode> {
@@ -65,21 +65,21 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, receiver: Arc<Rece
     }
 }
 
-/// A receiver beside a service in the same process: it prints what arrives, and answers 200.
+/// A receiver in the same process as a service. It prints what arrives, and answers 200.
 pub struct Beside {
     listener: std::net::TcpListener,
     acceptor: TlsAcceptor,
-    /// What the service has to trust.
+    /// The authority that the service has to trust.
     pub ca_file: PathBuf,
 }
 
 impl Beside {
-    /// On a free port, with its certificate in `directory`.
+    /// Listens on a free port, with its certificate in `directory`.
     pub fn bind(directory: &Path) -> anyhow::Result<Self> {
         let authority = authority::load_or_make(directory)?;
         let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-        let listener = listener.context("the local receiver cannot listen on 127.0.0.1")?;
+        let listener = listener.context("the local receiver failed to listen on 127.0.0.1")?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, acceptor, ca_file: directory.join(authority::CA_FILE) })
     }
@@ -88,8 +88,8 @@ impl Beside {
         Ok(format!("https://{}", self.listener.local_addr()?))
     }
 
-    /// Receives until the process ends, on a thread of its own: where nobody reads what it prints, it alone
-    /// waits. What is signed with none of the secrets is refused.
+    /// Receives until the process ends, on its own thread: if nobody reads what it prints, only that thread
+    /// blocks. Requests that are signed with none of the secrets are refused.
     pub fn start(self, secrets: Vec<String>) -> anyhow::Result<()> {
         let answer = Answer::Code(StatusCode::OK);
         let receiver = Receiver { secrets, answer, retry_after: None, count: AtomicU64::new(0) };
@@ -121,7 +121,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, receiver: Arc<Receiv
 }
 
 struct Receiver {
-    /// Of one webhook, or of several that point here; none where nothing is checked.
+    /// The secrets of the webhooks that point here. Empty if signatures are not checked.
     secrets: Vec<String>,
     answer: Answer,
     retry_after: Option<u32>,

@@ -1,4 +1,4 @@
-//! What the receiver tells the person in front of it.
+//! What the receiver prints for the person using it.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -9,17 +9,17 @@ use hyper::http::request::Parts;
 use ring::hmac;
 use serde_json::Value;
 
-/// What the signature says.
+/// The result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Right,
     Wrong,
-    /// No secret was given to check it by.
+    /// No secret was given to check it with.
     Unchecked,
 }
 
 impl Verdict {
-    /// Recomputed over the raw body and compared in constant time.
+    /// Recomputes the signature over the raw body, and compares it in constant time.
     pub fn of(secrets: &[String], sent: Option<&str>, body: &[u8]) -> Self {
         if secrets.is_empty() {
             return Self::Unchecked;
@@ -46,11 +46,11 @@ pub fn hello(address: SocketAddr, authority: &Path, checks: bool) {
     let shown = std::path::absolute(authority).unwrap_or_else(|_| authority.to_path_buf());
     say(&format!(
         "Listening on https://{address}/\n\n\
-         Start the service so that it trusts and reaches this receiver:\n\n  \
+         Start the service so that it trusts this receiver and may send to it:\n\n  \
          rapport serve --extra-ca {} --allow-destination 127.0.0.1/32\n\n\
          and create a webhook with the URL https://{address}/hooks\n{}",
         shown.display(),
-        if checks { "" } else { "Give --secret whs_… to have signatures checked.\n" }
+        if checks { "" } else { "Pass --secret whs_… to verify signatures.\n" }
     ));
 }
 
@@ -71,11 +71,11 @@ pub fn event(number: u64, head: &Parts, body: &[u8], verdict: Verdict) {
 }
 
 pub fn handshake_failed(error: &io::Error) {
-    say(&format!("A connection ended in its TLS handshake: {error}"));
+    say(&format!("A TLS handshake failed: {error}"));
 }
 
 pub fn unreadable(error: &(dyn std::error::Error + Send + Sync)) {
-    say(&format!("A body could not be read: {error}"));
+    say(&format!("Failed to read a request body: {error}"));
 }
 
 fn say(text: &str) {

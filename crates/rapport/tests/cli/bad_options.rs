@@ -1,4 +1,4 @@
-//! What is wrong is said in one line that names what to change. Bad usage ends with 2, failure with 1.
+//! An error is one line that names what to change. Bad usage exits with 2, failure with 1.
 
 use std::fs;
 use std::net::TcpListener;
@@ -42,7 +42,7 @@ fn an_unknown_key_of_the_file_is_named() {
 }
 
 #[test]
-fn what_keeps_the_service_from_starting_is_one_line_that_names_the_option() {
+fn a_failure_to_start_is_one_line_that_names_the_option() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let place = Place::sqlite();

@@ -1,4 +1,4 @@
-//! The administrative commands while the service runs, on either engine.
+//! The administrative commands while the service runs, on both engines.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn commands_and_service_share_the_database() {
 }
 
 #[test]
-fn a_stopping_service_writes_down_when_tokens_were_used() {
+fn a_stopping_service_records_when_tokens_were_used() {
     Place::each(|place| {
         let mut service = place.serve();
         let create = ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"];

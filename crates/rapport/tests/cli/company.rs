@@ -47,14 +47,14 @@ fn a_taken_project_is_an_error_even_with_json() {
     assert_eq!(place.run(&CREATE).code, Some(0));
     let again = place.run(&[&CREATE[..], &["--json"]].concat());
     assert_eq!((again.code, again.stdout.as_str()), (Some(1), ""));
-    assert_eq!(again.stderr, "rapport: there is a company acme already\n");
+    assert_eq!(again.stderr, "rapport: the company acme already exists\n");
 }
 
 #[test]
-fn without_json_people_can_read_it() {
+fn without_json_the_output_is_for_people() {
     let place = Place::sqlite();
     let printed = place.run(&CREATE).stdout;
-    for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown once"] {
+    for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown only once"] {
         assert!(printed.contains(part), "{part} is missing in:\n{printed}");
     }
     assert!(place.run(&["company", "list"]).stdout.contains("Acme"));
@@ -79,7 +79,7 @@ fn tokens_are_created_listed_and_revoked() {
     assert_eq!(names(&list()), ["First token"]);
     let again = place.run(&["token", "revoke", made["id"].as_str().unwrap()]);
     assert_eq!(again.code, Some(1));
-    assert!(again.stderr.contains("there is no token crd_"), "{}", again.stderr);
+    assert!(again.stderr.contains("no such token: crd_"), "{}", again.stderr);
 }
 
 #[test]
@@ -92,11 +92,11 @@ fn keys_are_rotated() {
     assert_ne!(ingest["ingest_key"], created["ingest_key"]);
     assert!(rotate("inbound")["inbound_key"].as_str().unwrap().starts_with("rin_"));
     let unknown = place.run(&["key", "rotate", "ingest", "--project", "nobody"]);
-    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "rapport: there is no company nobody\n"));
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "rapport: no such company: nobody\n"));
 }
 
 #[test]
-fn what_the_program_makes_is_its_owners_alone() {
+fn files_are_private_to_their_owner() {
     let place = Place::sqlite();
     let data_dir = place.path().join("new");
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -1,4 +1,4 @@
-//! The embedded database's file: why it cannot be used, and that a service notices when it is taken away.
+//! The embedded database's file: why it cannot be used, and that a service notices when it is moved away.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 
 use crate::program::{Place, run, wait_until};
 
-/// Anybody but root, for whom no file is read-only.
+/// Any user but root, for whom no file is read-only.
 const NOBODY: u32 = 65_534;
 const SERVE: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
 
-/// Runs another program in the environment of the service: one that starts it, or a copy of it.
+/// Runs another program in the service's environment: one that starts the service, or a copy of it.
 fn in_place_of_service(place: &Place, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
@@ -25,7 +25,7 @@ fn in_place_of_service(place: &Place, program: impl AsRef<OsStr>, arguments: &[&
     command
 }
 
-/// The service as somebody who may write to the directory, but not to files that are read-only.
+/// Runs the service as a user who may write to the directory, but not to read-only files.
 fn serve_without_privileges(place: &Place) -> Command {
     if fs::metadata(place.path()).unwrap().uid() != 0 {
         return place.command(&SERVE);
@@ -34,7 +34,7 @@ fn serve_without_privileges(place: &Place) -> Command {
         chown(file.unwrap().path(), Some(NOBODY), None).unwrap();
     }
     chown(place.path(), Some(NOBODY), None).unwrap();
-    // The program may lie where nobody else may go.
+    // The program may be in a directory that other users cannot enter.
     let (program, copy) = (env!("CARGO_BIN_EXE_rapport"), place.path().join("rapport"));
     fs::hard_link(program, &copy).or_else(|_| fs::copy(program, &copy).map(|_| ())).unwrap();
     let mut command = in_place_of_service(place, copy, &SERVE);
@@ -43,7 +43,7 @@ fn serve_without_privileges(place: &Place) -> Command {
 }
 
 #[test]
-fn a_read_only_database_is_called_that() {
+fn a_read_only_database_is_reported_as_such() {
     let place = Place::sqlite();
     assert_eq!(place.run(&["migrate"]).code, Some(0));
     let database = place.path().join("rapport.db");
@@ -55,21 +55,21 @@ fn a_read_only_database_is_called_that() {
 }
 
 #[test]
-fn a_file_that_cannot_grow_is_called_that() {
-    // Less than the schema takes, and so much that the start is well under way.
+fn a_file_that_cannot_grow_is_reported_as_such() {
+    // From less than the schema takes to so much that the start is well under way.
     for blocks in [8, 64, 200] {
         let place = Place::sqlite();
         let script = "trap '' XFSZ; ulimit -f $0; exec \"$@\"";
         let arguments = ["-c", script, &blocks.to_string(), env!("CARGO_BIN_EXE_rapport")];
         let ended = run(in_place_of_service(&place, "sh", &arguments).args(SERVE));
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-        assert!(ended.stderr.contains("limit on file sizes"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("file size limit"), "{}", ended.stderr);
         assert!(ended.stderr.contains("--database"), "{}", ended.stderr);
     }
 }
 
 #[test]
-fn a_full_disk_is_called_that() {
+fn a_full_disk_is_reported_as_such() {
     let place = Place::sqlite();
     let disk = place.path().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -80,7 +80,7 @@ fn a_full_disk_is_called_that() {
     };
     let mount = "mount -t tmpfs -o size=100k none \"$0\"";
     if within(mount).code != Some(0) {
-        // Where no disk can be mounted, the store's own test of a full database must do.
+        // If no disk can be mounted, the store's own test of a full database has to do.
         println!("not run: no small disk can be mounted here");
         return;
     }
@@ -90,7 +90,7 @@ fn a_full_disk_is_called_that() {
 }
 
 #[test]
-fn a_service_whose_database_is_taken_away_says_so_and_is_not_ready() {
+fn a_service_whose_database_is_moved_away_says_so_and_is_not_ready() {
     let place = Place::sqlite();
     let service = place.serve();
     assert_eq!(service.get("/health/ready").0, 200);

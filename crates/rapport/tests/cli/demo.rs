@@ -1,5 +1,5 @@
-//! `rapport demo` as a visitor meets it: what it prints, what its company has, that webhooks really arrive, and
-//! that nothing is left.
+//! `rapport demo` as a visitor sees it: what it prints, what its company has, that webhooks really arrive, and
+//! that nothing is left behind.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ impl Visitor {
         self.ask("GET", path, "")
     }
 
-    /// All pages of a list.
+    /// The items of all pages of a list.
     fn all(&self, path: &str) -> Vec<Value> {
         let mut items = Vec::new();
         let mut cursor = String::new();
@@ -67,7 +67,7 @@ fn the_demo_shows_a_company_delivers_for_real_and_leaves_nothing() {
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 1);
     visitor.service.signal("TERM");
     assert_eq!(visitor.service.wait().code(), Some(0));
-    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "something was left");
+    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "something was left behind");
     let rest = visitor.service.rest_of_output();
     let arrived = rest.split("\n#").find(|event| event.contains(&delivered));
     let arrived = arrived.unwrap_or_else(|| panic!("{delivered} was not printed:\n{rest}"));
@@ -109,7 +109,7 @@ fn has_a_delivery_history(visitor: &Visitor) {
     let disabled: Vec<&Value> = webhooks.iter().filter(|webhook| webhook["enabled"] == false).collect();
     assert!(webhooks.len() == 3 && disabled.len() == 1, "{webhooks:?}");
     assert!(disabled[0]["auto_disabled_at"].is_string(), "{}", disabled[0]);
-    // Attempts that were under way when the twentieth failed still count.
+    // Attempts that were in progress when the twentieth failed still count.
     assert!(disabled[0]["failure_streak"].as_i64().unwrap() >= 20, "{}", disabled[0]);
     assert!(disabled[0]["held_count"].as_i64().unwrap() > 10, "{}", disabled[0]);
     let deliveries = visitor.all("/api/deliveries/?");
@@ -150,7 +150,7 @@ fn ingests(visitor: &Visitor, key: &str) {
     assert!(answer.contains("\"accepted\":1"), "{answer}");
 }
 
-/// Moves an account, and waits until the healthy webhook has told; its delivery's id.
+/// Moves an account, waits until the healthy webhook was told, and returns the delivery's id.
 fn delivers_for_real(visitor: &Visitor) -> String {
     let prospect = &visitor.get("/api/accounts/?status=prospect&limit=1")["items"][0];
     let id = prospect["id"].as_str().unwrap().to_owned();
@@ -172,7 +172,7 @@ fn delivers_for_real(visitor: &Visitor) -> String {
 }
 
 #[test]
-fn the_demo_takes_no_data_that_is_somebodys() {
+fn the_demo_refuses_existing_data() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("mine"), "").unwrap();
     let path = directory.path().to_str().unwrap();

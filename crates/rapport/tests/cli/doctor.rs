@@ -7,11 +7,11 @@ use rapport_testkit::PostgresServer;
 use crate::program::Place;
 
 #[test]
-fn a_place_not_used_yet_is_no_failure_and_stays_unused() {
+fn an_unused_place_is_not_a_failure_and_stays_unused() {
     let place = Place::sqlite();
     let ended = place.run(&["doctor", "--listen", "127.0.0.1:0"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stdout);
-    assert!(ended.stdout.contains("not there yet; serving makes it"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("does not exist yet; the service creates it"), "{}", ended.stdout);
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
@@ -27,7 +27,7 @@ fn a_whole_database_is_ok() {
 }
 
 #[test]
-fn a_postgres_that_may_lose_commits_is_warned_of() {
+fn a_postgres_that_may_lose_commits_gets_a_warning() {
     // The server the tests share is not durable.
     let url = PostgresServer::shared().fresh_database();
     let ended = Place::sqlite().run(&["doctor", "--listen", "127.0.0.1:0", "--database", &url]);
@@ -44,7 +44,7 @@ fn damage_is_a_failure() {
     assert_eq!(place.run(&["migrate"]).code, Some(0));
     let path = place.path().join("rapport.db");
     let mut bytes = fs::read(&path).unwrap();
-    // Past the first page, which holds the schema: the others lose their contents.
+    // The first page holds the schema and stays; the others lose their contents.
     bytes[4096..].fill(0x5a);
     fs::write(&path, bytes).unwrap();
     let ended = place.run(&["doctor", "--listen", "127.0.0.1:0"]);

@@ -1,4 +1,4 @@
-//! Open files: the service takes what it may have, and says when that is too little.
+//! Open files: the service raises its limit as far as it may, and warns if that is too low.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn the_soft_limit_is_raised_to_the_hard_one() {
 }
 
 #[test]
-fn a_hard_limit_that_is_too_low_is_warned_of() {
+fn a_hard_limit_that_is_too_low_gets_a_warning() {
     let place = Place::sqlite();
     let service = place.serve_within("ulimit -n 300");
     assert_eq!(service.file_limits(), (300, 300));

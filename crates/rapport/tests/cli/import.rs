@@ -1,4 +1,4 @@
-//! `rapport import`, alone and beside a running service.
+//! `rapport import`, alone and next to a running service.
 
 use std::fs;
 
@@ -65,7 +65,7 @@ fn a_file_is_tried_imported_and_undone_while_the_service_runs() {
 }
 
 #[test]
-fn what_cannot_be_imported_says_why() {
+fn a_failed_import_says_why() {
     let place = Place::sqlite();
     let (_, file) = prepared(&place);
     let empty = place.path().join("empty.csv");
@@ -73,12 +73,12 @@ fn what_cannot_be_imported_says_why() {
     let table: [(&[&str], &str); 8] = [
         (&["import"], "name the CSV file"),
         (&["import", &file], "name the company"),
-        (&["import", &file, "--company", "acme"], "say --yes"),
-        (&["import", &file, "--company", "nobody", "--yes"], "there is no company nobody"),
+        (&["import", &file, "--company", "acme"], "add --yes"),
+        (&["import", &file, "--company", "nobody", "--yes"], "no such company: nobody"),
         (&["import", "/nowhere.csv", "--company", "acme", "--yes"], "/nowhere.csv cannot be read"),
         (&["import", empty.to_str().unwrap(), "--company", "acme", "--yes"], "has no header row"),
-        (&["import", &file, "--company", "acme", "--yes", "--map", "Nope=name"], "there is no column Nope"),
-        (&["import", "undo", "imp_00000000000000000000000000"], "there is no import imp_"),
+        (&["import", &file, "--company", "acme", "--yes", "--map", "Nope=name"], "no such column: Nope"),
+        (&["import", "undo", "imp_00000000000000000000000000"], "no such import: imp_"),
     ];
     for (arguments, expected) in table {
         let ended = place.run(arguments);

@@ -1,4 +1,4 @@
-//! The service from start to end: what it says, who may run beside it, and how signals end it.
+//! The service from start to end: what it prints, what may run next to it, and how signals stop it.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::program::{Place, run, wait_until};
 
-/// Past the 10 seconds a stop may take: a busy machine is late to say that it ended.
+/// More than the 10 seconds a stop may take: a busy machine is slow to report the end.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 fn wait_until_stopping(place: &Place) {
@@ -128,7 +128,7 @@ fn a_request_under_way_is_answered_before_the_end() {
 fn a_second_signal_ends_it_at_once() {
     let place = Place::sqlite();
     let mut service = place.serve();
-    // A request whose end never comes keeps the service waiting.
+    // A request that never ends keeps the service waiting.
     let mut stream = service.connect();
     stream.write_all(b"POST /api/pulse/ingest/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").unwrap();
     assert_eq!(service.get("/health/live").0, 200);

@@ -1,4 +1,4 @@
-//! Mail as an operator configures it: tried by a command, sent by the service, its password shown by nothing.
+//! Mail as an operator configures it: tested by a command, sent by the service, and its password never shown.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::program::{Place, program, run};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-/// The test server's password, as a URL spells it.
+/// The test server's user and password, as a URL spells them.
 const LOGIN: &str = "rapport:p%3Ass%2Fw%40rd%25";
 const FROM: &str = "Rapport <rapport@acme.test>";
 
@@ -29,10 +29,10 @@ fn a_test_mail_says_how_it_went() {
         let mut command = program(&["mail", "test", "you@acme.test"]);
         let ended = run(command.args(options(&url, authority)));
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert!(ended.stdout.contains("took the mail for you@acme.test"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("accepted the mail for you@acme.test"), "{}", ended.stdout);
         let mail = server.received().remove(0);
         assert!(mail.encrypted && mail.authenticated);
-        assert_eq!((mail.header("From"), mail.header("Subject")), (FROM, "A test from Rapport"));
+        assert_eq!((mail.header("From"), mail.header("Subject")), (FROM, "Test mail from Rapport"));
         server.refuse(Some("550 5.1.1 no such mailbox"));
         let ended = run(program(&["mail", "test", "you@acme.test"]).args(options(&url, authority)));
         assert_eq!(ended.code, Some(1));

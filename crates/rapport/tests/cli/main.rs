@@ -13,6 +13,6 @@ mod lifecycle;
 mod mail;
 mod misbehaving;
 mod outage;
-#[expect(dead_code, reason = "the tests of faults use the rest")]
+#[expect(dead_code, reason = "the fault tests use the rest")]
 mod program;
 mod receiving_webhooks;

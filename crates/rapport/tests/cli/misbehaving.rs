@@ -1,6 +1,6 @@
-//! Receivers that misbehave cost the service no memory: an endless body, four gibibytes in a small gzip body, a byte
-//! now and then, half a header, a reset, and floods of headers, of chunks and of "100 Continue". The program is
-//! measured as the system sees it.
+//! Receivers that misbehave cost the service no memory: an endless body, a small gzip body of four gibibytes, a byte
+//! now and then, half a header, a reset, and floods of headers, chunks and "100 Continue". Memory is measured as the
+//! operating system sees it.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::program::{Place, Service, wait_until};
 
 const MEBIBYTE: u64 = 1 << 20;
-/// One body read to its end would be far more.
+/// Reading one body to its end would take far more.
 const MOST_GROWTH: u64 = 64 * MEBIBYTE;
 const ACCOUNTS: usize = 60;
-/// Past what the headers of a response may take.
+/// More than the headers of a response may take.
 const ENOUGH_FLOODED: u64 = 64 << 10;
-/// Deliveries to each of those who answer at all, before memory is looked at.
+/// Deliveries to each receiver that answers at all, before memory is measured.
 const ENOUGH: usize = 25;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Days on which the database fails: it goes silent, refuses, or cannot write. Requests are answered in limited time,
-//! signals work, readiness tells the truth, and the log says it once.
+//! Outages of the database: it goes silent, refuses, or cannot write. Requests are answered in limited time, signals
+//! work, readiness tells the truth, and the log says it once.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::program::{Place, Service, wait_until};
 
-/// A request may wait for a place in the queue, for the verdict on a connection, and for a new one; a loaded machine
-/// takes its share. Without deadlines it would be the 30 seconds of the time limit for requests.
+/// A request may wait for a place in the queue, for a connection to be given up, and for a new one; a loaded machine
+/// adds its share. Without deadlines it would be the 30 seconds of the time limit for requests.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// From SIGTERM to the end is ten seconds; starting `kill` on a loaded machine takes a moment too.
 const STOP_LIMIT: Duration = Duration::from_secs(14);
@@ -39,12 +39,12 @@ impl Company {
         Self { token: made["api_token"].as_str().unwrap().to_owned() }
     }
 
-    /// The status that an upsert is answered with, and its problem's code.
+    /// The status and the problem code that an upsert is answered with.
     fn upsert(&self, service: &Service, id: &str) -> (u16, String) {
         self.try_upsert(service, id).expect("an answer")
     }
 
-    /// The same; nothing where the service ends before it answers.
+    /// The same, or nothing if the service ends before it answers.
     fn try_upsert(&self, service: &Service, id: &str) -> Option<(u16, String)> {
         let body = json!({ "project": "acme", "imported_id": id }).to_string();
         let authorization = format!("Bearer {}", self.token);
@@ -61,7 +61,7 @@ fn log_of(place: &Place) -> String {
     fs::read_to_string(place.path().join("service.log")).unwrap()
 }
 
-/// The lines that an operator would be called for.
+/// The log lines that would alert an operator.
 fn alarms(place: &Place) -> Vec<String> {
     let log = log_of(place);
     log.lines()
@@ -70,7 +70,7 @@ fn alarms(place: &Place) -> Vec<String> {
         .collect()
 }
 
-/// Upserts from several threads until `done`; answers how many were refused. Every answer is 2xx or 503.
+/// Upserts from several threads until `done`; returns how many were refused. Every answer is 2xx or 503.
 fn under_load(service: &Service, company: &Company, done: impl FnOnce()) -> usize {
     let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -90,7 +90,7 @@ fn under_load(service: &Service, company: &Company, done: impl FnOnce()) -> usiz
                 }
             });
         }
-        // Also where it panics: the scope waits for its threads.
+        // Also if it panics, because the scope waits for its threads.
         let _stops = StopsAtTheEnd(&stop);
         done();
     });
@@ -116,7 +116,7 @@ fn connections_that_went_silent_are_replaced() {
         let asked = Instant::now();
         let (status, code) = company.upsert(&service, "crm-2");
         assert!(asked.elapsed() < ANSWER_LIMIT, "an answer took {:?}", asked.elapsed());
-        // 200 where an attempt whose outcome was unknown had been stored.
+        // 200 if an earlier attempt with an unknown outcome had been stored.
         if matches!(status, 200 | 201) {
             break;
         }
@@ -133,7 +133,7 @@ fn a_database_that_never_answers_is_503_in_limited_time() {
     proxy.silence();
     let authorization = format!("Bearer {}", company.token);
     let asks: [(&str, &dyn Fn() -> u16); 3] = [
-        ("the look whether it is ready", &|| service.get("/health/ready").0),
+        ("the readiness check", &|| service.get("/health/ready").0),
         ("a read", &|| {
             let headers = [("Authorization", authorization.as_str())];
             service.request("GET", "/api/accounts/", &headers, "").0
@@ -158,7 +158,7 @@ fn sigterm_ends_it_in_time_whatever_the_database_does() {
     proxy.silence();
     let asked = thread::scope(|scope| {
         scope.spawn(|| {
-            // Under way when the signal comes; what it is answered is another test's matter.
+            // In progress when the signal comes; another test covers its answer.
             let _ = service.try_request("GET", "/login", &[], "");
         });
         scope.spawn(|| drop(company.try_upsert(&service, "crm-1")));
@@ -176,7 +176,7 @@ fn sigterm_ends_it_in_time_whatever_the_database_does() {
 fn a_second_signal_ends_it_at_once_whatever_the_database_does() {
     let (proxy, place, _) = through_proxy();
     let mut service = place.serve();
-    // A request whose end never comes keeps the service waiting, and then the database does.
+    // A request that never ends keeps the service waiting, and then the database does.
     let mut stream = service.connect();
     stream.write_all(b"POST /api/pulse/ingest/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").unwrap();
     assert_eq!(service.get("/health/live").0, 200);
@@ -196,12 +196,12 @@ fn a_signal_ends_a_start_that_waits_for_the_database() {
     let mut child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
     wait_until("it to connect", || proxy.open_connections() > 0);
     signal(child.id(), "TERM");
-    // Given up by itself, the start would end with 1.
+    // A start that gave up by itself would exit with 1.
     assert_eq!(child.wait().unwrap().code(), Some(0), "{}", log_of(&place));
 }
 
 #[test]
-fn an_outage_has_one_line_when_it_begins_and_one_when_it_ends() {
+fn an_outage_is_logged_once_when_it_begins_and_once_when_it_ends() {
     let (proxy, place, company) = through_proxy();
     let service = place.serve();
     let refused = under_load(&service, &company, || {
@@ -209,12 +209,12 @@ fn an_outage_has_one_line_when_it_begins_and_one_when_it_ends() {
         wait_until("the service to be not ready", || service.get("/health/ready").0 == 503);
         let head = service.head_of("/health/ready");
         assert!(head.to_ascii_lowercase().contains("retry-after: "), "{head}");
-        // Long enough for everything that runs by itself to fail a few times.
+        // Long enough for all background work to fail a few times.
         thread::sleep(Duration::from_secs(5));
         proxy.heal();
         wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
     });
-    assert!(refused > 10, "the load was refused {refused} times only");
+    assert!(refused > 10, "the load was refused only {refused} times");
     let alarms = alarms(&place);
     assert_eq!(alarms.len(), 1, "{alarms:#?}");
     assert!(alarms[0].contains("the database is not available"), "{alarms:#?}");
@@ -255,7 +255,7 @@ fn a_read_only_database_is_503_and_not_ready() {
 fn a_full_disk_under_an_embedded_database_is_one_outage() {
     let place = Place::sqlite();
     let company = Company::create(&place);
-    // Files that may not grow past a limit stand for a full disk. By default the signal would end the process.
+    // A limit on file sizes stands in for a full disk. By default its signal would end the process.
     let service = place.serve_within("trap '' XFSZ");
     assert_eq!(company.upsert(&service, "crm-1").0, 201);
     limit_file_size(service.id(), "65536");
@@ -265,7 +265,7 @@ fn a_full_disk_under_an_embedded_database_is_one_outage() {
         limit_file_size(service.id(), "unlimited");
         wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
     });
-    assert!(refused > 10, "the load was refused {refused} times only");
+    assert!(refused > 10, "the load was refused only {refused} times");
     let alarms = alarms(&place);
     let outages = alarms.iter().filter(|line| line.contains("health: the database is not available")).count();
     let checkpoints = alarms.iter().filter(|line| line.contains("checkpoints fail")).count();

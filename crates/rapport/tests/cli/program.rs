@@ -1,4 +1,4 @@
-//! Runs the program: commands to their end, and the service until it is stopped.
+//! Runs the program: commands until they end, and the service until it is stopped.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,19 +16,19 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// An empty data directory and a database, and what it takes to name them on a command line.
+/// An empty data directory and a database, and what is needed to name them on a command line.
 pub struct Place {
     directory: TempDir,
     database: Option<String>,
 }
 
 impl Place {
-    /// On the embedded database, as by default.
+    /// On the embedded database, which is the default.
     pub fn sqlite() -> Self {
         Self { directory: TempDir::new().unwrap(), database: None }
     }
 
-    /// The same where syncs cost nothing, if this machine has such a place: for many databases that are looked at once.
+    /// The same where syncs cost nothing, if this machine has such a place: for many databases that are read once.
     pub fn in_memory() -> Self {
         let directory = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
         Self { directory, database: None }
@@ -38,25 +38,25 @@ impl Place {
         Self::on(PostgresServer::shared().fresh_database())
     }
 
-    /// On a PostgreSQL database of this URL.
+    /// On the PostgreSQL database with this URL.
     pub fn on(database: String) -> Self {
         Self { database: Some(database), ..Self::sqlite() }
     }
 
-    /// Another node's place: the same database and key, a data directory of its own.
+    /// Another node's place: the same database and key, but its own data directory.
     pub fn beside(&self) -> Self {
         let directory = TempDir::new().unwrap();
         std::fs::copy(self.path().join("secret.key"), directory.path().join("secret.key")).unwrap();
         Self { directory, database: self.database.clone() }
     }
 
-    /// Runs a test on either engine.
+    /// Runs a test on each engine.
     pub fn each(test: impl Fn(&Self)) {
         test(&Self::sqlite());
         test(&Self::postgres());
     }
 
-    /// The same database, for a look at what the service left.
+    /// The same database, to look at what the service left in it.
     pub fn database(&self) -> rapport_store::Database {
         match &self.database {
             Some(url) => rapport_store::Database::Postgres(url.clone()),
@@ -68,7 +68,7 @@ impl Place {
         self.directory.path()
     }
 
-    /// The program on this place, with an environment of its own.
+    /// The program on this place, with its own environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = program(arguments);
         command.env("RAPPORT_DATA_DIR", self.path());
@@ -82,14 +82,14 @@ impl Place {
         run(&mut self.command(arguments))
     }
 
-    /// Runs a command that must succeed, and reads what it printed as JSON.
+    /// Runs a command that must succeed, and parses what it printed as JSON.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
         serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error} in: {}", ended.stdout))
     }
 
-    /// Starts the service on a free port and waits until it says where.
+    /// Starts the service on a free port and waits until it prints its address.
     pub fn serve(&self) -> Service {
         self.serve_with(&[])
     }
@@ -100,13 +100,13 @@ impl Place {
         self.start(&mut command)
     }
 
-    /// Starts the service within limits of a shell, such as `ulimit -n 100`.
+    /// Starts the service within the limits of a shell, such as `ulimit -n 100`.
     pub fn serve_within(&self, limits: &str) -> Service {
         let service = self.command(&["serve", "--listen", "127.0.0.1:0"]);
         self.start(&mut within(limits, &service))
     }
 
-    /// Starts the service by a command that was made for it.
+    /// Starts the service with a command that was prepared for it.
     pub fn start(&self, command: &mut Command) -> Service {
         let log = self.path().join("service.log");
         let mut child = command
@@ -120,13 +120,13 @@ impl Place {
         let address = first_line.trim_end().strip_prefix("Rapport is running at http://");
         let Some(address) = address.map(str::to_owned) else {
             let log = std::fs::read_to_string(log).unwrap();
-            panic!("the service said {first_line:?}, and in its log:\n{log}");
+            panic!("the service printed {first_line:?}, and its log says:\n{log}");
         };
         Service { child, stdout, address }
     }
 }
 
-/// The program, away from whatever configuration the developer has.
+/// The program, isolated from the developer's own configuration.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = program_named(env!("CARGO_BIN_EXE_rapport"));
     command.args(arguments);
@@ -144,7 +144,7 @@ fn program_named(name: &str) -> Command {
     command
 }
 
-/// Starts the demo with its temporary files in `temporary`; also what it said until it was ready.
+/// Starts the demo with its temporary files in `temporary`; also returns what it printed until it was ready.
 pub fn demo(temporary: &Path) -> (Service, String) {
     let mut command = program(&["demo", "--listen", "127.0.0.1:0"]);
     let spawned = command.env("TMPDIR", temporary).stdout(Stdio::piped()).spawn();
@@ -154,7 +154,7 @@ pub fn demo(temporary: &Path) -> (Service, String) {
     let mut said = String::new();
     while service.address.is_empty() {
         let before = said.len();
-        assert!(service.stdout.read_line(&mut said).unwrap() > 0, "the demo ended after it said:\n{said}");
+        assert!(service.stdout.read_line(&mut said).unwrap() > 0, "the demo ended after it printed:\n{said}");
         let address = said[before..].trim_end().strip_prefix("Rapport is running at http://");
         address.unwrap_or_default().clone_into(&mut service.address);
     }
@@ -207,7 +207,7 @@ impl Service {
         self.try_request(method, path, headers, body).expect("an answer")
     }
 
-    /// The same; nothing where the service ends before it answers.
+    /// The same, or nothing if the service ends before it answers.
     pub fn try_request(
         &self,
         method: &str,
@@ -220,7 +220,7 @@ impl Service {
         Some((status, body))
     }
 
-    /// The head of an answer, with its headers.
+    /// The status line and the headers of an answer.
     pub fn head_of(&self, path: &str) -> String {
         self.exchange("GET", path, &[], "").expect("an answer").0
     }
@@ -272,7 +272,7 @@ impl Service {
         ended.unwrap()
     }
 
-    /// The soft and the hard limit of open files.
+    /// The soft and the hard limit on open files.
     pub fn file_limits(&self) -> (u64, u64) {
         let limits = std::fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap();
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
@@ -292,17 +292,17 @@ impl Service {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// The next line of its output with this in it, without blanks around it.
+    /// The next line of its output that contains this, trimmed.
     pub fn line_that_contains(&mut self, part: &str) -> String {
         let mut line = String::new();
         while !line.contains(part) {
             line.clear();
-            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the service does not say {part}");
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the service did not print {part}");
         }
         line.trim().to_owned()
     }
 
-    /// What it printed after the first line; ends when the service does.
+    /// What it printed after the first line; returns when the service ends.
     pub fn rest_of_output(&mut self) -> String {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
@@ -320,7 +320,7 @@ impl Drop for Service {
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !done() {
-        assert!(Instant::now() < deadline, "waited {LIMIT:?} in vain for {what}");
+        assert!(Instant::now() < deadline, "waited {LIMIT:?} for {what}");
         thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,5 +1,5 @@
-//! The verification programs of `docs/receiving/`, each run against a known signature where its
-//! interpreter is on the machine, and `rapport listen` as the sender sees it.
+//! The verification programs of `docs/receiving/`, each run against a known signature if its interpreter is
+//! installed, and `rapport listen` as the sender sees it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ fn signature() -> String {
     format!("sha256={}", data_encoding::HEXLOWER.encode(tag.as_ref()))
 }
 
-/// Whether the program takes the body as genuine; `None` where it cannot run here.
+/// Whether the program accepts the body as genuine; `None` if it cannot run here.
 fn accepts(program: &str, arguments: &[&str], file: &str, signature: &str, body: &str) -> Option<bool> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receiving").join(file);
-    assert!(path.exists(), "{} is there", path.display());
+    assert!(path.exists(), "{} is missing", path.display());
     let mut command = Command::new(program);
     command.args(arguments).arg(path).arg(signature).env("WEBHOOK_SECRET", SECRET);
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -43,11 +43,11 @@ fn every_verification_program_tells_genuine_from_forged() {
     let mut ran = 0;
     for (program, arguments, file) in programs {
         let Some(accepted) = accepts(program, arguments, file, &genuine, BODY) else {
-            println!("{program} is not on this machine: {file} was not run");
+            println!("{program} is not installed: {file} was not run");
             continue;
         };
         ran += 1;
-        assert!(accepted, "{file} takes a genuine signature");
+        assert!(accepted, "{file} accepts a genuine signature");
         assert_eq!(
             accepts(program, arguments, file, &forged, BODY),
             Some(false),

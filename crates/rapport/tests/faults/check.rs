@@ -15,15 +15,15 @@ use serde_json::Value;
 use crate::load::{EVENTS_PER_BATCH, Written};
 use crate::program::Place;
 
-/// Deliveries must all be done so long after the last fault.
+/// All deliveries must be done this long after the last fault.
 pub const DONE_WITHIN: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const EVERYTHING: Bounds = Bounds { items: usize::MAX, rows: usize::MAX };
 
-/// What was found wrong.
+/// The problems that were found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Acknowledged requests of which nothing, or not all, is there.
+    /// Acknowledged requests that are missing, in whole or in part.
     pub lost: usize,
     pub problems: Vec<String>,
 }
@@ -41,7 +41,7 @@ impl Findings {
     }
 }
 
-/// Whether the clients had ended, or each may have had one more request under way.
+/// Whether the clients have ended, or may each have one more request in progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Clients {
     Ended,
@@ -104,7 +104,7 @@ pub fn verify(place: &Place, written: &[Written], clients: Clients) -> Findings 
     findings
 }
 
-/// What the database holds of a client's account.
+/// What the database holds about a client's account.
 #[derive(Default)]
 struct Kept {
     custom_fields: Option<String>,
@@ -132,14 +132,14 @@ impl Kept {
     }
 }
 
-/// The events that reached the receiver, in their order.
+/// The events that reached the receiver, in order.
 pub fn received(receiver: &Receiver) -> Vec<String> {
     let id = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["id"].as_str().unwrap().to_owned();
     receiver.requests().iter().map(|request| id(&request.body)).collect()
 }
 
-/// Waits until no delivery is open; how many are, when it has waited long enough. The service may run meanwhile: no
-/// store is opened beside it.
+/// Waits until no delivery is open; returns how many are if it has waited long enough. The service may be running, so
+/// no store is opened next to it.
 pub fn wait_until_done(place: &Place) -> usize {
     let deadline = Instant::now() + DONE_WITHIN;
     loop {
@@ -160,13 +160,13 @@ pub fn verify_arrivals(place: &Place, receiver: &Receiver, findings: &mut Findin
     findings.expect(missing == 0, || format!("{missing} events never reached their receiver"));
 }
 
-/// Why events may reach their receiver more than once: the times at which the outcome of one was not on record while a
-/// node that knew it died.
+/// Why events may reach their receiver more than once: how many times an event's outcome was not on record when a node
+/// that knew it died.
 #[derive(Default)]
 pub struct Unrecorded(HashMap<String, usize>);
 
 impl Unrecorded {
-    /// To be called after a kill, before what was open then is attempted again.
+    /// Call this after a kill, before the deliveries that were open then are attempted again.
     pub fn note(&mut self, place: &Place) {
         let copy = copy_of_embedded(place);
         for event in events_with_open_deliveries(copy.as_ref().unwrap_or(place)) {
@@ -186,8 +186,8 @@ impl Unrecorded {
 }
 
 /// Compares what reached the receiver, which always answers 200, with the attempts on record. An arrival may have been
-/// repeated if its outcome did not get onto the record; those that were repeated without that reason are counted. An
-/// attempt on record that was never made is a problem of its own.
+/// repeated because its outcome was not recorded; repeats without that reason are counted. An attempt on record that
+/// was never made is a problem of its own.
 pub fn compare_attempts(place: &Place, receiver: &Receiver, findings: &mut Findings) -> usize {
     let mut arrivals: HashMap<String, usize> = HashMap::new();
     for event in received(receiver) {
@@ -204,8 +204,8 @@ pub fn compare_attempts(place: &Place, receiver: &Receiver, findings: &mut Findi
     needless
 }
 
-/// The embedded database as a kill left it. To open the original would be to do the recovery that the next start of the
-/// service is to do.
+/// A copy of the embedded database as a kill left it. Opening the original would do the recovery that the next start
+/// of the service is supposed to do.
 fn copy_of_embedded(place: &Place) -> Option<Place> {
     let Database::Sqlite(original) = place.database() else { return None };
     let copy = Place::in_memory();
@@ -232,7 +232,7 @@ fn open(place: &Place) -> Store {
     Store::open(&Config::new(place.database())).unwrap()
 }
 
-/// Reads, again where a busy machine let the read wait for too long.
+/// Reads, and tries again if a busy machine made the read wait too long.
 fn look<T: Send + 'static>(
     store: &Store,
     read: impl Fn(&mut Snapshot) -> Result<T, Error> + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! The database fails under the service, which goes on: restarts, read-only phases, sessions that are ended,
+//! The database fails under the service, which keeps running: restarts, read-only phases, terminated sessions,
 //! and connections that go silent or are cut after a COMMIT whose outcome nobody hears.
 
 use std::thread;
@@ -14,10 +14,10 @@ use crate::scene::Scene;
 use crate::size::{CUTS, READ_ONLY_PHASES, RESTARTS, SILENCES, TERMINATIONS};
 use crate::under_load::under_load;
 
-/// Faults on one database.
+/// Faults per database.
 const PART: usize = 25;
 const READ_ONLY_FOR: Duration = Duration::from_secs(3);
-/// One of so many commits is cut off.
+/// One in this many commits is cut off.
 const CUT_EVERY: usize = 7;
 const CUTS_WITHIN: Duration = Duration::from_mins(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -44,7 +44,7 @@ fn the_database_restarts() {
 #[test]
 fn the_database_is_read_only_for_a_while() {
     let chance = Chance::new(4);
-    // Of its own: the setting is the whole server's.
+    // Its own server, because the setting applies to all of it.
     let server = PostgresServer::start(Options { durable: false });
     for phases in READ_ONLY_PHASES.in_parts(PART) {
         let mut run = Run::start("read-only phases");
@@ -90,7 +90,7 @@ fn connections_are_cut_before_their_commit() {
     cuts("connections cut before COMMIT", |proxy| proxy.cut_before_commit(CUT_EVERY));
 }
 
-/// The connections stay open and never answer again; new ones work. What the silent ones had locked stays locked until
+/// The connections stay open and never answer again; new ones work. What the silent ones have locked stays locked until
 /// the server gives up on their transactions.
 #[test]
 fn connections_go_silent() {

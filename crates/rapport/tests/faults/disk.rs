@@ -1,4 +1,4 @@
-//! The disk under the embedded database refuses for a while: syncs fail, or it is full.
+//! The disk under the embedded database fails for a while: syncs fail, or it is full.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::scene::Scene;
 use crate::size::DISK_FAULTS;
 use crate::under_load::under_load;
 
-/// Phases on one database.
+/// Phases per database.
 const PART: usize = 10;
 const REFUSES_FOR: Duration = Duration::from_millis(700);
 

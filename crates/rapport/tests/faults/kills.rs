@@ -13,7 +13,7 @@ use crate::report::Run;
 use crate::scene::Scene;
 use crate::size::{KILLS_ON_POSTGRES, KILLS_ON_SQLITE, Size};
 
-/// Kills on one database.
+/// Kills per database.
 const PART: usize = 25;
 const SHORTEST_LIFE_MS: usize = 100;
 const LONGEST_LIFE_MS: usize = 900;
@@ -28,7 +28,7 @@ fn nothing_acknowledged_is_lost_on_postgres() {
     kills("kills on PostgreSQL", &KILLS_ON_POSTGRES, Place::postgres);
 }
 
-/// How long a service lives before it is killed. Never so short that the clients do not get a word in.
+/// How long a service lives before it is killed. Never too short for the clients to get a request through.
 pub fn life(chance: &Chance) -> Duration {
     let milliseconds = SHORTEST_LIFE_MS + chance.below(LONGEST_LIFE_MS - SHORTEST_LIFE_MS);
     Duration::from_millis(milliseconds.try_into().unwrap())

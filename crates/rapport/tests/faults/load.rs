@@ -1,4 +1,4 @@
-//! The load of a run: clients that each have an account of their own, send one request after the other, and repeat each
+//! The load of a run: clients that each have their own account, send one request after another, and repeat each one
 //! until it is acknowledged.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,20 +14,20 @@ use crate::scene::Credentials;
 
 pub const WRITERS: usize = 4;
 pub const EVENTS_PER_BATCH: i64 = 10;
-/// A client whose request is not acknowledged for so long gives up, and the run has failed.
+/// A client whose request is not acknowledged within this time gives up, and the run has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// Between two tries of a request: a client that is refused does not keep the processor from those who recover.
+/// The pause between two tries of a request, so that refused clients leave the processor to what is recovering.
 const PAUSE: Duration = Duration::from_millis(2);
 const SHOWN_SURPRISES: usize = 5;
 
-/// What a client had acknowledged.
+/// What was acknowledged to a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub imported_id: String,
     pub upserts: usize,
     pub events: i64,
-    /// Answers that a client should not get, whatever happens to the database.
+    /// Answers that a client should never get, whatever happens to the database.
     pub surprises: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub enum Moment {
     Acknowledged,
 }
 
-/// Is told what a client has had acknowledged, before and after each request.
+/// Called with what was acknowledged to a client, before and after each request.
 pub type Listener = Arc<dyn Fn(Moment, &Written) + Send + Sync>;
 
 pub struct Load {
@@ -53,7 +53,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The clients are spread over the nodes.
+    /// Starts the clients, spread over the nodes.
     pub fn start(credentials: &Credentials, nodes: &[&str]) -> Self {
         Self::start_heard(credentials, nodes, WRITERS, Arc::new(|_, _| ()))
     }
@@ -80,12 +80,12 @@ impl Load {
         Self { writers: writers.collect(), stop, addresses }
     }
 
-    /// The node has come back at another address.
+    /// Sends the node's clients to its new address.
     pub fn redirect(&self, node: usize, address: &str) {
         address.clone_into(&mut self.addresses[node].lock().unwrap());
     }
 
-    /// Stops when every request under way is acknowledged.
+    /// Stops when every request in progress is acknowledged.
     pub fn finish(self) -> Vec<Written> {
         self.stop.store(true, Ordering::Relaxed);
         self.writers.into_iter().map(|writer| writer.join().unwrap()).collect()
@@ -174,7 +174,7 @@ impl Writer {
     }
 }
 
-/// A kept connection.
+/// A connection that is kept open.
 pub struct Line(BufReader<TcpStream>);
 
 impl Line {

@@ -1,10 +1,10 @@
 //! Faults under load, on the real program: it is killed, the power is cut, the database restarts, refuses and vanishes.
-//! After each run nothing acknowledged is lost, what belongs together is there together, and no delivery is left open.
+//! After each run nothing acknowledged is lost, nothing is half-applied, and no delivery is left open.
 //!
-//! These are short runs. `./scripts/faults` makes the same runs long ones, by the variables in `size.rs`.
+//! These are short runs. `./scripts/faults` makes them long, with the variables in `size.rs`.
 
 #[path = "../cli/program.rs"]
-#[expect(dead_code, reason = "the tests of the command line use the rest")]
+#[expect(dead_code, reason = "the command-line tests use the rest")]
 mod program;
 
 mod check;

@@ -1,5 +1,5 @@
-//! `rapport migrate` is killed at any moment while it brings a filled database of the first schema up to date. The next
-//! run takes over and ends as if nothing had happened.
+//! `rapport migrate` is killed at random moments while it migrates a filled database of the first schema. The next run
+//! takes over and ends as if nothing had happened.
 
 use std::process::Stdio;
 use std::thread;
@@ -45,7 +45,7 @@ fn kill_migrations(name: &'static str, copy: &dyn Fn() -> Place) {
         let moment = usual.mul_f64(f64::from(u8::try_from(chance.below(100)).unwrap()) / 100.0);
         let killed = kill_one(&place, moment);
         run.faults += usize::from(killed);
-        // On a machine that is busy at times, what was usual may not be any more.
+        // On a machine that is busy at times, the usual duration changes.
         usual = if killed { usual.mul_f64(1.05) } else { usual.mul_f64(0.9) };
         migrate(&place);
         verify(&place, &mut run.findings);
@@ -64,7 +64,7 @@ fn time_of_one(place: &Place) -> Duration {
     started.elapsed()
 }
 
-/// Whether it was killed before it ended by itself.
+/// Returns whether it was killed before it ended by itself.
 fn kill_one(place: &Place, moment: Duration) -> bool {
     let mut command = place.command(&["migrate"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -76,7 +76,7 @@ fn kill_one(place: &Place, moment: Duration) -> bool {
     child.wait().unwrap().code().is_none()
 }
 
-/// Everything that was there is there, and what migrations derive from it is there once.
+/// Everything that was there is still there, and what migrations derive from it is there once.
 fn verify(place: &Place, findings: &mut Findings) {
     let database = place.database();
     let known = rapport_store::doctor::examine(&database);
@@ -93,7 +93,7 @@ fn verify(place: &Place, findings: &mut Findings) {
         ("CAST(sum(count) AS BIGINT) FROM activity_day", events),
     ] {
         let found = raw::ask(&database, &format!("SELECT {what}"));
-        findings.expect(found == expected.to_string(), || format!("{what}: {found} in place of {expected}"));
+        findings.expect(found == expected.to_string(), || format!("{what}: {found} instead of {expected}"));
     }
     if let Database::Sqlite(path) = &database {
         let damage = raw::ask(&database, "PRAGMA integrity_check(1)");
@@ -102,7 +102,7 @@ fn verify(place: &Place, findings: &mut Findings) {
     }
 }
 
-/// The backup that is made before an embedded database is changed is one that can be gone back to.
+/// The backup that is made before an embedded database is changed can be restored.
 fn verify_backup(directory: &std::path::Path, findings: &mut Findings) {
     let entries = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
     let backups: Vec<_> = entries.filter(|path| path.to_string_lossy().contains(".before-v")).collect();

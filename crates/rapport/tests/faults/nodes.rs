@@ -1,4 +1,4 @@
-//! Several nodes on one PostgreSQL database: the others take over what a killed one had.
+//! Several nodes on one PostgreSQL database: the others take over the work of a killed node.
 
 use std::thread;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::scene::Scene;
 use crate::size::KILLS_OF_NODES;
 
 const NODES: usize = 3;
-/// Kills on one database.
+/// Kills per database.
 const PART: usize = 30;
-/// Requests are under way for so long when a node is killed with some of them.
+/// How long requests take, so that some are in progress when a node is killed.
 const SLOW: Duration = Duration::from_millis(700);
 
 #[test]
-fn of_two_nodes_the_other_takes_over_what_a_killed_one_had() {
+fn the_other_node_takes_over_the_work_of_a_killed_one() {
     let mut run = Run::start("a node killed beside another");
     let scene = Scene::new(Place::postgres());
     let mut doomed = scene.serve();
@@ -31,7 +31,7 @@ fn of_two_nodes_the_other_takes_over_what_a_killed_one_had() {
     scene.create_webhook(&doomed);
     let load = Load::start(&scene.credentials, &[&doomed.address, &other.address]);
     thread::sleep(SLOW);
-    // Some of its requests are under way when it dies.
+    // Some of its requests are in progress when it dies.
     scene.receiver.answer(Behaviour::Delay(SLOW, Box::new(Behaviour::Status(200))));
     thread::sleep(SLOW);
     doomed.signal("KILL");
@@ -80,7 +80,7 @@ fn kill_nodes(run: &mut Run, kills: usize, chance: &Chance) {
         nodes[victim].wait();
         run.faults += 1;
         unrecorded.note(&scene.place);
-        // The others are alone for a while.
+        // The others run alone for a while.
         thread::sleep(life(chance) / 2);
         nodes[victim] = scene.serve_at(places[victim]);
         load.redirect(victim, &nodes[victim].address);

@@ -17,18 +17,18 @@ use crate::report::Run;
 use crate::scene::Scene;
 use crate::size::POWER_CUTS;
 
-/// Images of one recording.
+/// Images per recording.
 const PART: usize = 250;
-/// Requests that are acknowledged in each of the two lives of a recorded service.
+/// Requests acknowledged in each of the two lives of a recorded service.
 const SHORT_LIVES: [usize; 2] = [60, 40];
 const LONG_LIVES: [usize; 2] = [1000, 600];
 const CONTROL_LIVES: [usize; 2] = [20, 10];
-/// Between the requests of a client that is alone: what its last one caused is done by the next, mostly.
+/// The pause between the requests of a single client: mostly, what one request caused is done before the next.
 const CONTROL_PAUSE: Duration = Duration::from_millis(50);
 const RECORDED_WITHIN: Duration = Duration::from_mins(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const LOG: &str = "rapport.db-wal";
-/// Syncs that are dropped, one at a time, to see that the loss is noticed.
+/// Syncs that are dropped, one at a time, to check that the loss is noticed.
 const CONTROLS: usize = 3;
 
 #[test]
@@ -59,7 +59,7 @@ fn a_power_cut_loses_nothing_acknowledged() {
     }
 }
 
-/// The control: without the one sync of the log that an acknowledgement relied on, the check finds a loss.
+/// The control: without the one sync of the log that an acknowledgement relied on, the check must find a loss.
 #[test]
 fn a_dropped_sync_is_noticed_as_a_loss() {
     let recording = record(CONTROL_LIVES, 1, CONTROL_PAUSE);
@@ -82,7 +82,7 @@ fn a_dropped_sync_is_noticed_as_a_loss() {
     );
 }
 
-/// The syncs of the log that were the only one while a request was under way, and the moments of its acknowledgement.
+/// The syncs of the log that were the only one while a request was in progress, and the moments of acknowledgement.
 fn syncs_relied_on(recording: &Recording) -> Vec<(u64, usize)> {
     let syncs = recording.syncs_of(LOG);
     let mut begun = HashMap::new();
@@ -101,8 +101,8 @@ fn syncs_relied_on(recording: &Recording) -> Vec<(u64, usize)> {
     relied_on
 }
 
-/// Runs the service under load, and records what it does to its data directory and what it acknowledged: in two lives
-/// of so many requests each, so that the end of one and the start of the next are recorded too.
+/// Runs the service under load, and records what it does to its data directory and what it acknowledges: in two lives
+/// of so many requests each, so that a stop and the next start are recorded too.
 fn record(lives: [usize; 2], clients: usize, pause: Duration) -> Recording {
     let scene = Scene::new(Place::sqlite());
     scene.create_webhook(&scene.serve());
@@ -126,7 +126,7 @@ fn record(lives: [usize; 2], clients: usize, pause: Duration) -> Recording {
     let wait_for = |requests| {
         let deadline = Instant::now() + RECORDED_WITHIN;
         while acknowledged.load(Ordering::Relaxed) < requests {
-            assert!(Instant::now() < deadline, "less than {requests} requests within {RECORDED_WITHIN:?}");
+            assert!(Instant::now() < deadline, "fewer than {requests} requests within {RECORDED_WITHIN:?}");
             thread::sleep(POLL_INTERVAL);
         }
     };
@@ -145,7 +145,7 @@ fn record(lives: [usize; 2], clients: usize, pause: Duration) -> Recording {
     recording
 }
 
-/// What a client notes in the recording.
+/// A client's note in the recording.
 struct Note {
     moment: Moment,
     imported_id: String,
@@ -187,7 +187,7 @@ fn acknowledged_before(recording: &Recording, cut: usize) -> Vec<Written> {
     clients.into_values().collect()
 }
 
-/// A moment for the power to fail. Half of them are around a sync of the log, where most can go wrong.
+/// A moment for the power to fail. Half of them are around a sync of the log, where the most can go wrong.
 fn moment(recording: &Recording, chance: &Chance) -> usize {
     if chance.below(2) == 0 {
         return chance.below(recording.len() + 1);
@@ -197,7 +197,7 @@ fn moment(recording: &Recording, chance: &Chance) -> usize {
     (at + chance.below(7)).saturating_sub(3).min(recording.len())
 }
 
-/// Opens a disk image as the product does, and compares it with what was acknowledged.
+/// Opens a disk image as the service does, and compares it with what was acknowledged.
 fn examine(image: &BTreeMap<String, Vec<u8>>, acknowledged: &[Written]) -> Findings {
     let place = Place::in_memory();
     for (name, content) in image {

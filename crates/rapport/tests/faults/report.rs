@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::check::Findings;
 
-/// The file that gets a line for each run: tabs between the figures.
+/// The file that gets a line for each run, with its figures separated by tabs.
 const REPORT: &str = "RAPPORT_FAULTS_REPORT";
 
 pub struct Run {
@@ -34,7 +34,7 @@ impl Run {
         }
     }
 
-    /// Writes the figures down, and fails where something is wrong.
+    /// Records the figures, and fails if something is wrong.
     pub fn end(self) {
         let Self { name, started, faults, acknowledged, needless, open, findings } = self;
         let (lost, seconds) = (findings.lost, started.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! What every run begins with: a company, a receiver, and a webhook that selects what the load causes.
+//! The start of every run: a company, a receiver, and a webhook that selects what the load causes.
 
 use std::process::Command;
 
@@ -33,7 +33,7 @@ impl Scene {
         self.serve_at(&self.place)
     }
 
-    /// A node with a place of its own.
+    /// A node with its own place.
     pub fn serve_at(&self, place: &Place) -> Service {
         place.start(&mut self.command(place))
     }

@@ -1,9 +1,9 @@
-//! How much of each fault there is: little by default, more where an environment variable says so.
+//! How many faults of each kind there are: few by default, more if an environment variable says so.
 
 pub const KILLS_ON_SQLITE: Size = Size { variable: "RAPPORT_FAULTS_KILLS_SQLITE", short: 3 };
 pub const KILLS_ON_POSTGRES: Size = Size { variable: "RAPPORT_FAULTS_KILLS_POSTGRES", short: 3 };
 pub const KILLS_OF_NODES: Size = Size { variable: "RAPPORT_FAULTS_KILLS_NODES", short: 3 };
-/// On each engine.
+/// Per engine.
 pub const KILLS_OF_MIGRATE: Size = Size { variable: "RAPPORT_FAULTS_KILLS_MIGRATE", short: 3 };
 pub const POWER_CUTS: Size = Size { variable: "RAPPORT_FAULTS_POWER_CUTS", short: 20 };
 pub const RESTARTS: Size = Size { variable: "RAPPORT_FAULTS_RESTARTS", short: 3 };
@@ -12,7 +12,7 @@ pub const SILENCES: Size = Size { variable: "RAPPORT_FAULTS_SILENCES", short: 1 
 /// Of each kind.
 pub const DISK_FAULTS: Size = Size { variable: "RAPPORT_FAULTS_DISK", short: 2 };
 pub const TERMINATIONS: Size = Size { variable: "RAPPORT_FAULTS_TERMINATIONS", short: 3 };
-/// Of connections, each after its COMMIT.
+/// Cut connections, around a COMMIT.
 pub const CUTS: Size = Size { variable: "RAPPORT_FAULTS_CUTS", short: 20 };
 
 pub struct Size {
@@ -23,11 +23,11 @@ pub struct Size {
 impl Size {
     pub fn get(&self) -> usize {
         let Ok(text) = std::env::var(self.variable) else { return self.short };
-        text.parse().unwrap_or_else(|_| panic!("{} is a number, not {text:?}", self.variable))
+        text.parse().unwrap_or_else(|_| panic!("{} must be a number, not {text:?}", self.variable))
     }
 
-    /// The same in parts of at most so many, each to be run on a database of its own: what one run keeps in memory to
-    /// compare stays bounded, and a loss shows near its cause.
+    /// The same in parts of at most so many, each run on its own database: what one run keeps in memory to compare
+    /// stays bounded, and a loss shows near its cause.
     pub fn in_parts(&self, most: usize) -> impl Iterator<Item = usize> {
         let all = self.get();
         (0..all).step_by(most).map(move |done| most.min(all - done))

@@ -1,4 +1,4 @@
-//! A service that runs through faults, while clients write.
+//! A service that runs through faults while clients write.
 
 use crate::check::{Clients, compare_attempts, verify, verify_arrivals, wait_until_done};
 use crate::load::{Load, Written};
@@ -6,7 +6,7 @@ use crate::program::Service;
 use crate::report::Run;
 use crate::scene::Scene;
 
-/// Runs the faults while clients write, and looks at what is left when they have ended and everything is delivered.
+/// Causes the faults while clients write, and checks what is left when they have ended and everything is delivered.
 pub fn under_load(
     run: &mut Run,
     scene: &Scene,
@@ -20,7 +20,7 @@ pub fn under_load(
     let written = load.finish();
 
     run.open = wait_until_done(&scene.place);
-    assert!(service.is_running(), "the service ended by itself");
+    assert!(service.is_running(), "the service ended unexpectedly");
     drop(service);
     run.acknowledged = written.iter().map(Written::acknowledged).sum();
     run.findings = verify(&scene.place, &written, Clients::Ended);

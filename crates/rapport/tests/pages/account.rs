@@ -1,4 +1,4 @@
-//! The page of an account: what it is, when it is due, what was said, and its end.
+//! An account's page: details, due dates, messages and deletion.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ with_all_hands!(
     an_account_is_deleted_for_good,
 );
 
-/// A customer, and its page.
+/// A customer and its page.
 async fn open(office: &Office, hands: Hands) -> (Browser, String) {
     let account =
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
@@ -39,12 +39,12 @@ async fn details_and_custom_fields_are_edited_in_place(hands: Hands) {
     browser.expect_value("captured_value", "12,5").await;
     browser.fill("captured_value", "12.50").await;
     browser.click("Save").await;
-    browser.see("The details are saved.").await;
+    browser.see("Details saved.").await;
     browser.see("Nordlys Bank AS").await;
     let account = shown(&office, &path);
     assert_eq!((&account["name"], &account["captured_value"]), (&json!("Nordlys Bank AS"), &json!("12.50")));
 
-    browser.click("Add a custom field").await;
+    browser.click("Add custom field").await;
     browser.fill("key", "limits").await;
     browser.fill("value", "{\"seats\": 5").await;
     browser.click("Add").await;
@@ -53,18 +53,18 @@ async fn details_and_custom_fields_are_edited_in_place(hands: Hands) {
     browser.expect_value("value", "{\"seats\": 5").await;
     browser.fill("value", "{\"seats\": 5}").await;
     browser.click("Add").await;
-    browser.see("The field limits is added.").await;
+    browser.see("Field limits added.").await;
     assert_eq!(shown(&office, &path)["custom_fields"], json!({ "limits": { "seats": 5 } }));
 
     browser.click("Edit limits").await;
     browser.fill("value", "7").await;
     browser.click("Save").await;
-    browser.see("The field limits is saved.").await;
+    browser.see("Field limits saved.").await;
     assert_eq!(shown(&office, &path)["custom_fields"], json!({ "limits": 7 }));
     browser.click("Edit limits").await;
     browser.click("Remove…").await;
-    browser.click("Remove the field").await;
-    browser.see("The field limits is removed.").await;
+    browser.click("Remove field").await;
+    browser.see("Field limits removed.").await;
     assert_eq!(shown(&office, &path)["custom_fields"], json!({}));
     browser.close().await;
 }
@@ -76,11 +76,11 @@ async fn a_move_and_a_contact_are_written_down(hands: Hands) {
     browser.choose("status", "in_negotiation").await;
     browser.fill("note", "They want more seats").await;
     browser.click("Move").await;
-    browser.see("Nordlys Bank is in In negotiation now.").await;
+    browser.see("Nordlys Bank moved to In negotiation.").await;
     browser.see("They want more seats").await;
     assert_eq!(shown(&office, &path)["status"], json!("in_negotiation"));
     browser.click("Undo").await;
-    browser.see("Nordlys Bank is in Customer now.").await;
+    browser.see("Nordlys Bank moved to Customer.").await;
     assert_eq!(shown(&office, &path)["status"], json!("customer"));
 
     browser.click_css("#log-contact > summary").await;
@@ -94,7 +94,7 @@ async fn a_move_and_a_contact_are_written_down(hands: Hands) {
     browser.expect_value("occurred_at", "2099-01-15T14:30").await;
     browser.fill("occurred_at", "2026-01-15T14:30").await;
     browser.click("Log contact").await;
-    browser.see("Contact with Nordlys Bank is logged; the next one was due").await;
+    browser.see("Contact with Nordlys Bank logged; the next one was due").await;
     browser.see("Lunch at the fair").await;
     let contacts = office.api("GET", &format!("/api{path}/contacts/"), &Value::Null);
     let contact = &contacts["items"][0];
@@ -110,26 +110,26 @@ async fn an_account_has_its_own_clock(hands: Hands) {
     let office = Office::open();
     let (browser, path) = open(&office, hands).await;
     let company = shown(&office, &path)["cadence_days"].clone();
-    browser.click("Change the cadence").await;
+    browser.click("Change cadence").await;
     browser.fill("cadence_days", "7").await;
     browser.click("Save").await;
-    browser.see("Contact is due every 7 days now.").await;
-    browser.see("7 days own").await;
+    browser.see("Contact is now due every 7 days.").await;
+    browser.see("7 days this account only").await;
     assert_eq!(shown(&office, &path)["cadence_days"], json!(7));
-    browser.click("Change the cadence").await;
+    browser.click("Change cadence").await;
     browser.click_css("#cadence form.after button").await;
-    browser.see("as for the whole company").await;
+    browser.see("the company default").await;
     assert_eq!(shown(&office, &path)["cadence_days"], company);
     browser.click("Undo").await;
-    browser.see("Contact is due every 7 days now.").await;
+    browser.see("Contact is now due every 7 days.").await;
 
     browser.click("Snooze…").await;
     browser.fill("snoozed_until", "2099-01-31").await;
     browser.click("Snooze").await;
-    browser.see("Nordlys Bank is snoozed until 31 Jan 2099.").await;
+    browser.see("Nordlys Bank snoozed until 31 Jan 2099.").await;
     assert_eq!(shown(&office, &path)["snoozed_until"], json!("2099-01-31"));
     browser.click("Snooze…").await;
-    browser.click("End the snooze").await;
+    browser.click("End snooze").await;
     browser.see("Nordlys Bank is no longer snoozed.").await;
     assert_eq!(shown(&office, &path)["snoozed_until"], Value::Null);
     browser.click("Undo").await;
@@ -143,12 +143,12 @@ async fn what_was_said_is_logged_and_filtered(hands: Hands) {
     let (browser, path) = open(&office, hands).await;
     browser.click("Log a message").await;
     browser.fill("subject", "The offer").await;
-    browser.click("Log the message").await;
+    browser.click("Log message").await;
     browser.see("Is required.").await;
     browser.expect_value("subject", "The offer").await;
     browser.fill("body", "Five seats for a year").await;
-    browser.click("Log the message").await;
-    browser.see("The message is logged.").await;
+    browser.click("Log message").await;
+    browser.see("Message logged.").await;
     browser.see("1 message").await;
 
     browser.click("The offer").await;
@@ -156,7 +156,7 @@ async fn what_was_said_is_logged_and_filtered(hands: Hands) {
     browser.click("Inbound: they wrote").await;
     browser.fill("body", "Sounds good to us").await;
     browser.fill("occurred_at", "2026-02-03T09:05").await;
-    browser.click("Log the message").await;
+    browser.click("Log message").await;
     browser.see("2 messages").await;
     browser.see("Sounds good to us").await;
     let timeline = office.api("GET", &format!("/api{path}/timeline/"), &Value::Null).to_string();
@@ -170,8 +170,8 @@ async fn what_was_said_is_logged_and_filtered(hands: Hands) {
     for (tab, there, not_there) in [
         ("Moves", "Account created", "Sounds good to us"),
         ("Messages", "Sounds good to us", "Account created"),
-        ("Imports", "No import has touched this account", "Sounds good to us"),
-        ("All", "Account created", "No import has touched this account"),
+        ("Imports", "No import has changed this account", "Sounds good to us"),
+        ("All", "Account created", "No import has changed this account"),
     ] {
         browser.click(tab).await;
         browser.see_in(entries, there).await;
@@ -184,13 +184,13 @@ async fn an_account_is_deleted_for_good(hands: Hands) {
     let office = Office::open();
     let (browser, path) = open(&office, hands).await;
     browser.click("More").await;
-    // Nothing happens before it is wanted.
-    browser.click_in_vain("Delete the account").await;
+    // Nothing happens before it is confirmed.
+    browser.click_in_vain("Delete account").await;
     browser.arrive(&path).await;
     assert_eq!(shown(&office, &path)["name"], json!("Nordlys Bank"));
-    browser.click("I want it gone").await;
-    browser.click("Delete the account").await;
-    browser.see("Nordlys Bank is deleted.").await;
+    browser.click("Yes, delete it").await;
+    browser.click("Delete account").await;
+    browser.see("Nordlys Bank deleted.").await;
     browser.see("No accounts yet").await;
     assert_eq!(office.api("GET", "/api/accounts/", &Value::Null)["items"], json!([]));
     browser.close().await;

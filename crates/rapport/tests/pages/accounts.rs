@@ -1,4 +1,4 @@
-//! The list of accounts: made by hand, found, filtered, kept as a view, exported, moved together.
+//! The list of accounts: create, search, filter, save a view, export, and bulk move.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn three(office: &Office) {
     }
 }
 
-/// What the API says of the accounts that a query finds: their names, each with its status.
+/// The accounts that a query finds in the API, as names with their status.
 fn found(office: &Office, query: &str) -> Vec<(String, String)> {
     let answer = office.api("GET", &format!("/api/accounts/?{query}"), &Value::Null);
     let word = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -36,12 +36,12 @@ fn found(office: &Office, query: &str) -> Vec<(String, String)> {
     items.map(|account| (word(&account["name"]), word(&account["status"]))).collect()
 }
 
-/// What a link to a file leads to, for whoever is logged in; its lines.
+/// The lines of the file behind a link, for the person who is logged in.
 pub async fn download(office: &Office, browser: &Browser, link: &str) -> Vec<String> {
     let href = browser.attribute_of(link, "href").await;
     let (status, body) = office.service.request("GET", &href, &[("Cookie", &browser.cookies().await)], "");
     assert_eq!(status, 200, "{href}: {body}");
-    // Without the lines that say how long a piece is.
+    // Skip the lines with the chunk lengths.
     body.lines().filter(|line| line.contains(',')).map(str::to_owned).collect()
 }
 
@@ -73,7 +73,7 @@ async fn an_account_is_made_by_hand(hands: Hands) {
 
     browser.fill("captured_value", "1200.50").await;
     browser.click("Create").await;
-    browser.see("“Nordlys Bank” is created.").await;
+    browser.see("“Nordlys Bank” created.").await;
     let made = &office.api("GET", "/api/accounts/?imported_id=crm-1", &Value::Null)["items"][0];
     assert_eq!(
         (&made["status"], &made["captured_value"], &made["custom_fields"]),
@@ -94,7 +94,7 @@ async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
     browser.click("Search").await;
     browser.see_not("Nordlys Bank").await;
     browser.see("Fjell Fish").await;
-    browser.click("Remove the filter “fj” ✕").await;
+    browser.click("Remove filter “fj” ✕").await;
     browser.see("3 accounts").await;
 
     browser.click("Filter").await;
@@ -112,7 +112,7 @@ async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
     browser.click("Save view").await;
     browser.fill("name", "Paying pros").await;
     browser.click("Save").await;
-    browser.see("The view “Paying pros” is saved for everyone.").await;
+    browser.see("View “Paying pros” saved for everyone.").await;
     browser.click("All accounts").await;
     browser.see("3 accounts").await;
     browser.click("Paying pros").await;
@@ -126,18 +126,18 @@ async fn rename_and_delete_the_view(browser: &Browser) {
     browser.expect_value("name", "Paying pros").await;
     browser.fill("name", "Pros").await;
     browser.click("Rename").await;
-    browser.see("The view has its new name.").await;
+    browser.see("View renamed.").await;
     browser.see_not("Paying pros").await;
     browser.click("All accounts").await;
     browser.see("3 accounts").await;
     browser.click("Pros").await;
     browser.see("plan is “pro”").await;
     browser.click("Edit view").await;
-    browser.click("Delete this view").await;
-    browser.see("The view “Pros” is deleted.").await;
+    browser.click("Delete view").await;
+    browser.see("View “Pros” deleted.").await;
     browser.expect_text("nav[aria-label=Views]", "All accounts").await;
     browser.click("Undo").await;
-    browser.see("The view “Pros” is saved for everyone.").await;
+    browser.see("View “Pros” saved for everyone.").await;
     browser.see("plan is “pro”").await;
 }
 
@@ -184,7 +184,7 @@ async fn accounts_are_moved_together_and_back(hands: Hands) {
         [stages("Fjell Fish", "lost"), stages("Fjord Foods", "customer"), stages("Nordlys Bank", "customer")];
     assert_eq!(found(&office, ""), before);
 
-    // All of the page at once.
+    // All accounts of the page at once.
     browser.click_css("input[aria-label='Select all on this page']").await;
     browser.choose("status", "prospect").await;
     browser.click("Move").await;
@@ -199,13 +199,13 @@ async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
     let browser = office.browser_with(hands).await;
     browser.go("/accounts?status=nonsense&status=lost&sort=name").await;
     browser.see("Status: Must be one of").await;
-    browser.see("Nothing is listed").await;
-    // The filter that is wrong is taken off, the other one holds.
-    browser.click("Remove the filter nonsense ✕").await;
+    browser.see("Nothing to show").await;
+    // The invalid filter is removed and the other one stays.
+    browser.click("Remove filter nonsense ✕").await;
     browser.see("1 account").await;
     browser.see("Fjell Fish").await;
     browser.go("/accounts?cursor=nonsense").await;
-    browser.see("The address names no page of this list.").await;
+    browser.see("This link doesn’t lead to a page of this list.").await;
     browser.click("First page").await;
     browser.see("3 accounts").await;
     browser.close().await;
@@ -220,7 +220,7 @@ async fn a_domain_that_cannot_be_looked_up_stays_typed(hands: Hands) {
     browser.click("Look up").await;
     browser.see("Must be a domain such as acme.com").await;
     browser.expect_value("domain", "localhost").await;
-    browser.click("Type it in instead").await;
+    browser.click("Enter it by hand instead").await;
     browser.see("New account").await;
     browser.close().await;
 }

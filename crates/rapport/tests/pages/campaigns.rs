@@ -1,4 +1,4 @@
-//! A campaign is made, counted, changed, looked at, exported and ended.
+//! A campaign is created, counted, changed, viewed, exported and deleted.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn campaigns(office: &Office) -> Value {
     office.api("GET", "/api/campaigns/", &Value::Null)["items"].clone()
 }
 
-/// Waits until the form says how many are in. Without scripts a button counts.
+/// Waits until the form shows this count. Without scripts a button counts.
 async fn counts(browser: &Browser, hands: Hands, text: &str) {
     if hands == Hands::NoScripts {
         browser.click("Count").await;
@@ -45,14 +45,14 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
     assert_eq!(made[0]["name"], json!("Spring fair"));
     assert_eq!(made[0]["filters"], json!({ "fields": { "plan": "pro" } }));
 
-    // The prospect and the lost one; the others by rule.
+    // The prospect and the lost account are members. A rule excludes each of the others.
     browser.see("The prospect").await;
     browser.see("The lost").await;
     for out in ["The customer", "The in_trial", "The do_not_contact", "The contacted"] {
         browser.see_not(out).await;
     }
     browser.see("Never in any campaign").await;
-    browser.see("They count as customers unless trials are included").await;
+    browser.see("Treated as customers unless trials are included").await;
     edit(&browser, hands).await;
     assert_eq!(campaigns(&office)[0]["include_trials"], json!(true));
     browser.see("The in_trial").await;
@@ -68,8 +68,8 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
     browser.click("Campaigns").await;
     browser.click("Spring and summer").await;
     browser.click("Delete").await;
-    browser.click("Delete the campaign").await;
-    browser.see("The campaign is deleted.").await;
+    browser.click("Delete campaign").await;
+    browser.see("Campaign deleted.").await;
     browser.see("No campaigns yet").await;
     assert_eq!(campaigns(&office), json!([]));
     browser.close().await;
@@ -77,12 +77,12 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
 
 async fn create(browser: &Browser, hands: Hands) {
     browser.click_css("input[name=goal][value=announcement]").await;
-    counts(browser, hands, "5 accounts are in").await;
+    counts(browser, hands, "5 accounts included").await;
     browser.click_css("input[name=goal][value=acquisition]").await;
-    counts(browser, hands, "3 accounts are in").await;
+    counts(browser, hands, "3 accounts included").await;
     browser.fill("field", "plan").await;
     browser.fill("value", "pro").await;
-    counts(browser, hands, "2 accounts are in").await;
+    counts(browser, hands, "2 accounts included").await;
     browser.click("Save").await;
     browser.see("Is required.").await;
     browser.expect_value("field", "plan").await;
@@ -90,21 +90,21 @@ async fn create(browser: &Browser, hands: Hands) {
     browser.expect_count("input[value=acquisition]:checked", 1).await;
     browser.fill("name", "Spring fair").await;
     browser.click("Save").await;
-    browser.see("Spring fair is saved.").await;
+    browser.see("Spring fair saved.").await;
 }
 
 async fn edit(browser: &Browser, hands: Hands) {
     browser.click("Edit e").await;
     browser.expect_value("name", "Spring fair").await;
     browser.expect_value("value", "pro").await;
-    browser.click("Include accounts in trial, although the goal leaves customers out").await;
-    counts(browser, hands, "3 accounts are in").await;
+    browser.click("Include accounts in trial even if the goal excludes customers").await;
+    counts(browser, hands, "3 accounts included").await;
     browser.fill("name", "Spring and summer").await;
     browser.click("Save").await;
-    browser.see("Spring and summer is saved.").await;
+    browser.see("Spring and summer saved.").await;
 }
 
-/// The number behind a rule leads to those whom it leaves out.
+/// The number beside a rule links to the accounts it excludes.
 async fn who_is_left_out(browser: &Browser) {
     browser.click_css("#counts a[href*='status=do_not_contact']").await;
     browser.see("The do_not_contact").await;

@@ -1,4 +1,4 @@
-//! A channel and its codes: made, archived, brought back, renamed, deleted.
+//! A channel and its codes are created, archived, restored, renamed and deleted.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ async fn a_channel_has_codes_and_an_end(hands: Hands) {
     browser.click("New channel").await;
     browser.fill("name", "Spring fair").await;
     browser.click("Create").await;
-    browser.see("“Spring fair” is created. Give it a promo code next.").await;
+    browser.see("“Spring fair” created. Next, add a promo code.").await;
     browser.see("No codes yet").await;
     add_and_archive_a_code(&office, &browser).await;
 
@@ -36,23 +36,23 @@ async fn a_channel_has_codes_and_an_end(hands: Hands) {
     browser.expect_value("name", "Spring fair").await;
     browser.fill("name", "Autumn fair").await;
     browser.click("Save").await;
-    browser.see("The channel has its new name.").await;
+    browser.see("Channel renamed.").await;
     assert_eq!(channels(&office)[0]["name"], json!("Autumn fair"));
 
-    // A channel that brought somebody stays.
+    // A channel with accounts cannot be deleted.
     office.api("PATCH", &code_path(&office), &json!({ "archived": false }));
     let account = office.account(json!({ "imported_id": "crm-1", "promo_code": "spring-26" }));
     browser.click("Delete").await;
-    browser.click("Delete the channel").await;
-    browser.see("Accounts are attributed to this channel; archive its codes.").await;
-    browser.click("See the accounts").await;
+    browser.click("Delete channel").await;
+    browser.see("Accounts are attributed to this channel; archive its codes instead.").await;
+    browser.click("View accounts").await;
     browser.see("Channel: Autumn fair").await;
     office.api("DELETE", &format!("/api/accounts/{}/", account["id"].as_str().expect("an id")), &Value::Null);
     browser.click("Channels").await;
     browser.click("Autumn fair").await;
     browser.click("Delete").await;
-    browser.click("Delete the channel").await;
-    browser.see("The channel and its codes are deleted.").await;
+    browser.click("Delete channel").await;
+    browser.see("Channel and codes deleted.").await;
     browser.see("No channels yet").await;
     assert_eq!(channels(&office), json!([]));
     browser.close().await;
@@ -65,25 +65,25 @@ fn code_path(office: &Office) -> String {
 async fn add_and_archive_a_code(office: &Office, browser: &Browser) {
     browser.fill("code", "spring 26").await;
     browser.click("Add").await;
-    browser.see("May hold letters").await;
+    browser.see("Must contain only letters").await;
     browser.expect_value("code", "spring 26").await;
     browser.fill("code", "SPRING-26").await;
     browser.click("Add").await;
-    browser.see("The code SPRING-26 is live.").await;
+    browser.see("The code SPRING-26 is active.").await;
     let code = |archived| [("SPRING-26".to_owned(), archived)];
     assert_eq!(codes(office), code(false));
     browser.click("Archive SPRING-26").await;
-    browser.see("The code SPRING-26 is archived: it matches no more.").await;
+    browser.see("Code SPRING-26 archived. It no longer matches.").await;
     assert_eq!(codes(office), code(true));
     browser.click("Restore SPRING-26").await;
-    browser.see("The code SPRING-26 is live again.").await;
+    browser.see("Code SPRING-26 restored. It matches again.").await;
     assert_eq!(codes(office), code(false));
     browser.click("Archive SPRING-26").await;
-    browser.see("it matches no more").await;
+    browser.see("It no longer matches").await;
     browser.click("Delete SPRING-26").await;
-    browser.see("The code SPRING-26 is deleted.").await;
+    browser.see("Code SPRING-26 deleted.").await;
     assert_eq!(codes(office), []);
     browser.click("Undo").await;
-    browser.see("The code SPRING-26 is back, archived.").await;
+    browser.see("The code SPRING-26 is restored and archived.").await;
     assert_eq!(codes(office), code(true));
 }

@@ -1,4 +1,4 @@
-//! A client becomes overdue, is seen where people look, and leaves once somebody spoke to them.
+//! A client becomes overdue, is listed, and leaves the list after a contact.
 
 use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn an_overdue_client_is_listed_until_contact_is_logged(hands: Hands) {
     browser.see("Nordlys Bank").await;
 
     if hands == Hands::Keyboard {
-        // One key opens the form in the row that was chosen.
+        // One key opens the form in the selected row.
         browser.press("j").await;
         browser.press("c").await;
     } else {

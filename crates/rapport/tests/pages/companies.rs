@@ -25,18 +25,18 @@ async fn a_person_of_two_companies_goes_from_one_to_the_other(hands: Hands) {
         assert_eq!(browser.axe().await, [""; 0]);
     }
     browser.click("Switch to Birch & Sons").await;
-    browser.see("You are in Birch & Sons now.").await;
+    browser.see("Switched to Birch & Sons.").await;
     browser.click("Accounts").await;
     browser.see("No accounts yet").await;
     browser.see_not("Nordlys Bank").await;
 
-    // Whoever logs in comes to where they are.
+    // A new login continues in the same company.
     let elsewhere = office.browser_with(hands).await;
     elsewhere.see("Birch & Sons").await;
     elsewhere.close().await;
     browser.click("Switch company").await;
     browser.click("Switch to Acme").await;
-    browser.see("You are in Acme now.").await;
+    browser.see("Switched to Acme.").await;
     browser.click("Accounts").await;
     browser.see("Nordlys Bank").await;
     browser.close().await;
@@ -49,19 +49,19 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     there.click("Settings").await;
     there.fill("time_zone", "Europe/Berlin").await;
     here.click_css(".me a[href='/profile']").await;
-    here.see("Where you are logged in").await;
+    here.see("Active sessions").await;
     here.expect_count("[aria-labelledby=sessions] tbody tr", 2).await;
     here.click("Log out everywhere else").await;
     here.see("Your other sessions are logged out.").await;
     here.expect_count("[aria-labelledby=sessions] tbody tr", 1).await;
-    here.see("this one").await;
+    here.see("this session").await;
 
     there.click("Save").await;
-    there.see("Forgotten your password?").await;
+    there.see("Forgot your password?").await;
     there.fill("email", &office.owner.email).await;
     there.fill("password", &office.owner.password).await;
     there.click("Log in").await;
-    // Back to the page that they were at, where nothing was saved meanwhile.
+    // They return to the page they were on, and nothing was saved meanwhile.
     there.see("Default currency").await;
     there.arrive("/settings").await;
     assert_eq!(office.api("GET", "/api/settings/", &json!(null))["time_zone"], "UTC");
@@ -75,30 +75,30 @@ async fn without_mail_a_forgotten_password_is_a_matter_for_an_admin(hands: Hands
     office.api("POST", "/api/members/", &member);
     let theirs = office.stranger(hands).await;
     theirs.go("/login").await;
-    theirs.click("Forgotten your password?").await;
-    theirs.see("This server sends no mail.").await;
-    theirs.click("Back to the login").await;
-    theirs.see("Forgotten your password?").await;
+    theirs.click("Forgot your password?").await;
+    theirs.see("This server doesn’t send mail.").await;
+    theirs.click("Back to login").await;
+    theirs.see("Forgot your password?").await;
 
     let ana = office.browser_with(hands).await;
     ana.click("Settings").await;
     ana.click("Members").await;
     ana.click("Change Bo Lind").await;
-    ana.click("Make a link for a new password").await;
-    ana.see("Hand this link over").await;
+    ana.click("Create password-reset link").await;
+    ana.see("Share this link").await;
     if hands == Hands::Mouse {
         assert_eq!(ana.axe().await, [""; 0]);
     }
     let link = ana.text_of("#link").await;
     ana.click("Members").await;
-    ana.see("Invite somebody").await;
-    ana.see_not("Hand this link over").await;
+    ana.see("Invite someone").await;
+    ana.see_not("Share this link").await;
 
     theirs.go(&link).await;
     theirs.see("For bo@acme.test.").await;
     theirs.fill("password", "a long enough one").await;
-    theirs.click("Change the password").await;
-    theirs.see("Your password is changed. Log in with it.").await;
+    theirs.click("Change password").await;
+    theirs.see("Password changed. Log in with your new password.").await;
     ana.close().await;
     theirs.close().await;
 }

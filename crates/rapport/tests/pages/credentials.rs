@@ -1,4 +1,4 @@
-//! Keys of other systems: made, shown once, used, and taken back.
+//! Keys and tokens are created, shown once, used and revoked.
 
 use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
     browser.fill("name", "CRM <sync>").await;
     browser.choose("role", "admin").await;
     browser.click("Create token").await;
-    browser.see("Keep it now: it is shown this once.").await;
+    browser.see("Copy it now. You won’t see it again.").await;
     if hands == Hands::Mouse {
         assert_eq!(browser.axe().await, [""; 0]);
     }
@@ -29,9 +29,9 @@ async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
     browser.see_not(&token).await;
     browser.see("CRM <sync>").await;
     browser.click("Revoke CRM <sync>").await;
-    browser.see("Whatever uses CRM <sync> is refused at once.").await;
-    browser.click("Revoke the token").await;
-    browser.see("The token is revoked: it is refused from now on.").await;
+    browser.see("Programs that use CRM <sync> lose access immediately.").await;
+    browser.click("Revoke token").await;
+    browser.see("Token revoked. It no longer works.").await;
     assert_eq!(reading(), 401);
 
     browser.click("Audit log").await;
@@ -48,12 +48,12 @@ async fn the_ingest_key_is_rotated_and_rejects_are_told(hands: Hands) {
     office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
     let browser = office.browser_with(hands).await;
     browser.click("Ingest").await;
-    browser.see("Nothing was rejected").await;
-    browser.click("Rotate the ingest key…").await;
-    browser.click("Rotate the ingest key").await;
-    browser.see("Keep it now: it is shown this once.").await;
+    browser.see("No rejected events").await;
+    browser.click("Rotate ingest key…").await;
+    browser.click("Rotate ingest key").await;
+    browser.see("Copy it now. You won’t see it again.").await;
     let key = browser.text_of("#ingest-key").await;
-    // The command has it too.
+    // The example command contains it too.
     browser.see_in("#batch", &key).await;
     let opened = json!({ "events": [{ "imported_id": "crm-1", "kind": "app_opened" }] });
     let ingest =

@@ -1,4 +1,4 @@
-//! The dashboard: each number leads to the list behind it.
+//! The dashboard: each number links to the list behind it.
 
 use rapport_testkit::{Behaviour, Browser, Hands, PATIENCE, Receiver, with_all_hands};
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn numbers_lead_to_the_lists_behind_them(hands: Hands) {
     this_week(&browser).await;
     deliveries(&browser, &webhook).await;
     browser.click("Dashboard").await;
-    browser.see("Mail is not set up").await;
+    browser.see("Mail isn’t set up").await;
     browser.click("Mail").await;
     browser.arrive("/settings/mail").await;
     browser.close().await;
@@ -83,13 +83,13 @@ async fn deliveries(browser: &Browser, webhook: &str) {
     browser.click("50 %").await;
     browser.arrive("/deliveries").await;
     rows(browser, 2).await;
-    // Only of these seven days.
+    // Only the last seven days.
     browser.expect_count("[name=since]:not([value=''])", 1).await;
     browser.click("Dashboard").await;
     browser.click_css("[aria-labelledby=webhooks-title] a[href*='state=failed']").await;
     browser.see("404").await;
     rows(browser, 1).await;
-    // Only of these seven days.
+    // Only the last seven days.
     browser.expect_count("[name=since]:not([value=''])", 1).await;
     browser.click("Dashboard").await;
     browser.click_css("[aria-labelledby=webhooks-title] header a").await;

@@ -1,4 +1,4 @@
-//! The log of deliveries: filtered, read attempt by attempt, sent again one by one and many at once, live.
+//! The log of deliveries: filters, attempts, redelivery of one and of many, and live updates.
 
 use std::collections::BTreeSet;
 
@@ -46,13 +46,13 @@ async fn the_log_is_filtered_and_a_delivery_read_and_sent_again(hands: Hands) {
     browser.close().await;
 }
 
-/// Waits for a page that was filtered so, and looks how much there is on it.
+/// Waits for the page with this filter and checks the number of its rows.
 async fn filtered(browser: &Browser, by: &str, rows: usize) {
     browser.expect_count(by, 1).await;
     browser.expect_count(ROWS, rows).await;
 }
 
-/// What is chosen by mouse applies by itself; Enter applies what was chosen by keys; there is a button for both.
+/// A choice by mouse applies immediately, and Enter applies a choice by keyboard. A button works for both.
 async fn filter_it(browser: &Browser, hands: Hands, webhook: &str) {
     filtered(browser, "form.filters:not(:has([selected]))", 3).await;
     let rows = [("webhook", webhook, 2), ("type", "account.status_changed", 1)];
@@ -79,7 +79,7 @@ async fn choose(browser: &Browser, hands: Hands, name: &str, value: &str, rows: 
 async fn filter_by_time(office: &Office, browser: &Browser) {
     let listed = office.api("GET", "/api/deliveries/", &Value::Null);
     let first = listed["items"][2]["created_at"].as_str().expect("a time");
-    // The second in which the first came about; the company's zone is UTC.
+    // The second in which the first was created. The company's zone is UTC.
     let second = first.get(..19).expect("a time");
     browser.fill("since", second).await;
     browser.click("Filter").await;
@@ -92,17 +92,17 @@ async fn filter_by_time(office: &Office, browser: &Browser) {
     filtered(browser, "[name=until][value='']", 3).await;
 }
 
-/// By either id; one that is nobody's is refused, and stays to be mended.
+/// Filters by either id. An unknown id is refused and stays in the field to be corrected.
 async fn filter_by_account(browser: &Browser) {
     browser.fill("account", "crm-nobody").await;
     browser.press_and_leave(ENTER).await;
     filtered(browser, "[name=account][value='crm-nobody']", 0).await;
     browser.expect_count(".banner[role=alert]", 1).await;
-    // It would mean all there are.
+    // Without the invalid filter it would mean all deliveries.
     browser.expect_count("a[href^='/redeliveries/new']", 0).await;
     browser.fill("account", "crm-1").await;
     browser.press_and_leave(ENTER).await;
-    browser.see("Of the account Nordlys Bank.").await;
+    browser.see("Deliveries for the account Nordlys Bank.").await;
     filtered(browser, "[name=account][value='crm-1']", 3).await;
 }
 
@@ -124,7 +124,7 @@ async fn send_it_again(office: &Office, browser: &Browser, receiver: &Receiver) 
     receiver.answer_path("/billing", Behaviour::Status(204));
     let path = browser.path().await;
     browser.click("Redeliver").await;
-    browser.see("Another attempt is on its way.").await;
+    browser.see("Redelivery started.").await;
     browser.see_news("#2").await;
     browser.see_news("Succeeded").await;
     for part in ["204", "manual"] {
@@ -164,7 +164,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
 
     choose(&browser, hands, "type", "account.created", 3).await;
     ask_for(&browser, 3).await;
-    browser.see_news("3 of 3 made").await;
+    browser.see_news("3 of 3 attempts made").await;
     browser.see_news("Finished").await;
     let ids: BTreeSet<String> =
         receiver.wait_for(6, PATIENCE).iter().map(|it| it.header("X-Service-Delivery").to_owned()).collect();
@@ -184,7 +184,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
     browser.see("Running").await;
     browser.click("Cancel").await;
     browser.see("Cancelled. Requests already under way will finish.").await;
-    // What is cancelled is over.
+    // A cancelled redelivery has ended.
     browser.expect_count("form[action$='/cancel']", 0).await;
     browser.click("Redeliveries").await;
     browser.see("Finished").await;
@@ -192,7 +192,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
     browser.close().await;
 }
 
-/// Counts first, then does it.
+/// Shows the count first, then starts it.
 async fn ask_for(browser: &Browser, count: usize) {
     browser.click("Bulk redeliver").await;
     browser.see(&format!("{count} deliveries")).await;
@@ -217,17 +217,17 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     browser.press("j").await;
     office.account(json!({ "imported_id": "crm-2", "name": "Harbour Freight" }));
     browser.see("Harbour Freight").await;
-    // The focus stays, and the chosen row stays chosen.
+    // The focus stays, and the selected row stays selected.
     browser.expect_script(focused, &before).await;
     browser.expect_script("return document.querySelector('tr.here')?.dataset.href", &before).await;
     assert_eq!(browser.run("return window.untouched", Vec::new()).await, json!(true));
 
     browser.go(&format!("/webhooks/{id}")).await;
-    browser.click("As a table").await;
-    browser.see("To be made").await;
+    browser.click("Show as table").await;
+    browser.see_in("details.more thead", "Pending").await;
     office.account(json!({ "imported_id": "crm-3", "name": "Åre Lifts" }));
     browser.see("Åre Lifts").await;
     browser.expect_text("details.more td.n", "3").await;
-    browser.see("To be made").await;
+    browser.see_in("details.more thead", "Pending").await;
     browser.close().await;
 }

@@ -1,4 +1,4 @@
-//! The documentation of the API is read on the spot.
+//! The API documentation can be read in the browser.
 
 use rapport_testkit::{Hands, with_all_hands};
 

@@ -1,5 +1,5 @@
-//! What holds of every page: axe-core finds nothing, nothing is inline, nothing is wider than a phone, each works with
-//! scripts off, and each says when it is not there.
+//! Rules for every page: axe-core finds no violations, nothing is inline, nothing is wider than a phone, and each works
+//! with scripts off.
 
 use std::time::Instant;
 
@@ -21,11 +21,11 @@ async fn has_no_violations(setup: Setup) {
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }
 
-/// Writes down what is wrong with a page.
+/// Collects the faults of a page.
 async fn look_at(browser: &Browser, page: &str, found: &mut Vec<String>) {
     browser.go(page).await;
     let title = browser.run("return document.querySelector('h1')?.textContent ?? ''", Vec::new()).await;
-    if title == "" || title == "Nothing here" || title == "Something went wrong" {
+    if title == "" || title == "Page not found" || title == "Something went wrong" {
         found.push(format!("{page}: {title}"));
         return;
     }
@@ -84,8 +84,8 @@ async fn every_page_is_whole_without_scripts() {
     without.close().await;
 }
 
-/// What needs the script is hidden until it runs; everything else is there either way. What happened between the two
-/// looks is seen at the next ones.
+/// Controls that need the script are hidden until it runs; everything else is there either way. If something changes
+/// between loading the two pages, both are loaded again.
 async fn is_the_same(with: &Browser, without: &Browser, page: &str) {
     let since = Instant::now();
     loop {

@@ -18,9 +18,9 @@ async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
     let browser = open(&service, hands).await;
 
     browser.go("/").await;
-    browser.see("The server printed a link").await;
+    browser.see("The server printed a setup link").await;
     browser.go(&format!("/setup/{}", "x".repeat(24))).await;
-    browser.see("Nothing here").await;
+    browser.see("Page not found").await;
 
     browser.go(&link).await;
     browser.fill("company", "Nordlys & Söhne").await;
@@ -28,18 +28,18 @@ async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
         the_project_follows(&browser).await;
     }
     fill_in(&browser, "nordlys").await;
-    browser.click("Create the company").await;
-    browser.see("They are shown this once").await;
+    browser.click("Create company").await;
+    browser.see("shown only once").await;
     browser.see_in("#token", "rap_").await;
     browser.see_in("#key", "rik_").await;
-    browser.click("To the dashboard").await;
+    browser.click("Go to the dashboard").await;
     browser.see("Nordlys & Söhne").await;
     browser.see("Ida Berg").await;
-    browser.see("Three ways to get going").await;
+    browser.see("three ways to get started").await;
 
     make_the_first_account(&browser, hands).await;
     browser.go(&link).await;
-    browser.see("Nothing here").await;
+    browser.see("Page not found").await;
     browser.close().await;
 }
 
@@ -48,13 +48,13 @@ async fn open(service: &Service, hands: Hands) -> Browser {
     Browser::open_as(&format!("http://{}", service.address), setup).await
 }
 
-/// The script writes the project's name after the company's.
+/// The script derives the project name from the company's name.
 async fn the_project_follows(browser: &Browser) {
     let project = "return document.getElementById('project').value";
     browser.expect_script(project, &json!("nordlys-sohne")).await;
 }
 
-/// All but the company's name.
+/// Fills in everything except the company's name.
 async fn fill_in(browser: &Browser, project: &str) {
     browser.fill("project", project).await;
     browser.fill("name", "Ida Berg").await;
@@ -90,11 +90,11 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands
     browser.go(&link).await;
     browser.fill("company", "Nordlys").await;
     fill_in(&browser, "Not A Slug!").await;
-    browser.click("Create the company").await;
+    browser.click("Create company").await;
     browser.expect_count("#project[aria-invalid]", 1).await;
     // What was typed stays.
     browser.expect_count("#name[value='Ida Berg']", 1).await;
-    // But for the password.
+    // Except for the password.
     browser.expect_count("#password[value='']", 1).await;
     if hands != Hands::NoScripts {
         assert_eq!(browser.axe().await, [""; 0]);
@@ -102,7 +102,7 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands
 
     browser.fill("project", "nordlys").await;
     browser.fill("password", "a long enough one").await;
-    browser.click("Create the company").await;
-    browser.see("They are shown this once").await;
+    browser.click("Create company").await;
+    browser.see("shown only once").await;
     browser.close().await;
 }

@@ -1,4 +1,4 @@
-//! Text from outside is text: markup, formulas, right-to-left marks and emoji do nothing but show.
+//! Text from outside is only text: markup, formulas, right-to-left marks and emoji are shown as they are.
 
 use rapport_testkit::{Behaviour, Receiver};
 use serde_json::{Value, json};

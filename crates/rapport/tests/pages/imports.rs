@@ -1,4 +1,4 @@
-//! A file of accounts is uploaded, looked at, imported and taken back again.
+//! A file of accounts is uploaded, checked, imported and undone.
 
 use std::fs;
 
@@ -28,30 +28,30 @@ async fn a_file_is_imported_and_undone(hands: Hands) {
     browser.attach("file", file.to_str().expect("a path")).await;
     browser.click("Upload").await;
     browser.see("<b>accounts.csv").await;
-    browser.see("What each column is").await;
+    browser.see("Sample values").await;
     for (column, field) in [("column-0", "imported_id"), ("column-1", "name"), ("column-2", "status")] {
         browser.choose(column, field).await;
     }
-    browser.click("Start a dry run").await;
-    browser.see_news("What the import would do").await;
-    browser.see("First rows that cannot be taken").await;
+    browser.click("Start dry run").await;
+    browser.see_news("Dry run result").await;
+    browser.see("Rows with errors").await;
     assert_eq!(
         office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"],
         json!([]),
         "nothing is changed"
     );
 
-    browser.click("Start the import").await;
-    browser.see_news("The import is finished").await;
-    browser.see("Download the error file").await;
+    browser.click("Start import").await;
+    browser.see_news("Import finished").await;
+    browser.see("Download error file").await;
     browser.go("/accounts?q=lifts").await;
     browser.see("Åre Lifts").await;
 
     browser.go("/imports").await;
     browser.click("<b>accounts.csv").await;
     browser.click("Undo…").await;
-    browser.click("Undo the import").await;
-    browser.see_news("The import is undone").await;
+    browser.click("Undo import").await;
+    browser.see_news("Import undone").await;
     let kept = office.api("GET", "/api/accounts/?imported_id=crm-1", &json!(null));
     assert_eq!(
         (&kept["items"][0]["name"], &kept["items"][0]["status"]),

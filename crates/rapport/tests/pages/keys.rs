@@ -1,4 +1,4 @@
-//! Without the mouse: the palette, single keys, rows, and menus that close.
+//! Keyboard use: the palette, shortcuts, rows, and closing menus.
 
 use rapport_testkit::Browser;
 use serde_json::json;
@@ -10,14 +10,14 @@ const ENTER: &str = "\u{e007}";
 const ESCAPE: &str = "\u{e00c}";
 const DOWN: &str = "\u{e015}";
 
-/// Waits until this row alone is the chosen one.
+/// Waits until only this row is selected.
 async fn is_chosen(browser: &Browser, path: &str) {
     let row = format!("tr.here[data-href='{path}']");
     browser.expect_count(&row, 1).await;
     browser.expect_count("tr.here", 1).await;
 }
 
-/// Answers the text of what has the focus.
+/// Returns the text of the focused element.
 const FOCUSED: &str = "return document.activeElement.textContent.trim()";
 
 fn account(office: &Office, number: usize, name: &str) -> String {
@@ -31,7 +31,7 @@ async fn the_palette_finds_accounts_pages_and_actions() {
     let nordlys = account(&office, 1, "Nordlys Bank");
     account(&office, 2, "Northern Lights");
     let browser = office.browser().await;
-    // By keys alone, and as fast as one types.
+    // By keyboard alone, typing fast.
     browser.press_with(CONTROL, 'k').await;
     browser.press(&format!("nordlys{ENTER}")).await;
     browser.arrive(&nordlys).await;
@@ -50,7 +50,7 @@ async fn the_palette_finds_accounts_pages_and_actions() {
     browser.see("Northern Lights").await;
     browser.click_css("#palette-hits li:nth-child(2)").await;
     browser.arrive(&nordlys).await;
-    // And away again, with the focus where it was.
+    // It closes again, and the focus returns.
     browser.click_css("button[data-palette]").await;
     browser.press(ESCAPE).await;
     browser.expect_count("dialog[open]", 0).await;
@@ -73,7 +73,7 @@ async fn keys_are_listed_and_lead_places() {
     browser.go_by_keys("ga", "/accounts").await;
     browser.press("n").await;
     browser.arrive("/accounts/new").await;
-    // In a field a key is a letter.
+    // In a field, a key types a letter.
     browser.press("ga").await;
     browser.expect_value("name", "ga").await;
     browser.close().await;

@@ -1,4 +1,4 @@
-//! A mail server beside an office, and the mails that it took.
+//! A mail server for an office, and the mails it received.
 
 use rapport_testkit::{MailSecurity, MailServer, PATIENCE, ReceivedMail};
 
@@ -7,7 +7,7 @@ use crate::office::Office;
 pub struct Mailbox(MailServer);
 
 impl Mailbox {
-    /// A mail server, and an office that sends by it.
+    /// A mail server, and an office that sends through it.
     pub fn with_office() -> (Self, Office) {
         let server = MailServer::start(MailSecurity::Plain);
         let url = format!("smtp+plain://127.0.0.1:{}", server.port());
@@ -20,7 +20,7 @@ impl Mailbox {
         self.0.wait_for(number, PATIENCE).swap_remove(number - 1)
     }
 
-    /// From now on every mail is answered so.
+    /// Answers every further mail with this reply.
     pub fn refuse(&self, answer: &str) {
         self.0.refuse(Some(answer));
     }
@@ -30,7 +30,7 @@ impl Mailbox {
     }
 }
 
-/// The address in a mail that leads to a page of ours.
+/// The link to one of our pages in a mail.
 pub fn link(mail: &ReceivedMail, path: &str) -> String {
     let mut words = mail.plain.split_whitespace();
     let found = words.find(|word| word.starts_with("http") && word.contains(path));

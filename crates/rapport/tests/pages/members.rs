@@ -1,4 +1,4 @@
-//! Somebody is invited by mail, joins, gets another role, and loses their access again; passwords are reset by mail.
+//! A person is invited by mail, joins, gets another role and loses access; passwords are reset by mail.
 
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
@@ -17,12 +17,12 @@ with_all_hands!(
     an_admin_sends_a_link_for_a_new_password,
 );
 
-/// The owner's browser with the page of members open.
+/// The owner's browser with the members page open.
 async fn members(office: &Office, hands: Hands) -> Browser {
     let browser = office.browser_with(hands).await;
     browser.click("Settings").await;
     browser.click("Members").await;
-    browser.see("Nobody is invited at the moment").await;
+    browser.see("No pending invitations").await;
     browser
 }
 
@@ -57,7 +57,7 @@ async fn somebody_joins_by_mail_and_is_deactivated(hands: Hands) {
     }
     join(&theirs, &invitation).await;
     ana.see_news("Bo Lind").await;
-    ana.see("Nobody is invited at the moment").await;
+    ana.see("No pending invitations").await;
 
     promote(&ana, &theirs).await;
     assert_eq!(bo(&office)["role"], "admin");
@@ -67,9 +67,9 @@ async fn somebody_joins_by_mail_and_is_deactivated(hands: Hands) {
     ana.click("Change Bo Lind").await;
     ana.click("Remove…").await;
     ana.click("Remove Bo Lind").await;
-    ana.see("The member is removed.").await;
+    ana.see("Member removed.").await;
     theirs.click("Dashboard").await;
-    theirs.see("Forgotten your password?").await;
+    theirs.see("Forgot your password?").await;
     assert_eq!(bo(&office), Value::Null);
     ana.close().await;
     theirs.close().await;
@@ -78,7 +78,7 @@ async fn somebody_joins_by_mail_and_is_deactivated(hands: Hands) {
 async fn join(browser: &Browser, invitation: &str) {
     browser.go(invitation).await;
     browser.see("Join Acme").await;
-    browser.see("You are invited as member, with the address bo@acme.test.").await;
+    browser.see("You’ve been invited to join as member with the address bo@acme.test.").await;
     browser.fill("name", "Bo Lind").await;
     browser.fill("password", PASSWORD).await;
     browser.click("Join").await;
@@ -88,16 +88,16 @@ async fn join(browser: &Browser, invitation: &str) {
     browser.expect_count("a[href='/settings']", 0).await;
     // It works once.
     browser.go(invitation).await;
-    browser.see("This link is used, replaced or too old").await;
-    browser.click("To the dashboard").await;
+    browser.see("This link was already used, was replaced or has expired").await;
+    browser.click("Go to the dashboard").await;
 }
 
-/// A role holds from the next page on.
+/// A role applies from the next page on.
 async fn promote(ana: &Browser, theirs: &Browser) {
     ana.click("Change Bo Lind").await;
     ana.choose_css("form[action$='/role'] select", "admin").await;
     ana.click("Save").await;
-    ana.see("Bo Lind has the role admin now.").await;
+    ana.see("Bo Lind now has the role admin.").await;
     theirs.click("Clients").await;
     theirs.click("Settings").await;
     theirs.see("Time zone").await;
@@ -106,20 +106,20 @@ async fn promote(ana: &Browser, theirs: &Browser) {
 async fn deactivate_and_back(office: &Office, ana: &Browser, theirs: &Browser) {
     ana.click("Change Bo Lind").await;
     ana.click("Deactivate").await;
-    ana.see("Bo Lind cannot log in any more.").await;
+    ana.see("Bo Lind can no longer log in.").await;
     assert_eq!(bo(office)["active"], false);
     theirs.click("Cadence").await;
-    theirs.see("Forgotten your password?").await;
+    theirs.see("Forgot your password?").await;
     theirs.fill("email", "bo@acme.test").await;
     theirs.fill("password", PASSWORD).await;
     theirs.click("Log in").await;
-    theirs.see("That is not a login here").await;
+    theirs.see("Incorrect email or password").await;
 
     ana.click("Undo").await;
     ana.see("Bo Lind can log in again.").await;
     theirs.fill("password", PASSWORD).await;
     theirs.click("Log in").await;
-    // To the page that they wanted before.
+    // They get to the page they wanted before.
     theirs.see("Contact every client at least every").await;
 }
 
@@ -130,26 +130,26 @@ async fn an_invitation_is_sent_again_and_withdrawn(hands: Hands) {
     let first = link(&mailbox.mail(1), INVITATION);
     ana.fill("email", "cy@acme.test").await;
     ana.click("Invite").await;
-    ana.see("This address has an open invitation; resend or revoke it.").await;
+    ana.see("This address already has an open invitation; resend or revoke it.").await;
     ana.click("Send again to cy@acme.test").await;
     ana.see("An invitation to cy@acme.test is on its way.").await;
     let second = link(&mailbox.mail(2), INVITATION);
 
     let theirs = office.stranger(hands).await;
     theirs.go(&first).await;
-    theirs.see("This link is used, replaced or too old").await;
+    theirs.see("This link was already used, was replaced or has expired").await;
     theirs.go(&second).await;
     theirs.see("Join Acme").await;
 
-    ana.click("Revoke the invitation of cy@acme.test").await;
-    ana.click("Revoke the invitation").await;
-    ana.see("The invitation is revoked: its link leads nowhere any more.").await;
-    ana.see("Nobody is invited at the moment").await;
-    // Also for who has it open.
+    ana.click("Revoke the invitation for cy@acme.test").await;
+    ana.click("Revoke invitation").await;
+    ana.see("Invitation revoked. Its link no longer works.").await;
+    ana.see("No pending invitations").await;
+    // Also for a person who has it open.
     theirs.fill("name", "Cy Young").await;
     theirs.fill("password", PASSWORD).await;
     theirs.click("Join").await;
-    theirs.see("This link is used, replaced or too old").await;
+    theirs.see("This link was already used, was replaced or has expired").await;
     let found = office.api("GET", "/api/members/", &json!(null));
     assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
     ana.close().await;
@@ -160,13 +160,13 @@ async fn a_forgotten_password_is_replaced_by_mail(hands: Hands) {
     let (mailbox, office) = Mailbox::with_office();
     let elsewhere = office.browser_with(hands).await;
     let browser = office.stranger(hands).await;
-    let sent = "If that address has a login here, a mail with a link is on its way.";
-    // Nobody learns who has a login.
+    let sent = "If this address has a login here, a mail with a link is on its way.";
+    // The message does not reveal who has a login.
     for email in ["nobody@acme.test", &office.owner.email] {
         browser.go("/login").await;
-        browser.click("Forgotten your password?").await;
+        browser.click("Forgot your password?").await;
         browser.fill("email", email).await;
-        browser.click("Send the link").await;
+        browser.click("Send reset link").await;
         browser.see(sent).await;
     }
     let mail = mailbox.mail(1);
@@ -175,10 +175,10 @@ async fn a_forgotten_password_is_replaced_by_mail(hands: Hands) {
     choose_password(&browser, &reset, &office.owner.email).await;
     log_in(&browser, &Login { email: office.owner.email.clone(), password: PASSWORD.to_owned() }).await;
     elsewhere.click("Clients").await;
-    elsewhere.see("Forgotten your password?").await;
+    elsewhere.see("Forgot your password?").await;
 
     browser.go(&reset).await;
-    browser.see("This link is used, replaced or too old").await;
+    browser.see("This link was already used, was replaced or has expired").await;
     assert_eq!(mailbox.count(), 1);
     browser.close().await;
     elsewhere.close().await;
@@ -189,8 +189,8 @@ async fn choose_password(browser: &Browser, reset: &str, email: &str) {
     browser.see("Choose a new password").await;
     browser.see(&format!("For {email}.")).await;
     browser.fill("password", PASSWORD).await;
-    browser.click("Change the password").await;
-    browser.see("Your password is changed. Log in with it.").await;
+    browser.click("Change password").await;
+    browser.see("Password changed. Log in with your new password.").await;
 }
 
 async fn an_admin_sends_a_link_for_a_new_password(hands: Hands) {
@@ -202,8 +202,8 @@ async fn an_admin_sends_a_link_for_a_new_password(hands: Hands) {
     if hands == Hands::Mouse {
         assert_eq!(ana.axe().await, [""; 0]);
     }
-    ana.click("Send a link for a new password").await;
-    ana.see("A mail with a link for a new password is on its way.").await;
+    ana.click("Send password-reset link").await;
+    ana.see("A mail with a password-reset link is on its way.").await;
     let mail = mailbox.mail(1);
     assert_eq!(mail.to, ["bo@acme.test"]);
 

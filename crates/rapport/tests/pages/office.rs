@@ -1,4 +1,4 @@
-//! A company with its service running, its programs and its people.
+//! A company with its running service, its programs and its people.
 
 use std::time::Instant;
 
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 
 use crate::program::{self, Place, Service};
 
-/// The company Acme on a service of its own.
+/// The company Acme on its own service.
 pub struct Office {
     pub service: Service,
     pub owner: Login,
     token: String,
     ingest_key: String,
-    /// Its files, which go with it.
+    /// Its files, which are deleted with it.
     files: Files,
 }
 
@@ -58,7 +58,7 @@ impl Office {
         Self { service, owner, token, ingest_key, files: Files::Place(place) }
     }
 
-    /// Whose webhooks may point at this receiver.
+    /// An office whose webhooks may point at this receiver.
     pub fn open_for(receiver: &Receiver) -> Self {
         let authority = receiver.ca_file().to_str().expect("a path");
         Self::open_with(&["--extra-ca", authority, "--allow-destination", "127.0.0.0/8"])
@@ -77,7 +77,7 @@ impl Office {
         Self { service, owner, token, ingest_key, files: Files::Temporary(temporary) }
     }
 
-    /// Makes another company of the same owner on this service.
+    /// Creates another company with the same owner on this service.
     pub fn second_company(&self, project: &str, name: &str) {
         let Files::Place(place) = &self.files else { panic!("the demo keeps its files to itself") };
         let owner = &self.owner.email;
@@ -97,7 +97,7 @@ impl Office {
         self.browser_as(Setup::default()).await
     }
 
-    /// The same, with this in their hands.
+    /// The same, operated this way.
     pub async fn browser_with(&self, hands: Hands) -> Browser {
         self.browser_as(Setup { hands, ..Setup::default() }).await
     }
@@ -108,25 +108,25 @@ impl Office {
         browser
     }
 
-    /// A browser of somebody who is not logged in.
+    /// A browser in which nobody is logged in.
     pub async fn stranger(&self, hands: Hands) -> Browser {
         Browser::open_as(&self.base(), Setup { hands, ..Setup::default() }).await
     }
 
-    /// The status of an answer of the API to whoever has this header.
+    /// The status of a response of the API to a request with this header.
     pub fn status(&self, method: &str, path: &str, header: (&str, &str), body: &Value) -> u16 {
         let headers = [header, ("Content-Type", "application/json")];
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.request(method, path, &headers, &body).0
     }
 
-    /// What a program sends to the API, and its answer.
+    /// Sends a request to the API and returns its response.
     pub fn api(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.send(method, path, "application/json", &body)
     }
 
-    /// Uploads a file to import and answers what it is.
+    /// Uploads a file and returns its import.
     pub fn upload(&self, file: &str) -> Value {
         self.send("POST", "/api/imports/", "text/csv", file)
     }
@@ -143,7 +143,7 @@ impl Office {
         if answer.is_empty() { Value::Null } else { serde_json::from_str(&answer).expect("JSON") }
     }
 
-    /// "Busy" says that nothing was stored: on a busy machine a program comes back.
+    /// "Busy" means that nothing was stored, so the request is repeated.
     fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
         let since = Instant::now();
         loop {
@@ -155,13 +155,13 @@ impl Office {
         }
     }
 
-    /// Upserts an account and answers it.
+    /// Upserts an account and returns it.
     pub fn account(&self, mut body: Value) -> Value {
         body["project"] = json!("acme");
         self.api("POST", "/api/accounts/upsert-by-imported-id/", &body)["account"].clone()
     }
 
-    /// A webhook for these events; answers its id.
+    /// Creates a webhook for these events and returns its id.
     pub fn webhook(&self, url: &str, events: &[&str]) -> String {
         let made = self.api("POST", "/api/webhooks/", &json!({ "url": url, "events": events }));
         made["id"].as_str().expect("an id").to_owned()

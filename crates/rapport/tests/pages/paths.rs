@@ -1,4 +1,4 @@
-//! Every page there is, and who may see it: what holds of all of them is looked at with this list.
+//! All pages, and who may see them, for the tests of rules that every page must follow.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub struct Page {
     pub is_for_admins: bool,
 }
 
-/// Pages with an address of their own that everybody sees.
+/// Pages with a fixed address that everyone sees.
 const FOR_MEMBERS: [&str; 19] = [
     "/",
     "/pipeline",
@@ -32,7 +32,7 @@ const FOR_MEMBERS: [&str; 19] = [
     "/profile",
 ];
 
-/// And those that only admins see.
+/// Pages with a fixed address that only admins see.
 const FOR_ADMINS: [&str; 20] = [
     "/imports",
     "/webhooks",
@@ -56,7 +56,7 @@ const FOR_ADMINS: [&str; 20] = [
     "/settings/system",
 ];
 
-/// What strangers see.
+/// Pages for people who are not logged in.
 pub fn for_strangers(office: &Office) -> Vec<String> {
     let invitation = json!({ "email": "cy@acme.test", "role": "member" });
     let invitation = office.api("POST", "/api/invitations/", &invitation);
@@ -65,7 +65,7 @@ pub fn for_strangers(office: &Office) -> Vec<String> {
     let reset = office.api("POST", &format!("/api/members/{member}/password-reset/"), &Value::Null);
     let mut pages = vec!["/login".to_owned(), "/forgotten".to_owned(), "/api/docs/".to_owned()];
     for (made, begin) in [(invitation, "/invitation/"), (reset, "/password-reset/")] {
-        // Without mail the link is handed over; it names the address that the service is known by.
+        // Without mail the link is in the response. It starts with the service's base URL.
         let link = text(&made, "/link");
         let at = link.find(begin).unwrap_or_else(|| panic!("{begin} is missing in {link}"));
         pages.push(link[at..].to_owned());
@@ -73,7 +73,7 @@ pub fn for_strangers(office: &Office) -> Vec<String> {
     pages
 }
 
-/// All of them, on the made-up company: of each thing that there are many of, one.
+/// All pages of the demo company, with one example of each kind of object.
 pub fn pages(office: &Office) -> Vec<Page> {
     let fixed = FOR_MEMBERS.map(|path| (path, false)).into_iter().chain(FOR_ADMINS.map(|path| (path, true)));
     let mut pages: Vec<Page> =
@@ -118,7 +118,7 @@ fn text(value: &Value, member: &str) -> String {
     found.unwrap_or_else(|| panic!("{member} is missing in {value}")).to_owned()
 }
 
-/// Some account with one of its conversations.
+/// An account and one of its conversations.
 fn conversation(office: &Office) -> (String, String) {
     let accounts = office.api("GET", "/api/accounts/?status=customer&limit=50", &Value::Null);
     for account in accounts["items"].as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Logging in and out, one's own page, and what strangers see.
+//! Logging in and out, the profile page, and pages for people who are not logged in.
 
 use rapport_testkit::browser::Setup;
 use rapport_testkit::{Browser, Hands, with_all_hands};
@@ -15,22 +15,22 @@ async fn a_person_logs_in_and_out(hands: Hands) {
     browser.fill("email", &office.owner.email).await;
     browser.fill("password", "wrong").await;
     browser.click("Log in").await;
-    browser.see("That is not a login here").await;
+    browser.see("Incorrect email or password").await;
     browser.fill("password", &office.owner.password).await;
     browser.click("Log in").await;
-    // Back to where they wanted to go.
-    browser.see("Where you are logged in").await;
+    // They get to the page they wanted.
+    browser.see("Active sessions").await;
 
     browser.fill("current", "not it either").await;
     browser.fill("password", "another long one").await;
-    browser.click("Change the password").await;
-    browser.see("Is not your password.").await;
+    browser.click("Change password").await;
+    browser.see("Incorrect password.").await;
     browser.fill("current", &office.owner.password).await;
     browser.fill("password", "another long one").await;
-    browser.click("Change the password").await;
-    browser.see("Your password is changed").await;
+    browser.click("Change password").await;
+    browser.see("Password changed").await;
     browser.click("Log out").await;
-    browser.see("You are logged out.").await;
+    browser.see("You’re logged out.").await;
 
     log_in(&browser, &Login { email: office.owner.email.clone(), password: "another long one".to_owned() })
         .await;
@@ -43,7 +43,7 @@ async fn a_person_changes_their_name(hands: Hands) {
     browser.go("/profile").await;
     browser.fill("name", "Ana Ruiz-Berg").await;
     browser.click_css("form[action='/profile/name'] button").await;
-    browser.see("Your name is changed.").await;
+    browser.see("Name changed.").await;
     browser.see("Ana Ruiz-Berg").await;
     browser.close().await;
 }

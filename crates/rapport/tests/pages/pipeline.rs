@@ -1,4 +1,4 @@
-//! A card is moved to another stage, by its menu or by dragging it: the history, the webhook and the undo follow.
+//! Moves a card to another stage, by its menu or by dragging, and checks the history, the webhook and the undo.
 
 use rapport_testkit::{Browser, Hands, PATIENCE, Receiver, with_all_hands};
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ async fn columns_page_and_the_folded_ones_open(hands: Hands) {
     browser.click("More in Prospect").await;
     browser.see("Prospect 01").await;
     browser.see_not("Prospect 15").await;
-    // A move from there comes back to there.
+    // A move returns to the same position.
     move_by_menu(&browser, "Prospect 01", "contacted").await;
     browser.see("Moved Prospect 01 to Contacted.").await;
     browser.see("No more accounts.").await;
@@ -117,7 +117,7 @@ async fn columns_page_and_the_folded_ones_open(hands: Hands) {
     browser.see("Gone Ltd").await;
     move_by_menu(&browser, "Gone Ltd", "contacted").await;
     stands_in(&browser, &gone, "contacted").await;
-    // The next one is at hand.
+    // The next card is in view.
     browser.see("Also Gone Ltd").await;
     assert_eq!(office.api("GET", &format!("/api/accounts/{gone}/"), &Value::Null)["status"], "contacted");
     browser.close().await;

@@ -1,4 +1,4 @@
-//! What clients do in the product shows on the account while somebody looks at it.
+//! Client activity appears on the account page while it is open.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn a_page_that_lost_its_stream_to_newer_ones_still_changes_and_takes_none_
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
     let browser = office.browser().await;
     browser.go(&format!("/accounts/{}", account["id"].as_str().expect("an id"))).await;
-    // As many more as a session may have.
+    // As many more streams as a session may have.
     let others = "window.lost = 0;
         window.others = [1, 2, 3, 4].map(() => new EventSource('/live'));
         window.others.forEach((other) => (other.onerror = () => window.lost++))";

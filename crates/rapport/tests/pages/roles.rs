@@ -1,4 +1,4 @@
-//! A member without rights sees neither the links nor the pages.
+//! A member sees neither the links to admin pages nor the pages.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ async fn a_member_sees_neither_the_links_nor_the_pages() {
 
     for Page { path, .. } in &for_admins {
         browser.go(path).await;
-        browser.see("Not for your role").await;
+        browser.see("Your role doesn’t allow this").await;
         browser.see("403").await;
     }
     let first_part =
@@ -30,7 +30,7 @@ async fn a_member_sees_neither_the_links_nor_the_pages() {
     for Page { path, .. } in &for_members {
         browser.go(path).await;
         browser.see("Bo Lind").await;
-        browser.see_not("Not for your role").await;
+        browser.see_not("Your role doesn’t allow this").await;
         let links = "return [...document.querySelectorAll('a[href^=\"/\"]')].map((link) => link.getAttribute('href'))";
         let links = browser.run(links, Vec::new()).await;
         for link in links.as_array().into_iter().flatten().filter_map(|link| link.as_str()) {

@@ -1,4 +1,4 @@
-//! The settings of a company: its zone and currency, its cadence, its digest, its mail; and what shows what happened.
+//! The settings pages: company, cadence, digest, mail, audit log and system.
 
 use rapport_app::job_report::Job;
 use rapport_domain::time::Time;
@@ -17,7 +17,7 @@ with_all_hands!(
     the_system_page_tells_of_every_job,
 );
 
-/// The owner's browser with this page of the settings open.
+/// The owner's browser with this settings page open.
 async fn settings(office: &Office, hands: Hands, tab: &str) -> Browser {
     let browser = office.browser_with(hands).await;
     browser.click("Settings").await;
@@ -54,7 +54,7 @@ async fn a_refused_zone_keeps_what_was_typed(hands: Hands) {
 
     browser.fill("time_zone", "Europe/Stockholm").await;
     browser.click("Save").await;
-    browser.see("The company's settings are saved.").await;
+    browser.see("Company settings saved.").await;
     let found = saved(&office);
     assert_eq!(
         (&found["time_zone"], &found["default_currency"]),
@@ -87,15 +87,15 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
     browser.see("Nothing is saved yet.").await;
     assert_eq!(saved(&office)["cadence_days"], 42);
 
-    // What was looked at is what is saved.
+    // The previewed settings are the ones that are saved.
     browser.click("Save").await;
-    browser.see("The cadence is saved.").await;
+    browser.see("Cadence saved.").await;
     let found = saved(&office);
     assert_eq!(found["cadence_days"], 7);
     assert!(
         found["tracked_stages"].as_array().is_some_and(|stages| stages.contains(&json!("in_negotiation")))
     );
-    browser.click("See the clients").await;
+    browser.click("View clients").await;
     for name in ["Nordlys Bank", "Åre Lifts", "Harbour Freight"] {
         browser.see(name).await;
     }
@@ -105,7 +105,7 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
     browser.fill("cadence_days", "30").await;
     browser.click("Preview").await;
     browser.see("No account becomes overdue.").await;
-    browser.see("3 accounts are overdue no longer.").await;
+    browser.see("3 accounts are no longer overdue.").await;
     browser.close().await;
 }
 
@@ -113,29 +113,29 @@ async fn the_digest_is_read_and_sent(hands: Hands) {
     let (mailbox, office) = Mailbox::with_office();
     contacted(&office, "Nordlys Bank", "customer", 60);
     let browser = settings(&office, hands, "Digest").await;
-    browser.see("As it would be now").await;
+    browser.see("Preview").await;
     browser.see("- Nordlys Bank: 18 days overdue").await;
-    browser.see("The first one is made on the next Monday").await;
+    browser.see("The first one is created on the next Monday").await;
     browser.choose("digest_weekday", "friday").await;
     browser.click("Save").await;
-    browser.see("The digest's weekday is saved.").await;
-    browser.see("The first one is made on the next Friday").await;
+    browser.see("Digest schedule saved.").await;
+    browser.see("The first one is created on the next Friday").await;
     assert_eq!(saved(&office)["digest_weekday"], "friday");
 
     browser.click("Send now…").await;
     browser.click("Send now").await;
-    browser.see("The digest is made: 1 mail is on the way.").await;
+    browser.see("Digest created: 1 mail is on the way.").await;
     let mail = mailbox.mail(1);
     assert_eq!(mail.header("Subject"), "Acme: 1 client is overdue for contact");
     assert!(mail.plain.contains("Nordlys Bank") && mail.html.contains("Nordlys Bank"), "{}", mail.plain);
-    browser.click("See the mails").await;
+    browser.click("View mail").await;
     browser.see("Acme: 1 client is overdue for contact").await;
     browser.see_news("Sent").await;
 
     browser.click("Digest").await;
     browser.click("Send a digest every week").await;
     browser.click("Save").await;
-    browser.see("The weekly digest is off.").await;
+    browser.see("Weekly digest turned off.").await;
     assert_eq!(saved(&office)["digest_enabled"], false);
     browser.close().await;
 }
@@ -146,12 +146,12 @@ async fn kept_digests_can_be_read(hands: Hands) {
     browser.see("Past digests").await;
     let week = browser.text_of("#past tbody a").await;
     browser.click(&week).await;
-    browser.see(&format!("Digest of {week}")).await;
+    browser.see(&format!("Digest for {week}")).await;
     browser.see("overdue for contact").await;
-    browser.see("None: no mail was configured").await;
+    browser.see("None (mail wasn’t configured)").await;
     browser.click("All digests").await;
     browser.see("Past digests").await;
-    // As its readers would see it.
+    // The digest as its readers see it.
     browser.go(&format!("/settings/digest/{week}/mail")).await;
     browser.see("overdue for contact").await;
     browser.close().await;
@@ -163,13 +163,13 @@ async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
     browser.see("smtp+plain://127.0.0.1").await;
     browser.see("No mail yet").await;
     browser.click("Send me a test").await;
-    browser.see("A test to ana@acme.test is on its way. Its outcome shows below.").await;
-    assert_eq!(mailbox.mail(1).header("Subject"), "A test from Rapport");
+    browser.see("Test mail to ana@acme.test is on its way. The result appears below.").await;
+    assert_eq!(mailbox.mail(1).header("Subject"), "Test mail from Rapport");
     browser.see_news("Sent").await;
 
     mailbox.refuse("550 5.1.1 no such mailbox");
     browser.click("Send me a test").await;
-    browser.see("A test to ana@acme.test is on its way.").await;
+    browser.see("Test mail to ana@acme.test is on its way.").await;
     browser.see_news("no such mailbox").await;
     browser.click("Audit log").await;
     browser.see("Sent a test mail").await;

@@ -1,4 +1,4 @@
-//! What is sent twice is done once: a button pressed twice, a page sent again by loading it again or by going back.
+//! A form that is sent twice is handled once: after a double click, a reload, or going back.
 
 use rapport_testkit::{Hands, with_all_hands};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn a_token_is_made_once(hands: Hands) {
     browser.go("/settings/tokens").await;
     browser.fill("name", "CRM sync").await;
     browser.click_twice("Create token").await;
-    browser.see("Keep it now: it is shown this once.").await;
+    browser.see("Copy it now. You won’t see it again.").await;
     let token = browser.text_of("#token").await;
     assert_eq!(tokens(&office), before + 1);
     let bearer = format!("Bearer {token}");
@@ -27,7 +27,7 @@ async fn a_token_is_made_once(hands: Hands) {
 
     // The browser sends the form again, and the same token is shown.
     browser.reload().await;
-    browser.see("Keep it now: it is shown this once.").await;
+    browser.see("Copy it now. You won’t see it again.").await;
     browser.expect_text("#token", &token).await;
     assert_eq!(tokens(&office), before + 1);
     browser.close().await;
@@ -40,15 +40,15 @@ async fn an_invitation_is_sent_once(hands: Hands) {
     browser.fill("email", "bo@acme.test").await;
     browser.click_twice("Invite").await;
     browser.see("An invitation to bo@acme.test is on its way.").await;
-    browser.see("Open invitations").await;
+    browser.see("Pending invitations").await;
     browser.back().await;
-    browser.see("Invite somebody").await;
+    browser.see("Invite someone").await;
     browser.fill("email", "bo@acme.test").await;
     browser.click("Invite").await;
-    browser.see_any(&["This address has an open invitation", "is on its way."]).await;
+    browser.see_any(&["This address already has an open invitation", "is on its way."]).await;
     let open = office.api("GET", "/api/invitations/", &json!(null));
     assert_eq!(open["items"].as_array().map(Vec::len), Some(1));
-    // A second mail would be among these.
+    // A second mail would be listed here.
     let written = office.api("GET", "/api/mails/", &json!(null));
     assert_eq!(written["items"].as_array().map(Vec::len), Some(1));
     assert_eq!(mailbox.mail(1).to, ["bo@acme.test"]);
@@ -59,9 +59,9 @@ async fn a_key_is_rotated_once(hands: Hands) {
     let office = Office::open();
     let browser = office.browser_with(hands).await;
     browser.go("/settings/ingest").await;
-    browser.click("Rotate the ingest key…").await;
-    browser.click_twice("Rotate the ingest key").await;
-    browser.see("Keep it now: it is shown this once.").await;
+    browser.click("Rotate ingest key…").await;
+    browser.click_twice("Rotate ingest key").await;
+    browser.see("Copy it now. You won’t see it again.").await;
     let key = browser.text_of("#ingest-key").await;
     let events = json!({ "events": [{ "imported_id": "crm-1", "kind": "app_opened" }] });
     let header = ("X-Service-Ingest-Key", key.as_str());

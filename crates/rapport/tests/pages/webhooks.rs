@@ -1,5 +1,5 @@
-//! The life of a webhook: its secret once, tests, failures until it is disabled, and the way back; and how it is
-//! changed, held back and deleted.
+//! The life of a webhook: its secret, tests, failures until it is auto-disabled, enabling it again, and how it is
+//! changed, disabled and deleted.
 
 use rapport_testkit::{Behaviour, Browser, Hands, PATIENCE, ReceivedRequest, Receiver, with_all_hands};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn from_its_creation_over_twenty_failures_to_what_was_held(hands: Hands) {
     browser.close().await;
 }
 
-/// Answers its secret, which is shown this once.
+/// Returns its secret, which is shown only once.
 async fn create_it(browser: &Browser, hands: Hands, receiver: &Receiver) -> String {
     browser.click("Webhooks").await;
     browser.see("No webhooks yet").await;
@@ -42,14 +42,14 @@ async fn create_it(browser: &Browser, hands: Hands, receiver: &Receiver) -> Stri
     browser.fill("url", "http://127.0.0.1/plain").await;
     browser.fill("description", "The CRM").await;
     browser.click("All events").await;
-    browser.click("Create the webhook").await;
+    browser.click("Create webhook").await;
     browser.expect_count("#url[aria-invalid]", 1).await;
     browser.see_in("#url-note", "https").await;
     // What was typed stays.
     browser.expect_count("#description[value='The CRM']", 1).await;
     browser.fill("url", &receiver.url("/hook")).await;
-    browser.click("Create the webhook").await;
-    browser.see("The webhook is created").await;
+    browser.click("Create webhook").await;
+    browser.see("Webhook created").await;
     let secret = browser.text_of("#secret").await;
     assert!(secret.starts_with("whs_"), "{secret}");
     if hands != Hands::NoScripts {
@@ -58,13 +58,13 @@ async fn create_it(browser: &Browser, hands: Hands, receiver: &Receiver) -> Stri
         browser.click("Copy").await;
         browser.see("Copied").await;
     }
-    browser.click("To the webhook").await;
+    browser.click("Go to webhook").await;
     secret
 }
 
 async fn test_it(browser: &Browser, receiver: &Receiver) {
     browser.click("Send test").await;
-    browser.see("A test is on its way").await;
+    browser.see("Test sent").await;
     receiver.wait_for(1, PATIENCE);
     browser.see_news("webhook.test").await;
     browser.see_news("Succeeded").await;
@@ -92,8 +92,8 @@ async fn open_it(browser: &Browser) {
 
 async fn hold_what_happens_meanwhile(office: &Office, browser: &Browser) {
     office.account(json!({ "imported_id": "crm-held", "name": "Held Ltd" }));
-    browser.see_news("held and will not be lost").await;
-    browser.see("Send a test; once it succeeds you can enable the webhook.").await;
+    browser.see_news("held and won’t be lost").await;
+    browser.see("Send a test. Once it succeeds, you can enable the webhook.").await;
     // It cannot be enabled yet.
     browser.expect_count("button[name=held]", 0).await;
 }
@@ -101,11 +101,11 @@ async fn hold_what_happens_meanwhile(office: &Office, browser: &Browser) {
 async fn test_and_enable_it(browser: &Browser, receiver: &Receiver) {
     receiver.answer(Behaviour::Status(200));
     browser.click("Send test").await;
-    browser.see_news("A test has succeeded: the webhook can be enabled.").await;
+    browser.see_news("A test succeeded, so you can enable the webhook.").await;
     browser.click_css("button[name=held][value=send]").await;
-    browser.see("What was held is sent now").await;
+    browser.see("Held deliveries are being sent").await;
     browser.see_not("Disabled after 20 failures").await;
-    // What failed before may be due again, and come first.
+    // Deliveries that failed before may be due again and arrive first.
     wait_until("what was held to be sent", || {
         let is_held = |request: &ReceivedRequest| String::from_utf8_lossy(&request.body).contains("crm-held");
         receiver.requests().iter().any(is_held)
@@ -117,18 +117,18 @@ async fn redeliver_one(browser: &Browser, receiver: &Receiver) {
     browser.see("Attempts").await;
     let before = receiver.requests().len();
     browser.click("Redeliver").await;
-    browser.see("Another attempt is on its way").await;
+    browser.see("Redelivery started").await;
     receiver.wait_for(before + 1, PATIENCE);
     browser.see_news("manual").await;
 }
 
-/// Answers the new one.
+/// Returns the new secret.
 async fn rotate_its_secret(browser: &Browser) -> String {
     browser.click("Webhooks").await;
     open_it(browser).await;
     browser.click("Rotate secret").await;
-    browser.click("Rotate the secret now").await;
-    browser.see("The secret is rotated").await;
+    browser.click("Rotate secret now").await;
+    browser.see("Secret rotated").await;
     let rotated = browser.text_of("#secret").await;
     assert!(rotated.starts_with("whs_"), "{rotated}");
     rotated
@@ -164,7 +164,7 @@ async fn edit_it(office: &Office, browser: &Browser, hands: Hands, receiver: &Re
     browser.expect_count("input[name=events][checked]", 1).await;
     browser.fill("url", &receiver.url("/new")).await;
     browser.click("Save").await;
-    browser.see("The webhook is saved.").await;
+    browser.see("Webhook saved.").await;
     browser.see("The new CRM").await;
 
     let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
@@ -177,28 +177,28 @@ async fn edit_it(office: &Office, browser: &Browser, hands: Hands, receiver: &Re
     assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "moves are not asked for: {listed}");
 }
 
-/// Once with an undo, and once for good; what is held is dropped.
+/// Disables it twice: once with an undo, and once with the held deliveries dropped.
 async fn disable_it(office: &Office, browser: &Browser, receiver: &Receiver) {
     browser.click("Disable").await;
-    browser.see("The webhook is disabled. What happens meanwhile is held.").await;
+    browser.see("Webhook disabled. New events are held.").await;
     browser.click("Undo").await;
-    browser.see("The webhook is enabled.").await;
+    browser.see("Webhook enabled.").await;
     browser.click("Disable").await;
     browser.see("Disabled by hand").await;
     office.account(json!({ "imported_id": "crm-2", "name": "Held Ltd" }));
-    browser.see_news("1 delivery is held and will not be lost.").await;
-    browser.click("Enable without them").await;
+    browser.see_news("1 delivery is held and won’t be lost.").await;
+    browser.click("Enable without sending").await;
     browser.click("Enable and drop 1").await;
-    browser.see("The webhook is enabled. What was held is dropped.").await;
+    browser.see("Webhook enabled. Held deliveries were dropped.").await;
     browser.see("dropped when the webhook was enabled").await;
     assert_eq!(receiver.requests().len(), 1, "what was held is not sent");
 }
 
 async fn delete_it(office: &Office, browser: &Browser) {
     browser.click("Delete").await;
-    browser.see("What is not delivered yet will not be.").await;
-    browser.click("Delete the webhook").await;
-    browser.see("The webhook is deleted.").await;
+    browser.see("Pending deliveries won’t be sent.").await;
+    browser.click("Delete webhook").await;
+    browser.see("Webhook deleted.").await;
     browser.see("No webhooks yet").await;
     assert_eq!(office.api("GET", "/api/webhooks/", &Value::Null)["items"], json!([]));
     browser.click("Deliveries").await;
@@ -221,19 +221,19 @@ async fn its_signatures_are_checked(hands: Hands) {
 
     // The webhook is chosen already.
     check(&browser, signature, &body).await;
-    browser.see("The signature is valid").await;
+    browser.see("Valid signature").await;
     check(&browser, &signature.to_uppercase().replace("SHA256", "sha256"), &body).await;
-    browser.see("The letters must be lower case").await;
+    browser.see("must be lower case").await;
     check(&browser, &format!("  {signature} "), &body).await;
-    browser.see("The signature is valid").await;
+    browser.see("Valid signature").await;
     check(&browser, signature, &body.replace("\":", "\": ")).await;
-    browser.see("The body was parsed and written again").await;
+    browser.see("The body was parsed and serialized again").await;
     check(&browser, signature, &body.replace("Nordlys", "Another")).await;
-    browser.see("this is not the body that was sent for this event").await;
+    browser.see("this isn’t the body that was sent for this event").await;
     browser.choose("webhook", "").await;
     browser.fill("secret", "whs_of_somebody_else").await;
     check(&browser, signature, &body).await;
-    browser.see("The secret is wrong").await;
+    browser.see("Wrong secret").await;
     browser.close().await;
 }
 

@@ -1,4 +1,4 @@
-//! Where a page ended, as an opaque text: the sort, the account's id and what it was sorted by.
+//! Where a page ended, as an opaque text: the sort, the account's id and its sort key.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use crate::error::Error;
 
 const ID_BYTES: usize = 16;
 
-/// A place in a list of one sort.
+/// A position in a list with a given sort.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     sort: Sort,
     place: Place,
 }
 
-/// A text that is no cursor, or one of another sort.
+/// A text that isn't a cursor, or one for another sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a cursor of this list and sort")]
+#[error("not a cursor for this list and sort")]
 pub struct NotACursor;
 
-/// An account's place in an order.
+/// An account's position in an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub id: AccountId,
     pub key: Key,
 }
 
-/// What accounts are sorted by before their id.
+/// The sort key that comes before the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
     Id,
     /// Folded.
     Name(String),
-    /// Both are `keys::NEVER` for an account never seen.
+    /// Both are `keys::NEVER` for an account that was never seen.
     Seen {
         day: i64,
         at: i64,
@@ -47,7 +47,7 @@ impl Cursor {
         Self { sort, place }
     }
 
-    /// Reads a cursor that was given out for this sort.
+    /// Parses a cursor that was issued for this sort.
     pub fn parse(text: &str, sort: Sort) -> Result<Self, NotACursor> {
         let bytes = base32().decode(text.as_bytes()).map_err(|_| NotACursor)?;
         let (tag, rest) = bytes.split_first().ok_or(NotACursor)?;
@@ -65,7 +65,11 @@ impl Cursor {
     }
 
     pub(super) fn place(&self, sort: Sort) -> Result<&Place, Error> {
-        if self.sort == sort { Ok(&self.place) } else { Err(Error::fault("a cursor of another sort")) }
+        if self.sort == sort {
+            Ok(&self.place)
+        } else {
+            Err(Error::fault("the cursor belongs to another sort"))
+        }
     }
 }
 
@@ -85,7 +89,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Kept for good: cursors outlive the process that gave them out.
+/// These never change: cursors outlive the process that issued them.
 const fn tag_of(sort: Sort) -> u8 {
     match sort {
         Sort::Newest => 1,

@@ -1,4 +1,4 @@
-//! What a filter asks of custom fields and of last contact, as SQL.
+//! A filter's conditions on custom fields and on last contact, as SQL.
 
 use rapport_domain::audience::{FieldFilter, FieldTest, Filter};
 use rapport_domain::field_index;
@@ -8,7 +8,7 @@ use super::ranges::Range;
 use super::sql::{Sql, never};
 use super::terms::Prefix;
 
-/// What must hold of one custom field, in the texts of its index.
+/// A condition on one custom field, as texts of its index.
 pub(super) struct FieldTerm {
     key: String,
     test: Test,
@@ -36,7 +36,7 @@ impl FieldTerm {
         Self { key: key.clone(), test }
     }
 
-    /// The index ranges that hold every account the term can find.
+    /// The index ranges that contain every account the term can match.
     pub fn ranges(&self) -> Vec<Range<'_>> {
         match &self.test {
             Test::Is(texts) => texts.iter().map(|text| Range::FieldValue(&self.key, text)).collect(),
@@ -45,7 +45,7 @@ impl FieldTerm {
         }
     }
 
-    /// The key and texts by each of which the index has its accounts in order of their ids.
+    /// The key and texts for which the index has accounts ordered by id.
     pub fn ordered(&self) -> Option<(&String, &[String])> {
         match &self.test {
             Test::Is(texts) => Some((&self.key, texts)),
@@ -53,15 +53,15 @@ impl FieldTerm {
         }
     }
 
-    /// Appends the check of an account `a`.
+    /// Appends the check for an account `a`.
     pub fn write<'a>(&'a self, sql: &mut Sql<'a>) {
         sql.push(" AND EXISTS (SELECT 1 FROM account_field e WHERE e.company = $1 AND e.account = a.id");
         sql.push(" AND e.field = ").bind(&self.key);
         match &self.test {
             Test::Is(texts) => sql.one_of(" AND e.value", texts.iter()),
             Test::Exists => {}
-            // The few values of one account are read by its id: `|| ''` keeps the index of values, whose
-            // range may be long, out of it.
+            // The few values of one account are read by its id: `|| ''` keeps planners away from the index of
+            // values, whose range may be long.
             Test::BeginsWith(prefix) => {
                 sql.push(" AND e.value || '' >= ").bind(&prefix.from);
                 sql.push(" AND e.value || '' < ").bind(&prefix.to);
@@ -71,10 +71,10 @@ impl FieldTerm {
     }
 }
 
-/// When an account was last contacted.
+/// A condition on the time of last contact.
 pub(super) enum ContactTerms {
     Never,
-    /// At some time, between these where given.
+    /// Contacted at some time, between these if given.
     Within {
         after: Option<Time>,
         before: Option<Time>,
@@ -91,19 +91,20 @@ impl ContactTerms {
         }
     }
 
-    /// Its accounts are together in an index.
+    /// Whether its accounts are adjacent in an index.
     pub fn is_range(&self) -> bool {
         matches!(self, Self::Within { .. })
     }
 
-    /// Appends the bounds of the index range of an account `a`.
+    /// Appends the bounds of the index range for an account `a`.
     pub fn in_range(&self, sql: &mut Sql<'_>) {
-        // Says that there was contact, which has both engines take the index of those.
+        // Implies that there was contact, which lets both engines use the index of contacted accounts.
         sql.push(concat!(" AND a.last_contact_at >= ", never!()));
         self.bounds(sql, " AND a.last_contact_at");
     }
 
-    /// Appends the check of an account `a`; `+ 0` keeps the index, whose range may be long, out of it.
+    /// Appends the check for an account `a`; `+ 0` keeps planners away from the index, whose range may be
+    /// long.
     pub fn write(&self, sql: &mut Sql<'_>) {
         match self {
             Self::Never => {

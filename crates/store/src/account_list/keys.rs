@@ -1,12 +1,12 @@
 //! The SQL that finds the keys of a page.
 //!
-//! There are two ways to a page. Where one of the filters is narrow, its accounts are collected by
-//! that filter's index, checked and sorted. Otherwise accounts are walked in the order of the list
-//! and checked one by one until the page is full. Which way is short depends on the values: "a"
-//! begins a word of every second account, "zanzibar" of none. A plan made without the values cannot
-//! know, so the narrow filter is looked for here, by counting its index range up to a bound, and the
-//! SQL leaves a planner no choice: a check is a sub-select that ends in `LIMIT 1 OFFSET 0`, which
-//! PostgreSQL never turns into a join.
+//! There are two ways to read a page. If one of the filters is narrow, its accounts are collected from that
+//! filter's index, then checked and sorted. Otherwise accounts are walked in the order of the list and
+//! checked one by one until the page is full. Which way is shorter depends on the values: "a" is a prefix of
+//! a word in every second account, "zanzibar" in none. A plan made without the values can't know, so this
+//! module looks for a narrow filter by counting its index range up to a bound, and writes SQL that leaves the
+//! planner no choice: each check is a subselect that ends in `LIMIT 1 OFFSET 0`, which PostgreSQL never turns
+//! into a join.
 
 use std::collections::BTreeSet;
 
@@ -25,15 +25,15 @@ use crate::company;
 use crate::error::Error;
 use crate::tx::Snapshot;
 
-/// A filter with fewer rows than this in its index is narrow.
+/// A filter is narrow if it has fewer rows than this in its index.
 const NARROW_ROWS: i64 = 10_000;
 
-/// What a filter comes to once the company's settings are known.
+/// A filter combined with the company's settings.
 pub(super) struct Terms {
     text: Option<TextTerms>,
-    /// The words that a search can find its accounts by, where they are few.
+    /// The words that a search can find its accounts by, if there are few.
     words: Vec<String>,
-    /// Those allowed; all of them where the filter names none.
+    /// The allowed statuses; all of them if the filter gives none.
     statuses: Vec<Status>,
     channels: Vec<ChannelId>,
     imported_id: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct Terms {
     overdue: Option<OverdueTerms>,
 }
 
-/// In which order keys come, after which place, and how many.
+/// The order of the keys, the position to start after, and their number.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub sort: Sort,
@@ -78,7 +78,8 @@ impl Terms {
         } = filter;
         let seen = seen_before.is_some() || seen_after.is_some() || filter.seen == Some(true);
         let settings = if tracked.is_some() || overdue.is_some() || seen {
-            let company = company::get(snapshot)?.ok_or_else(|| Error::fault("a list of no company"))?;
+            let company = company::get(snapshot)?
+                .ok_or_else(|| Error::fault("the company of the list does not exist"))?;
             company.settings
         } else {
             Settings::default()
@@ -108,12 +109,12 @@ impl Terms {
         })
     }
 
-    /// No account can be found.
+    /// Whether no account can match.
     pub fn are_empty(&self) -> bool {
         self.statuses.is_empty()
     }
 
-    /// A filter that leaves so few accounts that all of them can be looked at.
+    /// A filter that matches so few accounts that all of them can be checked.
     pub fn narrow_source(&self, sort: Sort, snapshot: &mut Snapshot) -> Result<Option<Source<'_>>, Error> {
         if let Some(imported_id) = &self.imported_id {
             return Ok(Some(Source(vec![Range::ImportedId(imported_id)])));
@@ -152,8 +153,8 @@ impl Terms {
         let contact = self.contact.as_ref().filter(|contact| contact.is_range());
         sources.extend(contact.map(|contact| Source(vec![Range::Contact(contact)])));
         sources.extend(self.overdue.as_ref().and_then(OverdueTerms::source));
-        // The walk by last seen begins where this filter does; those by id have indexes of channel
-        // and status in their own order, unless they go by a field.
+        // The walk by last seen begins where this filter does. Walks by id have indexes of channel and status
+        // in their own order, unless they use a field.
         if sort != Sort::LastSeen {
             sources.extend(self.seen.as_ref().map(|seen| Source(vec![Range::Seen(seen)])));
         }
@@ -171,7 +172,7 @@ impl Terms {
         self.statuses.len() < Status::ALL.len()
     }
 
-    /// The queries whose rows, one after the other, are the keys.
+    /// The queries whose rows, in sequence, are the keys.
     pub fn queries<'a>(&'a self, narrow: Option<&Source<'a>>, order: Order<'a>) -> Vec<Sql<'a>> {
         match (narrow, order.sort) {
             (Some(source), _) => vec![self.collect(source, order)],
@@ -181,7 +182,7 @@ impl Terms {
         }
     }
 
-    /// Collects the accounts of a narrow source, with what they are sorted by, then checks and sorts.
+    /// Collects the accounts of a narrow source with their sort keys, then checks and sorts them.
     fn collect<'a>(&'a self, source: &Source<'a>, order: Order<'a>) -> Sql<'a> {
         let mut sql = Sql::default();
         sql.push("WITH found AS MATERIALIZED (SELECT DISTINCT ranged.id AS id FROM (");
@@ -212,7 +213,7 @@ impl Terms {
         sql
     }
 
-    /// The queries whose rows, counted together, are as many as there are keys, or `limit` at least.
+    /// The queries whose rows, counted together, are as many as there are keys, or at least `limit`.
     pub fn countable<'a>(&'a self, narrow: Option<&Source<'a>>, limit: i64) -> Vec<Sql<'a>> {
         let order = Order { sort: Sort::Newest, after: None, limit };
         let lanes = self.lanes();
@@ -227,8 +228,8 @@ impl Terms {
         lanes.into_iter().map(walk).collect()
     }
 
-    /// The indexes to walk by that have accounts in order of their ids: a custom field's value, the words of a
-    /// search, channels where there are several, statuses where they are given; the primary key otherwise.
+    /// The indexes to walk that have accounts in order of their ids: a custom field's value, the words of a
+    /// search, several channels, or the given statuses; otherwise the primary key.
     fn lanes(&self) -> Vec<Lane<'_>> {
         if let Some((key, texts)) = self.fields.iter().find_map(FieldTerm::ordered) {
             return texts.iter().map(|text| Lane::Field(key, text)).collect();
@@ -286,7 +287,7 @@ impl Terms {
         order.write(sql, "a.id");
     }
 
-    /// Walks rows that are in the order of their accounts, in the column `account`.
+    /// Walks rows that are ordered by account, in the column `account`.
     fn walk_range<'a>(
         &'a self,
         sql: &mut Sql<'a>,
@@ -303,14 +304,15 @@ impl Terms {
 
     fn walk_by_name<'a>(&'a self, order: Order<'a>) -> Sql<'a> {
         let mut sql = Sql::default();
-        // The name's bound says nothing, and makes the index of names the one that is bound to most.
+        // The bound on the name is always true; it makes the index of names the one with the most bound
+        // columns.
         sql.push("SELECT a.id, a.name_folded FROM account a WHERE a.company = $1 AND a.name_folded >= ''");
         self.conditions(&mut sql, &self.statuses, &self.channels);
         order.write(&mut sql, "a.id");
         sql
     }
 
-    /// Those seen, day by day, then those never seen.
+    /// First the accounts that were seen, day by day, then those never seen.
     fn walk_by_last_seen<'a>(&'a self, order: Order<'a>) -> Vec<Sql<'a>> {
         let past_seen = matches!(order.after, Some(Place { key: Key::Seen { day: NEVER, .. }, .. }));
         let mut queries = Vec::new();
@@ -323,7 +325,7 @@ impl Terms {
                 seen.in_days(&mut sql);
                 seen.exactly(&mut sql);
             } else {
-                // Says nothing, and has SQLite take the index of days.
+                // Always true; it makes SQLite use the index of days.
                 sql.push(concat!(" AND s.last_seen_day >= ", never!()));
             }
             if self.look_at_account() {
@@ -351,7 +353,7 @@ impl Terms {
         sql
     }
 
-    /// Whether anything but the time last seen is asked of an account.
+    /// Whether the filter has conditions on anything but the time last seen.
     fn look_at_account(&self) -> bool {
         let Self { text, channels, imported_id, contact, fields, campaign_hold, overdue, .. } = self;
         self.restrict_status()
@@ -364,9 +366,9 @@ impl Terms {
             || overdue.is_some()
     }
 
-    /// Everything that must hold of an account `a` that was found by other means. `CASE` hides columns that have an
-    /// index, and `> 0` how few may have the value: a planner that knew would collect all of a status and sort them
-    /// instead of walking.
+    /// Everything to check on an account `a` that was found by other means. `CASE` hides columns that have an
+    /// index, and `> 0` hides how rare a value may be: a planner that knew would collect all accounts of a
+    /// status and sort them instead of walking.
     fn conditions<'a>(&'a self, sql: &mut Sql<'a>, statuses: &'a [Status], channels: &'a [ChannelId]) {
         if statuses.len() < Status::ALL.len() {
             sql.push(" AND CASE WHEN").one_of(" a.status", statuses.iter().copied());
@@ -407,14 +409,15 @@ impl Terms {
 }
 
 impl Lane<'_> {
-    /// An account may have two values of a field, an array's, and two words of a search; one status, one channel.
+    /// An account may have several values of a field (an array) and several words of a search, but only one
+    /// status and one channel.
     fn may_share_accounts(self) -> bool {
         matches!(self, Self::Field(..) | Self::Word(_))
     }
 }
 
 impl<'a> Order<'a> {
-    /// Appends what comes after the cursor, the order and the limit. `id` is the id's column.
+    /// Appends the cursor's condition, the order and the limit. `id` is the id's column.
     fn write(self, sql: &mut Sql<'a>, id: &'static str) {
         if let Some(Place { id: last, key }) = self.after {
             match (self.sort, key) {

@@ -1,5 +1,5 @@
-//! The plans of both engines: a page of the list is an index read, whatever the size of the table,
-//! and both ways to a page find the same.
+//! The plans of both engines: a page of the list is an index read whatever the size of the table, and both
+//! ways to read a page find the same accounts.
 
 use std::fmt::Write as _;
 
@@ -14,11 +14,11 @@ use crate::clients::plans::{Planned, planned};
 use crate::{Config, Database, Store, dialect, migrate_only};
 
 const ACCOUNTS: u32 = 20_000;
-/// What PostgreSQL's ANALYZE sees before the tables are filled.
+/// The number of accounts when PostgreSQL runs ANALYZE, before the tables are filled.
 const FEW_ACCOUNTS: u32 = 10;
 const DAY: i64 = 86_400_000_000;
 
-/// A page to plan, and the indexes that its plan must name on SQLite and on PostgreSQL.
+/// A page to plan, and the indexes that its plan must use on SQLite and on PostgreSQL.
 struct Case {
     what: &'static str,
     filter: AccountFilter,
@@ -156,7 +156,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The rows of the tables an account is in, as SQL; `bytes` writes a literal.
+/// The rows of an account's tables, as SQL; `bytes` writes a literal.
 fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String) {
     run(
         "INSERT INTO company (id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
@@ -215,7 +215,7 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
     fill_cadence(run);
 }
 
-/// Of every 97 clients two have a cadence of their own, two are snoozed, and two were.
+/// Of every 97 clients, two have a cadence override, two are snoozed, and two have a snooze that is over.
 fn fill_cadence(mut run: impl FnMut(&str)) {
     let of_days = |days: [i64; 2]| format!("last_contact_at IN ({}, {})", days[0] * DAY, days[1] * DAY);
     for (set, days) in [
@@ -225,7 +225,7 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
     ] {
         run(&format!("UPDATE account SET {set} WHERE {}", of_days(days)));
     }
-    // Other companies have as many clients each.
+    // Each of the other companies has as many clients.
     run(
         "INSERT INTO cadence (company, account, status, own, at, snoozed_until, last_contact_at, announced) \
          SELECT other.company, id, status, CASE WHEN cadence_days IS NULL THEN 0 ELSE 1 END, \
@@ -249,7 +249,7 @@ fn fill_cadence(mut run: impl FnMut(&str)) {
          WHERE last_contact_at IS NOT NULL");
 }
 
-/// The queries that read a case's first page, and those of the page after its first account.
+/// The queries that read a case's first page, and the page after its first account.
 fn queries(store: &Store, case: &Case) -> Vec<(String, usize)> {
     let (filter, sort) = (case.filter.clone(), case.sort);
     let read = store.read(CompanyId(1), move |snapshot| {
@@ -264,7 +264,7 @@ fn queries(store: &Store, case: &Case) -> Vec<(String, usize)> {
                 texts.push((sql.text().to_owned(), sql.values().len() + 1));
             }
         }
-        assert!(!places.is_empty(), "a case without accounts proves nothing");
+        assert!(!places.is_empty(), "a case needs accounts to prove anything");
         Ok(texts)
     });
     read.blocking_recv().expect("an answer").expect("readable")
@@ -340,7 +340,8 @@ fn postgres_reads_pages_by_indexes() {
     both_ways_find_the_same(&store);
 }
 
-/// Removes most accounts: a walk that checks all of them must end before the statement timeout, on a busy machine too.
+/// Removes most accounts: a walk that checks all of them must end before the statement timeout, even on a
+/// busy machine.
 fn keep_few(raw: &mut postgres::Client) {
     let kept = format!("'\\x{:032x}'::bytea", ACCOUNTS / 4);
     for (table, id) in [
@@ -354,7 +355,7 @@ fn keep_few(raw: &mut postgres::Client) {
     }
 }
 
-/// What is wrong with the plans, with the statistics as they are.
+/// The faults in the plans, with the current statistics.
 fn plans_are_index_reads(store: &Store, raw: &mut postgres::Client, state: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let mut check = |plan: &[String], index: &str, named: bool, what: &str, text: &str| {
@@ -388,14 +389,14 @@ fn explained(raw: &mut postgres::Client, text: &str, parameters: usize) -> Vec<S
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// A scan of a table, not of what a query has collected.
+/// A scan of a table, rather than of rows that a query has collected.
 fn is_scan(line: &str) -> bool {
     ["SCAN a", "SCAN e", "SCAN w", "SCAN s", "SCAN k", "SCAN m", "SCAN cadence"]
         .iter()
         .any(|scan| line == *scan || line.starts_with(&format!("{scan} ")))
 }
 
-/// Walks and collects the same pages, whichever way would have been chosen.
+/// Reads the same pages by walking and by collecting, whichever way would have been chosen.
 fn both_ways_find_the_same(store: &Store) {
     let q = |text: &str| Some(text.to_owned());
     let seen_before = Some(Time::from_micros(600 * DAY));

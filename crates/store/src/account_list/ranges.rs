@@ -1,4 +1,4 @@
-//! The index ranges by which a narrow filter finds its accounts.
+//! The index ranges from which a narrow filter collects its accounts.
 
 use rapport_domain::id::ChannelId;
 use rapport_domain::pipeline::Status;
@@ -13,7 +13,7 @@ pub(super) enum Range<'a> {
     ImportedId(&'a str),
     Word(&'a Prefix),
     ExactWord(&'a String),
-    /// A custom field's key, and one of its texts.
+    /// A custom field's key, and one of its index texts.
     FieldValue(&'a String, &'a String),
     FieldPrefix(&'a String, &'a Prefix),
     FieldExists(&'a String),
@@ -22,11 +22,11 @@ pub(super) enum Range<'a> {
     Held,
     Channels(&'a [ChannelId]),
     Statuses(&'a [Status]),
-    /// The accounts of tracked stages that are overdue, or that are not, as wanted.
+    /// The accounts in tracked stages that are overdue, or those that aren't.
     Overdue(&'a OverdueTerms),
 }
 
-/// Ranges that together hold every account the filter can find.
+/// Ranges that together contain every account the filter can match.
 pub(super) struct Source<'a>(pub Vec<Range<'a>>);
 
 impl<'a> Range<'a> {
@@ -56,7 +56,7 @@ impl<'a> Range<'a> {
                 sql.push(" AND e.value < ").bind(&prefix.to);
             }
             Self::FieldExists(key) => {
-                // Says nothing, and has SQLite take the index of values.
+                // Always true; it makes SQLite use the index of values.
                 fields_of(sql, key).push(" AND e.value >= ''");
             }
             Self::Contact(contact) => {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::tx::Snapshot;
 use crate::value::Value;
 
-/// The day and time of an account never seen, before every day and time there is.
+/// The day and time for an account that was never seen, before every real day and time.
 pub(super) const NEVER: i64 = -9_000_000_000_000_000_000;
 macro_rules! never {
     () => {
@@ -15,7 +15,7 @@ macro_rules! never {
 }
 pub(super) use never;
 
-/// SQL in the making, with the values of its parameters after the company.
+/// SQL under construction, with the values of its parameters after the company.
 #[derive(Default)]
 pub(crate) struct Sql<'a> {
     text: String,
@@ -43,7 +43,7 @@ impl<'a> Sql<'a> {
         self
     }
 
-    /// Appends that `column` has one of these values, of which there is at least one.
+    /// Appends that `column` has one of these values. There must be at least one.
     pub fn one_of<V: Into<Value<'a>>>(&mut self, column: &str, values: impl ExactSizeIterator<Item = V>) {
         let alone = values.len() == 1;
         self.push(column).push(if alone { " = " } else { " IN (" });
@@ -58,9 +58,9 @@ impl<'a> Sql<'a> {
     }
 }
 
-/// How many rows a query of keys has.
+/// The number of rows of a query for keys.
 pub(crate) fn count(keys: &Sql, snapshot: &mut Snapshot) -> Result<i64, Error> {
     let text = format!("SELECT CAST(count(*) AS BIGINT) FROM ({}) AS counted", keys.text);
     let row = snapshot.query_text(&text, &keys.values)?.into_iter().next();
-    row.ok_or_else(|| Error::fault("a count without a row"))?.take()
+    row.ok_or_else(|| Error::fault("a count returned no row"))?.take()
 }

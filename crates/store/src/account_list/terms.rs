@@ -1,4 +1,4 @@
-//! What a filter asks of names, of the time last seen and of the cadence, as SQL.
+//! A filter's conditions on names, the time last seen and the cadence, as SQL.
 
 use rapport_domain::company::Settings;
 use rapport_domain::pipeline::Status;
@@ -13,11 +13,11 @@ use crate::statement::statements;
 use crate::tx::Snapshot;
 use crate::values;
 
-/// A search for the beginning of more words than this is not walked word by word.
+/// A prefix search that matches more words than this isn't walked word by word.
 const FEW_WORDS: usize = 4;
 
 statements! {
-    // One more than `FEW_WORDS`, each found from the one before: the rows of a frequent word are stepped over.
+    // One more than `FEW_WORDS`, each found from the one before: the rows of a frequent word are skipped.
     company DISTINCT_WORDS = "WITH RECURSIVE few (word, number) AS (\
                               SELECT (SELECT min(w.word) FROM account_word w \
                               WHERE w.company = $1 AND w.word >= $2 AND w.word < $3), 1 \
@@ -27,16 +27,17 @@ statements! {
                               SELECT word FROM few WHERE word IS NOT NULL";
 }
 
-/// A day kept while the company had another time zone may be this much off.
+/// A day that was stored while the company had another time zone may be off by this much.
 const ZONE_DAYS: i64 = 2;
 
-/// Words that must each begin a word of the account, longest first, or a whole that alone may.
+/// Words that must each be a prefix of a word of the account, longest first, or the whole query as one
+/// prefix.
 pub(super) struct TextTerms {
     pub words: Vec<Prefix>,
     pub whole: Option<Prefix>,
 }
 
-/// The texts that begin with `from`: those from it and before `to`.
+/// The texts that begin with `from`: those from `from` up to `to`.
 pub(super) struct Prefix {
     pub from: String,
     pub to: String,
@@ -54,14 +55,14 @@ pub(super) struct OverdueTerms {
     tracked: Vec<Status>,
     cadence_days: i64,
     now: Time,
-    /// Of the tracked stages among those allowed.
+    /// For the tracked stages among the allowed ones.
     derived: Derived,
-    /// Those allowed that are not tracked: nobody in them is overdue.
+    /// The allowed stages that aren't tracked: nobody in them is overdue.
     untracked: Vec<Status>,
 }
 
 impl TextTerms {
-    /// `None` for a query that says nothing.
+    /// `None` if the query has no words.
     pub fn of(query: &str) -> Option<Self> {
         let mut words = search::query_words(query);
         words.sort_by_key(|word| std::cmp::Reverse(word.len()));
@@ -73,7 +74,7 @@ impl TextTerms {
         Some(Self { words: words.into_iter().map(Prefix::of).collect(), whole })
     }
 
-    /// Words of which every account that is found has one, where they are few.
+    /// Words of which every matching account has one, if there are few.
     pub fn few_words(&self, snapshot: &mut Snapshot) -> Result<Option<Vec<String>>, Error> {
         let Some(whole) =
             self.whole.as_ref().map_or(Ok(Some(Vec::new())), |whole| whole.few_words(snapshot))?
@@ -111,7 +112,7 @@ impl Prefix {
         Self { from, to }
     }
 
-    /// The words that begin so; nothing where there are too many.
+    /// The words with this prefix; `None` if there are too many.
     fn few_words(&self, snapshot: &mut Snapshot) -> Result<Option<Vec<String>>, Error> {
         let rows = snapshot.query(&DISTINCT_WORDS, values![self.from.as_str(), self.to.as_str()])?;
         let words = rows.into_iter().map(|mut row| row.take()).collect::<Result<Vec<String>, _>>()?;
@@ -119,8 +120,8 @@ impl Prefix {
     }
 
     fn begins_a_word<'a>(&'a self, sql: &mut Sql<'a>) {
-        // The few words of one account are read by its id: `|| ''` keeps the index of words, whose
-        // range may be long, out of it.
+        // The few words of one account are read by its id: `|| ''` keeps planners away from the index of
+        // words, whose range may be long.
         sql.push("EXISTS (SELECT 1 FROM account_word w WHERE w.company = $1 AND w.account = a.id");
         sql.push(" AND w.word || '' >= ").bind(&self.from);
         sql.push(" AND w.word || '' < ").bind(&self.to);
@@ -136,7 +137,7 @@ impl SeenTerms {
         Self { after, before, first_day, last_day }
     }
 
-    /// The days in question: what the index knows.
+    /// Limits the days, which are in the index.
     pub fn in_days(&self, sql: &mut Sql<'_>) {
         sql.push(" AND s.last_seen_day >= ").bind(self.first_day);
         sql.push(" AND s.last_seen_day <= ").bind(self.last_day);
@@ -160,7 +161,7 @@ impl OverdueTerms {
         Self { wanted, tracked, cadence_days: settings.cadence_days, now, derived, untracked }
     }
 
-    /// By the indexes of the cadence, unless there is nobody in them to ask for.
+    /// Uses the indexes of the cadence, unless there is nobody in them to look for.
     pub fn source(&self) -> Option<Source<'_>> {
         let mut ranges = vec![Range::Overdue(self)];
         if !self.wanted && !self.untracked.is_empty() {
@@ -179,8 +180,8 @@ impl OverdueTerms {
         }
     }
 
-    /// The rule of `cadence::due`; in a sub-select, because PostgreSQL takes it for rare otherwise and sorts the
-    /// whole table instead of walking an index.
+    /// The rule of `cadence::due`, in a subselect: otherwise PostgreSQL assumes that it rarely holds and
+    /// sorts the whole table instead of walking an index.
     pub fn write<'a>(&'a self, sql: &mut Sql<'a>) {
         sql.push(if self.wanted { " AND EXISTS" } else { " AND NOT EXISTS" });
         sql.one_of(" (SELECT 1 WHERE a.status", self.tracked.iter().copied());

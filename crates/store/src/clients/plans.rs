@@ -1,4 +1,5 @@
-//! The queries of the Clients page, of the sweep and of what was said to an account, for the tests that hold their plans to be index reads.
+//! The queries of the Clients page, the sweep and the conversations with an account, for the tests that check
+//! that their plans are index reads.
 
 use rapport_domain::company::{Settings, TrackedStages};
 use rapport_domain::pipeline::Status;
@@ -8,7 +9,7 @@ use crate::{cadence, cadence_preview, contact, conversation, message, recent, st
 
 const DAY: i64 = 86_400_000_000;
 
-/// A query, and the index that its plan must name on either engine.
+/// A query, and the index that its plan must use on either engine.
 pub(crate) struct Planned {
     pub what: String,
     pub text: String,
@@ -59,7 +60,7 @@ pub(crate) fn planned() -> Vec<Planned> {
         ("the outlook", &cadence::OUTLOOK, 0, "cadence_unannounced"),
         ("the outlook on snoozes", &cadence::OUTLOOK, 0, "cadence_snoozed"),
         ("snoozes that ended", &cadence::ENDED_SNOOZES, 4, "cadence_snoozed"),
-        // By either index: both begin with the account.
+        // Either index will do: both begin with the account.
         ("the last contacts", &LAST_CONTACTS, 2, "contact_"),
         ("the last messages", &LAST_MESSAGES, 2, "message_by_account"),
         ("an account's contacts", &contact::OF_ACCOUNT, 5, "contact_"),

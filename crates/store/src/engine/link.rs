@@ -1,15 +1,15 @@
-//! One connection to PostgreSQL that never waits for ever.
+//! One connection to PostgreSQL that never waits forever.
 //!
-//! A thread of the engine drives its connection on a small runtime of its own and sleeps until the answer is
-//! there, as the library's synchronous client does. Beside the answer it waits for a verdict on the server: a
-//! network, a proxy or a stopped server can go silent without ever closing a connection, and then no answer
-//! and no error would come. A connection is given up on
-//! - when the server says, over a second connection, that it has nothing under way for this one;
-//! - when the server does not answer a second connection either;
+//! A thread of the engine drives its connection on its own small runtime and sleeps until the response
+//! arrives, like the library's synchronous client. While it waits, it also checks on the server: a network, a
+//! proxy or a stopped server can go silent without ever closing a connection, and then neither a response nor
+//! an error would arrive. A connection is abandoned
+//! - when the server says, over a second connection, that it isn't running anything for this one;
+//! - when the server doesn't respond on a second connection either;
 //! - when a statement outlives the server's own `statement_timeout`, whatever the server says.
 //!
-//! The kernel ends connections whose packets are lost (keep-alive, user timeout). A connection given up on is
-//! dropped without a word: saying goodbye would wait again.
+//! The kernel ends connections whose packets are lost (keep-alive, user timeout). An abandoned connection is
+//! dropped without a goodbye, which would wait again.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -26,13 +26,13 @@ use tokio_postgres::{Client, Config, Connection, NoTls, Row, SimpleQueryMessage,
 use super::sql_state;
 use crate::error::Error;
 
-/// To reach the server, be let in and set the session up.
+/// The limit for connecting, authenticating and setting up the session.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long a statement may take before the server is asked what became of it.
+/// How long a statement may take before we ask the server about it.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two such questions.
+/// The interval between two such questions.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often the server must say that it has nothing under way: an answer may just be on its way to us.
+/// How many times the server must say that it is idle, since a response may just be on its way to us.
 const IDLE_ANSWERS: u32 = 2;
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_RETRIES: u32 = 3;
 /// How long sent packets may stay unacknowledged.
 const USER_TIMEOUT: Duration = Duration::from_secs(10);
-/// What the library has where nothing was configured.
+/// The library's default if nothing is configured.
 const UNSET_KEEPALIVE_IDLE: Duration = Duration::from_hours(2);
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -50,7 +50,7 @@ pub struct Link {
     config: Config,
     /// Runs on every new connection.
     session: &'static str,
-    /// For a statement, where it has one.
+    /// The limit for a statement, if there is one.
     limit: Option<Duration>,
     open: Option<Open>,
 }
@@ -58,18 +58,18 @@ pub struct Link {
 struct Open {
     client: Client,
     connection: Connection<Socket, NoTlsStream>,
-    /// The server's process for this connection.
+    /// The server's process id for this connection.
     backend: i32,
 }
 
-/// How the wait for an answer ended.
+/// How waiting for a response ended.
 enum Ended<T> {
     Answered(Result<T, tokio_postgres::Error>),
     Closed(Option<tokio_postgres::Error>),
     GivenUp(GivenUp),
 }
 
-/// Why a connection was given up on.
+/// Why a connection was abandoned.
 enum GivenUp {
     Idle,
     NoAnswer,
@@ -80,17 +80,17 @@ impl GivenUp {
     fn reason(&self) -> &'static str {
         match self {
             Self::Idle => "the connection went silent",
-            Self::NoAnswer => "the server does not answer",
+            Self::NoAnswer => "the server is not responding",
             Self::Limit => "the statement took too long",
         }
     }
 }
 
 impl Link {
-    /// Connects nothing yet.
+    /// Doesn't connect yet.
     pub fn new(url: &str, session: &'static str, limit: Option<Duration>) -> Result<Self, Error> {
         let mut config =
-            Config::from_str(url).map_err(|error| Error::Unavailable(format!("bad address: {error}")))?;
+            Config::from_str(url).map_err(|error| Error::Unavailable(format!("invalid address: {error}")))?;
         config.connect_timeout(CONNECT_LIMIT).application_name("rapport");
         if config.get_keepalives_idle() == UNSET_KEEPALIVE_IDLE {
             config.keepalives_idle(KEEPALIVE_IDLE);
@@ -109,7 +109,7 @@ impl Link {
         Ok(Self { runtime, config, session, limit, open: None })
     }
 
-    /// Whether there is a connection, as far as is known without asking.
+    /// Whether there is a connection, as far as we know without asking.
     pub fn is_open(&self) -> bool {
         self.open.as_ref().is_some_and(|open| !open.client.is_closed())
     }
@@ -122,26 +122,26 @@ impl Link {
                 self.open = Some(open);
                 Ok(())
             }
-            // Whatever it says (a wrong password, no such database), nothing can be stored now.
+            // Whatever the error is (a wrong password, no such database), nothing can be stored now.
             Ok(Err(error)) => Err(Error::Unavailable(sql_state::described(&error))),
             Err(_) => Err(Error::Unavailable(format!(
-                "no connection within {} seconds: the server does not answer",
+                "no connection within {} seconds: the server is not responding",
                 CONNECT_LIMIT.as_secs()
             ))),
         }
     }
 
-    /// Drops the connection. The server rolls back what was open on it.
+    /// Drops the connection. The server rolls back its open transaction.
     pub fn close(&mut self) {
         self.open = None;
     }
 
-    /// Several statements without parameters.
+    /// Runs several statements without parameters.
     pub fn batch(&mut self, sql: &str) -> Result<(), Error> {
         self.run(async |client| client.batch_execute(sql).await)
     }
 
-    /// Several statements without parameters; the number in the last row that they answer.
+    /// Runs several statements without parameters; returns the number in the last row.
     pub fn last_number(&mut self, sql: &str) -> Result<Option<i64>, Error> {
         let answers = self.run(async |client| client.simple_query(sql).await)?;
         Ok(answers.iter().rev().find_map(|message| match message {
@@ -162,7 +162,7 @@ impl Link {
         self.run(async |client| client.execute(statement, values).await)
     }
 
-    /// Waits for an answer, or until there is no point in waiting any longer.
+    /// Waits for a response until there is no point in waiting any longer.
     fn run<T>(
         &mut self,
         ask: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
@@ -179,7 +179,7 @@ impl Link {
                 let closed = poll_closed(connection, cx);
                 if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                     return Poll::Ready(match (answer, closed) {
-                        // The library's answer would be "closed"; the connection knows why.
+                        // The library would only say "closed"; the connection knows why.
                         (Err(error), Poll::Ready(reason)) if error.is_closed() => Ended::Closed(reason),
                         (answer, _) => Ended::Answered(answer),
                     });
@@ -213,7 +213,8 @@ impl Link {
     fn give_up(&mut self, why: &GivenUp) {
         let Some(open) = self.open.take() else { return };
         if matches!(why, GivenUp::Limit) {
-            // It may still be at work, and hold locks: asked to stop while the next connection is made.
+            // The server may still be working and holding locks: ask it to stop while the next connection is
+            // made.
             let cancel = open.client.cancel_token();
             self.runtime.spawn(async move {
                 let _ = timeout(CANCEL_LIMIT, cancel.cancel_query(NoTls)).await;
@@ -230,28 +231,28 @@ async fn open(config: &Config, session: &str) -> Result<Open, tokio_postgres::Er
     Ok(Open { client, connection, backend })
 }
 
-/// Waits for an answer on a connection that nobody else drives.
+/// Waits for a response on a connection that nothing else drives.
 async fn drive<T>(
     connection: &mut Connection<Socket, NoTlsStream>,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, tokio_postgres::Error> {
     let mut answer = pin!(answer);
     poll_fn(|cx| {
-        // Closed, the connection has dropped the request, whose answer then is an error.
+        // If the connection is closed, it has dropped the request, which then returns an error.
         let _ = poll_closed(connection, cx);
         answer.as_mut().poll(cx)
     })
     .await
 }
 
-/// Moves what is on its way in either direction; ready once the connection is over.
+/// Moves data in both directions; ready once the connection has ended.
 fn poll_closed(
     connection: &mut Connection<Socket, NoTlsStream>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<tokio_postgres::Error>> {
     loop {
         match connection.poll_message(cx) {
-            // Notices are not for us.
+            // Notices aren't for us.
             Poll::Ready(Some(Ok(_))) => {}
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(error)),
             Poll::Ready(None) => return Poll::Ready(None),
@@ -260,10 +261,10 @@ fn poll_closed(
     }
 }
 
-/// Ends when it is pointless to wait for an answer any longer.
+/// Completes when there is no point in waiting for a response any longer.
 async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>) -> GivenUp {
     let since = Instant::now();
-    // With several hosts a second connection may reach another server, which knows nothing of this one.
+    // With several hosts, a second connection may reach another server, which knows nothing about this one.
     let may_ask = config.get_hosts().len() <= 1 && config.get_hostaddrs().len() <= 1;
     let mut idle = 0;
     let mut wait = PATIENCE;
@@ -275,7 +276,7 @@ async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>)
         if may_ask {
             match timeout(CONNECT_LIMIT, is_idle(config, backend, idle + 1 >= IDLE_ANSWERS)).await {
                 Ok(Ok(true)) => idle += 1,
-                // A server that refuses us (too many connections, say) is one that answers.
+                // A server that refuses us (too many connections, for example) is responding.
                 Ok(_) => idle = 0,
                 Err(_) => return GivenUp::NoAnswer,
             }
@@ -287,8 +288,8 @@ async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>)
     }
 }
 
-/// Asks the server, over another connection, whether it waits for us as we wait for it. `end` also ends the
-/// session, so that the locks of its transaction stand in nobody's way until the server's own timeouts.
+/// Asks the server, over another connection, whether it is waiting for us just as we are waiting for it.
+/// `end` also ends the session, so that its locks don't block others until the server's own timeouts.
 async fn is_idle(config: &Config, backend: i32, end: bool) -> Result<bool, tokio_postgres::Error> {
     let (client, mut connection) = config.connect(NoTls).await?;
     let sql = format!(

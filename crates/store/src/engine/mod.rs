@@ -1,6 +1,6 @@
-//! The engines: threads that own connections and work off the queues.
+//! The engines: threads that own connections and process the queues.
 //!
-//! Use cases and storage are synchronous; whoever waits for an answer waits on a channel.
+//! Use cases and storage are synchronous; callers wait for the result on a channel.
 
 mod link;
 pub(crate) mod postgres;
@@ -26,11 +26,11 @@ use crate::tx::{Across, AfterCommit, Connection, Snapshot, Tx};
 
 pub(crate) use link::Link;
 
-/// How often work that waited too long is looked for, where no thread of the engine comes to do it.
+/// How often expired work is looked for while no thread of the engine is free to do it.
 const EXPIRE_EVERY: Duration = Duration::from_millis(250);
 const CLOSE_POLL: Duration = Duration::from_millis(2);
 
-/// Which database, and where.
+/// Which database to use, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
     Sqlite(PathBuf),
@@ -41,15 +41,15 @@ pub enum Database {
 #[derive(Debug, Clone)]
 pub struct Config {
     pub database: Database,
-    /// SQLite's page cache of the writer; each reader has an eighth.
+    /// The size of the SQLite writer's page cache; each reader gets an eighth.
     pub page_cache_bytes: usize,
     pub readers: usize,
-    /// PostgreSQL's writing connections; SQLite has one writer.
+    /// The number of PostgreSQL's writing connections; SQLite has one writer.
     pub writers: usize,
-    /// Whether a commit waits until SQLite has it on the disk; PostgreSQL decides that by itself. Only what is
-    /// thrown away anyway may do without.
+    /// Whether a SQLite commit waits until it is on the disk; PostgreSQL decides that itself. Turn it off
+    /// only for throwaway data.
     pub durable: bool,
-    /// Makes jobs fail on demand, in tests.
+    /// Makes jobs fail on demand, for tests.
     pub faults: Option<Faults>,
 }
 
@@ -59,31 +59,31 @@ impl Config {
     }
 }
 
-/// A read of one company, without a rule.
+/// A read of one company that needs no business rules.
 pub trait Query: Send + 'static {
     type Reply: Send + 'static;
 
     fn run(&self, snapshot: &mut Snapshot) -> Result<Self::Reply, Error>;
 }
 
-/// How busy storage is.
+/// The load on storage.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
     pub waiting: usize,
-    /// Of SQLite's write-ahead log; PostgreSQL looks after its own.
+    /// Figures for SQLite's write-ahead log; PostgreSQL manages its own.
     pub log: Option<LogFigures>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogFigures {
-    /// What the log holds now. The file keeps its size when the log starts over, so it may be larger.
+    /// The current size of the log. The file keeps its size when the log starts over, so it may be larger.
     pub bytes: u64,
-    /// Checkpoints of a long log that a reader's snapshot kept from copying most of it.
+    /// Checkpoints of a long log that couldn't copy most of it because of a reader's snapshot.
     pub blocked_checkpoints: u64,
     pub failed_checkpoints: u64,
 }
 
-/// An open database. Dropping it stops its threads after the work they hold.
+/// An open database. Dropping it stops its threads once they finish their current work.
 pub struct Store {
     writes: Arc<Queue>,
     reads: Arc<ReadQueue>,
@@ -94,7 +94,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database, brings its schema up to date and starts the threads.
+    /// Opens the database, upgrades its schema and starts the threads.
     pub fn open(config: &Config) -> Result<Self, Error> {
         let writes = Arc::new(Queue::default());
         let reads = Arc::new(ReadQueue::default());
@@ -111,12 +111,12 @@ impl Store {
         Ok(Self { writes, reads, health, threads: Mutex::new(threads), log, faults })
     }
 
-    /// Whether the database does what it is asked to; where it does not, since when and why.
+    /// Whether the database is working; if not, since when and why.
     pub fn health(&self) -> Result<(), Outage> {
         self.health.now()
     }
 
-    /// Hands a job to the writers, or answers it "busy" at once.
+    /// Hands a job to the writers, or settles it as "busy" immediately.
     pub fn submit(&self, lane: Lane, job: Box<dyn Job>) {
         let job = match &self.faults {
             Some(faults) => faults.wrap(job),
@@ -136,7 +136,7 @@ impl Store {
         self.submit_read(move |connection| read(&mut Snapshot::new(connection, company)))
     }
 
-    /// Reads over all companies.
+    /// Reads across all companies.
     pub fn read_across<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut Across) -> Result<T, Error> + Send + 'static,
@@ -168,7 +168,7 @@ impl Store {
         Figures { waiting: self.writes.depth(), log: self.log.as_ref().map(|log| log.figures()) }
     }
 
-    /// Works off what waits, then stops.
+    /// Finishes queued work, then stops.
     pub fn close(&self) {
         self.writes.close();
         self.reads.close();
@@ -178,7 +178,8 @@ impl Store {
         }
     }
 
-    /// The same, in limited time: false where a thread still waits for the database then. It is left behind.
+    /// The same with a time limit: returns `false` if a thread is still waiting for the database, which is
+    /// left behind.
     pub fn close_within(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.writes.close();
@@ -205,7 +206,7 @@ impl Drop for Store {
     }
 }
 
-/// Turns away what waited too long even while every thread of the engine waits for the database.
+/// Rejects work that waited too long even while every thread of the engine waits for the database.
 fn start_expiry(
     writes: &Arc<Queue>,
     reads: &Arc<ReadQueue>,
@@ -222,7 +223,7 @@ fn start_expiry(
     spawned.map_err(|error| Error::Unavailable(error.to_string()))
 }
 
-/// Brings a database's schema up to date without starting anything; says the version it has now.
+/// Upgrades a database's schema without starting anything; returns the new version.
 pub fn migrate_only(database: &Database) -> Result<i64, Error> {
     match database {
         Database::Sqlite(path) => sqlite::migrate(path),
@@ -230,7 +231,7 @@ pub fn migrate_only(database: &Database) -> Result<i64, Error> {
     }
 }
 
-/// Runs work that may panic: a panic is a fault of that work alone.
+/// Runs work that may panic: a panic becomes an error of that work alone.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let message = panic_message(panic.as_ref());
@@ -239,7 +240,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     })
 }
 
-/// Runs what had to wait for the commit. A panic must not end the writer with it.
+/// Runs the actions that had to wait for the commit. A panic in one must not end the writer.
 fn act(actions: Vec<AfterCommit>) {
     for action in actions {
         let _ = guarded(|| {
@@ -254,7 +255,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// Runs a batch (a job and the rest of its family) inside an open savepoint or transaction.
+/// Runs a batch (a job and others of its family) inside an open savepoint or transaction.
 fn run_batch(
     connection: &mut dyn Connection,
     batch: &mut [Box<dyn Job>],

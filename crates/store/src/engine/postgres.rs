@@ -1,8 +1,8 @@
-//! PostgreSQL: writer and reader threads that own a connection each.
+//! PostgreSQL: writer and reader threads that own one connection each.
 //!
-//! Round trips are the cost here, so what waits for one company runs together in few statements.
-//! A transaction takes the company's advisory lock, shared by ordinary work, alone by what must not
-//! run beside it (deleting an account under ingest, say).
+//! Round trips are the main cost, so work waiting for one company runs together in few statements. A
+//! transaction takes the company's advisory lock: shared for ordinary work, exclusive for work that must not
+//! run beside it (such as deleting an account during ingest).
 
 #[cfg(test)]
 mod outgrown;
@@ -27,33 +27,34 @@ use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Type, Value};
 
-/// Every statement finds its rows by an index that its keys are bound to, and the keys it drives by are few. So plans
-/// are made without values and kept, and the ways to read a whole company first are ruled out: a bitmap and the table
-/// of a hash join are filled before the first row is answered, whatever the LIMIT. The server ends what a client left
-/// behind that went away without a word, so that its locks stand in nobody's way.
+/// Every statement finds its rows by an index that its keys are bound to, and has few driving keys. So plans
+/// are made without values and kept, and plans that first read a whole company are ruled out: a bitmap and
+/// the table of a hash join are filled before the first row is returned, whatever the LIMIT. The timeouts
+/// make the server end what a vanished client left behind, so that its locks don't block others.
 pub(crate) const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeout = '5s'; \
      SET idle_in_transaction_session_timeout = '10s'; SET tcp_user_timeout = '15s'; \
      SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; \
      SET default_transaction_isolation = 'read committed'; \
      SET plan_cache_mode = 'force_generic_plan'; SET jit = off; SET enable_seqscan = off; \
      SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
-/// A little past the server's own timeout, which ends a statement in better order.
+/// Slightly longer than the server's own timeout, which ends a statement more cleanly.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(17);
-/// A change of the schema takes as long as it takes.
+/// Migrations may take as long as they need.
 const MIGRATION_SESSION: &str =
     "SET idle_in_transaction_session_timeout = '10s'; SET statement_timeout = 0; SET lock_timeout = 0";
 const GROUP: Group = Group { max_jobs: 512, max_weight: 2000, one_family: true };
-/// How often a transaction that another one was in the way of runs again, and for how long: a session that
-/// died holding locks is in the way until the server ends it.
+/// How many times and for how long a transaction blocked by another one is retried: a session that died
+/// holding locks blocks it until the server ends that session.
 const MAX_RUNS: usize = 8;
 const RUN_AGAIN_FOR: Duration = Duration::from_secs(5);
-/// A lost connection found within this time is replaced before the work begins; past it the caller has waited
-/// long enough.
+/// If a connection turns out to be lost within this time, it is replaced before the work begins; after that,
+/// the caller has waited long enough.
 const REPLACE_WITHIN: Duration = Duration::from_secs(4);
-/// Statements kept prepared on a connection, as on SQLite.
+/// How many statements are kept prepared on a connection, as on SQLite.
 const MAX_PREPARED: usize = 512;
-/// A plan made for a few rows may read all of what a table grows to. This often a connection looks whether a table
-/// has doubled since its plans were made, and if so makes them anew. By time, because slow plans make transactions rare.
+/// A plan made for a few rows may read all of a table once it has grown. This often, a connection checks
+/// whether a table has doubled since its plans were made, and if so makes new ones. It is based on time
+/// because slow plans make transactions rare.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The key space of our advisory locks; the other half of the key is the company.
 const LOCK_SPACE: i32 = 0x7261_7070;
@@ -104,10 +105,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 struct Conn {
     link: Link,
     prepared: HashMap<String, tokio_postgres::Statement>,
-    /// How large the tables were when the plans were made, and when that was last looked at.
+    /// The size of the tables when the plans were made, and when it was last checked.
     planned_for: Option<i64>,
     looked_at: Option<Instant>,
-    /// Whether the transaction under way has written.
+    /// Whether the current transaction has written anything.
     wrote: bool,
 }
 
@@ -120,7 +121,7 @@ impl Conn {
         Ok(connection)
     }
 
-    /// Connects anew where the last connection was lost.
+    /// Reconnects if the last connection was lost.
     fn connected(&mut self) -> Result<(), Error> {
         if !self.link.is_open() {
             self.prepared.clear();
@@ -133,8 +134,8 @@ impl Conn {
         self.wrote = false;
         let (had_one, since) = (self.link.is_open(), Instant::now());
         match self.try_begin(sql) {
-            // The server may have closed it while nobody looked. Nothing was done yet, so that is no reason to
-            // turn the caller away.
+            // The server may have closed the connection while it was idle. Nothing has been done yet, so
+            // there is no reason to reject the caller.
             Err(_) if had_one && !self.link.is_open() && since.elapsed() < REPLACE_WITHIN => {
                 self.try_begin(sql)
             }
@@ -165,7 +166,8 @@ impl Conn {
             return Ok(statement.clone());
         }
         if self.prepared.len() >= MAX_PREPARED {
-            // Lists have more shapes than a server should keep plans for; those in use come back.
+            // Lists have more variants than a server should keep plans for; those in use will be prepared
+            // again.
             self.prepared.clear();
         }
         let statement = self.link.prepare(sql).map_err(|error| named(sql, error))?;
@@ -202,7 +204,7 @@ impl Conn {
             Err(error)
                 if group.len() > 1 && !matches!(error, Error::OutcomeUnknown | Error::Unavailable(_)) =>
             {
-                tracing::debug!(%error, jobs = group.len(), "a batch failed; its jobs run one by one");
+                tracing::debug!(%error, jobs = group.len(), "batch failed; running its jobs one by one");
                 for job in group {
                     self.run_group(vec![job], health);
                 }
@@ -230,19 +232,19 @@ impl Conn {
     fn transact_once(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Vec<AfterCommit>, Error> {
         let company = batch[0].company();
         let shared = if batch.iter().any(|job| job.exclusive()) { "" } else { "_shared" };
-        // The lock's key is 32 + 32 bits; companies past 2^32 would share locks, never data.
+        // The lock's key is 32 + 32 bits; companies beyond 2^32 would share locks, never data.
         let [.., a, b, c, d] = company.0.to_be_bytes();
         let key = i32::from_be_bytes([a, b, c, d]);
         let begun = self.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"));
         if let Err(error) = begun {
-            // Where only the lock was refused, the transaction is open.
+            // If only the lock was refused, the transaction is open.
             self.undo()?;
             return Err(error);
         }
         match run_batch(self, batch) {
             Ok((Verdict::Commit, actions)) => {
                 if !self.link.is_open() {
-                    // Lost before the COMMIT is sent, it is known to be undone.
+                    // If it is lost before the COMMIT is sent, we know that it was rolled back.
                     return Err(Error::Unavailable("the connection was lost".to_owned()));
                 }
                 match self.control("COMMIT") {
@@ -256,7 +258,7 @@ impl Conn {
                 }
             }
             Ok((Verdict::Rollback, _)) => {
-                // What was undone proves nothing about writing.
+                // A rolled back transaction proves nothing about writing.
                 self.wrote = false;
                 self.undo().map(|()| Vec::new())
             }
@@ -269,7 +271,7 @@ impl Conn {
 
     fn undo(&mut self) -> Result<(), Error> {
         if !self.link.is_open() {
-            // Gone with its connection.
+            // It is gone with its connection.
             return Ok(());
         }
         self.control("ROLLBACK").inspect_err(|_| self.link.close())
@@ -286,7 +288,7 @@ enum Column<'a> {
 impl<'a> Column<'a> {
     fn collect(kind: Type, values: impl Iterator<Item = Value<'a>>) -> Result<Self, Error> {
         fn mismatch<T>() -> Result<T, Error> {
-            Err(Error::fault("a bulk value is not of its column's type"))
+            Err(Error::fault("a bulk value does not have its column's type"))
         }
         Ok(match kind {
             Type::Int => Self::Int(
@@ -434,7 +436,7 @@ fn row(found: &tokio_postgres::Row) -> Result<Row, Error> {
             PgType::BYTEA => {
                 found.try_get::<_, Option<Vec<u8>>>(n).map_err(bad)?.map_or(Cell::Null, Cell::Bytes)
             }
-            ref other => return Err(Error::fault(format!("a column of type {other} is not read"))),
+            ref other => return Err(Error::fault(format!("columns of type {other} are not supported"))),
         })
     });
     cells.collect::<Result<Vec<_>, _>>().map(Row::new)

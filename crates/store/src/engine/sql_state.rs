@@ -1,17 +1,18 @@
-//! What an error of PostgreSQL means to a caller.
+//! The meaning of PostgreSQL's errors to a caller.
 
 use tokio_postgres::Error as PgError;
 use tokio_postgres::error::{DbError, Severity};
 
 use crate::error::Error;
 
-/// With its cause: its own text stops at "error connecting to server".
+/// Includes the cause: the library's own text stops at "error connecting to server".
 pub fn described(error: &PgError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
-/// The server closes the connection after it; at a COMMIT it does not say whether that was before or after.
+/// Whether the server closes the connection after this error. At a COMMIT it doesn't say whether that was
+/// before or after.
 pub fn ends_the_session(error: &PgError) -> bool {
     let severity = error.as_db_error().and_then(DbError::parsed_severity);
     matches!(severity, Some(Severity::Fatal | Severity::Panic))
@@ -24,7 +25,7 @@ pub fn classify(error: &PgError) -> Error {
     match meaning(state.code()) {
         Meaning::Again => Error::Again,
         Meaning::Taken => {
-            tracing::warn!(%error, "a unique key was taken meanwhile; the transaction runs again");
+            tracing::warn!(%error, "a unique key was taken in the meantime; retrying the transaction");
             Error::Again
         }
         Meaning::Away => Error::Unavailable(described(error)),
@@ -38,23 +39,23 @@ pub fn classify(error: &PgError) -> Error {
 enum Meaning {
     /// Another transaction was in the way.
     Again,
-    /// Another transaction took a key between our look and our write: the next run sees it.
+    /// Another transaction took a key between our read and our write: the next run will see it.
     Taken,
-    /// The server cannot do this for anybody now: a caller may come back.
+    /// The server can't do this for anyone right now: a caller may retry.
     Away,
-    /// A mistake of ours: the same statement would fail again.
+    /// Our mistake: the same statement would fail again.
     Fault,
 }
 
-/// By the classes of PostgreSQL's documentation, appendix A.
+/// Follows the classes in appendix A of PostgreSQL's documentation.
 fn meaning(code: &str) -> Meaning {
     match code {
         // Serialization failure, deadlock, lock not available.
         "40001" | "40P01" | "55P03" => Meaning::Again,
         "23505" => Meaning::Taken,
-        // Read-only (a standby, or switched over by an operator), and transactions the server ended for their
-        // age; the others of this class are our mistakes. Rights that were taken away. A database being dropped,
-        // renamed or copied.
+        // Read-only (a standby, or switched by an operator), and transactions that the server ended because
+        // of their age; the others in this class are our mistakes. Revoked privileges. A database that is
+        // being dropped, renamed or copied.
         "25006" | "25P03" | "25P04" | "42501" | "55006" => Meaning::Away,
         // Connections; wrong passwords and roles; no such database.
         _ if ["08", "28", "3D"].iter().any(|class| code.starts_with(class)) => Meaning::Away,

@@ -1,4 +1,4 @@
-//! Everything that is ever prepared: the statements, the bulk statements, and what pages compose at run time.
+//! Everything that is ever prepared: the statements, the bulk statements, and queries composed at run time.
 
 use crate::clients::plans::planned;
 use crate::{

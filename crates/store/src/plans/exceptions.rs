@@ -1,39 +1,39 @@
-//! What may read more than its keys lead to, and why.
+//! Statements that may read more rows than their keys select, and why.
 
-/// Tables that stay short, so that any way through them is short.
+/// Tables that stay short, so that any way to read them is fast.
 pub(super) const SHORT: &[(&str, &str)] = &[
-    ("company", "one row a company"),
+    ("company", "one row per company"),
     ("person", "found by address or id; a few per company"),
     ("member", "the people of a company"),
-    ("node", "one row a process"),
-    ("schema_version", "one row a migration"),
-    ("channel", "as many as people name"),
-    ("promo_code", "as many as people name"),
-    ("campaign", "as many as people name"),
-    ("saved_view", "as many as people name"),
-    ("credential", "as many as people make"),
-    ("invitation", "those open"),
-    ("import", "one row a file"),
-    ("import_mapping", "one row a kind of file"),
-    ("redelivery", "one row a bulk redelivery"),
-    ("digest", "one row a week"),
-    ("digest_schedule", "one row a company"),
-    ("field_fill", "one row a company, while its accounts are walked"),
-    ("channel_count", "one row a company"),
-    ("channel_total", "one row a code and currency"),
-    ("stage_total", "one row a stage and currency"),
-    ("activity_day", "a few rows a day"),
-    ("ingest_reject", "a bounded few per company"),
-    ("reset_request", "those of a moment"),
-    ("password_reset", "those of an hour"),
-    ("fan_out", "those of a moment"),
-    ("manual_attempt", "those asked for and not made yet"),
+    ("node", "one row per process"),
+    ("schema_version", "one row per migration"),
+    ("channel", "as many as people create"),
+    ("promo_code", "as many as people create"),
+    ("campaign", "as many as people create"),
+    ("saved_view", "as many as people create"),
+    ("credential", "as many as people create"),
+    ("invitation", "pending ones only"),
+    ("import", "one row per file"),
+    ("import_mapping", "one row per kind of file"),
+    ("redelivery", "one row per bulk redelivery"),
+    ("digest", "one row per week"),
+    ("digest_schedule", "one row per company"),
+    ("field_fill", "one row per company, while its accounts are indexed"),
+    ("channel_count", "one row per company"),
+    ("channel_total", "one row per code and currency"),
+    ("stage_total", "one row per stage and currency"),
+    ("activity_day", "a few rows per day"),
+    ("ingest_reject", "a small bounded number per company"),
+    ("reset_request", "short-lived"),
+    ("password_reset", "kept for an hour"),
+    ("fan_out", "short-lived"),
+    ("manual_attempt", "attempts that are still waiting"),
 ];
 
-/// Statement, table, and why it may read all of a company or all there is.
+/// Statement, table, and why it may read a whole company or the whole table.
 const READS_MORE: &[(&str, &str, &str)] = &[
-    ("delivery::OWNERS", "delivery", "the index holds only what nodes own"),
-    ("delivery_list::OWNERS", "delivery", "the index holds only what nodes own"),
+    ("delivery::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
+    ("delivery_list::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::STANDINGS", "webhook", "a page about all webhooks of the company"),
     ("webhook::LIST", "webhook", "a page about all webhooks of the company"),
     ("webhook::SUBSCRIBERS", "webhook", "an event goes to every webhook that selected it"),
@@ -45,7 +45,7 @@ const READS_MORE: &[(&str, &str, &str)] = &[
     ("session::TOUCH", "session", "in the background, over the sessions of the company"),
     ("stage_totals::ALL", "account", "counts all accounts of the company, in the background"),
     ("import_data::DELETE_CHANGES", "import_change", "by account, and an account is in few imports"),
-    ("mail::WITHDRAW", "mail", "the index holds only mails that wait"),
+    ("mail::WITHDRAW", "mail", "the index contains only waiting mail"),
 ];
 
 /// The exception for a statement that reads a table, by its name.

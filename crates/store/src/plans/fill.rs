@@ -1,4 +1,4 @@
-//! Rows for every table, made from the catalogue: most of them of one company, some of twenty others.
+//! Rows for every table, generated from the catalogue: most for one company, some for twenty others.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use postgres::Client;
 
 use super::exceptions::SHORT;
 
-/// Rows of the first company in a table that grows, in one that stays short …
+/// Rows of the first company in a table that grows, in one that stays short,
 const ROWS: u32 = 8_000;
 const SHORT_ROWS: u32 = 20;
-/// … and in one of those that every event and every delivery adds to.
+/// and in one that every event and every delivery adds to.
 const HOT_ROWS: u32 = 24_000;
 const HOT: [&str; 10] = [
     "account",
@@ -24,20 +24,21 @@ const HOT: [&str; 10] = [
     "status_history",
 ];
 const COMPANIES: u32 = 20;
-/// The others have so many times fewer.
+/// The other companies have fewer rows by this factor.
 const SMALLER: u32 = 50;
 const FEW: u32 = 10;
 
-/// What ANALYZE sees before a table is filled.
+/// The rows that ANALYZE sees before a table is filled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Few {
     /// One row, so that every column looks unique.
     One,
-    /// Some rows of one company that differ in the end of their key only, so that every other column looks constant.
+    /// Some rows of one company that differ only at the end of their key, so that every other column looks
+    /// constant.
     Alike,
 }
 
-/// Keeps the server from gathering statistics by itself.
+/// Keeps the server from collecting statistics on its own.
 pub(crate) fn keep_statistics(client: &mut Client) {
     for table in tables(client) {
         client.batch_execute(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)")).expect("set");
@@ -84,7 +85,7 @@ fn tables(client: &mut Client) -> Vec<String> {
     rows.expect("the tables").iter().map(|row| row.get(0)).collect()
 }
 
-/// Inserts a row of each table for every `c` and `n` of what `source` selects.
+/// Inserts a row into each table for every `c` and `n` that `source` selects.
 fn insert(client: &mut Client, alike: bool, source: impl Fn(&str) -> String) {
     for table in tables(client) {
         if table == "schema_version" {
@@ -115,7 +116,7 @@ fn insert(client: &mut Client, alike: bool, source: impl Fn(&str) -> String) {
     }
 }
 
-/// A value as SQL, of the company `c` and the row's number, which is written `#`.
+/// A value as SQL, for the company `c` and the row's number, which is written `#`.
 fn value_of(table: &str, column: &str, kind: &str, last_of_key: bool) -> String {
     let several = |per: u32| format!("# / {per}");
     match (table, column, kind) {

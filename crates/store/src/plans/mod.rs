@@ -1,5 +1,6 @@
-//! The plans of PostgreSQL for every statement there is, on filled tables: without statistics, with fresh ones, and
-//! with ones from when the tables were nearly empty. Each must find its rows by an index that its keys are bound to.
+//! PostgreSQL's plans for every statement, on filled tables: without statistics, with fresh ones, and with
+//! ones from when the tables were almost empty. Each must find its rows by an index that its keys are bound
+//! to.
 
 mod catalogue;
 mod exceptions;
@@ -38,7 +39,7 @@ fn explain(client: &mut Client, text: &str, parameters: usize) -> serde_json::Va
     plans[0]["Plan"].clone()
 }
 
-/// Plans everything, and adds what is wrong to `faults` and the exceptions that were made use of to `used`.
+/// Plans everything; adds problems to `faults` and the exceptions that were needed to `used`.
 fn judge(client: &mut Client, state: &str, faults: &mut Vec<String>, used: &mut BTreeSet<&'static str>) {
     client.batch_execute(SESSION).expect("set");
     let schema = Schema::read(client);
@@ -77,7 +78,7 @@ fn every_statement_is_bound_to_its_keys_whatever_the_statistics_say() {
     fill::few(&mut client, Few::Alike);
     client.batch_execute("ANALYZE").expect("analyzed");
     fill::many(&mut client);
-    judge(&mut client, "analyzed with ten rows that are alike", &mut faults, &mut used);
+    judge(&mut client, "analyzed with ten similar rows", &mut faults, &mut used);
     forget_statistics(&mut client);
     judge(&mut client, "never analyzed", &mut faults, &mut used);
     client.batch_execute("ANALYZE").expect("analyzed");
@@ -108,5 +109,5 @@ fn every_bulk_statement_is_planned() {
         counted.sum()
     }
     let declared = count(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    assert_eq!(all_bulk().len(), declared, "catalogue.rs lists every one");
+    assert_eq!(all_bulk().len(), declared, "catalogue.rs must list all of them");
 }

@@ -1,4 +1,4 @@
-//! What a plan must not do.
+//! Rules for what a plan must not do.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -14,10 +14,10 @@ struct Index {
     columns: Vec<String>,
 }
 
-/// The indexes there are, by name.
+/// The existing indexes, by name.
 pub(super) struct Schema(HashMap<String, Index>);
 
-/// A table that is read by other means than the keys of the statement.
+/// A table that is read without using the keys of the statement.
 pub(super) struct Fault {
     pub relation: String,
     what: String,
@@ -67,7 +67,7 @@ impl Schema {
         if let Some(what) = what {
             faults.push(Fault { relation: relation.to_owned(), what });
         }
-        // Rows pass these one by one; a sort reads all of them first.
+        // Rows pass through these one by one; a sort reads all of them first.
         let passes = matches!(kind, "Limit" | "LockRows" | "Subquery Scan" | "Result");
         for inner in node["Plans"].as_array().into_iter().flatten() {
             let is_outer = text(inner, "Parent Relationship") == "Outer";
@@ -83,13 +83,13 @@ impl Schema {
             index.columns.iter().map(String::as_str).filter(|column| names(condition, column)).collect();
         let shown = || format!("{name} by {condition}, then {filter}");
         if !bound.iter().any(|column| *column != "company") {
-            // The first rows of an index's order are no more than are asked for.
+            // With a limit, the first rows in an index's order are no more than were asked for.
             return (!limited || !filter.is_empty()).then(shown);
         }
         if index.unique && bound.len() == index.columns.len() {
             return None;
         }
-        // A key that another index, or this one, could have been bound to.
+        // A key that this or another index could have been bound to.
         let better = |other: &Index| {
             let [first, second, ..] = &other.columns[..] else { return false };
             other.table == index.table && first == "company" && compared(filter, second)
@@ -110,7 +110,8 @@ fn names(condition: &str, column: &str) -> bool {
     words(condition).any(|word| word == column)
 }
 
-/// Whether rows are dropped for not having a certain value in a column: a parameter, one of several, another column's.
+/// Whether rows are filtered by equality on a column: with a parameter, one of several values, or another
+/// column.
 fn compared(filter: &str, column: &str) -> bool {
     let parts = filter.split('(').filter_map(|part| part.split_once(" = "));
     parts.into_iter().any(|(left, right)| {

@@ -1,4 +1,4 @@
-//! Accounts are stored whole, found by their keys, and gone without a trace.
+//! Accounts are stored completely, found by their keys, and deleted without a trace.
 
 use jiff::civil::Date;
 use rapport_domain::account::Account;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::support::{World, account_id, bytes, imported_account, new_account, on_both_engines, time};
 
-/// An account with something in every column.
+/// An account with a value in every column.
 fn full_account(number: u64) -> Account {
     Account {
         imported_id: Some(format!("CRM-{number} \u{202e}\"';--")),
@@ -59,7 +59,7 @@ fn an_account_reads_back_as_it_was_written() {
         let written = changed.clone();
         world.write(company, move |tx| account::update(tx, &[&written])).expect("updated");
         assert_eq!(world.account(company, account_id(2)), Some(changed));
-        assert_eq!(world.account(company, account_id(1)), Some(full), "only its own row");
+        assert_eq!(world.account(company, account_id(1)), Some(full), "only its own row changes");
     });
 }
 
@@ -77,11 +77,7 @@ fn accounts_are_locked_by_id_and_by_imported_id() {
             world.write(company, |tx| account::lock_by_imported_id(tx, &["crm-5", "CRM-1", "none", "crm-3"]));
         let mut locked: Vec<_> = locked.expect("locked").into_iter().map(|account| account.id).collect();
         locked.sort_unstable();
-        assert_eq!(
-            locked,
-            [account_id(3), account_id(5)],
-            "an imported_id is the customer's own, case and all"
-        );
+        assert_eq!(locked, [account_id(3), account_id(5)], "an imported_id is exact and case-sensitive");
 
         let mut ids =
             world.read(company, |snapshot| account::ids_by_imported_id(snapshot, &["crm-2", "crm-9"]));
@@ -105,14 +101,14 @@ fn an_imported_id_is_taken_once() {
         let second = world.write(company, |tx| {
             account::insert(tx, &[&imported_account(4, "crm-4"), &imported_account(5, "crm-1")])
         });
-        assert!(!second.expect("answered"), "told, not failed");
+        assert!(!second.expect("answered"), "reported, not an error");
         let taken = |by_other_than| {
             world.read(company, move |snapshot| {
                 account::imported_id_is_taken(snapshot, "crm-1", account_id(by_other_than))
             })
         };
         assert!(taken(2));
-        assert!(!taken(1), "by itself it is not taken");
+        assert!(!taken(1), "an account's own id does not count as taken");
     });
 }
 
@@ -144,7 +140,7 @@ fn words_follow_the_name() {
     });
 }
 
-/// What accounts are found by, in order.
+/// The index rows of accounts, in order.
 fn index(world: &World) -> Vec<String> {
     let sql = "SELECT field, value, account FROM account_field ORDER BY account, field, value";
     let show = |field: String, value: String, account: &[u8]| format!("{} {field} {value}", account[15]);
@@ -204,7 +200,7 @@ fn the_index_of_fields_follows_every_change() {
             done.expect("merged");
         };
         merge(json!({"plan": "PRO", "seats": 12, "none": null}));
-        assert_eq!(index(world)[..8], made, "spelled anew, found as before");
+        assert_eq!(index(world)[..8], made, "spelled differently, indexed the same");
         merge(json!({"plan": null, "seats": "12", "tags": ["b", "c"], "x": "now", "y": []}));
         let changed =
             ["1 seats s12", "1 tags sb", "1 tags sc", "1 x snow", "1 y ", "2 plan sfree", "3 plan snew"];
@@ -238,7 +234,7 @@ fn fields_in_use_are_named_in_order() {
 }
 
 #[test]
-fn a_deleted_account_takes_everything_of_its_own_along() {
+fn deleting_an_account_deletes_everything_it_owns() {
     on_both_engines(|world| {
         let company = world.company("acme");
         let with_fields = |number, imported_id| Account {

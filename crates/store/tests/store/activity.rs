@@ -1,4 +1,4 @@
-//! Counters add up, sightings widen, event_ids are taken once, and pages have no gaps.
+//! Counters add up, first and last seen widen, event_ids are used once, and pages have no gaps.
 
 use rapport_domain::activity::EventMark;
 use rapport_domain::id::CompanyId;
@@ -30,7 +30,7 @@ fn counters_add_up_by_day_and_feature() {
         count(world, company, Day::from_number(TODAY.number() + 1), "later", 100, time(0));
         count(world, company, TODAY, "also", 7, time(3));
         let days = world.read(company, |snapshot| activity::days(snapshot, account_id(1), TODAY));
-        assert_eq!(days, [(TODAY.minus_days(89), 7), (TODAY, 17)], "ninety days that end today");
+        assert_eq!(days, [(TODAY.minus_days(89), 7), (TODAY, 17)], "ninety days up to today");
         let features = world.read(company, |snapshot| activity::features(snapshot, account_id(1)));
         let used =
             |feature: &str, count, at| FeatureUse { feature: feature.to_owned(), count, last_used_at: at };
@@ -87,7 +87,7 @@ fn sightings_only_widen() {
         let unseen = world.read(company, |snapshot| activity::seen(snapshot, account_id(1)));
         assert_eq!(unseen, None);
         assert_eq!(see(10, 20, Day::from_number(100)), (10, 20, 100));
-        assert_eq!(see(12, 15, Day::from_number(99)), (10, 20, 100), "within what is known");
+        assert_eq!(see(12, 15, Day::from_number(99)), (10, 20, 100), "within the known range");
         assert_eq!(see(5, 5, Day::from_number(98)), (5, 20, 100), "earlier");
         assert_eq!(see(30, 40, Day::from_number(101)), (5, 40, 101), "later, on a later day");
         let account = world.account(company, account_id(1)).expect("there");
@@ -113,7 +113,7 @@ fn an_event_id_is_taken_for_ninety_days() {
         let almost = Time::from_micros(start.plus_days(90).as_micros() - 1);
         assert_eq!(take(&["a"], almost), [false]);
         assert_eq!(take(&["a", "b"], start.plus_days(90)), [true, true], "free again");
-        assert_eq!(take(&["a"], start.plus_days(179)), [false], "and taken again from then");
+        assert_eq!(take(&["a"], start.plus_days(179)), [false], "and in use again from then on");
     });
 }
 

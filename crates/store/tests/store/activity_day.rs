@@ -1,4 +1,4 @@
-//! A company's activity per day adds up over shards, and old days go.
+//! A company's activity per day adds up over shards, and old days are deleted.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn days_add_up_over_shards_and_companies_stay_apart() {
         add(acme, &[(TODAY.minus_days(90), 100)], 0);
         add(globex, &[(TODAY, 1)], 0);
         let days = world.read(acme, |snapshot| activity_day::days(snapshot, TODAY));
-        assert_eq!(days, [(TODAY.minus_days(89), 1), (TODAY, 18)], "ninety days that end today");
+        assert_eq!(days, [(TODAY.minus_days(89), 1), (TODAY, 18)], "ninety days up to today");
         assert_eq!(world.rows_of("activity_day"), 6);
         world.write(acme, |tx| activity_day::prune(tx, TODAY)).expect("pruned");
         assert_eq!(world.read(acme, |snapshot| activity_day::days(snapshot, TODAY)), [(TODAY, 18)]);

@@ -1,4 +1,4 @@
-//! The tabs of the Clients page, held against a plain filter and sort in memory, on both engines.
+//! The tabs of the Clients page, compared with a plain filter and sort in memory, on both engines.
 
 use jiff::civil::Date;
 use rapport_domain::account::Account;
@@ -27,7 +27,7 @@ fn settings() -> Settings {
     }
 }
 
-/// Clients and others, with many equal times.
+/// Clients and other accounts, with many equal times.
 fn accounts() -> Vec<Account> {
     let mut random = Random::seeded(3);
     let mut account = |n: u64| {
@@ -46,7 +46,7 @@ fn accounts() -> Vec<Account> {
     (0..ACCOUNTS).map(&mut account).collect()
 }
 
-/// What a tab has, in its order.
+/// The expected accounts of a tab, in order.
 fn wanted(tab: Tab, now: Time) -> Vec<Account> {
     let settings = settings();
     let snoozed = |account: &Account| is_snoozed(account.snoozed_until, &settings.time_zone, now);
@@ -82,7 +82,7 @@ fn pages(world: &World, company: CompanyId, tab: Tab, limit: i64, now: Time) -> 
             world.read(company, move |snapshot| ListClients { tab, after, limit, now }.run(snapshot));
         assert!(page.items.len() <= usize::try_from(limit).expect("a limit"));
         all.extend(page.items);
-        assert!(all.len() <= accounts().len(), "pages without end");
+        assert!(all.len() <= accounts().len(), "the pages never end");
         after = page.next;
         if after.is_none() {
             return all;
@@ -91,9 +91,9 @@ fn pages(world: &World, company: CompanyId, tab: Tab, limit: i64, now: Time) -> 
 }
 
 #[test]
-fn every_tab_and_page_is_what_it_says() {
+fn every_tab_and_page_agrees_with_a_plain_model() {
     on_both_engines(|world| {
-        // Another company's, which must never be found.
+        // Another company's accounts, which must never be found.
         let other = world.company_with("other", settings());
         let company = world.company_with("acme", settings());
         for company in [other, company] {
@@ -154,19 +154,19 @@ fn a_clock_is_written_only_where_it_changed() {
             });
             changed.expect("changed");
         };
-        // The row as it would not be written: whoever writes it again sets it right.
+        // An invalid row, which any write would correct.
         let spoiled = "SELECT count(*) FROM cadence WHERE status = 'spoiled'";
         world.change("UPDATE cadence SET status = 'spoiled'");
         change(1, |account| account.name = "Renamed".to_owned());
-        assert_eq!(world.number(spoiled), 1, "a name is no clock");
+        assert_eq!(world.number(spoiled), 1, "a name does not affect the clock");
         change(1, |account| account.cadence_override = Some(3));
         assert_eq!((world.number(spoiled), world.rows_of("cadence")), (0, 1));
         change(1, |account| account.status = Status::Lost);
-        assert_eq!(world.rows_of("cadence"), 0, "the lost have none");
+        assert_eq!(world.rows_of("cadence"), 0, "lost accounts have none");
         change(2, |account| {
             (account.status, account.tracked_since) = (Status::InTrial, Some(time(9)));
         });
-        assert_eq!(world.rows_of("cadence"), 1, "who becomes a client gets one");
+        assert_eq!(world.rows_of("cadence"), 1, "a new client gets one");
     });
 }
 

@@ -1,4 +1,4 @@
-//! The list of deliveries against a plain model: every filter, every page size, on both engines.
+//! The delivery list compared with a plain model: every filter, every page size, on both engines.
 
 use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::delivery_list::{Filter, Shown, WebhookState, appearance};
@@ -17,7 +17,7 @@ use crate::support::{Random, World, account_id, bytes, on_both_engines, time};
 const EVENTS: u64 = 300;
 const SECONDS: i64 = 10;
 
-/// How the webhooks stand: on, switched off, deleted, and on with a past drop.
+/// The states of the webhooks: enabled, disabled, deleted, and enabled with a past drop.
 fn standings() -> [(WebhookId, WebhookState); 4] {
     let on = WebhookState { enabled: true, deleted_at: None, dropped_before: Time::from_micros(0) };
     let numbered = |number, standing| (WebhookId::from_bytes(bytes(number)), standing);
@@ -57,7 +57,7 @@ fn insert_webhooks(world: &World, company: CompanyId) {
     done.expect("webhooks");
 }
 
-/// Events of some accounts, each with a delivery for some webhooks, in every state.
+/// Events of some accounts, each with deliveries for some webhooks, in every state.
 fn fill(world: &World, company: CompanyId, seed: u64) -> Vec<Delivery> {
     let (mut random, mut ids) = (Random::seeded(seed), IdSequence::default());
     let (mut events, mut deliveries, mut owners) = (Vec::new(), Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ fn fill(world: &World, company: CompanyId, seed: u64) -> Vec<Delivery> {
         };
         let new: Vec<NewDelivery> = kept.iter().zip(&owners).map(|(one, owner)| of(one, *owner)).collect();
         delivery::insert(tx, &new)?;
-        // Settling gives a delivery back: what a node holds is left as it was inserted.
+        // Settling releases a delivery, so those that a node holds stay as inserted.
         let settled: Vec<&Delivery> =
             kept.iter().zip(&owners).filter(|(_, owner)| owner.is_none()).map(|(one, _)| one).collect();
         delivery::settle(tx, &settled)
@@ -183,7 +183,7 @@ fn all_pages(world: &World, company: CompanyId, filter: Filter, bounds: Bounds) 
 }
 
 #[test]
-fn every_filter_finds_what_a_plain_look_finds() {
+fn every_filter_agrees_with_a_plain_model() {
     on_both_engines(|world| {
         let (company, other) = (world.company("acme"), world.company("globex"));
         insert_webhooks(world, company);
@@ -218,7 +218,7 @@ fn pages_of_any_size_cover_the_list_once() {
 }
 
 #[test]
-fn a_scan_looks_at_so_many_rows_and_says_where_to_go_on() {
+fn a_scan_reads_a_bounded_number_of_rows_and_says_where_to_continue() {
     on_both_engines(|world| {
         let company = world.company("acme");
         insert_webhooks(world, company);
@@ -226,7 +226,7 @@ fn a_scan_looks_at_so_many_rows_and_says_where_to_go_on() {
         let filter = Filter { kind: Some(Kind::WebhookTest), ..Filter::default() };
         let bounds = Bounds { items: 50, rows: 10 };
         let first = one_scan(world, company, filter, None, bounds);
-        assert!(first.found.len() < 10 && first.next.is_some(), "ten rows are not all of them");
+        assert!(first.found.len() < 10 && first.next.is_some(), "ten rows are not the whole list");
         assert_eq!(all_pages(world, company, filter, bounds), expected(&deliveries, &filter));
     });
 }
@@ -249,7 +249,7 @@ fn one_delivery_is_shown_as_in_the_list() {
 }
 
 #[test]
-fn a_tally_counts_the_newest_of_a_time() {
+fn a_tally_counts_the_newest_in_a_period() {
     on_both_engines(|world| {
         let company = world.company("acme");
         insert_webhooks(world, company);
@@ -281,7 +281,7 @@ fn a_tally_counts_the_newest_of_a_time() {
 
 #[test]
 fn deliveries_are_read_by_indexes() {
-    // What each statement must name in SQLite's plan; none looks through a company's whole history.
+    // The part of SQLite's plan that each statement must have; none reads a company's whole history.
     let plans = [
         ("delivery::DUE", "delivery_waiting (company=? AND webhook=? AND next_at<?)"),
         ("delivery::NEXT_DUE", "delivery_waiting (company=? AND webhook=?)"),

@@ -46,7 +46,7 @@ fn jobs_submitted_at_once_all_commit() {
 }
 
 #[test]
-fn what_rolls_back_fails_or_panics_leaves_nothing_and_harms_nobody() {
+fn jobs_that_roll_back_fail_or_panic_leave_nothing_and_harm_no_others() {
     with_one_writer(|world| {
         let company = world.company("acme");
         let held = world.hold_writer(company);
@@ -81,11 +81,11 @@ fn what_rolls_back_fails_or_panics_leaves_nothing_and_harms_nobody() {
         let kept = (0..40).filter(|number| ![10, 20, 25, 30].contains(number)).map(account_id);
         assert_eq!(stored(world, company), kept.collect::<Vec<_>>());
         assert_eq!(world.rows_of("credential"), 0);
-        assert_eq!(world.rows_of("account_word"), 36, "the words went with their accounts");
+        assert_eq!(world.rows_of("account_word"), 36, "the words were rolled back with their accounts");
     });
 }
 
-/// Runs into a unique index.
+/// Violates a unique index.
 fn break_a_key(tx: &mut Tx) -> Result<(), Error> {
     use rapport_domain::credential::{Credential, Kind, issue};
     use rapport_domain::member::Role;
@@ -140,11 +140,11 @@ fn an_action_sees_what_was_committed_and_its_panic_harms_nobody() {
         });
         was_seen.recv_timeout(LONG).expect("the action");
         assert_eq!(stored(world, company), [account_id(1)]);
-        world.write(company, |tx| insert_one(tx, 2)).expect("a writer that goes on");
+        world.write(company, |tx| insert_one(tx, 2)).expect("a writer that still works");
     });
 }
 
-/// A job that runs together with its like.
+/// A job that runs together with others of its family.
 struct Together {
     company: CompanyId,
     number: u64,
@@ -202,7 +202,7 @@ impl Job for Together {
 
 type Answer = Receiver<Result<(), Error>>;
 
-/// Submits jobs of one family while the only writer is held up, then lets it go.
+/// Submits jobs of one family while the only writer is blocked, then releases it.
 fn run_together(world: &World, fates: &[(CompanyId, Fate)]) -> (Vec<Answer>, Arc<Mutex<Vec<usize>>>) {
     let batches = Arc::new(Mutex::new(Vec::new()));
     let held = world.hold_writer(fates[0].0);
@@ -229,7 +229,7 @@ fn a_family_runs_together_within_its_company_and_bound() {
         }
         let mut sizes = batches.lock().clone();
         sizes.sort_unstable();
-        assert_eq!(sizes, [2, 2, 8, 8], "ten of each company, at most eight together");
+        assert_eq!(sizes, [2, 2, 8, 8], "ten jobs per company, at most eight together");
         assert_eq!(stored(world, one).len(), 10);
         assert_eq!(stored(world, other).len(), 10);
     });

@@ -1,4 +1,4 @@
-//! The list of accounts, held against a plain filter and sort in memory, on both engines.
+//! The account list, compared with a plain filter and sort in memory, on both engines.
 
 use jiff::civil::Date;
 use rapport_domain::account::Account;
@@ -38,7 +38,7 @@ fn channels() -> [ChannelRef; 2] {
         .map(|(name, n)| ChannelRef { id: ChannelId::from_bytes(bytes(n)), name: name.to_owned() })
 }
 
-/// Accounts of all sorts, with many equal names and times.
+/// Varied accounts, with many equal names and times.
 fn accounts() -> Vec<Account> {
     let words = [
         "Keller",
@@ -103,7 +103,7 @@ fn accounts() -> Vec<Account> {
 
 fn fill(world: &World) -> CompanyId {
     let company = world.company_with("acme", settings());
-    // Another company's, which must never be found.
+    // Another company's accounts, which must never be found.
     let other = world.company_with("other", settings());
     for company in [other, company] {
         world
@@ -136,7 +136,7 @@ fn fill(world: &World) -> CompanyId {
     company
 }
 
-/// What the filter means.
+/// The meaning of a filter.
 fn matches(account: &Account, filter: &AccountFilter, now: Time) -> bool {
     let AccountFilter {
         q, statuses, channels, imported_id, tracked, overdue, seen_before, seen_after, ..
@@ -205,7 +205,7 @@ fn page(world: &World, company: CompanyId, list: ListAccounts) -> AccountPage {
     world.read(company, move |snapshot| list.run(snapshot))
 }
 
-/// Reads page after page; the cursor goes through its text, as it does on the wire.
+/// Reads page after page; the cursor is converted to text and back, as on the wire.
 fn pages(
     world: &World,
     company: CompanyId,
@@ -222,7 +222,7 @@ fn pages(
         all.extend(page.items);
         let Some(next) = page.next else { return all };
         cursor = Some(Cursor::parse(&next.to_string(), sort).expect("a cursor of this sort"));
-        assert!(all.len() <= accounts().len(), "pages without end");
+        assert!(all.len() <= accounts().len(), "the pages never end");
     }
 }
 
@@ -278,7 +278,7 @@ fn random_field(random: &mut Random) -> FieldFilter {
 }
 
 #[test]
-fn every_filter_sort_and_page_is_what_it_says() {
+fn every_filter_sort_and_page_agrees_with_a_plain_model() {
     on_both_engines(|world| {
         let company = fill(world);
         let all = accounts();
@@ -292,7 +292,7 @@ fn every_filter_sort_and_page_is_what_it_says() {
             let wanted: Vec<Account> =
                 all.iter().filter(|account| matches(account, &filter, now)).cloned().collect();
             let wanted = sorted(wanted, sort);
-            // One by one through a long list would only take time.
+            // Reading a long list one by one would only take time.
             let limit = if wanted.len() > 60 { limit.max(50) } else { limit };
             let read = pages(world, company, &filter, sort, limit, now);
             let shown = |accounts: &[Account]| {
@@ -366,6 +366,6 @@ fn a_cursor_of_another_sort_is_refused() {
         };
         let newest = page(world, company, list(Sort::Newest, None)).next.expect("more");
         let read = world.store.read(company, move |snapshot| list(Sort::Name, Some(newest)).run(snapshot));
-        assert!(read.blocking_recv().expect("an answer").is_err(), "a cursor of another sort");
+        assert!(read.blocking_recv().expect("an answer").is_err(), "the cursor belongs to another sort");
     });
 }

@@ -1,4 +1,4 @@
-//! Mails, digests and invitations of two companies with the same keys never meet, and each is written once.
+//! Mail, digests and invitations of two companies with the same keys stay separate, and each is written once.
 
 use rapport_domain::credential::SecretHash;
 use rapport_domain::digest::Week;
@@ -20,7 +20,7 @@ fn email() -> Email {
     Email::parse("ana@acme.test").expect("an address")
 }
 
-/// Writes one of each, with the same keys whichever company it is; `mark` tells them apart.
+/// Writes one of each, with the same keys in either company; `mark` tells them apart.
 fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
     let text = |what: &str| format!("{what} of {mark}");
     let secret = Some(mark.as_bytes().to_vec());
@@ -41,11 +41,11 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
         }],
     )?;
     assert!(digest::insert(tx, WEEK, MAIL, 5, time(0))?, "{mark}");
-    assert!(!digest::insert(tx, WEEK, MAIL, 6, time(1))?, "a week has one");
+    assert!(!digest::insert(tx, WEEK, MAIL, 6, time(1))?, "one digest per week");
     digest::set_schedule_since(tx, time(0))?;
     assert!(invitation::insert(tx, &HASH, &invited(mark))?, "{mark}");
     let again = Invitation { id: InvitationId::from_bytes([2; 16]), ..invited(mark) };
-    assert!(!invitation::insert(tx, &SecretHash::from_bytes([8; 32]), &again)?, "an address has one");
+    assert!(!invitation::insert(tx, &SecretHash::from_bytes([8; 32]), &again)?, "one invitation per address");
     Ok(())
 }
 
@@ -78,10 +78,10 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
 
 fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
     let due = mail::lock_due(tx, time(1), 10)?;
-    assert_eq!(due.len(), 1, "its own alone");
+    assert_eq!(due.len(), 1, "only its own mail");
     mail::take(tx, &[MAIL], time(300))?;
-    assert!(mail::lock_due(tx, time(299), 10)?.is_empty(), "it is in hand");
-    assert!(!mail::settle(tx, MAIL, 0, Settled::Sent, time(2))?, "that attempt is not the last one");
+    assert!(mail::lock_due(tx, time(299), 10)?.is_empty(), "it is claimed");
+    assert!(!mail::settle(tx, MAIL, 0, Settled::Sent, time(2))?, "that is not the latest attempt");
     assert!(mail::settle(tx, MAIL, 1, Settled::Retry { at: time(3), error: "later" }, time(2))?);
     mail::withdraw(tx, Kind::PasswordReset, &email(), "another kind", time(3))?;
     assert_eq!(mail::counts(tx, MAIL)?.waiting, 1);
@@ -104,14 +104,14 @@ fn companies_with_the_same_keys_never_meet() {
         world.write(one, |tx| fill(tx, "one")).expect("filled");
         let alone = world.read(one, everything);
         world.write(other, |tx| fill(tx, "other")).expect("the same keys are free in another company");
-        assert_eq!(world.read(one, everything), alone, "as before the other came");
+        assert_eq!(world.read(one, everything), alone, "unchanged by the other company");
         let others = world.read(other, everything);
         assert!(
             others.iter().all(|text| !text.contains("of one") && !text.contains("\"one\"")),
             "{others:?}"
         );
         world.write(one, take_everything_away).expect("gone");
-        assert_eq!(world.read(other, everything), others, "as before the one went");
+        assert_eq!(world.read(other, everything), others, "unchanged by the first company's deletion");
         assert!(world.read(one, |snapshot| mail::content(snapshot, MAIL)).is_none());
     });
 }

@@ -1,4 +1,4 @@
-//! What storage promises, tested on SQLite and on PostgreSQL alike.
+//! The guarantees of storage, tested on both SQLite and PostgreSQL.
 
 mod account;
 mod activity;

@@ -1,4 +1,4 @@
-//! Opening a database: once migrated, never a newer one, and by two at a time.
+//! Opening a database: migrated once, newer schemas refused, several processes at once.
 
 use std::thread;
 
@@ -33,7 +33,7 @@ fn opening_again_migrates_nothing_and_keeps_everything() {
         world.insert(company, vec![new_account(1, "Nordlys")]);
         let versions = world.rows_of("schema_version");
         let newest = world.number("SELECT max(version) FROM schema_version");
-        assert_eq!(versions, newest, "one row for each step");
+        assert_eq!(versions, newest, "one row per migration");
         drop(world);
         let again = open(&database);
         assert_eq!(again.rows_of("schema_version"), versions);
@@ -98,7 +98,7 @@ fn two_stores_write_one_database_side_by_side() {
         for world in &worlds {
             let ids = ids.clone();
             let found = world.read(company, move |snapshot| account::existing(snapshot, &ids));
-            assert_eq!(found.len(), 80, "each sees what the other wrote");
+            assert_eq!(found.len(), 80, "each sees the other's writes");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! What only a server can do to us: cancel, and hang up.
+//! Things that only a server can do to us: cancel statements and drop connections.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,11 +26,11 @@ fn insert(world: &World, company: CompanyId, number: u64) -> Result<(), Error> {
     answer_of(&answer)
 }
 
-/// Runs a statement again and again until it says that it did something.
+/// Runs a statement repeatedly until it affects a row.
 fn until_done(client: &mut Client, sql: &str) {
     let deadline = Instant::now() + LONG;
     while client.execute(sql, &[]).expect("run") == 0 {
-        assert!(Instant::now() < deadline, "never done: {sql}");
+        assert!(Instant::now() < deadline, "never affected a row: {sql}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -39,7 +39,7 @@ fn until_done(client: &mut Client, sql: &str) {
 fn a_writer_whose_wait_for_the_lock_was_cancelled_works_on() {
     let (world, mut raw) = world_with_one_writer();
     let company = world.company("acme");
-    // The lock that ordinary work of a company shares, taken alone by somebody else.
+    // The lock that ordinary work of a company shares, held exclusively by another session.
     let taken = raw.execute(
         "SELECT pg_advisory_lock(1918988400, $1::int)",
         &[&i32::try_from(company.0).expect("small")],
@@ -53,7 +53,7 @@ fn a_writer_whose_wait_for_the_lock_was_cancelled_works_on() {
     );
     assert!(matches!(answer_of(&waiting), Err(Error::Unavailable(_))));
     raw.execute("SELECT pg_advisory_unlock_all()", &[]).expect("released");
-    insert(&world, company, 1).expect("the transaction that was refused its lock is over");
+    insert(&world, company, 1).expect("the transaction without its lock has ended");
     assert!(world.account(company, account_id(1)).is_some());
 }
 
@@ -79,7 +79,7 @@ fn connections_that_were_cut_are_made_again() {
         found = read().blocking_recv().expect("an answer");
     }
     assert!(found.expect("read").is_some());
-    assert_eq!(world.rows_of("account"), 1, "what was answered with an error is not there");
+    assert_eq!(world.rows_of("account"), 1, "work that failed is not stored");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_connection_cut_inside_a_transaction_leaves_nothing() {
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
              WHERE datname = current_database() AND state = 'idle in transaction'",
         );
-        // Even work that overlooks an error must not go on on another connection, outside a transaction.
+        // Work that ignores an error must still not continue on another connection, outside a transaction.
         let _ = account::insert(tx, &[&new_account(2, "Nordlys")]);
         let _ = account::existing(tx, &[account_id(3)]);
         let _ = account::insert(tx, &[&new_account(4, "Nordlys")]);

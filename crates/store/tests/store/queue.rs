@@ -1,4 +1,4 @@
-//! The queue in front of the writers: bounded, honest about it, and worked off at the end.
+//! The queue in front of the writers: bounded, honest about it, and emptied at the end.
 
 use rapport_store::{Error, Lane, Verdict, account};
 
@@ -25,10 +25,10 @@ fn a_full_queue_answers_busy_at_once_and_stores_nothing() {
             (0..1100).map(|number| submit_insert(world, Lane::Interactive, company, number)).collect();
         let turned_away =
             answers.iter().filter(|answer| matches!(answer.try_recv(), Ok(Err(Error::Busy)))).count();
-        assert_eq!(turned_away, 1100 - 1024, "answered while the writer was held up");
+        assert_eq!(turned_away, 1100 - 1024, "rejected while the writer was blocked");
         assert_eq!(world.store.figures().waiting, 1024);
         drop(held);
-        // On a slow machine some of those taken in may have waited too long by now.
+        // On a slow machine some of the accepted jobs may have waited too long by now.
         let done = answers[..1024].iter().filter(|answer| answer_of(answer).is_ok()).count();
         assert_eq!(world.rows_of("account"), i64::try_from(done).expect("a count"));
         assert_eq!(world.store.figures().waiting, 0);
@@ -36,17 +36,17 @@ fn a_full_queue_answers_busy_at_once_and_stores_nothing() {
 }
 
 #[test]
-fn what_waited_over_a_second_is_answered_busy_but_outcomes_are_not() {
+fn work_that_waited_over_a_second_is_busy_but_outcomes_are_not() {
     with_one_writer(|world| {
         let company = world.company("acme");
         let held = world.hold_writer(company);
         let interactive = submit_insert(world, Lane::Interactive, company, 1);
         let outcome = submit_insert(world, Lane::Outcome, company, 2);
         let background = submit_insert(world, Lane::Background, company, 3);
-        assert!(matches!(answer_of(&interactive), Err(Error::Busy)), "answered while the writer was held up");
+        assert!(matches!(answer_of(&interactive), Err(Error::Busy)), "rejected while the writer was blocked");
         drop(held);
-        answer_of(&outcome).expect("an outcome is kept");
-        answer_of(&background).expect("what can wait has waited");
+        answer_of(&outcome).expect("outcomes are never rejected");
+        answer_of(&background).expect("background work can wait");
         assert_eq!(world.rows_of("account"), 2);
     });
 }
@@ -60,14 +60,14 @@ fn outcomes_are_never_turned_away() {
             (0..1500).map(|number| submit_insert(world, Lane::Outcome, company, number)).collect();
         drop(held);
         for answer in &answers {
-            answer_of(answer).expect("an outcome is kept");
+            answer_of(answer).expect("outcomes are never rejected");
         }
         assert_eq!(world.rows_of("account"), 1500);
     });
 }
 
 #[test]
-fn closing_works_off_what_waits_and_takes_no_more() {
+fn closing_finishes_queued_work_and_accepts_no_more() {
     with_one_writer(|world| {
         let company = world.company("acme");
         let held = world.hold_writer(company);
@@ -78,7 +78,7 @@ fn closing_works_off_what_waits_and_takes_no_more() {
             .collect();
         std::thread::scope(|scope| {
             let closing = scope.spawn(|| world.store.close());
-            // Closed from here on, while the writer is still held up.
+            // Closed from here on, while the writer is still blocked.
             loop {
                 let answer = world.submit(Lane::Outcome, company, |_| Ok(Verdict::Rollback));
                 if matches!(answer.try_recv(), Ok(Err(Error::Closed))) {
@@ -90,8 +90,8 @@ fn closing_works_off_what_waits_and_takes_no_more() {
         });
         let mut done = 0;
         for (n, answer) in answers.iter().enumerate() {
-            let answer = answer.try_recv().expect("an answer before the end of closing");
-            // On a slow machine what somebody waits for may have waited too long.
+            let answer = answer.try_recv().expect("an answer before closing ends");
+            // On a slow machine, interactive work may have waited too long.
             let late = lanes[n % 3] == Lane::Interactive && matches!(answer, Err(Error::Busy));
             assert!(answer.is_ok() || late, "{answer:?}");
             done += i64::from(answer.is_ok());

@@ -1,4 +1,4 @@
-//! What happened lately is counted from a time on, and moves come newest first.
+//! Recent events are counted from a given time, and moves are listed newest first.
 
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, HistoryId, IdSequence};
@@ -33,7 +33,7 @@ fn moves_and_new_accounts_are_counted_from_a_time_on() {
         let accounts = world.read(acme, |snapshot| recent::new_accounts(snapshot, time(100)));
         assert_eq!((accounts.count, accounts.capped), (2, false));
         let moves = world.read(acme, |snapshot| recent::count_moves(snapshot, time(150)));
-        assert_eq!((moves.count, moves.capped), (2, false), "first entries are no moves");
+        assert_eq!((moves.count, moves.capped), (2, false), "first entries are not moves");
         let page = world.read(acme, |snapshot| recent::moves(snapshot, None, 2));
         let names: Vec<&str> = page.items.iter().map(|moved| moved.name.as_str()).collect();
         assert_eq!((names, page.more), (vec!["Made at 200", "Made at 100"], true));

@@ -26,7 +26,7 @@ fn settings() -> Settings {
 }
 
 #[test]
-fn a_company_has_its_slug_alone_and_keeps_its_settings() {
+fn a_slug_belongs_to_one_company_which_keeps_its_settings() {
     on_both_engines(|world| {
         let acme = world.company("acme");
         let other = world.company_with("other", settings());
@@ -67,7 +67,7 @@ fn settings_change_for_one_company() {
 }
 
 #[test]
-fn a_person_is_one_over_all_companies_and_a_member_of_each() {
+fn a_person_can_be_a_member_of_several_companies() {
     on_both_engines(|world| {
         let (acme, other) = (world.company("acme"), world.company("other"));
         let join = |company, fresh: u64, role| {
@@ -82,7 +82,7 @@ fn a_person_is_one_over_all_companies_and_a_member_of_each() {
         let person = PersonId::from_bytes(bytes(1));
         assert_eq!(join(acme, 1, Role::Owner), (person, true, true));
         assert_eq!(join(other, 2, Role::Member), (person, false, true));
-        assert_eq!(join(acme, 3, Role::Admin), (person, false, false), "a member already");
+        assert_eq!(join(acme, 3, Role::Admin), (person, false, false), "already a member");
         world.write(acme, move |tx| member::update(tx, person, Role::Admin, Some(time(9)))).expect("updated");
         let acmes = world.read(acme, member::list);
         assert_eq!(acmes.len(), 1);
@@ -110,7 +110,7 @@ fn token(company: CompanyId, number: u8, kind: Kind) -> (SecretHash, Credential)
 }
 
 #[test]
-fn credentials_live_until_they_are_taken_away() {
+fn credentials_live_until_they_are_deleted() {
     on_both_engines(|world| {
         let company = world.company("acme");
         let tokens = [1, 2].map(|number| token(company, number, Kind::ApiToken));
@@ -135,11 +135,11 @@ fn credentials_live_until_they_are_taken_away() {
         let id = tokens[0].1.id;
         for (at, expected) in [(5, 5), (3, 5), (8, 8)] {
             world.write(company, move |tx| credential::touch(tx, id, time(at))).expect("touched");
-            assert_eq!(live()[0].1.last_used_at, Some(time(expected)), "never back");
+            assert_eq!(live()[0].1.last_used_at, Some(time(expected)), "never goes back");
         }
         let delete =
             |kind| world.write(company, move |tx| credential::delete(tx, id, kind)).expect("answered");
-        assert!(!delete(Kind::IngestKey), "not of this kind");
+        assert!(!delete(Kind::IngestKey), "a different kind");
         assert!(delete(Kind::ApiToken));
         assert!(!delete(Kind::ApiToken), "gone");
         world.write(company, |tx| credential::delete_kind(tx, Kind::IngestKey)).expect("rotated");
@@ -178,7 +178,7 @@ fn channel_names_are_unique_without_case() {
             world.write(company, move |tx| channel::rename(tx, id, name)).expect("answered")
         };
         assert!(!rename(2, "partners"));
-        assert!(rename(2, "ÄRZTE"), "its own name in another case");
+        assert!(rename(2, "ÄRZTE"), "its own name with different case");
         let listed = world.read(company, channel::list);
         assert_eq!(listed, [new_channel(2, "ÄRZTE"), new_channel(1, "Partners")]);
         let one = ChannelId::from_bytes(bytes(1));
@@ -203,7 +203,7 @@ fn only_live_codes_attribute() {
         };
         assert!(insert(1, "Spring_26"));
         assert!(insert(2, "FAIR"));
-        assert!(!insert(2, "SPRING_26"), "one company, one code, whatever its case");
+        assert!(!insert(2, "SPRING_26"), "codes are unique per company, ignoring case");
         let attributed = || {
             let folded = ["spring_26", "fair", "none"].map(str::to_owned);
             let mut found = world.read(company, move |snapshot| channel::attributions(snapshot, &folded));
@@ -228,10 +228,10 @@ fn only_live_codes_attribute() {
             let id = ChannelId::from_bytes(bytes(channel));
             world.write(company, move |tx| channel::archive_code(tx, id, &code, at)).expect("answered")
         };
-        assert!(!archive(2, Some(time(1))), "another channel's");
+        assert!(!archive(2, Some(time(1))), "it belongs to another channel");
         assert!(archive(1, Some(time(1))));
         assert_eq!(attributed(), [fair]);
-        assert!(!insert(2, "spring_26"), "archived is not free");
+        assert!(!insert(2, "spring_26"), "an archived code is still taken");
         assert!(archive(1, None));
         assert_eq!(attributed().len(), 2);
         let codes = world.read(company, |snapshot| channel::codes(snapshot, ChannelId::from_bytes(bytes(1))));
@@ -247,7 +247,7 @@ fn only_live_codes_attribute() {
 }
 
 #[test]
-fn a_channel_in_use_says_so_and_takes_its_codes_along() {
+fn a_channel_knows_if_it_is_in_use_and_deletes_its_codes() {
     on_both_engines(|world| {
         let company = world.company("acme");
         insert_channel(world, company, new_channel(1, "Partners"));

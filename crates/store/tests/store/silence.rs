@@ -1,5 +1,5 @@
-//! A server that goes silent: connections stay open and nothing comes back. Work ends in limited time, new
-//! connections are made, and closing does not wait for ever.
+//! A server that goes silent: connections stay open and no responses arrive. Work ends in limited time, new
+//! connections are made, and closing doesn't wait forever.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use rapport_testkit::{PostgresProxy, PostgresServer};
 
 use crate::support::{LONG, World, account_id, answer_of, new_account};
 
-/// Well past what giving up takes, far below what the operating system would take.
+/// Well above the time to abandon a connection, far below the operating system's timeouts.
 const LIMIT: Duration = Duration::from_secs(15);
 
 fn world() -> (World, PostgresProxy, CompanyId) {
@@ -30,12 +30,12 @@ fn insert(world: &World, company: CompanyId, number: u64) -> Result<(), Error> {
     answer.recv_timeout(LONG).expect("an answer")
 }
 
-/// Works until it is done, and says how long that took.
+/// Repeats work until it succeeds; returns how long that took.
 fn until_well(mut work: impl FnMut() -> Result<(), Error>) -> Duration {
     let since = Instant::now();
     while let Err(error) = work() {
         assert!(matches!(error, Error::Unavailable(_) | Error::Busy), "{error}");
-        assert!(since.elapsed() < LONG, "never well again: {error}");
+        assert!(since.elapsed() < LONG, "never recovered: {error}");
     }
     since.elapsed()
 }
@@ -70,7 +70,7 @@ fn a_silence_inside_a_transaction_undoes_it_and_frees_its_locks() {
         Ok(Verdict::Commit)
     });
     assert!(matches!(answer_of(&answer), Err(Error::Unavailable(_))), "nothing was committed");
-    // The same keys: a session left behind would still hold them.
+    // The same keys: an abandoned session would still hold their locks.
     until_well(|| insert(&world, company, 2));
     assert!(since.elapsed() < LIMIT, "it took {:?}", since.elapsed());
     assert_eq!(world.rows_of("account"), 2);
@@ -92,7 +92,7 @@ fn a_silence_at_the_commit_leaves_its_outcome_unknown() {
 }
 
 #[test]
-fn what_waits_for_a_silent_server_is_turned_away_in_time() {
+fn work_for_a_silent_server_is_rejected_in_time() {
     let (world, proxy, company) = world();
     proxy.silence();
     let _holds_the_writer = world.submit(Lane::Outcome, company, |_| Ok(Verdict::Commit));
@@ -120,7 +120,7 @@ fn a_store_on_a_silent_server_closes_in_limited_time() {
     assert!(!world.store.close_within(Duration::from_millis(200)), "the writer waits for the server");
     assert!(since.elapsed() < LIMIT);
     drop(world);
-    assert!(since.elapsed() < LIMIT, "dropping it waits for nobody: {:?}", since.elapsed());
+    assert!(since.elapsed() < LIMIT, "dropping it must not wait: {:?}", since.elapsed());
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn opening_on_a_silent_server_fails_in_limited_time() {
 #[test]
 fn a_slow_statement_is_not_taken_for_silence() {
     let (world, _proxy, company) = world();
-    // Held up by a lock for longer than anyone is patient without asking.
+    // Blocked by a lock for longer than we wait without asking the server.
     let mut raw = postgres::Client::connect(
         match &world.database {
             Database::Postgres(url) => url,
@@ -167,7 +167,7 @@ fn a_server_that_only_reads_is_not_available_for_writing() {
         raw.batch_execute("SET default_transaction_read_only = off").expect("set");
         raw.batch_execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = {setting}"))
             .expect("switched");
-        // Sessions take the setting when they begin.
+        // Sessions read the setting when they begin.
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                    WHERE datname = current_database() AND application_name = 'rapport'";
         raw.execute(end, &[]).expect("ended");
@@ -178,13 +178,13 @@ fn a_server_that_only_reads_is_not_available_for_writing() {
     let outage = world.store.health().expect_err("writes fail");
     assert!(outage.writes_only && outage.cause.contains("read-only"), "{outage:?}");
     let read = world.store.read(company, |snapshot| account::get(snapshot, account_id(1)));
-    assert!(read.blocking_recv().expect("an answer").expect("read").is_some(), "reads go on");
-    assert!(world.store.health().is_err(), "a read says nothing about writing");
+    assert!(read.blocking_recv().expect("an answer").expect("read").is_some(), "reads still work");
+    assert!(world.store.health().is_err(), "a successful read proves nothing about writing");
     switch(&mut raw, "off");
     let since = Instant::now();
     let mut number = 3;
     while world.store.health().is_err() {
-        assert!(since.elapsed() < LONG, "never well again");
+        assert!(since.elapsed() < LONG, "never recovered");
         let _ = insert(&world, company, number);
         number += 1;
         std::thread::sleep(Duration::from_millis(20));

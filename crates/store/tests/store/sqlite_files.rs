@@ -1,4 +1,4 @@
-//! SQLite's files deleted or replaced while they are in use: nothing is acknowledged that would be lost.
+//! SQLite's files deleted or replaced while in use: nothing that would be lost is acknowledged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn wait_for_health(world: &World, is_healthy: bool) {
     }
 }
 
-/// Does something to a file of a database in use, says what the fault must say, and undoes it.
+/// Damages a file of a database in use, checks the reported fault, and undoes the damage.
 fn check(file: &str, spoil: impl Fn(&Path), expected: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("rapport.db");

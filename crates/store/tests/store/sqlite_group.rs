@@ -1,4 +1,4 @@
-//! SQLite's writer ends a transaction by time, and every lane gets its part of each.
+//! SQLite's writer limits a transaction by time, and every lane gets its share of each.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rapport_store::{Config, Database, Error, Job, Lane, Store, Tx, Verdict};
 
 use crate::support::{World, answer_of};
 
-/// Two of these are more than a transaction should take.
+/// Two of these take longer than a transaction should.
 const SLOW: Duration = Duration::from_millis(60);
 
 fn with_sqlite(test: impl Fn(&World)) {
@@ -24,7 +24,7 @@ fn with_sqlite(test: impl Fn(&World)) {
 
 type Order = Arc<Mutex<Vec<&'static str>>>;
 
-/// Work that takes its time, and notes its name when it begins.
+/// Slow work that records its name when it begins.
 fn submit_slow(
     world: &World,
     lane: Lane,
@@ -40,7 +40,7 @@ fn submit_slow(
 }
 
 #[test]
-fn an_answer_does_not_wait_for_all_that_came_with_it() {
+fn a_result_does_not_wait_for_the_whole_group() {
     with_sqlite(|world| {
         let company = world.company("acme");
         let order = Order::default();
@@ -86,7 +86,7 @@ fn no_lane_starves_another_and_each_keeps_its_order() {
     });
 }
 
-/// A hot command with a hundred rows.
+/// A job of a hot family with a hundred rows.
 struct Heavy {
     company: CompanyId,
     batches: Arc<Mutex<Vec<usize>>>,

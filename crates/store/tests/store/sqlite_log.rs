@@ -1,4 +1,4 @@
-//! SQLite's write-ahead log: no reader holds up the writer, and the log gets short again.
+//! SQLite's write-ahead log: no reader blocks the writer, and the log becomes short again.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ use rapport_store::{Config, Database, LogFigures, Store, account};
 
 use crate::support::{LONG, World, account_id, new_account};
 
-/// A writer that waited for a reader did so for five seconds.
+/// A writer that waited for a reader used to do so for five seconds.
 const STALL: Duration = Duration::from_secs(3);
-/// More than the writer lets the log grow to while nobody reads, and enough to be called long.
+/// More than the log grows to without readers, and enough to be reported as long.
 const MUCH_BYTES: u64 = 200 << 20;
-/// The log's file after it grew: twice the size at which the log starts over, and one group.
+/// The size of the log's file after it grew: twice the size at which the log starts over, and one group.
 const SHORT_BYTES: u64 = 140 << 20;
 
 struct Place {
@@ -46,7 +46,7 @@ impl Place {
         self.world.store.figures().log.expect("figures of a log")
     }
 
-    /// Writes about a megabyte, and says how long it took.
+    /// Writes about a megabyte; returns how long it took.
     fn write_a_megabyte(&self, number: u64) -> Duration {
         let text = "x".repeat(60_000);
         let accounts = (0..16).map(|n| {
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// Waits for a condition while small writes go on, as they do in any service.
+/// Waits for a condition while small writes continue, as in any service.
 fn write_until(place: &Place, what: &str, first: u64, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     let mut number = first;
@@ -77,7 +77,7 @@ fn write_until(place: &Place, what: &str, first: u64, mut done: impl FnMut() -> 
 fn a_snapshot_held_open_stalls_no_write_and_the_log_shrinks_after_it() {
     let lines = captured_log();
     let place = Place::new();
-    // One reader of another program, and one of our own.
+    // One reader in another program, and one of our own.
     let Database::Sqlite(path) = &place.world.database else { unreachable!("opened as SQLite") };
     let reader = rusqlite::Connection::open(path).expect("opened");
     reader.execute_batch("BEGIN; SELECT count(*) FROM account").expect("a snapshot");
@@ -109,7 +109,7 @@ fn a_snapshot_held_open_stalls_no_write_and_the_log_shrinks_after_it() {
     });
     assert_eq!(place.figures().failed_checkpoints, 0);
     let told = |text: &str| lines.lock().iter().filter(|line| line.contains(text)).count();
-    assert_eq!(told("the write-ahead log is growing"), 1, "told once: {:?}", lines.lock());
+    assert_eq!(told("the write-ahead log is growing"), 1, "must be logged once: {:?}", lines.lock());
     assert_eq!(told("the write-ahead log is short again"), 1, "{:?}", lines.lock());
 }
 
@@ -137,7 +137,7 @@ fn the_log_starts_over_while_reads_and_writes_go_on_without_a_break() {
     });
 }
 
-/// What is logged, of all tests of this program together.
+/// The log output of all tests in this program.
 fn captured_log() -> &'static Mutex<Vec<String>> {
     static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
     struct Capture;

@@ -1,4 +1,4 @@
-//! Stages are counted exactly where they are small, and as of a time where they are not.
+//! Small stages are counted exactly; large ones show a count as of an earlier time.
 
 use rapport_domain::account::Account;
 use rapport_domain::money::{Amount, Currency, Money};
@@ -46,7 +46,7 @@ fn small_stages_are_exact_and_currencies_are_never_added() {
         assert_eq!(found.iter().map(|stage| stage.status).collect::<Vec<_>>(), Status::ALL);
         assert!(found.iter().all(|stage| stage.as_of.is_none() && !stage.accounts.capped));
         let text = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        assert_eq!(shown(&found[0]), (1, text(&[])), "nothing is not worth a line");
+        assert_eq!(shown(&found[0]), (1, text(&[])), "no value, no line");
         assert_eq!(shown(&found[4]), (4, text(&["10.5001 EUR", "7 JPY"])));
         assert_eq!(shown(&found[5]), (2, text(&["199999999999999.9998 USD"])));
         assert_eq!(shown(&found[6]), (0, text(&[])));
@@ -54,7 +54,7 @@ fn small_stages_are_exact_and_currencies_are_never_added() {
 }
 
 #[test]
-fn sums_beyond_any_amount_are_no_error() {
+fn sums_beyond_the_largest_amount_are_not_an_error() {
     on_both_engines(|world| {
         let acme = world.company("acme");
         let accounts = (0..12).map(|n| worth(n, Status::Lost, "99999999999999.9999", "USD"));
@@ -65,7 +65,7 @@ fn sums_beyond_any_amount_are_no_error() {
 }
 
 #[test]
-fn a_large_stage_shows_what_was_counted_last() {
+fn a_large_stage_shows_its_last_count() {
     on_both_engines(|world| {
         let acme = world.company("acme");
         let many = u64::try_from(LIVE_ACCOUNTS).expect("a number");
@@ -75,7 +75,11 @@ fn a_large_stage_shows_what_was_counted_last() {
         }
         world.insert(acme, vec![worth(many, Status::Lost, "5", "USD")]);
         let live = stages(world, acme);
-        assert_eq!((shown(&live[0]).0, live[0].as_of), (LIVE_ACCOUNTS, None), "as many as are counted live");
+        assert_eq!(
+            (shown(&live[0]).0, live[0].as_of),
+            (LIVE_ACCOUNTS, None),
+            "the most that is counted live"
+        );
         world.insert(acme, vec![new_account(many + 1, "One more")]);
         let uncounted = stages(world, acme);
         assert_eq!(uncounted[0].accounts, CappedCount { count: LIVE_ACCOUNTS, capped: true });
@@ -94,9 +98,9 @@ fn a_large_stage_shows_what_was_counted_last() {
         assert_eq!(
             (shown(&found[5]), found[5].as_of),
             ((2, vec!["6.00 USD".to_owned()]), None),
-            "live still"
+            "still live"
         );
-        // What is counted anew takes the place of what was, all of it.
+        // A new count replaces the previous one completely.
         world.change("DELETE FROM account WHERE value_currency = 'USD'");
         let totals = world.read(acme, stage_totals::count_all);
         world.write(acme, move |tx| stage_totals::keep(tx, &totals, time(6))).expect("kept");

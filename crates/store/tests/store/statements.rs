@@ -1,4 +1,4 @@
-//! Every statement is one that both engines understand, and binds what it was given.
+//! Both engines understand every statement, and bind its values correctly.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn a_companys_statement_is_bound_to_its_company() {
     }
 }
 
-/// The numbers of the parameters of a text, which must begin at 1 without a gap.
+/// The parameter numbers of a text, which must begin at 1 without gaps.
 fn parameters(sql: &str) -> BTreeSet<usize> {
     let numbers: BTreeSet<usize> = sql
         .split('$')

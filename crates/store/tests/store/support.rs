@@ -1,4 +1,4 @@
-//! A world of each engine, jobs made of closures, and accounts to put into them.
+//! A test world for each engine, jobs made of closures, and accounts for them.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rapport_domain::time::Time;
 use rapport_store::{Config, Database, Error, Job, Lane, Snapshot, Store, Tx, Verdict, company};
 use rapport_testkit::PostgresServer;
 
-/// More than any answer takes; reached only when there is none.
+/// Longer than any answer takes; reached only if there is none.
 pub const LONG: Duration = Duration::from_secs(30);
 
 /// An open, empty database of one engine.
@@ -23,12 +23,12 @@ pub struct World {
     pub database: Database,
 }
 
-/// Runs a test on each engine, each time on a database of its own.
+/// Runs a test on each engine, each time on its own database.
 pub fn on_both_engines(test: impl Fn(&World)) {
     on_both_engines_with(|_| {}, test);
 }
 
-/// The same with one writer on PostgreSQL too, so that a test can hold it up.
+/// The same with one writer on PostgreSQL too, so that a test can block it.
 pub fn with_one_writer(test: impl Fn(&World)) {
     on_both_engines_with(|config| config.writers = 1, test);
 }
@@ -42,7 +42,7 @@ fn on_both_engines_with(change: impl Fn(&mut Config), test: impl Fn(&World)) {
     });
 }
 
-/// Hands an empty database of each engine to a test that opens it itself.
+/// Gives an empty database of each engine to a test that opens it itself.
 pub fn for_each_database(test: impl Fn(Database)) {
     let directory = tempfile::tempdir().expect("a directory");
     println!("on SQLite:");
@@ -52,7 +52,7 @@ pub fn for_each_database(test: impl Fn(Database)) {
 }
 
 impl World {
-    /// Runs work in a transaction and waits until it has committed. Never turned away.
+    /// Runs work in a transaction and waits until it has committed. Never rejected.
     pub fn write<T: Send + 'static>(
         &self,
         company: CompanyId,
@@ -68,7 +68,7 @@ impl World {
         Ok(kept.lock().take().expect("a result of committed work"))
     }
 
-    /// Hands a job over; the answer comes by the channel.
+    /// Submits a job; the answer arrives on the channel.
     pub fn submit(
         &self,
         lane: Lane,
@@ -80,7 +80,7 @@ impl World {
         answer
     }
 
-    /// Holds the only writer up until the sender is dropped. Returns when the writer has begun.
+    /// Blocks the only writer until the sender is dropped. Returns once the writer has begun.
     pub fn hold_writer(&self, company: CompanyId) -> Sender<()> {
         let (release, released) = channel::<()>();
         let (begun, has_begun) = channel();
@@ -124,7 +124,7 @@ impl World {
         self.read(company, move |snapshot| rapport_store::account::get(snapshot, id))
     }
 
-    /// One number by plain SQL, past the store.
+    /// Reads one number with plain SQL, bypassing the store.
     pub fn number(&self, sql: &str) -> i64 {
         match &self.database {
             Database::Sqlite(path) => {
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// Changes rows by plain SQL, past the store.
+    /// Changes rows with plain SQL, bypassing the store.
     pub fn change(&self, sql: &str) {
         match &self.database {
             Database::Sqlite(path) => {
@@ -158,7 +158,7 @@ impl World {
 
 type Run = Box<dyn FnMut(&mut Tx) -> Result<Verdict, Error> + Send>;
 
-/// A job of its own family: it runs alone.
+/// A job without a family: it runs alone.
 pub struct ClosureJob {
     company: CompanyId,
     run: Run,
@@ -202,7 +202,7 @@ pub fn answer_of(answered: &Receiver<Result<(), Error>>) -> Result<(), Error> {
     answered.recv_timeout(LONG).expect("an answer")
 }
 
-/// Sixteen bytes that sort as the number does.
+/// Sixteen bytes that sort like the number.
 pub fn bytes(number: u64) -> [u8; 16] {
     u128::from(number).to_be_bytes()
 }
@@ -211,7 +211,7 @@ pub fn account_id(number: u64) -> AccountId {
     AccountId::from_bytes(bytes(number))
 }
 
-/// Seconds after a day in 2026.
+/// Seconds after a time in 2026.
 pub fn time(seconds: i64) -> Time {
     Time::parse("2026-05-12T08:30:00Z").expect("a time").plus_seconds(seconds)
 }

@@ -1,4 +1,4 @@
-//! Two companies with the same of everything never see each other's rows.
+//! Two companies with identical keys never see each other's rows.
 
 use rapport_domain::activity::EventMark;
 use rapport_domain::audience::{FieldFilter, FieldTest};
@@ -29,7 +29,7 @@ const DAY: Day = Day::from_number(20_585);
 const CHANNEL: ChannelId = ChannelId::from_bytes([5; 16]);
 const HASH: SecretHash = SecretHash::from_bytes([7; 32]);
 
-/// Writes one of everything, with the same keys whichever company it is; `mark` tells them apart.
+/// Writes one of everything, with the same keys in either company; `mark` tells them apart.
 fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
     let name = format!("Partners of {mark}");
     assert!(channel::insert(tx, &Channel { id: CHANNEL, name: name.clone(), created_at: time(0) })?);
@@ -117,7 +117,7 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
         format!("{:?}", activity::seen(snapshot, id)?),
         format!("{:?}", activity::days(snapshot, id, DAY)?),
         format!("{:?}", activity::features(snapshot, id)?),
-        // Without its number, which counts over all companies.
+        // Without its number, which is shared by all companies.
         format!("{:?}", activity::list(snapshot, id, None, 10)?.items.first().map(|event| &event.feature)),
         format!("{:?}", history::of_account(snapshot, id, None, 10)?),
         format!("{:?}", channel::list(snapshot)?),
@@ -172,21 +172,21 @@ fn companies_with_the_same_keys_never_meet() {
             "a filter that finds nothing proves nothing"
         );
         world.write(other, |tx| fill(tx, "other")).expect("the same keys are free in another company");
-        assert_eq!(world.read(one, everything), alone, "as before the other came");
+        assert_eq!(world.read(one, everything), alone, "unchanged by the other company");
         let others = world.read(other, everything);
         for (one, other) in alone.iter().zip(&others) {
-            assert_eq!(&other.replace("other", "one"), one, "the same but for the name");
+            assert_eq!(&other.replace("other", "one"), one, "the same except for the name");
             assert!(!other.contains("of one") && !other.contains("\"one\""), "{other}");
         }
 
         world.write(one, take_everything_away).expect("gone");
-        assert_eq!(world.read(other, everything), others, "as before the one went");
+        assert_eq!(world.read(other, everything), others, "unchanged by the first company's deletion");
         let nobody = world.read(CompanyId(99), |snapshot| account::get(snapshot, account_id(1)));
         assert_eq!(nobody, None);
     });
 }
 
-/// Changes and removes all that `fill` wrote.
+/// Changes and removes everything that `fill` wrote.
 fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
     let id = account_id(1);
     let mut account = account::lock(tx, &[id])?.remove(0);

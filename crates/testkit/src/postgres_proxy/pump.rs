@@ -1,4 +1,4 @@
-//! Passes messages between a client and the server, and looks at each for the moment of a fault.
+//! Passes messages between a client and the server, and checks each one for the moment of a fault.
 
 use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::thread;
 
 use super::{Connection, Fault, Shared};
 
-/// The codes in place of a protocol version with which a client asks for encryption: TLS, GSSAPI.
+/// The codes with which a client asks for encryption in place of a protocol version: TLS, GSSAPI.
 const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
 /// The answer to such a request.
 pub const NO_ENCRYPTION: &[u8] = b"N";
@@ -17,7 +17,7 @@ const COMMAND_COMPLETE: u8 = b'C';
 /// A type byte, and a length that counts itself but not the type.
 const HEADER_BYTES: usize = 5;
 const LENGTH_BYTES: usize = 4;
-/// Far more than any message of ours; a stream that asks for more is not PostgreSQL's.
+/// Far larger than any message of ours; a stream that announces more is not PostgreSQL's.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
 #[derive(Clone, Copy)]
@@ -34,14 +34,14 @@ pub fn start(direction: Direction, connection: &Arc<Connection>, shared: &Arc<Sh
     thread::Builder::new()
         .name("postgres-proxy-pump".to_owned())
         .spawn(move || {
-            // A connection ends in whatever way its sides see fit.
+            // A connection may end in any way that its sides choose.
             let _ = match direction {
                 Direction::ToServer => to_server(client, server, &connection, &shared),
                 Direction::ToClient => forward(BufReader::new(server), client, |kind, body| {
                     watch_server(kind, body, &connection, &shared)
                 }),
             };
-            // In silence neither side hears that the other has gone.
+            // If the connection is silent, neither side learns that the other has gone.
             if !connection.silent.load(Ordering::SeqCst) {
                 shared.forget(&connection);
             }
@@ -49,7 +49,7 @@ pub fn start(direction: Direction, connection: &Arc<Connection>, shared: &Arc<Sh
         .map(drop)
 }
 
-/// What becomes of a message.
+/// What happens to a message.
 enum Verdict {
     Pass,
     Swallow,
@@ -120,7 +120,7 @@ fn watch_server(kind: u8, body: &[u8], connection: &Connection, shared: &Shared)
     }
 }
 
-/// Passes messages on until a side closes or a message is to be the last.
+/// Passes messages on until a side closes or a message has to be the last one.
 fn forward(
     mut from: BufReader<TcpStream>,
     to: TcpStream,
@@ -141,7 +141,7 @@ fn forward(
             Verdict::Swallow => {}
             Verdict::Stop => return Ok(()),
         }
-        // Several messages that arrived together go on together.
+        // Messages that arrived together are passed on together.
         if from.buffer().is_empty() {
             to.flush()?;
         }
@@ -154,6 +154,6 @@ fn message_length(bytes: &[u8]) -> io::Result<usize> {
     if (LENGTH_BYTES..=MAX_MESSAGE_BYTES).contains(&length) {
         Ok(length)
     } else {
-        Err(io::Error::new(io::ErrorKind::InvalidData, "not a message of PostgreSQL"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, "not a PostgreSQL message"))
     }
 }

@@ -1,4 +1,4 @@
-//! The faults of the proxy, each seen by a client of its own.
+//! The proxy's faults, each seen by its own client.
 
 use std::io::{Read as _, Write as _};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::*;
 use crate::PostgresServer;
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// Long enough for an answer that does come to be a plain failure of the test.
+/// Long enough that an answer that does come fails the test.
 const QUIET: Duration = Duration::from_millis(300);
 
 struct Bench {
@@ -50,12 +50,12 @@ fn read(client: &mut Client) -> Result<(), ::postgres::Error> {
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !done() {
-        assert!(Instant::now() < deadline, "waited {LIMIT:?} in vain for {what}");
+        assert!(Instant::now() < deadline, "waited {LIMIT:?} for {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Runs a statement on a thread of its own; the end of it is told through the handle.
+/// Runs a statement on its own thread; the handle tells when it has ended, and how.
 fn in_background(mut client: Client) -> JoinHandle<bool> {
     thread::spawn(move || insert(&mut client).is_ok())
 }
@@ -117,7 +117,7 @@ fn a_cut_before_the_commit_undoes() {
     read(&mut client).expect("reads do not count");
     insert(&mut client).expect_err("the second does not");
     assert_eq!((bench.rows(), bench.proxy.cuts()), (1, 1));
-    // The server's side was closed too: the transaction is over, so nobody waits for its locks.
+    // The server's side was closed too: the transaction is over, and nobody waits for its locks.
     bench.direct.batch_execute("SET lock_timeout = '20s'").expect("set");
     bench.direct.batch_execute("TRUNCATE kept").expect("the locks are free");
 }

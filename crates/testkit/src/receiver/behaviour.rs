@@ -1,4 +1,4 @@
-//! The answers a receiver can be told to give, badly if need be.
+//! The answers that a receiver can be told to give, badly if asked to.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -54,7 +54,7 @@ pub enum Behaviour {
     /// 200 and the beginning of a body; then the connection is reset.
     Reset,
     Delay(Duration, Box<Behaviour>),
-    /// As said once the test opens the gate.
+    /// Answers like this once the test opens the gate.
     Until(Gate, Box<Behaviour>),
 }
 
@@ -136,7 +136,7 @@ fn bomb_member() -> Bytes {
     MEMBER.get_or_init(make).clone()
 }
 
-/// The same chunk over and over, at once or with a pause before each.
+/// The same chunk over and over, immediately or with a pause before each.
 pub struct ReplyBody {
     chunk: Bytes,
     chunks_left: u64,
@@ -183,7 +183,7 @@ impl Body for ReplyBody {
 
     fn size_hint(&self) -> SizeHint {
         match (self.chunk.len() as u64).checked_mul(self.chunks_left) {
-            // Endless by any client's measure, so without a length: it goes out in chunks.
+            // Endless by any client's measure, so it has no length and is sent in chunks.
             None => SizeHint::default(),
             Some(_) if self.pause.is_some() => SizeHint::default(),
             Some(length) => SizeHint::with_exact(length),

@@ -1,4 +1,4 @@
-//! Certificates for receivers: one that clients of the tests trust, and those that nobody should.
+//! Certificates for receivers: one that the tests' clients trust, and those that nobody should.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,49 +15,49 @@ use rustls::{RootCertStore, ServerConfig};
 
 /// The names and addresses the receivers' certificate is for.
 const CERTIFIED_NAMES: [&str; 5] = ["127.0.0.1", "::1", "localhost", "receiver.test", "*.receiver.test"];
-/// Together far more than the 64 KiB a client has to accept.
+/// Together far more than the 64 KiB that a client has to accept.
 const HUGE_CHAIN: usize = 400;
 
-/// How a receiver introduces itself over TLS.
+/// How a receiver identifies itself over TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// As all ordinary receivers do.
+    /// Like all ordinary receivers.
     Trusted,
     SelfSigned,
-    /// Self-signed, and said to be an authority: what `openssl req -x509` makes.
+    /// Self-signed and marked as an authority: what `openssl req -x509` creates.
     SelfSignedAuthority,
-    /// An authority's certificate, of the trusted authority, instead of a server's.
+    /// A certificate for an authority instead of a server, from the trusted authority.
     AuthorityAsServer,
     UnknownAuthority,
-    /// Trusted if only the certificate in between were sent.
+    /// Would be trusted if the intermediate certificate were sent.
     MissingIntermediate,
-    /// On 2020-01-01.
+    /// Expired on 2020-01-01.
     Expired,
-    /// Before 2100-01-01.
+    /// Not valid before 2100-01-01.
     NotYetValid,
     ForNames(&'static [&'static str]),
-    /// For so many hosts, none of them this one.
+    /// For this many hosts, none of them this one.
     ForManyNames(usize),
     /// For a name that contains a NUL.
     ForNulName,
     ForNobody,
     ForClients,
-    /// Its key is not the certificate's.
+    /// Signs with a key that is not the certificate's.
     ForeignKey,
-    /// Its certificate is a piece of text.
+    /// Sends a piece of text as its certificate.
     Malformed,
     /// Trusted, but sent with hundreds of others.
     HugeChain,
-    /// Trusted; nothing newer than TLS 1.2.
+    /// Trusted, but speaks nothing newer than TLS 1.2.
     Tls12Only,
-    /// Trusted; no HTTP/1.1.
+    /// Trusted, but does not speak HTTP/1.1.
     Http2Only,
-    /// Trusted; expects the client to have a certificate too.
+    /// Trusted, but expects the client to have a certificate too.
     WantsClientCertificate,
 }
 
 impl Identity {
-    /// A server that introduces itself so.
+    /// The configuration of a server that identifies itself this way.
     pub(super) fn server_config(self) -> ServerConfig {
         let authority = Authority::shared();
         let ordinary = || authority.issue(params(&CERTIFIED_NAMES));
@@ -123,7 +123,7 @@ impl Identity {
         } else {
             builder.with_no_client_auth()
         };
-        // Unlike a certificate given directly, one from a resolver isn't checked: most of these wouldn't pass.
+        // Unlike a certificate given directly, one from a resolver is not checked: most of these would not pass.
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(leaf.certified_key())));
         let protocol: &[u8] = if self == Self::Http2Only { b"h2" } else { b"http/1.1" };
         config.alpn_protocols = vec![protocol.to_vec()];
@@ -135,7 +135,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// A certificate with those that go with it, and a key.
+/// A certificate with its chain, and a key.
 struct Leaf {
     chain: Vec<CertificateDer<'static>>,
     key: Vec<u8>,
@@ -149,7 +149,7 @@ impl Leaf {
     }
 }
 
-/// What a server's certificate usually says.
+/// The usual parameters of a server's certificate.
 fn params(names: &[&str]) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let mut params = CertificateParams::new(names).expect("valid names");
@@ -191,7 +191,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// The one that clients of the tests trust.
+    /// The authority that the tests' clients trust.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Authority> = OnceLock::new();
         SHARED.get_or_init(Self::create)
@@ -228,7 +228,7 @@ fn server_config(leaf: Leaf) -> ServerConfig {
         .expect("protocol versions of the provider")
         .with_no_client_auth()
         .with_single_cert(leaf.chain, key)
-        .expect("a certificate that fits its key");
+        .expect("a certificate that matches its key");
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config
 }

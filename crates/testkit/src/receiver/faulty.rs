@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// What goes wrong with the bytes hyper writes next. Hyper itself only ever writes well-formed responses.
+/// What goes wrong with the bytes that hyper writes next.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     None,

@@ -1,4 +1,4 @@
-//! Receivers that no HTTP library would ever be: bytes written as they are told to, over TLS or without.
+//! Receivers that no HTTP library would ever be: they write exactly the bytes they are told to, with or without TLS.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,30 +26,30 @@ pub enum Opening {
     Tls(Identity),
 }
 
-/// What a hostile receiver does on a connection, one step after the other. After the last one it says goodbye
-/// and closes.
+/// What a hostile receiver does on a connection, one step after another. After the last one it shuts the connection
+/// down properly.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Reads a request to its end.
     ReadRequest,
-    /// Reads so many bytes, and no more.
+    /// Reads this many bytes, and no more.
     Read(usize),
     Send(Vec<u8>),
-    /// Past TLS, straight to the socket.
+    /// Writes past TLS, straight to the socket.
     Underneath(Vec<u8>),
     Pause(Duration),
-    /// One byte after the other, with a pause before each.
+    /// Writes one byte after another, with a pause before each.
     Drip {
         bytes: Vec<u8>,
         every: Duration,
     },
-    /// The same over and over, until the client goes.
+    /// Writes the same over and over, until the client leaves.
     Flood(Vec<u8>),
-    /// Silence until the client goes.
+    /// Silence until the client leaves.
     Hold,
-    /// Silence without reading a byte, for ever.
+    /// Silence forever, without reading a byte.
     Ignore,
-    /// Closes the connection without a goodbye in TLS.
+    /// Closes the connection without shutting TLS down.
     Cut,
     Reset,
 }
@@ -82,16 +82,16 @@ impl Hostile {
         Self::start_each(opening, vec![steps])
     }
 
-    /// The first connection follows the first steps, and so on; the last ones are for all that follow.
+    /// The first connection follows the first script, and so on; the last script is for all further connections.
     pub fn start_each(opening: Opening, scripts: Vec<Vec<Step>>) -> Self {
         assert!(!scripts.is_empty(), "a receiver without steps");
         let socket = loopback_socket();
-        // A small window: what isn't read soon blocks its sender.
+        // A small window, so that a sender blocks soon if nothing is read.
         socket.set_recv_buffer_size(4096).expect("a receive buffer");
         Self::run(socket, move |listener, seen| accept(listener, opening, scripts, seen))
     }
 
-    /// Nobody listens: connections are refused. The port is held, so that nobody else gets it.
+    /// Connections are refused. The port is held, so that nobody else gets it.
     pub fn refusing() -> Self {
         let socket = loopback_socket();
         let address = socket.local_addr().expect("its address");
@@ -102,7 +102,7 @@ impl Hostile {
         Self { address, seen: Arc::default(), task: task.abort_handle() }
     }
 
-    /// Connections are neither accepted nor refused: the queue of those that wait is full.
+    /// Connections are neither accepted nor refused: the queue of waiting ones is full.
     pub fn deaf() -> Self {
         const MORE_THAN_WAIT: usize = 4;
         let socket = loopback_socket();
@@ -114,7 +114,7 @@ impl Hostile {
             for _ in 0..MORE_THAN_WAIT {
                 waiting.spawn(TcpStream::connect(address));
             }
-            // The queue holds at least one; the others wait for a place in it that never comes.
+            // The queue holds at least one; the others wait for a place in it that never becomes free.
             let first = waiting.join_next().await;
             sleep(Duration::from_millis(50)).await;
             let _ = ready.send(());
@@ -153,12 +153,12 @@ impl Hostile {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
-    /// How many of them the client hasn't ended.
+    /// How many of them the client has not ended.
     pub fn open(&self) -> usize {
         self.seen.open.load(Ordering::SeqCst)
     }
 
-    /// How many bytes were sent, before TLS made more of them.
+    /// How many bytes were sent, before encryption.
     pub fn bytes_sent(&self) -> u64 {
         self.seen.sent.load(Ordering::SeqCst)
     }
@@ -193,11 +193,11 @@ async fn accept(listener: TcpListener, opening: Opening, scripts: Vec<Vec<Step>>
         Opening::Plain => None,
         Opening::Tls(identity) => Some(TlsAcceptor::from(Arc::new(identity.server_config()))),
     };
-    // Dropped with this task, and every connection with it.
+    // Dropped with this task, and so is every connection.
     let mut connections = JoinSet::new();
     loop {
         let Ok((socket, _)) = listener.accept().await else {
-            // Out of descriptors, most likely: the connections in hand will free some.
+            // Most likely out of descriptors; the open connections will free some.
             sleep(Duration::from_millis(10)).await;
             continue;
         };
@@ -207,7 +207,7 @@ async fn accept(listener: TcpListener, opening: Opening, scripts: Vec<Vec<Step>>
     }
 }
 
-/// One connection; its errors are what the client made of it.
+/// Serves one connection. Errors are ignored: they are what the client made of it.
 async fn serve(socket: TcpStream, acceptor: Option<TlsAcceptor>, steps: Vec<Step>, seen: Arc<Seen>) {
     let _open = Open::new(&seen);
     let _ = socket.set_nodelay(true);

@@ -1,5 +1,5 @@
-//! A real HTTPS server on loopback for webhook tests: records what arrives and answers as it is told, badly
-//! if need be. It knows nothing of signatures or event kinds; tests judge what it recorded.
+//! A real HTTPS server on loopback for webhook tests: records what arrives and answers as it is told, badly if
+//! asked to. It knows nothing about signatures or event kinds; tests judge what it recorded.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,7 +45,7 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// The value of a header that is there once and is text.
+    /// The value of a header that occurs exactly once and is text.
     #[track_caller]
     pub fn header(&self, name: &str) -> &str {
         let mut values = self.headers.get_all(name).iter();
@@ -57,7 +57,7 @@ impl ReceivedRequest {
     }
 }
 
-/// A running receiver, one thread whatever its load. Dropping it closes its port and connections.
+/// A running receiver, on one thread whatever its load. Dropping it closes its port and connections.
 #[derive(Debug)]
 pub struct Receiver {
     address: SocketAddr,
@@ -69,12 +69,12 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that answers 200. All receivers of a process have certificates of the same authority.
+    /// A receiver that answers 200. All receivers of a process have certificates from the same authority.
     pub fn start() -> Self {
         Self::start_with(Authority::shared())
     }
 
-    /// A receiver whose certificate comes from an authority of its own, which nobody trusts.
+    /// A receiver whose certificate comes from its own authority, which nobody trusts.
     pub fn start_untrusted() -> Self {
         Self::start_with(&Authority::create())
     }
@@ -121,17 +121,17 @@ impl Receiver {
         self.authority_file.path()
     }
 
-    /// What requests get that neither a path nor the script claims.
+    /// Sets the answer to requests that have none from a path or the script.
     pub fn answer(&self, behaviour: Behaviour) {
         self.shared.state().default = behaviour;
     }
 
-    /// What the next requests get, one after the other, except those whose path has an answer of its own.
+    /// Sets the answers to the next requests, one after another, except those whose path has its own answer.
     pub fn script(&self, behaviours: Vec<Behaviour>) {
         self.shared.state().script.extend(behaviours);
     }
 
-    /// What every request to this path (without its query) gets from now on.
+    /// Sets the answer to every request to this path, whatever its query, from now on.
     pub fn answer_path(&self, path: &str, behaviour: Behaviour) {
         self.shared.state().by_path.insert(path.to_owned(), behaviour);
     }
@@ -141,8 +141,8 @@ impl Receiver {
         self.shared.state().requests.clone()
     }
 
-    /// Waits until at least `count` requests have arrived. Blocks the thread: not for inside a runtime whose
-    /// only thread is to send them.
+    /// Waits until at least `count` requests have arrived. Blocks the thread, so do not call it in a runtime whose
+    /// only thread has to send them.
     #[track_caller]
     pub fn wait_for(&self, count: usize, timeout: Duration) -> Vec<ReceivedRequest> {
         let (state, waited) = self
@@ -179,7 +179,7 @@ impl Drop for Receiver {
     }
 }
 
-/// What the receiver's thread and its owner both hold.
+/// Shared by the receiver's thread and its owner.
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
@@ -247,13 +247,13 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared
             Ok((socket, _)) => {
                 tokio::spawn(serve(socket, acceptor.clone(), Arc::clone(&shared)));
             }
-            // Out of descriptors, most likely: the connections in hand will free some.
+            // Most likely out of descriptors; the open connections will free some.
             Err(_) => sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// One connection. Its errors are the client's business: the tests look at what the client made of them.
+/// Serves one connection. Its errors are ignored: the tests look at what the client made of them.
 async fn serve(socket: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
     let _ = socket.set_nodelay(true);
     let Ok(tls) = acceptor.accept(socket).await else { return };

@@ -10,7 +10,7 @@ use super::behaviour::{BOMB_MEMBER_BYTES, HALF_HEADER_BYTES, RESET_AFTER_BYTES};
 use super::*;
 
 const LONG: Duration = Duration::from_secs(20);
-/// How long a client listens before it calls the receiver silent.
+/// How long a client listens before it considers the receiver silent.
 const SILENCE: Duration = Duration::from_millis(200);
 
 type Connection = StreamOwned<ClientConnection, std::net::TcpStream>;
@@ -161,7 +161,7 @@ fn reset_breaks_off_inside_the_body() {
     let error = connection.read_to_end(&mut bytes_read).expect_err("a reset, not an end");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     assert!(bytes_read.len() <= RESET_AFTER_BYTES);
-    // The receiver itself goes on.
+    // The receiver itself keeps running.
     receiver.answer(Behaviour::Status(200));
     let mut connection = connect(&receiver);
     post(&mut connection, "/", "x");

@@ -1,4 +1,4 @@
-//! One account: read, edited, moved, deleted.
+//! A single account: read, edit, move and delete it.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -31,7 +31,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     params(("id" = String, Path, description = "The account's id.", example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")),
     responses(
         (status = 200, description = "The account.", body = schema::Account),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -44,9 +44,9 @@ async fn get_account(State(api): State<Api>, caller: Caller, id: Segments) -> Re
 
 /// Edit an account
 ///
-/// Only the members sent are changed; null clears `imported_id`, `cadence_days`, `snoozed_until`,
-/// `captured_value` and `promo_code` (with the channel). `custom_fields` are merged per key, null deletes
-/// one. A status that differs moves the account as an operator's change does.
+/// Only the fields you send are changed; null clears `imported_id`, `cadence_days`, `snoozed_until`,
+/// `captured_value` and `promo_code` (with the channel). `custom_fields` are merged per key; null deletes
+/// a key. A different status moves the account, like an operator's change.
 #[utoipa::path(
     patch,
     path = "/api/accounts/{id}/",
@@ -55,7 +55,7 @@ async fn get_account(State(api): State<Api>, caller: Caller, id: Segments) -> Re
     request_body = schema::AccountPatch,
     responses(
         (status = 200, description = "The account.", body = schema::Account),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
         (status = 409, description = "Another account has this imported_id.", body = schema::Problem),
     ),
     security(("token" = [])),
@@ -70,16 +70,16 @@ async fn patch_account(State(api): State<Api>, id: Segments, call: Call) -> Resu
 
 /// Delete an account
 ///
-/// Its activity, contacts and history go with it and its imported_id is free again. Events that were raised before
-/// are still delivered.
+/// Also deletes its activity, contacts and history. Its imported_id can be used again. Events that have already
+/// happened are still delivered.
 #[utoipa::path(
     delete,
     path = "/api/accounts/{id}/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -90,7 +90,7 @@ async fn delete_account(State(api): State<Api>, caller: Caller, id: Segments) ->
 
 /// Change an account's status
 ///
-/// The operator's change: `account.status_changed` fires if the account actually moves.
+/// Counts as a change by an operator. `account.status_changed` fires if the account actually moves.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/status/",
@@ -99,7 +99,7 @@ async fn delete_account(State(api): State<Api>, caller: Caller, id: Segments) ->
     request_body = schema::StatusChange,
     responses(
         (status = 200, description = "The account, and whether it moved.", body = schema::MovedAccount),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

@@ -1,4 +1,4 @@
-//! The filter of accounts as query parameters, for the list and what is exported of it.
+//! Reads the account filters from query parameters, for the list and its export.
 
 use rapport_domain::audience::{self, FieldFilter, FieldTest, Filter};
 use rapport_domain::pipeline::Status;
@@ -35,7 +35,7 @@ pub fn read(parameters: &mut Parameters) -> Filter {
     filter
 }
 
-/// `field.KEY=value`, where repeated any of the values; `field_prefix.KEY=text`; `has_field=KEY`.
+/// Reads `field.KEY=value` (repeat it to match any of several values), `field_prefix.KEY=text` and `has_field=KEY`.
 fn fields(parameters: &mut Parameters) -> Vec<FieldFilter> {
     let mut fields: Vec<FieldFilter> = Vec::new();
     for (key, value) in parameters.keyed(FIELD) {

@@ -1,4 +1,4 @@
-//! The list of accounts, and accounts made by hand.
+//! The list of accounts, and accounts created by hand.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// List accounts
 ///
-/// Filters that are given must all hold. `status` and `channel` may be repeated or joined by commas.
+/// Accounts must match all filters. Repeat `status` and `channel` or separate values with commas.
 #[utoipa::path(
     get,
     path = "/api/accounts/",
@@ -59,8 +59,8 @@ fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Probl
 
 /// Export accounts
 ///
-/// As CSV, oldest first, each account once: what the list's filters find, with a column for every custom
-/// field the company uses. Cells that a spreadsheet would take for a formula begin with an apostrophe.
+/// Returns the accounts that match the filters as CSV, oldest first, with a column for every custom field in use.
+/// Each account appears once. Cells that a spreadsheet would treat as a formula begin with an apostrophe.
 #[utoipa::path(
     get,
     path = "/api/accounts/export/",
@@ -84,7 +84,7 @@ async fn export_accounts(
 
 /// Create an account
 ///
-/// Fires `account.created`. Unlike in an upsert, a `promo_code` must be a live one of the company.
+/// Fires `account.created`. Unlike in an upsert, `promo_code` must be an active code of the company.
 #[utoipa::path(
     post,
     path = "/api/accounts/",
@@ -102,7 +102,7 @@ async fn create_account(State(api): State<Api>, call: Call) -> Result<Response, 
     Ok(render(StatusCode::CREATED, &created))
 }
 
-/// An account as an answer.
+/// An account as a response.
 pub fn render(status: StatusCode, answer: &rapport_app::Answer<Account>) -> Response {
     json::respond(status, &answer.reply.view(&answer.company.settings, answer.now))
 }

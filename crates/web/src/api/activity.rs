@@ -52,7 +52,7 @@ impl From<KeptActivity> for ActivityItem {
 
 /// List an account's activity
 ///
-/// The events that ingest accepted, latest `occurred_at` first.
+/// Events accepted by ingest, latest `occurred_at` first.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/activity/",
@@ -60,7 +60,7 @@ impl From<KeptActivity> for ActivityItem {
     params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of activity.", body = Page<ActivityItem>),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

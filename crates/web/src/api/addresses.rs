@@ -1,4 +1,4 @@
-//! The mail addresses that an account is known by.
+//! The email addresses of an account.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -40,9 +40,9 @@ impl From<Known> for View {
     }
 }
 
-/// List an account's mail addresses
+/// List an account's email addresses
 ///
-/// Mails from and to these are logged on the account. A mail in one of its conversations adds its sender.
+/// Mail from and to these addresses is logged on the account. A mail in one of its conversations adds its sender.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/addresses/",
@@ -50,7 +50,7 @@ impl From<Known> for View {
     params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of addresses, newest first.", body = Page<shapes::Address>),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -86,9 +86,9 @@ fn read_place(text: &str) -> Option<(Time, String)> {
     Some((Time::from_micros(i64::from_be_bytes(*at)), String::from_utf8(address.to_vec()).ok()?))
 }
 
-/// Add a mail address to an account
+/// Add an email address to an account
 ///
-/// One that the account has already stays as it is.
+/// Adding an address that the account already has changes nothing.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/addresses/",
@@ -96,9 +96,9 @@ fn read_place(text: &str) -> Option<(Time, String)> {
     params(("id" = String, Path, description = "The account's id.")),
     request_body = shapes::AddressCreate,
     responses(
-        (status = 201, description = "The address, folded to lower case.", body = shapes::Address),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
-        (status = 409, description = "Another account has it, or this one has too many.", body = schema::Problem),
+        (status = 201, description = "The address, in lower case.", body = shapes::Address),
+        (status = 404, description = "No such account.", body = schema::Problem),
+        (status = 409, description = "Another account has this address, or this account has too many.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -119,7 +119,7 @@ fn parse(body: &Map<String, Value>) -> Result<Email, Invalid> {
     Ok(address)
 }
 
-/// Remove a mail address from an account
+/// Remove an email address from an account
 #[utoipa::path(
     delete,
     path = "/api/accounts/{id}/addresses/{address}/",
@@ -129,8 +129,8 @@ fn parse(body: &Map<String, Value>) -> Result<Email, Invalid> {
         ("address" = String, Path, description = "The address."),
     ),
     responses(
-        (status = 204, description = "The account is no longer known by it."),
-        (status = 404, description = "The account is not known by it.", body = schema::Problem),
+        (status = 204, description = "Removed."),
+        (status = 404, description = "The account has no such address.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_audit))
 }
 
-/// One change, by whom, when and from where.
+/// A change, with who made it, when and from where.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 struct AuditView {
@@ -36,7 +36,7 @@ struct AuditView {
     actor: Actor,
     #[schema(example = "settings.changed")]
     action: String,
-    /// The id of what was changed.
+    /// The id of the changed object.
     #[schema(required = true)]
     target: Option<String>,
     /// What was changed; never a secret.
@@ -57,7 +57,7 @@ impl From<AuditEntry> for AuditView {
 
 /// List the audit log
 ///
-/// Newest first. Needs the role admin.
+/// Newest first. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/audit/",

@@ -1,4 +1,4 @@
-//! What handlers take out of a request: who calls, the body, a segment of the path.
+//! Extractors for handlers: the caller, the body and the segments of the path.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::auth::{Arrival, Scheme};
 use crate::json::{self, Object, Presence};
 use crate::problem::Problem;
 
-/// Who calls: a well-formed credential, which the use case verifies.
+/// The caller, by a well-formed credential that the use case verifies.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
     pub presented: Presented,
@@ -31,7 +31,7 @@ impl Caller {
     pub fn of(parts: &Parts) -> Result<Self, Problem> {
         let arrival = parts.extensions.get::<Arrival>();
         let Arrival { credential, address, known } =
-            *arrival.ok_or_else(|| Problem::internal("a request came past the front"))?;
+            *arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?;
         let scheme = credential.scheme;
         let presented = credential.presented.ok_or_else(|| Problem::unauthenticated(scheme))?;
         Ok(Self { presented, scheme, address, known })
@@ -50,7 +50,7 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// A request with a body. What is wrong with the body is kept until the caller is verified.
+/// A request with a body. Errors in the body are reported after the caller is verified.
 pub struct Call {
     pub caller: Caller,
     pub body: Result<Object, Problem>,
@@ -70,7 +70,7 @@ impl Call {
         Ok(Self { caller, body })
     }
 
-    /// The caller, and what the body's members were parsed to.
+    /// The caller and the parsed body.
     pub fn parse<T>(
         self,
         parse: impl FnOnce(&Map<String, Value>) -> Result<T, Invalid>,
@@ -88,7 +88,7 @@ impl FromRequest<Api> for Call {
     }
 }
 
-/// A request whose members are all optional, and with them the body.
+/// A request whose members are all optional, so the body is too.
 pub struct OptionalCall(Call);
 
 impl OptionalCall {
@@ -112,7 +112,7 @@ impl FromRequest<Api> for OptionalCall {
 pub struct PlainCall(Call);
 
 impl PlainCall {
-    /// The caller, and the command to run if the body is as empty as it should be.
+    /// The caller, and the command to run if the body is empty as required.
     pub fn command<C>(self, command: C) -> (Caller, Result<C, Problem>) {
         self.0.parse(|members| {
             let mut members = rapport_domain::invalid::Members::of(members);
@@ -130,7 +130,7 @@ impl FromRequest<Api> for PlainCall {
     }
 }
 
-/// A request of somebody who need not be known: no credential is asked for, and none is looked at.
+/// A request that needs no credential. If one is sent, it is ignored.
 pub struct OpenCall {
     pub address: IpAddr,
     body: Result<Object, Problem>,
@@ -151,27 +151,28 @@ impl FromRequest<Api> for OpenCall {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let arrival = parts.extensions.get::<Arrival>();
-        let address = arrival.ok_or_else(|| Problem::internal("a request came past the front"))?.address;
+        let address =
+            arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?.address;
         let body = json::read(&parts.headers, body, Presence::Required, api.0.body_timeout).await;
         Ok(Self { address, body })
     }
 }
 
-/// The variable segments of the path, not yet read.
+/// The variable segments of the path, not yet parsed.
 pub struct Segments<T = String>(Option<T>);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Segments<T> {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
-        // A segment that is no UTF-8 names nothing.
+        // A segment that is not UTF-8 cannot match anything.
         let path = Path::<T>::from_request_parts(parts, api).await;
         Ok(Self(path.ok().map(|Path(segments)| segments)))
     }
 }
 
 impl Segments {
-    /// The one segment; what does not parse names nothing there is.
+    /// Parses the only segment. If that fails, it cannot match anything, so the response is 404.
     pub fn one<T: FromStr>(self, what: &'static str) -> Result<T, Problem> {
         self.0.and_then(|text| text.parse().ok()).ok_or_else(|| Problem::not_found(what))
     }

@@ -1,13 +1,13 @@
-//! Shapes of campaigns for the OpenAPI document alone; the domain parses them from raw members.
+//! Schemas of campaigns for the OpenAPI document only. The domain parses the actual members.
 
-#![expect(dead_code, reason = "these types describe; nothing makes one")]
+#![expect(dead_code, reason = "these types only describe the API and are never constructed")]
 
 use utoipa::ToSchema;
 
 use crate::api::schema::{Account, Status};
 
-/// What a campaign is for: `acquisition` and `reactivation` leave customers out, and with them accounts In
-/// trial unless `include_trials`; `expansion` is customers only; `announcement` is everyone.
+/// The purpose of a campaign. `acquisition` and `reactivation` exclude customers, and also accounts In trial unless
+/// `include_trials` is true. `expansion` includes only customers, `announcement` everyone.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum CampaignGoal {
@@ -22,7 +22,7 @@ pub struct CampaignCreate {
     #[schema(min_length = 1, max_length = 120, example = "Spring fair")]
     name: String,
     goal: CampaignGoal,
-    /// False where it is absent.
+    /// Defaults to false.
     include_trials: Option<bool>,
     filters: Option<AccountFilters>,
 }
@@ -33,11 +33,11 @@ pub struct CampaignPatch {
     name: Option<String>,
     goal: Option<CampaignGoal>,
     include_trials: Option<bool>,
-    /// Replaces the filters whole.
+    /// Replaces all filters.
     filters: Option<AccountFilters>,
 }
 
-/// A campaign without a name, to look at before it is one.
+/// A campaign to preview before it is created.
 #[derive(ToSchema)]
 pub struct CampaignPreview {
     goal: CampaignGoal,
@@ -45,14 +45,14 @@ pub struct CampaignPreview {
     filters: Option<AccountFilters>,
 }
 
-/// Which accounts: those of the list's filters. What is given must all hold.
+/// The filters of the account list. Accounts must match all of them.
 #[derive(ToSchema)]
 pub struct AccountFilters {
-    /// Words that begin words of the name, or the imported_id.
+    /// Beginnings of words in the name, or the imported_id.
     q: Option<String>,
-    /// One or several.
+    /// One or more.
     status: Option<Vec<Status>>,
-    /// Ids of channels, one or several.
+    /// One or more channel ids.
     channel: Option<Vec<String>>,
     imported_id: Option<String>,
     tracked: Option<bool>,
@@ -70,8 +70,8 @@ pub struct AccountFilters {
     #[schema(format = DateTime)]
     contacted_after: Option<String>,
     campaign_hold: Option<bool>,
-    /// By key a value, an array of values of which one must do, `{"exists": true}` or
-    /// `{"begins_with": "a text"}`. Compared without regard to case; of an array, one element must do.
+    /// A condition for each key: a value, an array of values of which one must match, `{"exists": true}` or
+    /// `{"begins_with": "a text"}`. Case is ignored. If the field is an array, one of its elements must match.
     #[schema(value_type = Option<Object>, example = json!({"plan": "pro", "country": ["de", "at"]}))]
     fields: Option<String>,
 }
@@ -79,7 +79,7 @@ pub struct AccountFilters {
 #[derive(ToSchema)]
 pub struct CampaignMembers {
     items: Vec<Account>,
-    /// Where the next page begins: send it as `cursor`. Null on the last page.
+    /// Send it as `cursor` to get the next page. Null on the last page.
     #[schema(required = true)]
     next_cursor: Option<String>,
     count: i64,
@@ -98,7 +98,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn words_and_filters_are_the_domains_own() {
+    fn enum_values_and_filters_match_the_domain() {
         let document = serde_json::to_value(crate::api::openapi::document()).unwrap();
         let schemas = &document["components"]["schemas"];
         let goals: Vec<&str> = Goal::ALL.map(Goal::as_str).to_vec();

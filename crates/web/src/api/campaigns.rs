@@ -1,4 +1,4 @@
-//! Campaigns: made, changed, looked at, their members listed and exported.
+//! Campaigns: create, change, preview and delete them, and list or export their members.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(export_campaign))
 }
 
-/// A goal and filters under a name.
+/// A named goal with filters.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Campaign)]
 struct CampaignView {
@@ -49,7 +49,7 @@ struct CampaignView {
     #[schema(value_type = campaign_schema::CampaignGoal)]
     goal: &'static str,
     include_trials: bool,
-    /// Those given.
+    /// Only the filters that are set.
     #[schema(value_type = campaign_schema::AccountFilters)]
     filters: Value,
     #[schema(value_type = String, format = DateTime)]
@@ -58,25 +58,26 @@ struct CampaignView {
     updated_at: Time,
 }
 
-/// How many accounts are in, and how many the filters match that are not.
+/// How many accounts are included, and how many match the filters but are excluded.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CampaignCounts)]
 struct CountsView {
-    /// Accounts that are in; counted up to 10,000.
+    /// Included accounts, counted up to 10,000.
     #[schema(maximum = 10_000)]
     count: i64,
-    /// There are more than `count`.
+    /// True if there are more than `count`.
     capped: bool,
-    /// By rule, how many accounts it keeps out that the filters match, each account under the first rule that
-    /// does: `do_not_contact`, `campaign_hold`, `customers`, `trials`, `not_customers`. Counted up to 10,000.
+    /// How many accounts match the filters but are excluded, by rule: `do_not_contact`, `campaign_hold`,
+    /// `customers`, `trials`, `not_customers`. An account counts under the first rule that excludes it. Counted up
+    /// to 10,000.
     #[schema(value_type = Object, example = json!({"customers": 12, "do_not_contact": 3}))]
     excluded: BTreeMap<&'static str, i64>,
-    /// The rules that keep more out than `excluded` says.
+    /// The rules that exclude more accounts than `excluded` shows.
     #[schema(value_type = Vec<String>)]
     excluded_capped: Vec<&'static str>,
 }
 
-/// A campaign with how many accounts are in it at this moment.
+/// A campaign with its current number of accounts.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CampaignDetail)]
 struct CampaignDetail {
@@ -115,7 +116,7 @@ impl From<Counts> for CountsView {
 
 /// List campaigns
 ///
-/// Newest first, without their counts.
+/// Newest first, without counts.
 #[utoipa::path(
     get,
     path = "/api/campaigns/",
@@ -149,7 +150,7 @@ async fn list_campaigns(
     request_body = campaign_schema::CampaignCreate,
     responses(
         (status = 201, description = "The campaign.", body = CampaignDetail),
-        (status = 409, description = "There is a campaign of this name.", body = schema::Problem),
+        (status = 409, description = "Another campaign has this name.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -161,13 +162,13 @@ async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response,
 
 /// Preview a campaign
 ///
-/// Counts who would be in, without saving anything.
+/// Counts the accounts that would be included, without saving anything.
 #[utoipa::path(
     post,
     path = "/api/campaigns/preview/",
     tag = "Campaigns",
     request_body = campaign_schema::CampaignPreview,
-    responses((status = 200, description = "How many accounts are in and out.", body = CountsView)),
+    responses((status = 200, description = "How many accounts are included and excluded.", body = CountsView)),
     security(("token" = [])),
 )]
 async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
@@ -186,7 +187,7 @@ async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response
     params(("id" = String, Path, description = "The campaign's id.")),
     responses(
         (status = 200, description = "The campaign.", body = CampaignDetail),
-        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+        (status = 404, description = "No such campaign.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -196,7 +197,7 @@ async fn get_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> R
 
 /// Change a campaign
 ///
-/// Only the members sent are changed; `filters` are replaced whole.
+/// Only the fields you send are changed; `filters` is replaced as a whole.
 #[utoipa::path(
     patch,
     path = "/api/campaigns/{id}/",
@@ -205,8 +206,8 @@ async fn get_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> R
     request_body = campaign_schema::CampaignPatch,
     responses(
         (status = 200, description = "The campaign.", body = CampaignDetail),
-        (status = 404, description = "There is no such campaign.", body = schema::Problem),
-        (status = 409, description = "There is a campaign of this name.", body = schema::Problem),
+        (status = 404, description = "No such campaign.", body = schema::Problem),
+        (status = 409, description = "Another campaign has this name.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -224,8 +225,8 @@ async fn patch_campaign(State(api): State<Api>, id: Segments, call: Call) -> Res
     tag = "Campaigns",
     params(("id" = String, Path, description = "The campaign's id.")),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No such campaign.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -253,7 +254,7 @@ async fn show(
 
 /// List a campaign's members
 ///
-/// The accounts that are in at this moment, beside how many are and how many the filters match that are not.
+/// The accounts that are currently included, with the number of included and excluded accounts.
 #[utoipa::path(
     get,
     path = "/api/campaigns/{id}/members/",
@@ -265,7 +266,7 @@ async fn show(
     ),
     responses(
         (status = 200, description = "A page of members.", body = campaign_schema::CampaignMembers),
-        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+        (status = 404, description = "No such campaign.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -306,7 +307,7 @@ async fn campaign_members(
 
 /// Export a campaign's members
 ///
-/// As CSV, oldest first, each account once, in the columns of the export of accounts.
+/// Returns CSV with the columns of the account export, oldest account first. Each account appears once.
 #[utoipa::path(
     get,
     path = "/api/campaigns/{id}/export/",
@@ -314,7 +315,7 @@ async fn campaign_members(
     params(("id" = String, Path, description = "The campaign's id.")),
     responses(
         (status = 200, description = "The members.", body = String, content_type = "text/csv"),
-        (status = 404, description = "There is no such campaign.", body = schema::Problem),
+        (status = 404, description = "No such campaign.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

@@ -33,7 +33,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_code, archive_code, delete_code))
 }
 
-/// What promo codes attribute accounts to.
+/// A channel that promo codes attribute accounts to.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Channel)]
 struct ChannelView {
@@ -52,7 +52,7 @@ struct ChannelView {
 struct CodeView {
     #[schema(example = "SPRING_26")]
     code: String,
-    /// An archived code matches no more; what it attributed stays.
+    /// An archived code no longer matches. Accounts it has attributed keep their channel.
     archived: bool,
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     archived_at: Option<Time>,
@@ -113,8 +113,8 @@ async fn list_channels(
     tag = "Channels",
     request_body = schema::ChannelName,
     responses(
-        (status = 201, description = "The channel, without codes yet.", body = ChannelView),
-        (status = 409, description = "There is a channel of this name.", body = schema::Problem),
+        (status = 201, description = "The channel. It has no codes yet.", body = ChannelView),
+        (status = 409, description = "Another channel has this name.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -132,7 +132,7 @@ async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, 
     params(("id" = String, Path, description = "The channel's id.")),
     responses(
         (status = 200, description = "The channel with its codes.", body = ChannelView),
-        (status = 404, description = "There is no such channel.", body = schema::Problem),
+        (status = 404, description = "No such channel.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -149,8 +149,8 @@ async fn get_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Re
     request_body = schema::ChannelName,
     responses(
         (status = 200, description = "The channel with its codes.", body = ChannelView),
-        (status = 404, description = "There is no such channel.", body = schema::Problem),
-        (status = 409, description = "There is a channel of this name.", body = schema::Problem),
+        (status = 404, description = "No such channel.", body = schema::Problem),
+        (status = 409, description = "Another channel has this name.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -163,15 +163,15 @@ async fn rename_channel(State(api): State<Api>, id: Segments, call: Call) -> Res
 
 /// Delete a channel
 ///
-/// Its codes go with it. A channel that accounts are attributed to stays: archive its codes instead.
+/// Also deletes its codes. A channel with attributed accounts cannot be deleted; archive its codes instead.
 #[utoipa::path(
     delete,
     path = "/api/channels/{id}/",
     tag = "Channels",
     params(("id" = String, Path, description = "The channel's id.")),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 404, description = "There is no such channel.", body = schema::Problem),
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No such channel.", body = schema::Problem),
         (status = 409, description = "Accounts are attributed to it.", body = schema::Problem),
     ),
     security(("token" = [])),
@@ -206,7 +206,7 @@ fn channel_name(body: &Map<String, Value>) -> Result<String, Invalid> {
     params(("id" = String, Path, description = "The channel's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of its codes.", body = Page<CodeView>),
-        (status = 404, description = "There is no such channel.", body = schema::Problem),
+        (status = 404, description = "No such channel.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -242,7 +242,7 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
 
 /// Add a promo code to a channel
 ///
-/// Letters, digits, hyphens and underscores, at most 64, unique in the company without regard to case.
+/// A code has at most 64 letters, digits, hyphens and underscores and is unique in the company, ignoring case.
 #[utoipa::path(
     post,
     path = "/api/channels/{id}/codes/",
@@ -251,8 +251,8 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
     request_body = schema::CodeCreate,
     responses(
         (status = 201, description = "The code.", body = CodeView),
-        (status = 404, description = "There is no such channel.", body = schema::Problem),
-        (status = 409, description = "The company has this code already.", body = schema::Problem),
+        (status = 404, description = "No such channel.", body = schema::Problem),
+        (status = 409, description = "The company already has this code.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -283,7 +283,7 @@ async fn add_code(State(api): State<Api>, id: Segments, call: Call) -> Result<Re
     ),
     responses(
         (status = 200, description = "The code.", body = CodeView),
-        (status = 404, description = "There is no such code in this channel.", body = schema::Problem),
+        (status = 404, description = "This channel has no such code.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -312,7 +312,7 @@ async fn get_code(
     request_body = schema::CodePatch,
     responses(
         (status = 200, description = "The code.", body = CodeView),
-        (status = 404, description = "There is no such code in this channel.", body = schema::Problem),
+        (status = 404, description = "This channel has no such code.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -335,7 +335,7 @@ async fn archive_code(
 
 /// Delete a promo code
 ///
-/// It matches no more and its name is free again; what it attributed stays.
+/// The code no longer matches and its name can be used again. Accounts it has attributed keep their channel.
 #[utoipa::path(
     delete,
     path = "/api/channels/{id}/codes/{code}/",
@@ -345,8 +345,8 @@ async fn archive_code(
         ("code" = String, Path, description = "The code, in any case."),
     ),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 404, description = "There is no such code in this channel.", body = schema::Problem),
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "This channel has no such code.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

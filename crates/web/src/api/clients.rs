@@ -1,4 +1,4 @@
-//! The clients to keep in touch with: who is overdue, who will be soon, who is snoozed, and all of them.
+//! Clients by contact date: overdue, due soon, snoozed, and all tracked ones.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,17 +27,17 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described only; parameters are read one by one")]
+#[expect(dead_code, reason = "it only describes the API; parameters are read one by one")]
 struct ClientParameters {
-    /// `overdue` (most overdue first) unless said. `due_soon`: due within the next 7 days, soonest first.
-    /// `snoozed`: by the end of the snooze. `tracked`: all of them, by due date.
+    /// Defaults to `overdue` (most overdue first). `due_soon`: due within the next 7 days, soonest first.
+    /// `snoozed`: ordered by the end of the snooze. `tracked`: all clients, ordered by due date.
     #[param(inline)]
     tab: Option<ClientTab>,
 }
 
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "described only; the words are the list's")]
+#[expect(dead_code, reason = "it only describes the API; the words come from the list")]
 enum ClientTab {
     Overdue,
     DueSoon,
@@ -45,12 +45,12 @@ enum ClientTab {
     Tracked,
 }
 
-/// One page of clients, and how many each tab has.
+/// A page of clients, and the number of clients in each tab.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ClientPage)]
 struct ClientPageView<'a> {
     items: Vec<ClientView<'a>>,
-    /// Where the next page begins: send it as `cursor`. Null on the last page.
+    /// Send it as `cursor` to get the next page. Null on the last page.
     #[schema(required = true)]
     next_cursor: Option<String>,
     counts: Counts,
@@ -62,12 +62,12 @@ struct ClientPageView<'a> {
 struct ClientView<'a> {
     #[schema(value_type = schema::Account)]
     account: AccountView<'a>,
-    /// When contact is due, snooze aside.
+    /// When contact is due, ignoring any snooze.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     due_at: Option<Time>,
-    /// Whole days of 24 hours since then; zero unless the account is overdue.
+    /// Whole days of 24 hours since the due date. Zero unless the account is overdue.
     days_overdue: i64,
-    /// Where the date comes from.
+    /// Explains the due date.
     #[schema(example = "last contact: call by a colleague, 12 May 2026; every 42 days")]
     why: &'a str,
 }
@@ -86,7 +86,7 @@ struct Counts {
 #[schema(as = CappedCount)]
 struct Count {
     count: i64,
-    /// There are more than `count`.
+    /// True if there are more than `count`.
     capped: bool,
 }
 
@@ -117,8 +117,8 @@ impl<'a> ClientView<'a> {
 
 /// List clients
 ///
-/// Accounts in the company's tracked stages by when contact is due, each with the line that explains the date,
-/// and how many each tab has.
+/// Accounts in the company's tracked stages, each with its due date and an explanation of it, and the number of
+/// clients in each tab.
 #[utoipa::path(
     get,
     path = "/api/clients/",
@@ -148,7 +148,7 @@ async fn list_clients(
     Ok(json::respond(StatusCode::OK, &page))
 }
 
-/// Which clients are asked for, by a program or by a page's address.
+/// Reads which clients an API request or a page address asks for.
 pub fn question(app: &App, mut parameters: Parameters) -> Result<ListClients, Problem> {
     let tab = parameters.optional("tab", Tab::parse).unwrap_or(Tab::Overdue);
     let after = parameters.cursor(|text| read_place(tab, text));
@@ -157,7 +157,7 @@ pub fn question(app: &App, mut parameters: Parameters) -> Result<ListClients, Pr
     Ok(ListClients { tab, after, limit, now: app.now() })
 }
 
-/// A cursor is of one tab.
+/// A cursor is only valid in its own tab.
 const fn list_of(tab: Tab) -> u8 {
     match tab {
         Tab::Overdue => b'1',

@@ -1,4 +1,4 @@
-//! Contact recorded on an account.
+//! Contacts recorded on an account.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,7 +27,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "described only; the words are the domain's")]
+#[expect(dead_code, reason = "it only describes the API; the words come from the domain")]
 enum ContactKind {
     Call,
     Meeting,
@@ -35,10 +35,10 @@ enum ContactKind {
     Other,
 }
 
-/// Contact that was made with an account.
+/// A contact made with an account.
 #[derive(ToSchema)]
 #[schema(as = Contact)]
-#[expect(dead_code, reason = "described only; the domain's own type is sent")]
+#[expect(dead_code, reason = "it only describes the API; the domain's own type is sent")]
 struct ContactView {
     #[schema(example = "ctc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: String,
@@ -54,19 +54,19 @@ struct ContactView {
 }
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "described only; the domain reads the members")]
+#[expect(dead_code, reason = "it only describes the API; the domain reads the members")]
 struct ContactCreate {
     kind: ContactKind,
     #[schema(max_length = 4000)]
     note: Option<String>,
-    /// Now unless said; earlier is welcome, more than 5 minutes ahead is not.
+    /// Defaults to now. It can be in the past, but at most 5 minutes ahead.
     #[schema(format = DateTime)]
     occurred_at: Option<String>,
 }
 
 /// List an account's contacts
 ///
-/// Those recorded, the latest `occurred_at` first. Outbound messages are contact too, and are listed with their
+/// Recorded contacts, latest `occurred_at` first. Outbound messages count as contact too, but are listed with their
 /// conversations.
 #[utoipa::path(
     get,
@@ -75,7 +75,7 @@ struct ContactCreate {
     params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of contacts.", body = Page<ContactView>),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -99,10 +99,10 @@ async fn list_contacts(
     Ok(json::respond(StatusCode::OK, &Page { items: page.items, next_cursor }))
 }
 
-/// Record contact
+/// Record a contact
 ///
-/// A call, a meeting, a mail sent elsewhere. It resets the account's clock, unless a later contact did: the
-/// account is due again an interval after it.
+/// For example a call, a meeting or a mail sent elsewhere. Unless there is a later contact, the account is next due one
+/// interval after this one.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/contacts/",
@@ -111,7 +111,7 @@ async fn list_contacts(
     request_body = ContactCreate,
     responses(
         (status = 201, description = "The contact.", body = ContactView),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

@@ -1,7 +1,7 @@
-//! Shapes of conversations, messages and the timeline for the OpenAPI document alone: what the domain
-//! parses from raw members and what it renders.
+//! Schemas of conversations, messages and the timeline for the OpenAPI document only. The domain parses and renders
+//! the actual members.
 
-#![expect(dead_code, reason = "these types describe; nothing makes one")]
+#![expect(dead_code, reason = "these types only describe the API and are never constructed")]
 
 use utoipa::ToSchema;
 
@@ -23,11 +23,11 @@ pub struct Conversation {
     account_id: String,
     #[schema(required = true, example = "Offer for the spring")]
     subject: Option<String>,
-    /// How it is held.
+    /// The medium of the conversation.
     #[schema(example = "email")]
     channel: String,
     message_count: i64,
-    /// Null while there is none.
+    /// Null if there are no messages yet.
     #[schema(required = true, format = DateTime)]
     last_message_at: Option<String>,
     #[schema(format = DateTime)]
@@ -38,12 +38,12 @@ pub struct Conversation {
 pub struct ConversationCreate {
     #[schema(max_length = 998, example = "Offer for the spring")]
     subject: Option<String>,
-    /// A word for how it is held: `email` unless said.
+    /// A word for the medium of the conversation. Defaults to `email`.
     #[schema(min_length = 1, max_length = 64, example = "email")]
     channel: Option<String>,
 }
 
-/// A message of a conversation.
+/// A message in a conversation.
 #[derive(ToSchema)]
 pub struct Message {
     #[schema(example = "msg_01jz3v8m5xqkf0t6b2n9rc7d4e")]
@@ -58,18 +58,18 @@ pub struct Message {
     #[schema(required = true)]
     subject: Option<String>,
     body: String,
-    /// True where the mail said more than is kept; in a payload also where it is longer than 20,000
+    /// True if only the beginning of the mail is kept, or, in a webhook payload, if the body is longer than 20,000
     /// characters.
     body_truncated: bool,
     /// Who logged it, or the member who wrote the mail.
     author: Actor,
-    /// Who a mail says it is from.
+    /// The sender named in the mail.
     #[schema(required = true)]
     sender: Option<Sender>,
-    /// What was attached to a mail. Attachments themselves are not kept.
+    /// The mail's attachments. Their contents are not kept.
     attachments: Vec<Attachment>,
-    /// A machine wrote it: an absence note, a bounce, a mailing list. It neither counts as contact nor as
-    /// a reply.
+    /// Sent by a machine, such as an out-of-office reply, a bounce or a mailing list. It counts neither as contact
+    /// nor as a reply.
     automatic: bool,
     #[schema(format = DateTime)]
     occurred_at: String,
@@ -91,7 +91,7 @@ pub struct Attachment {
     name: Option<String>,
     #[schema(rename = "type", example = "application/pdf")]
     media_type: String,
-    /// In bytes, decoded.
+    /// The decoded size in bytes.
     size: u64,
 }
 
@@ -100,30 +100,30 @@ pub struct MessageCreate {
     direction: Direction,
     #[schema(min_length = 1, max_length = 200_000)]
     body: String,
-    /// The conversation's unless said.
+    /// Defaults to the conversation's channel.
     #[schema(min_length = 1, max_length = 64, example = "email")]
     channel: Option<String>,
     #[schema(max_length = 998)]
     subject: Option<String>,
-    /// Now unless said; at most five minutes ahead.
+    /// Defaults to now. At most 5 minutes ahead.
     #[schema(format = DateTime)]
     occurred_at: Option<String>,
 }
 
-/// Something that happened to an account. Which members there are depends on `type`.
+/// Something that happened to an account. The fields depend on `type`.
 #[derive(ToSchema)]
 pub struct TimelineItem {
     #[schema(rename = "type")]
     item_type: TimelineType,
-    /// When it happened: the order of the list.
+    /// When it happened. The list is ordered by this.
     #[schema(format = DateTime)]
     at: String,
     id: String,
-    /// `status_changed`: the stage before.
+    /// `status_changed`: the previous status.
     from: Option<Status>,
-    /// `created`, `status_changed`: the stage since.
+    /// `created`, `status_changed`: the new status.
     to: Option<Status>,
-    /// `created`, `status_changed`: by which route.
+    /// `created`, `status_changed`: the source of the change.
     source: Option<Source>,
     /// `contact`: `call`, `meeting`, `email` or `other`.
     kind: Option<String>,
@@ -141,7 +141,7 @@ pub struct TimelineItem {
     subject: Option<String>,
     /// `message`: the beginning of the body.
     excerpt: Option<String>,
-    /// `message`: who a mail says it is from.
+    /// `message`: the sender named in the mail.
     sender: Option<Sender>,
     /// `message`.
     automatic: Option<bool>,
@@ -156,7 +156,7 @@ pub enum TimelineType {
     Message,
 }
 
-/// A mail address that an account is known by.
+/// An email address of an account.
 #[derive(ToSchema)]
 pub struct Address {
     #[schema(example = "ana@nordlys.example")]

@@ -30,7 +30,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// List an account's conversations
 ///
-/// Those with the latest message first.
+/// The conversation with the latest message comes first.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/conversations/",
@@ -38,7 +38,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of conversations.", body = Page<shapes::Conversation>),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -75,8 +75,8 @@ async fn list_conversations(
     params(("id" = String, Path, description = "The account's id.")),
     request_body = shapes::ConversationCreate,
     responses(
-        (status = 201, description = "The conversation, without messages yet.", body = shapes::Conversation),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 201, description = "The conversation. It has no messages yet.", body = shapes::Conversation),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -96,7 +96,7 @@ async fn start_conversation(State(api): State<Api>, id: Segments, call: Call) ->
     params(("id" = String, Path, description = "The conversation's id.")),
     responses(
         (status = 200, description = "The conversation.", body = shapes::Conversation),
-        (status = 404, description = "There is no such conversation.", body = schema::Problem),
+        (status = 404, description = "No such conversation.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -108,7 +108,7 @@ async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) 
 
 /// List a conversation's messages
 ///
-/// Latest `occurred_at` first. A page of very long messages ends before it has `limit` items.
+/// Latest `occurred_at` first. If messages are very long, a page can have fewer than `limit` items.
 #[utoipa::path(
     get,
     path = "/api/conversations/{id}/messages/",
@@ -116,7 +116,7 @@ async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) 
     params(("id" = String, Path, description = "The conversation's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of messages.", body = Page<shapes::Message>),
-        (status = 404, description = "There is no such conversation.", body = schema::Problem),
+        (status = 404, description = "No such conversation.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -145,7 +145,7 @@ async fn list_messages(
 
 /// Log a message
 ///
-/// An outbound message is contact with the account. An inbound one is not, and fires `message.inbound`.
+/// An outbound message counts as contact with the account. An inbound one doesn't, and fires `message.inbound`.
 #[utoipa::path(
     post,
     path = "/api/conversations/{id}/messages/",
@@ -154,7 +154,7 @@ async fn list_messages(
     request_body = shapes::MessageCreate,
     responses(
         (status = 201, description = "The message.", body = shapes::Message),
-        (status = 404, description = "There is no such conversation.", body = schema::Problem),
+        (status = 404, description = "No such conversation.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -167,7 +167,7 @@ async fn log_message(State(api): State<Api>, id: Segments, call: Call) -> Result
     Ok(json::respond(StatusCode::CREATED, &logged.view()))
 }
 
-/// A place in a list that is ordered by a time, then an id.
+/// Writes a place in a list that is ordered by time, then by id.
 fn write_place(list: u8, at: Time, id: &[u8; 16]) -> String {
     write_cursor(list, &[at.as_micros().to_be_bytes().as_slice(), id].concat())
 }

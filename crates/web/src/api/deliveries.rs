@@ -1,4 +1,4 @@
-//! Deliveries: listed, read with every attempt, redelivered one by one.
+//! Deliveries: list them, read one with its attempts, and redeliver one.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -53,16 +53,16 @@ pub struct DeliveryView {
     state: &'static str,
     /// Attempts that have ended, manual ones included.
     attempt_count: i64,
-    /// Of the last attempt; of the successful one where there was one.
+    /// From the successful attempt if there was one, otherwise from the last attempt.
     #[schema(required = true)]
     response_code: Option<i64>,
-    /// What went wrong, in words; `webhook_deleted`, `dropped` or `payload_erased` where it was ended
-    /// without an attempt.
+    /// What went wrong, in words. `webhook_deleted`, `dropped` or `payload_erased` if the delivery ended without
+    /// an attempt.
     #[schema(required = true)]
     error: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// Null unless it is pending.
+    /// Null unless the delivery is pending.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     next_attempt_at: Option<Time>,
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
@@ -95,10 +95,10 @@ impl From<Listed> for DeliveryView {
 pub struct DeliveryDetail {
     #[serde(flatten)]
     view: DeliveryView,
-    /// What is sent, byte for byte the same in every attempt. Null where it was erased.
+    /// The request body, byte for byte the same in every attempt. Null if it was erased.
     #[schema(required = true, value_type = Option<Object>)]
     payload: Option<Box<RawValue>>,
-    /// In order of number; an attempt appears when it ends.
+    /// Ordered by number. An attempt appears when it ends.
     attempts: Vec<AttemptView>,
 }
 
@@ -113,32 +113,32 @@ struct AttemptView {
     duration_ms: i64,
     #[schema(value_type = webhook_schema::AttemptStatus)]
     status: &'static str,
-    /// Null if no status came. A response that broke off keeps its code.
+    /// Null if no status was received. A truncated response keeps its code.
     #[schema(required = true)]
     response_code: Option<i64>,
     /// What went wrong, in a sentence.
     #[schema(required = true)]
     error: Option<String>,
-    /// Why no complete response came.
+    /// Why no complete response was received.
     #[schema(required = true, value_type = Option<webhook_schema::ErrorClass>)]
     error_class: Option<String>,
-    /// Asked for by an operator; it starts no schedule.
+    /// Requested by an operator. It does not start a retry schedule.
     manual: bool,
     timings: TimingsView,
-    /// The address dialled.
+    /// The address we connected to.
     #[schema(required = true, example = "203.0.113.7:443")]
     address: Option<String>,
-    /// The beginning of what was answered, at most 16 KiB, as text.
+    /// The beginning of the response, at most 16 KiB, as text.
     #[schema(required = true)]
     response_excerpt: Option<String>,
-    /// There was more than the excerpt.
+    /// The response was longer than the excerpt.
     response_excerpt_cut: bool,
 }
 
-/// How long the parts of an attempt took, in milliseconds; null for what did not happen.
+/// How long each phase of an attempt took, in milliseconds. Null for phases that did not happen.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AttemptTimings)]
-#[expect(clippy::struct_field_names, reason = "the names of the wire carry their unit")]
+#[expect(clippy::struct_field_names, reason = "the wire names include the unit")]
 struct TimingsView {
     #[schema(required = true)]
     dns_ms: Option<f64>,
@@ -177,15 +177,15 @@ impl From<KeptAttempt> for AttemptView {
     }
 }
 
-/// An attempt has a deadline of seconds: its microseconds are far from the type's bound.
+/// Attempts end within seconds, so their microseconds are far below the type's maximum.
 fn millis(micros: i64) -> f64 {
     f64::from(i32::try_from(micros).unwrap_or(i32::MAX)) / 1_000.0
 }
 
 /// List deliveries
 ///
-/// Newest first. Filters that are given must all hold. Where few of many match, a page may be short or
-/// empty and still have a `next_cursor`: go on until it is null. Needs the role admin.
+/// Newest first. Deliveries must match all filters. If matches are rare, a page can be short or empty and still
+/// have a `next_cursor`: continue until it is null. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/deliveries/",
@@ -222,7 +222,7 @@ async fn list_deliveries(
 
 /// Get a delivery
 ///
-/// With its payload and every attempt so far. Needs the role admin.
+/// Includes its payload and all attempts so far. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/deliveries/{id}/",
@@ -230,7 +230,7 @@ async fn list_deliveries(
     params(("id" = String, Path, description = "The delivery's id.")),
     responses(
         (status = 200, description = "The delivery.", body = DeliveryDetail),
-        (status = 404, description = "There is no such delivery.", body = schema::Problem),
+        (status = 404, description = "No such delivery.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -238,7 +238,7 @@ async fn get_delivery(State(api): State<Api>, caller: Caller, id: Segments) -> R
     show(&api, &caller, id.one("delivery"), StatusCode::OK).await
 }
 
-/// Answers a delivery in full.
+/// Responds with a delivery in full.
 pub async fn show(
     api: &Api,
     caller: &Caller,
@@ -259,19 +259,19 @@ pub async fn show(
     Ok(json::respond(status, &detail))
 }
 
-/// Redeliver
+/// Redeliver a delivery
 ///
-/// One more attempt, in any state and also while the webhook is disabled: same delivery id, same bytes,
-/// marked manual. A delivery that had succeeded stays so. Needs the role admin.
+/// Adds one manual attempt with the same delivery id and the same bytes. This works in any state, even while the
+/// webhook is disabled. A delivery that has succeeded stays succeeded. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/deliveries/{id}/redeliver/",
     tag = "Deliveries",
     params(("id" = String, Path, description = "The delivery's id.")),
     responses(
-        (status = 202, description = "The delivery; the attempt follows.", body = DeliveryDetail),
-        (status = 404, description = "There is no such delivery.", body = schema::Problem),
-        (status = 409, description = "Its webhook was deleted, or its payload erased.", body = schema::Problem),
+        (status = 202, description = "The delivery. The attempt follows.", body = DeliveryDetail),
+        (status = 404, description = "No such delivery.", body = schema::Problem),
+        (status = 409, description = "Its webhook was deleted or its payload was erased.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

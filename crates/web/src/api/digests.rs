@@ -1,4 +1,4 @@
-//! The weekly digest: as it would be now, sent on request, and those that were made.
+//! The weekly digest: preview it, send it now, and list past digests.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -32,7 +32,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_digest))
 }
 
-/// What a digest says.
+/// The text of a digest.
 #[derive(Serialize, ToSchema)]
 struct DigestText {
     #[schema(example = "Acme: 3 clients are overdue for contact")]
@@ -45,7 +45,7 @@ struct DigestText {
 
 /// Preview the digest
 ///
-/// As it would be sent now.
+/// Returns the digest as it would be sent now.
 #[utoipa::path(
     get,
     path = "/api/digest/preview/",
@@ -59,9 +59,9 @@ async fn preview_digest(State(api): State<Api>, caller: Caller) -> Result<Respon
     Ok(json::respond(StatusCode::OK, &DigestText { subject, text, html, overdue }))
 }
 
-/// To whom the digest is sent.
+/// Who gets the digest.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
 struct DigestSend {
     /// `everyone`, or a member's id.
     #[schema(default = "everyone", example = "everyone")]
@@ -76,7 +76,7 @@ struct DigestSent {
 
 /// Send the digest now
 ///
-/// To every active member, or to one. The weekly one comes all the same. Needs the role admin.
+/// Sends it to every active member or to one. This doesn't replace the weekly digest. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/digest/send/",
@@ -84,7 +84,7 @@ struct DigestSent {
     request_body = DigestSend,
     responses(
         (status = 202, description = "The mails are on their way.", body = DigestSent),
-        (status = 404, description = "There is no such active member.", body = schema::Problem),
+        (status = 404, description = "No such active member.", body = schema::Problem),
         (status = 409, description = "The server has no mail configured.", body = schema::Problem),
     ),
     security(("token" = [])),
@@ -111,7 +111,7 @@ fn read_audience(body: &Map<String, Value>) -> Result<Audience, Invalid> {
     Ok(to.unwrap_or(Audience::Everyone))
 }
 
-/// A digest that was made, without what it says.
+/// A past digest without its content.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Digest)]
 struct DigestView {
@@ -123,7 +123,7 @@ struct DigestView {
     overdue: i64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// What became of its mails; all zero where the server had no mail configured.
+    /// The state of its mails. All zero if the server had no mail configured.
     mails: MailCounts,
 }
 
@@ -146,7 +146,7 @@ impl DigestView {
     }
 }
 
-/// A digest with what it says.
+/// A digest with its content.
 #[derive(Serialize, ToSchema)]
 struct WholeDigest {
     #[serde(flatten)]
@@ -206,7 +206,7 @@ fn read_place(text: &str) -> Option<Week> {
     params(("week" = String, Path, description = "The ISO week, such as 2026-W03.")),
     responses(
         (status = 200, description = "The digest.", body = WholeDigest),
-        (status = 404, description = "There is no digest of this week.", body = schema::Problem),
+        (status = 404, description = "No digest for this week.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

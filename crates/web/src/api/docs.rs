@@ -1,4 +1,4 @@
-//! The OpenAPI document as a page: rendered once, here, and read without scripts or other hosts.
+//! The OpenAPI document as a page. It is rendered once at startup and needs no scripts and no other hosts.
 
 use std::fmt::Write;
 
@@ -13,8 +13,9 @@ use crate::api::{Api, openapi};
 
 const PATH: &str = "/api/docs/";
 pub const STYLE_PATH: &str = "/api/docs/style.css";
-const STYLE: &str = include_str!("docs.css");
-/// How deep an example follows references: schemas may refer to each other.
+const STYLE: &str =
+    concat!(include_str!("../../assets/css/tokens.css"), include_str!("../../assets/css/docs.css"));
+/// How deep an example follows references, since schemas may refer to each other.
 const EXAMPLE_DEPTH: usize = 6;
 
 pub fn routes(document: &OpenApi) -> Router<Api> {
@@ -51,7 +52,7 @@ impl Page<'_> {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} API</title>\n\
              <link rel=\"stylesheet\" href=\"{STYLE_PATH}\">\n</head>\n<body>\n<header>\n<p class=\"back\"><a href=\"/\">Back to {title}</a></p>\n<h1>{title} API \
-             <small>{}</small></h1>\n{}<p>The document itself: <a href=\"{}\">openapi.json</a></p>\n</header>\n<main>",
+             <small>{}</small></h1>\n{}<p>OpenAPI document: <a href=\"{}\">openapi.json</a></p>\n</header>\n<main>",
             escape(text(&info["version"])),
             prose(text(&info["description"])),
             openapi::PATH,
@@ -81,7 +82,7 @@ impl Page<'_> {
             .flat_map(|(path, item)| members(item).map(move |(method, operation)| (path, method, operation)))
     }
 
-    /// The groups: the documented endpoints first, then as the alphabet has them.
+    /// The groups in alphabetical order, after the group of upsert and ingest.
     fn tags(&self) -> Vec<&str> {
         let mut tags: Vec<&str> = self.operations().map(|(_, _, operation)| tag_of(operation)).collect();
         tags.sort_by_key(|tag| (!tag.starts_with("Upsert"), *tag));
@@ -121,7 +122,8 @@ impl Page<'_> {
             return;
         }
         out.push_str(
-            "<h3>Parameters</h3>\n<table>\n<tr><th>Name</th><th>In</th><th>Type</th><th>What</th></tr>\n",
+            "<h3>Parameters</h3>\n<table>\n\
+             <tr><th>Name</th><th>In</th><th>Type</th><th>Description</th></tr>\n",
         );
         for parameter in rows {
             let _ = writeln!(
@@ -147,7 +149,9 @@ impl Page<'_> {
     }
 
     fn responses(out: &mut String, operation: &Value) {
-        out.push_str("<h3>Answers</h3>\n<table>\n<tr><th>Status</th><th>What</th><th>Body</th></tr>\n");
+        out.push_str(
+            "<h3>Responses</h3>\n<table>\n<tr><th>Status</th><th>Description</th><th>Body</th></tr>\n",
+        );
         for (status, response) in members(&operation["responses"]) {
             let body = members(&response["content"]).next().map(|(_, content)| kind(&content["schema"]));
             let _ = writeln!(
@@ -182,7 +186,7 @@ impl Page<'_> {
     fn properties(&self, out: &mut String, schema: &Value) {
         let required: Vec<&str> =
             self.parts(schema).flat_map(|part| items(&part["required"])).map(text).collect();
-        out.push_str("<table>\n<tr><th>Member</th><th>Type</th><th>What</th></tr>\n");
+        out.push_str("<table>\n<tr><th>Field</th><th>Type</th><th>Description</th></tr>\n");
         for (name, property) in self.parts(schema).flat_map(|part| members(&part["properties"])) {
             let mark = if required.contains(&name.as_str()) { " <b>required</b>" } else { "" };
             let _ = writeln!(
@@ -197,7 +201,7 @@ impl Page<'_> {
         out.push_str("</table>\n");
     }
 
-    /// A schema, or the schemas it is put together from.
+    /// A schema and the schemas it is composed of.
     fn parts<'s>(&'s self, schema: &'s Value) -> impl Iterator<Item = &'s Value> {
         let parts = items(&schema["allOf"]).map(|part| self.resolve(part));
         std::iter::once(schema).chain(parts)
@@ -249,7 +253,7 @@ impl Page<'_> {
     }
 }
 
-/// Where the groups are led to from the top of the page.
+/// The anchor of a group, for the links at the top of the page.
 fn group_id(tag: &str) -> String {
     format!("group-{}", tag.to_lowercase().replace(|char: char| !char.is_ascii_alphanumeric(), "-"))
 }
@@ -270,7 +274,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A schema's type in a few words, with a link where it has a name.
+/// A schema's type in a few words, with a link if it has a name.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
         return format!("<a href=\"#schema-{0}\">{0}</a>", escape(name));
@@ -300,7 +304,7 @@ fn bounds(schema: &Value) -> String {
     shown.collect::<Vec<_>>().concat()
 }
 
-/// Paragraphs, with `code` marked.
+/// Renders paragraphs, with `code` marked up.
 fn prose(text: &str) -> String {
     let mut out = String::new();
     for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
@@ -311,7 +315,7 @@ fn prose(text: &str) -> String {
     out
 }
 
-/// A text with `code` marked.
+/// Renders a text with `code` marked up.
 fn line(text: &str) -> String {
     let part = |(place, part): (usize, &str)| {
         let part = escape(part);
@@ -341,7 +345,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_page_shows_every_operation_and_schema_and_needs_nobody() {
+    fn the_page_shows_every_operation_and_schema_and_is_self_contained() {
         let document = serde_json::to_value(openapi::document()).unwrap();
         let page = Page { document: &document }.render();
         for (path, _) in members(&document["paths"]) {

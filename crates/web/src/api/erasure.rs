@@ -21,15 +21,15 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 #[derive(Serialize, ToSchema)]
 struct ErasedPayloads {
-    /// How many payloads there were.
+    /// The number of erased payloads.
     erased: usize,
 }
 
 /// Erase an account's payloads
 ///
-/// The payloads of its events and what receivers answered to them leave the delivery history, the metadata
-/// stays. What was not delivered yet ends as `failed` with the error `payload_erased`. An account that was
-/// deleted can still be erased. Needs the role admin.
+/// Removes the payloads of its events and the responses of receivers from the delivery history. The metadata is kept.
+/// Open deliveries end as `failed` with the error `payload_erased`. This works for a deleted account too. Requires
+/// the admin role.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/erase-payloads/",
@@ -37,7 +37,7 @@ struct ErasedPayloads {
     params(("id" = String, Path, description = "The account's id.")),
     responses(
         (status = 200, description = "How many payloads were erased.", body = ErasedPayloads),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

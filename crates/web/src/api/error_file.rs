@@ -16,14 +16,14 @@ use crate::api::call::{Caller, Segments};
 use crate::api::{Api, MEMBER, schema};
 use crate::problem::Problem;
 
-/// Parts that may wait for a slow reader.
+/// How many parts may be buffered for a slow reader.
 const PARTS_AHEAD: usize = 2;
 
 /// Get an import's error file
 ///
-/// The rows that could not be taken, with their cells as they were, `import_line` and `import_error`; in UTF-8 with
-/// commas. Cells that a spreadsheet would take for a formula begin with an apostrophe. Corrected, the file can be
-/// imported as it is. Kept for 30 days; at most the first 100,000 rows.
+/// The rows with errors, with their original cells plus `import_line` and `import_error`, in UTF-8 with commas. Cells
+/// that a spreadsheet would treat as a formula begin with an apostrophe. You can correct the file and import it again.
+/// It has at most the first 100,000 rows and is kept for 30 days.
 #[utoipa::path(
     get,
     path = "/api/imports/{id}/errors/",
@@ -31,7 +31,7 @@ const PARTS_AHEAD: usize = 2;
     params(("id" = String, Path, description = "The import's id.")),
     responses(
         (status = 200, description = "The file.", body = String, content_type = "text/csv"),
-        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 404, description = "No such import.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -51,7 +51,7 @@ pub async fn import_errors(
     Ok(respond(api.settle(&caller, opened)?))
 }
 
-/// The file as an answer.
+/// The file as a response.
 pub fn respond(mut file: ErrorFile) -> Response {
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
     let name: String = file.name().chars().map(|letter| if plain(letter) { letter } else { '_' }).collect();
@@ -68,9 +68,9 @@ pub fn respond(mut file: ErrorFile) -> Response {
                     let _ = parts.send(None).await;
                     return;
                 }
-                // Without its end the file is seen to be broken.
+                // Without a proper end, the client can tell that the file is incomplete.
                 Err(error) => {
-                    rapport_app::log_failure!(error, import = %file.id(), "an error file was cut off");
+                    rapport_app::log_failure!(error, import = %file.id(), "error file truncated");
                     return;
                 }
             }
@@ -104,13 +104,13 @@ impl hyper::body::Body for Parts {
     }
 }
 
-/// What a reader is told by the connection: the rest is missing.
+/// Aborts the connection to signal that the rest of the file is missing.
 #[derive(Debug)]
 struct CutOff;
 
 impl std::fmt::Display for CutOff {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the file was cut off")
+        f.write_str("the file was truncated")
     }
 }
 

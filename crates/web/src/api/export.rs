@@ -1,8 +1,8 @@
-//! Accounts as CSV: read page by page while the caller takes them, so that any number of accounts needs the
-//! memory of one page.
+//! Accounts as CSV, read page by page as the caller receives them, so that an export of any size needs the
+//! memory of only one page.
 //!
-//! Made for spreadsheets: a byte order mark, since some take UTF-8 for something else without one, and no
-//! cell that they would take for a formula.
+//! The file is made for spreadsheets: it has a byte order mark, because some of them don't recognise UTF-8 without
+//! one, and no cell that they would treat as a formula.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -45,13 +45,13 @@ const COLUMNS: [&str; 14] = [
     "created_at",
     "updated_at",
 ];
-/// Custom fields that get a column of their own, and where the rest goes, as JSON.
+/// How many custom fields get their own column. The others go into `OTHER_FIELDS` as JSON.
 const MAX_FIELD_COLUMNS: i64 = 500;
 const FIELD_PREFIX: &str = "custom_fields.";
 const OTHER_FIELDS: &str = "other_fields";
-/// What makes a spreadsheet take a cell for a formula, or may once the cell was split.
+/// Characters that make a spreadsheet treat a cell as a formula, or might if the cell is split.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-/// How often a page is asked for again while storage is busy, and how long in between.
+/// How often a page is tried while the database is busy, and the pause between tries.
 const MOST_TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(250);
 const MAX_FILE_NAME_CHARS: usize = 60;
@@ -65,7 +65,7 @@ pub struct Begun {
     now: Time,
 }
 
-/// A column that somebody chose.
+/// A chosen column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
     /// One of `COLUMNS`.
@@ -74,7 +74,7 @@ pub enum Column {
     Field(String),
 }
 
-/// Reads the beginning; without a filter there is nothing to export.
+/// Reads the beginning. Without a filter, the export has no rows.
 pub fn begin(
     snapshot: &mut Snapshot,
     filter: Option<Filter>,
@@ -89,7 +89,7 @@ pub fn begin(
     Ok(Begun { filter: filter.unwrap_or_default(), sort, table: Table::whole(fields), page, now })
 }
 
-/// The same with these columns only, the newest or the oldest accounts first.
+/// Like `begin`, with only these columns and a choice of order.
 pub fn begin_with(
     snapshot: &mut Snapshot,
     filter: Filter,
@@ -102,12 +102,12 @@ pub fn begin_with(
     Ok(Begun { filter, sort, table: Table { columns, has_others: false }, page, now })
 }
 
-/// By id, which never changes: an account comes once, whatever happens to it meanwhile.
+/// Lists by id, which never changes, so that each account appears once even if it is edited during the export.
 fn list(filter: Filter, sort: Sort, cursor: Option<Cursor>, now: Time) -> ListAccounts {
     ListAccounts { filter, sort, cursor, limit: MAX_LIMIT, now }
 }
 
-/// The export as an answer, under a file name made of `name` and the day.
+/// The export as a response. The file name consists of `name` and the date.
 pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> Response {
     let Answer { reply: Begun { filter, sort, table, page, now }, company, .. } = begun;
     let day = now.day_in(&company.settings.time_zone);
@@ -126,7 +126,7 @@ pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> R
     response
 }
 
-/// Letters and digits of a name, joined by hyphens: safe in a header and on any disk.
+/// The letters and digits of a name, joined by hyphens: safe in a header and on any file system.
 fn plain(name: &str) -> String {
     let words = name.split(|character: char| !character.is_ascii_alphanumeric());
     let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
@@ -134,7 +134,7 @@ fn plain(name: &str) -> String {
     if plain.is_empty() { "export".to_owned() } else { plain }
 }
 
-/// What every page of an export is read and written by.
+/// Everything needed to read and write the pages of an export.
 struct Export {
     app: App,
     access: Access,
@@ -162,14 +162,14 @@ impl Export {
 type Reading = Pin<Box<dyn Future<Output = Result<AccountPage, Error>> + Send>>;
 
 enum Step {
-    /// What to send next, and where the page after it begins.
+    /// The bytes to send next, and where the following page begins.
     Ready(Bytes, Option<Cursor>),
     Reading(Reading),
     Done,
 }
 
-/// The body: a page is read when the one before is on its way. An error ends it early, which the caller sees
-/// as a broken answer, not as a short one.
+/// The response body. A page is read once the previous one has been sent. An error aborts the response, so that the
+/// caller doesn't mistake it for a complete file.
 struct Pages {
     export: Arc<Export>,
     step: Step,
@@ -191,7 +191,7 @@ impl hyper::body::Body for Pages {
                     self.step = Step::Ready(rows.into(), page.next);
                 }
                 Err(error) => {
-                    rapport_app::log_failure!(error, "an export ended early");
+                    rapport_app::log_failure!(error, "export aborted");
                     self.step = Step::Done;
                     return Poll::Ready(Some(Err(error)));
                 }
@@ -210,12 +210,12 @@ impl hyper::body::Body for Pages {
 /// The columns of an export.
 struct Table {
     columns: Vec<Column>,
-    /// Custom fields without a column go into one at the end, as JSON.
+    /// Custom fields without a column go into a last column, as JSON.
     has_others: bool,
 }
 
 impl Table {
-    /// Every member, these custom fields, and what else there may be.
+    /// All columns, these custom fields, and one column for any others.
     fn whole(fields: Vec<String>) -> Self {
         let members = COLUMNS.into_iter().map(Column::Member);
         Self { columns: members.chain(fields.into_iter().map(Column::Field)).collect(), has_others: true }
@@ -270,14 +270,14 @@ fn member_cell<'a>(account: &'a Account, name: &str) -> Cow<'a, str> {
         "last_seen_at" => time(account.last_seen_at),
         "created_at" => time(Some(account.created_at)),
         "updated_at" => time(Some(account.updated_at)),
-        _ => unreachable!("columns are those of this file"),
+        _ => unreachable!("all columns are in COLUMNS"),
     }
 }
 
 fn field_cell(value: Value) -> String {
     match value {
         Value::String(text) => safe(&text).into_owned(),
-        // A number is what it looks like, a negative one too.
+        // A number is not a formula, not even a negative one.
         Value::Null => String::new(),
         value => value.to_string(),
     }
@@ -287,7 +287,7 @@ fn others(fields: Map<String, Value>) -> String {
     if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
 
-/// A text that no spreadsheet takes for a formula.
+/// Escapes a text so that no spreadsheet treats it as a formula.
 fn safe(text: &str) -> Cow<'_, str> {
     if text.starts_with(FORMULA_STARTS) { Cow::from(format!("'{text}")) } else { Cow::from(text) }
 }
@@ -295,9 +295,11 @@ fn safe(text: &str) -> Cow<'_, str> {
 fn write<'a, R: Iterator<Item = Cow<'a, str>>>(rows: impl Iterator<Item = R>) -> Vec<u8> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
-        writer.write_record(row.map(Cow::into_owned)).expect("rows of one length go into memory");
+        writer
+            .write_record(row.map(Cow::into_owned))
+            .expect("rows have equal length and memory does not fail");
     }
-    writer.into_inner().expect("memory takes what is flushed to it")
+    writer.into_inner().expect("flushing to memory does not fail")
 }
 
 #[cfg(test)]
@@ -309,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_taken_for_a_formula() {
+    fn no_cell_looks_like_a_formula() {
         let table = [
             ("=1+1", "'=1+1"),
             ("+49 30 1", "'+49 30 1"),

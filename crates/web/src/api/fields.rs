@@ -1,4 +1,4 @@
-//! The names of the custom fields a company uses, for those who choose one to filter by.
+//! The names of the custom fields a company uses, for choosing one to filter by.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_fields))
 }
 
-/// A custom field that accounts of the company have.
+/// A custom field that the company's accounts have.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Field)]
 struct FieldView {
@@ -33,7 +33,7 @@ struct FieldView {
 
 /// List custom fields
 ///
-/// The names in use, in order. Filter accounts by one as `field.NAME=value`.
+/// The names in use, sorted. To filter accounts by one, use `field.NAME=value`.
 #[utoipa::path(
     get,
     path = "/api/fields/",

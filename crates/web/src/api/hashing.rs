@@ -1,4 +1,4 @@
-//! What the API does with passwords, and with people who present no credential.
+//! Password hashing and errors for the endpoints that need no credential.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::auth::Scheme;
 use crate::problem::Problem;
 
 impl Api {
-    /// Hashes or checks a password when its turn has come.
+    /// Hashes or checks a password, waiting for its turn.
     pub(super) async fn slowly<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Services) -> Result<T, Error> + Send + 'static,
@@ -19,7 +19,7 @@ impl Api {
     }
 }
 
-/// What a use case refused to somebody who presents no credential.
+/// The response to an error of a use case, for callers without a credential.
 pub(super) fn refused(error: Error) -> Problem {
     Problem::of(error, Scheme::Token)
 }

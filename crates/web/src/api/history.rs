@@ -23,8 +23,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// List an account's status history
 ///
-/// Every move, newest first: where from, where to, by which route and by whom. The first entry of an
-/// account has no `from`.
+/// Every move, newest first, with its source and actor. The first entry of an account has no `from`.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/history/",
@@ -32,7 +31,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of the history.", body = Page<schema::HistoryEntry>),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

@@ -1,11 +1,11 @@
-//! Shapes of imports for the OpenAPI document alone: what the domain parses from raw members, and what it
-//! keeps as it was found.
+//! Schemas of imports for the OpenAPI document only. The domain parses the actual members and stores its results as
+//! JSON.
 
-#![expect(dead_code, reason = "these types describe; nothing makes one")]
+#![expect(dead_code, reason = "these types only describe the API and are never constructed")]
 
 use utoipa::{IntoParams, ToSchema};
 
-/// Where an import stands. `uploaded` waits for a dry run or the start.
+/// The state of an import. `uploaded` means that it can be tried or started.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ImportState {
@@ -19,7 +19,7 @@ pub enum ImportState {
     Undone,
 }
 
-/// What rows may do: create accounts, update those that are there, or both.
+/// Whether rows may create accounts, update existing ones, or both.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ImportMode {
@@ -28,11 +28,11 @@ pub enum ImportMode {
     Both,
 }
 
-/// How a file is to be taken in. What is left out stays as the import says.
+/// How to import a file. Fields you leave out keep the import's current values.
 #[derive(ToSchema)]
 pub struct ImportRequest {
-    /// The field of each column by its name: `imported_id`, `name`, `status`, `promo_code`, `captured_value`,
-    /// `captured_value_currency`, `cadence_days`, `custom_fields.KEY` or `ignore`. Columns that are not named
+    /// The field for each column name: `imported_id`, `name`, `status`, `promo_code`, `captured_value`,
+    /// `captured_value_currency`, `cadence_days`, `custom_fields.KEY` or `ignore`. Columns that are not listed
     /// are ignored.
     #[schema(value_type = Option<Object>, example = json!({"Record ID": "imported_id", "Company": "name", "Plan": "custom_fields.plan"}))]
     mapping: Option<String>,
@@ -46,22 +46,23 @@ pub struct ImportRequest {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct UploadParameters {
-    /// What the file is called.
+    /// The file's name.
     #[param(max_length = 255)]
     filename: Option<String>,
-    /// Its encoding, instead of finding it out: a byte order mark, else valid UTF-8, else Windows-1252.
+    /// The file's encoding. Detected by default: from a byte order mark, otherwise UTF-8 if the file is valid UTF-8,
+    /// otherwise Windows-1252.
     encoding: Option<String>,
-    /// Its delimiter, instead of finding it out: one character, or `tab`.
+    /// The file's delimiter: one character, or `tab`. Detected by default.
     delimiter: Option<String>,
 }
 
-/// What a dry run found.
+/// The result of a dry run.
 #[derive(ToSchema)]
 pub struct ImportPreview {
     rows: i64,
     counts: ImportCounts,
-    /// False for a file with more new accounts than are remembered: rows of one imported_id may then count as
-    /// created twice.
+    /// False if the file has too many new accounts to track. Rows with the same imported_id may then each count as
+    /// created.
     exact: bool,
     /// The first 20.
     differences: Vec<ImportDifference>,
@@ -81,7 +82,7 @@ pub struct ImportCounts {
 
 #[derive(ToSchema)]
 pub struct ImportDifference {
-    /// The line of the file.
+    /// The line in the file.
     line: i64,
     account: ImportedAccount,
     #[schema(example = "custom_fields.plan")]
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_the_domains() {
+    fn enum_values_match_the_domain() {
         assert_eq!(words::<ImportState>(), json!(State::ALL.map(State::as_str)));
         assert_eq!(words::<ImportMode>(), json!(Mode::ALL.map(Mode::as_str)));
     }

@@ -1,4 +1,4 @@
-//! Imports of CSV files: uploaded, tried, started, followed, undone. The upload itself stands in `upload`.
+//! Imports of CSV files: try, start, follow and undo them. The upload is in `upload`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -34,7 +34,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(error_file::import_errors))
 }
 
-/// A CSV file of accounts on its way in.
+/// A CSV file of accounts to import.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Import)]
 pub struct ImportView {
@@ -44,29 +44,29 @@ pub struct ImportView {
     filename: String,
     #[schema(value_type = import_schema::ImportState)]
     state: &'static str,
-    /// Found out, or as the caller said.
+    /// Detected, or chosen by the caller.
     #[schema(example = "UTF-8")]
     encoding: &'static str,
     #[schema(example = ";")]
     delimiter: String,
     columns: Vec<ColumnView>,
-    /// The field of each column: guessed, remembered from the last import of these columns, or chosen.
+    /// The field for each column: guessed, reused from the last import with these columns, or chosen.
     #[schema(value_type = Object)]
     mapping: Map<String, Value>,
-    /// The mapping is the one that these columns had the last time.
+    /// The mapping was reused from the last import with these columns.
     mapping_remembered: bool,
     #[schema(value_type = import_schema::ImportMode)]
     mode: &'static str,
     progress: ProgressView,
     #[schema(value_type = import_schema::ImportCounts)]
     counts: Counts,
-    /// What the last dry run found.
+    /// The result of the last dry run.
     #[schema(required = true, value_type = Option<import_schema::ImportPreview>)]
     preview: Option<Value>,
-    /// How far its undo has come; null where none was asked for.
+    /// The progress of its undo. Null if no undo was requested.
     #[schema(required = true)]
     undo: Option<UndoView>,
-    /// Who started it, or undid it; before that, who uploaded the file.
+    /// Who started or undid the import. Before it is started, who uploaded the file.
     #[schema(value_type = schema::Actor)]
     actor: Actor,
     #[schema(value_type = String, format = DateTime)]
@@ -85,29 +85,29 @@ struct ColumnView {
     samples: Vec<String>,
 }
 
-/// How far a dry run or an import has come.
+/// The progress of a dry run or an import.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportProgress)]
 struct ProgressView {
     rows_done: i64,
-    /// Null until a dry run has counted them.
+    /// Null until a dry run has counted the rows.
     #[schema(required = true)]
     rows_total: Option<i64>,
     bytes_done: i64,
     bytes_total: i64,
 }
 
-/// How far an undo has come, in accounts.
+/// The progress of an undo, in accounts.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ImportUndo)]
 struct UndoView {
     done: i64,
     total: i64,
-    /// They have all their fields back.
+    /// Accounts with all fields restored.
     restored: i64,
-    /// They were created, and nobody had touched them since.
+    /// Accounts that the import created and nobody has edited since.
     removed: i64,
-    /// Something of them stays, because somebody has touched it since.
+    /// Accounts kept in whole or in part because they were edited since.
     kept: i64,
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     undone_at: Option<Time>,
@@ -188,8 +188,8 @@ async fn list_imports(
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
     responses(
-        (status = 200, description = "How far it has come.", body = ImportView),
-        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 200, description = "The import and its progress.", body = ImportView),
+        (status = 404, description = "No such import.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -201,16 +201,16 @@ async fn get_import(State(api): State<Api>, caller: Caller, id: Segments) -> Res
 
 /// Cancel or remove an import
 ///
-/// One that runs is cancelled: the rows taken in stay, and can be undone. Any other is removed with its file,
-/// its errors and what it takes to undo it. Needs the role admin.
+/// A running import is cancelled: rows already imported stay, and you can undo them. Any other import is removed with
+/// its file, its errors and the data needed to undo it. Requires the admin role.
 #[utoipa::path(
     delete,
     path = "/api/imports/{id}/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
     responses(
-        (status = 204, description = "It is cancelled or removed."),
-        (status = 404, description = "There is no such import.", body = schema::Problem),
+        (status = 204, description = "Cancelled or removed."),
+        (status = 404, description = "No such import.", body = schema::Problem),
         (status = 409, description = "It is being undone.", body = schema::Problem),
     ),
     security(("token" = [])),
@@ -222,9 +222,9 @@ async fn remove_import(State(api): State<Api>, caller: Caller, id: Segments) -> 
 
 /// Try an import
 ///
-/// A dry run over the whole file: counts, the first differences, the first errors. Nothing is changed. Files
-/// up to 2 MiB are tried at once; larger ones in the background: follow the import until it is `uploaded`
-/// again. Needs the role admin.
+/// Does a dry run over the whole file and reports counts, the first differences and the first errors. Nothing is
+/// changed. Files up to 2 MiB are tried immediately, larger ones in the background: follow the import until it is
+/// `uploaded` again. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/imports/{id}/preview/",
@@ -232,10 +232,10 @@ async fn remove_import(State(api): State<Api>, caller: Caller, id: Segments) -> 
     params(("id" = String, Path, description = "The import's id.")),
     request_body = import_schema::ImportRequest,
     responses(
-        (status = 200, description = "What it found is in `preview`.", body = ImportView),
-        (status = 202, description = "It has begun.", body = ImportView),
-        (status = 404, description = "There is no such import.", body = schema::Problem),
-        (status = 409, description = "It runs, or has ended.", body = schema::Problem),
+        (status = 200, description = "The result is in `preview`.", body = ImportView),
+        (status = 202, description = "Started.", body = ImportView),
+        (status = 404, description = "No such import.", body = schema::Problem),
+        (status = 409, description = "It is running or has ended.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -255,8 +255,8 @@ async fn preview_import(
 
 /// Start an import
 ///
-/// Rows are taken in in the background, in small steps; a restart goes on where it was. Every row runs the same
-/// rules as any other route: history and events have the source `import`. Needs the role admin.
+/// Imports the rows in the background, in small steps, and resumes after a restart. The same rules apply as for any
+/// other change; history and events have the source `import`. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/imports/{id}/start/",
@@ -264,9 +264,9 @@ async fn preview_import(
     params(("id" = String, Path, description = "The import's id.")),
     request_body = import_schema::ImportRequest,
     responses(
-        (status = 202, description = "It has begun.", body = ImportView),
-        (status = 404, description = "There is no such import.", body = schema::Problem),
-        (status = 409, description = "It runs, or has ended.", body = schema::Problem),
+        (status = 202, description = "Started.", body = ImportView),
+        (status = 404, description = "No such import.", body = schema::Problem),
+        (status = 409, description = "It is running or has ended.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -280,17 +280,17 @@ async fn start_import(State(api): State<Api>, id: Segments, call: OptionalCall) 
 
 /// Undo an import
 ///
-/// In the background: updated fields get their values back where they still have the one that the import gave
-/// them; created accounts go unless somebody has touched them since. Possible for 30 days. Needs the role admin.
+/// Runs in the background. Updated fields get their old value back if they still have the value from the import.
+/// Created accounts are deleted unless someone has edited them since. Possible for 30 days. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/imports/{id}/undo/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
     responses(
-        (status = 202, description = "It has begun.", body = ImportView),
-        (status = 404, description = "There is no such import.", body = schema::Problem),
-        (status = 409, description = "It has not ended, was undone before, or ended too long ago.", body = schema::Problem),
+        (status = 202, description = "Started.", body = ImportView),
+        (status = 404, description = "No such import.", body = schema::Problem),
+        (status = 409, description = "It has not ended, was already undone, or ended too long ago.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -302,7 +302,7 @@ async fn undo_import(State(api): State<Api>, id: Segments, call: PlainCall) -> R
 }
 
 impl Api {
-    /// What is asked of which import; what cannot be read is refused to who may ask.
+    /// Returns the import's id and the request. If they are invalid, verifies the caller before reporting it.
     async fn wanted(
         &self,
         caller: &Caller,

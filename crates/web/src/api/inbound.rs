@@ -28,7 +28,7 @@ use crate::json;
 use crate::problem::Problem;
 use crate::shares::{Shares, half};
 
-/// What mails on their way may take of our memory: six of the largest, thousands of plain ones.
+/// How much memory incoming mails may use together: enough for six of the largest or thousands of plain ones.
 const ROOM_KIB: usize = 6 * (MAX_MAIL_BYTES >> 10);
 const MEDIA_TYPES: [&str; 2] = ["message/rfc822", "message/global"];
 
@@ -36,23 +36,23 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(receive_email))
 }
 
-/// What became of a mail.
+/// What was done with a mail.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InboundMail)]
-#[expect(clippy::struct_excessive_bools, reason = "members of an answer, each a question of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each member of the response is independent")]
 struct Reply {
     /// Whether this request logged it.
     logged: bool,
-    /// It was logged before, under the same Message-ID.
+    /// It was already logged under the same Message-ID.
     duplicate: bool,
     /// Why nothing was logged: `members_only`, `former_member`, `automatic`, `no_sender`.
     #[schema(required = true, value_type = Option<String>)]
     ignored: Option<&'static str>,
     #[schema(required = true, value_type = Option<String>, example = "inbound")]
     direction: Option<Direction>,
-    /// A machine wrote it: it neither counts as contact nor as a reply.
+    /// Sent by a machine. It counts neither as contact nor as a reply.
     automatic: bool,
-    /// An account was made for whoever it is about.
+    /// Whether an account was created for the sender or recipient.
     created_account: bool,
     #[schema(required = true, value_type = Option<String>, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     account_id: Option<AccountId>,
@@ -60,14 +60,14 @@ struct Reply {
     conversation_id: Option<ConversationId>,
     #[schema(required = true, value_type = Option<String>, example = "msg_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     message_id: Option<MessageId>,
-    /// Where it was logged besides: a member's mail to several accounts is contact with each.
+    /// The other accounts it was logged on. A member's mail to several accounts is contact with each of them.
     copies: Vec<Copy>,
 }
 
-/// A mail on a further account.
+/// A mail logged on another account.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InboundMailCopy)]
-#[expect(clippy::struct_field_names, reason = "the members' names on the wire")]
+#[expect(clippy::struct_field_names, reason = "these are the names on the wire")]
 struct Copy {
     #[schema(value_type = String)]
     account_id: AccountId,
@@ -126,22 +126,22 @@ impl From<Received> for Reply {
 
 /// Log a mail
 ///
-/// Takes a raw RFC 5322 message of up to 25 MiB as it is. It is put into the conversation it answers
-/// (`In-Reply-To`, `References`), else by its sender. An unknown sender becomes a prospect; a mail from a member
-/// is logged as outbound on the accounts it went to, and is contact. The same Message-ID is never logged twice.
-/// Automatic replies, bounces and mailing lists are logged on known accounts only, as `automatic`.
+/// Send a raw RFC 5322 message of up to 25 MiB. It is added to the conversation it replies to (`In-Reply-To`,
+/// `References`), otherwise it is matched by its sender. An unknown sender becomes a prospect. A mail from a member is
+/// logged as outbound on the accounts it was sent to and counts as contact. The same Message-ID is never logged twice.
+/// Automatic replies, bounces and mailing lists are logged only on known accounts, as `automatic`.
 #[utoipa::path(
     post,
     path = "/api/inbound/email/",
     tag = "Conversations",
     request_body(content = String, content_type = "message/rfc822", description = "The message."),
     responses(
-        (status = 200, description = "Nothing new: it was logged before, or is ignored.", body = Reply),
-        (status = 201, description = "It is logged.", body = Reply),
+        (status = 200, description = "Nothing was logged: the mail was already logged or is ignored.", body = Reply),
+        (status = 201, description = "The mail was logged.", body = Reply),
         (status = 400, description = "The body is damaged.", body = schema::Problem),
         (status = 413, description = "The message is over 25 MiB.", body = schema::Problem),
         (status = 415, description = "The body is not sent as message/rfc822.", body = schema::Problem),
-        (status = 422, description = "The body is no mail: it has no header.", body = schema::Problem),
+        (status = 422, description = "The body is not a mail: it has no header.", body = schema::Problem),
     ),
     security(("inbound_key" = [])),
 )]
@@ -161,10 +161,10 @@ async fn receive_email(State(api): State<Api>, call: MailCall) -> Result<Respons
     Ok(json::respond(status, &Reply::from(received)))
 }
 
-/// Parsing takes its time with large mails, and must not take the process with it.
+/// Parses on a blocking thread: large mails take a while, and a panic must not end the process.
 async fn parse(raw: Bytes) -> Result<ReceiveMail, Problem> {
     let parsed = tokio::task::spawn_blocking(move || mail::read(&raw).map(ReceiveMail::new)).await;
-    let parsed = parsed.map_err(|error| Problem::internal(format!("a mail could not be read: {error}")))?;
+    let parsed = parsed.map_err(|error| Problem::internal(format!("failed to read a mail: {error}")))?;
     parsed.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_a_mail", error.to_string()))
 }
 
@@ -177,8 +177,8 @@ fn count(received: &Received) {
     metrics::counter!("rapport_inbound_mails_total", "outcome" => outcome).increment(1);
 }
 
-/// The memory for mails on their way, in kibibytes. Mails that come slowly keep what they announced; half of it is all
-/// that one company's mails may have, so that those of others still find room.
+/// The memory for incoming mails, in kibibytes. A mail that arrives slowly keeps the size it announced. One company's
+/// mails may use half of the memory, so that the rest is left for others.
 pub struct MailRoom {
     all: Arc<Semaphore>,
     companies: Shares<CompanyId>,
@@ -194,16 +194,16 @@ impl Default for MailRoom {
 
 impl MailRoom {
     async fn take(&self, company: CompanyId, kib: u32) -> Result<Room, AcquireError> {
-        // Its own share first: what waits for that keeps nothing from others.
+        // Take the company's share first: waiting for it does not hold up others.
         let share = self.companies.of(company).acquire_many_owned(kib).await?;
         Ok([share, Arc::clone(&self.all).acquire_many_owned(kib).await?])
     }
 }
 
-/// A request with a mail. The caller is verified before more than a header is taken in.
+/// A request with a mail. The caller is verified before the body is read.
 struct MailCall {
     caller: Caller,
-    /// The mail, and its room in memory.
+    /// The mail and its reserved memory.
     raw: Result<(Bytes, Room), Problem>,
 }
 
@@ -237,7 +237,7 @@ impl FromRequest<Api> for MailCall {
     }
 }
 
-/// What a mail may take: as much as is announced, else as much as may come.
+/// The memory to reserve for a mail: its announced size, otherwise the maximum.
 fn kib_of(headers: &HeaderMap, body: &Body) -> u32 {
     let announced = body.size_hint().upper().filter(|_| !headers.contains_key(header::CONTENT_ENCODING));
     let bytes = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(MAX_MAIL_BYTES);

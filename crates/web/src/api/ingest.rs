@@ -23,10 +23,10 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// Record client activity
 ///
-/// Takes a batch of up to 100 events. 200 means that every accepted event is stored with all its effects.
-/// Events apply in array order. `received` is always the sum of `accepted`, `duplicates`, `unmatched` and
-/// `rejected`. Do not retry unmatched events in a loop: import the account first. An `event_id` makes an
-/// event safe to send again. The body may be compressed (`Content-Encoding: gzip`).
+/// Send events in batches of up to 100. 200 means that every accepted event is stored with all its effects.
+/// Events are applied in array order. `received` is always the sum of `accepted`, `duplicates`, `unmatched` and
+/// `rejected`. Don't retry unmatched events in a loop: import the account first. With an `event_id`, an event is
+/// safe to send again. The body can be compressed (`Content-Encoding: gzip`).
 #[utoipa::path(
     post,
     path = "/api/pulse/ingest/",
@@ -35,7 +35,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     responses(
         (status = 200, description = "The batch is stored.", body = schema::IngestReply),
         (status = 413, description = "More than 100 events, or over 1 MiB.", body = schema::Problem),
-        (status = 422, description = "No events, or every one of them invalid; the members of the reply are there too.", body = schema::Problem),
+        (status = 422, description = "There are no events, or all of them are invalid. The reply's members are included.", body = schema::Problem),
     ),
     security(("ingest_key" = [])),
 )]
@@ -76,7 +76,7 @@ fn render(ingested: Ingested, object: Object) -> Response {
     json::respond(StatusCode::OK, &Reply { received, accepted, duplicates, unmatched, rejected })
 }
 
-/// The events at these places as they were sent, each with its place.
+/// The events at these indexes as they were sent, each with its `index`.
 fn as_sent(places: &[usize], mut object: Object) -> Vec<Value> {
     let Some(Value::Array(events)) = object.members.get_mut("events") else { return Vec::new() };
     let sent = places.iter().filter_map(|place| {
@@ -87,20 +87,24 @@ fn as_sent(places: &[usize], mut object: Object) -> Vec<Value> {
     sent.collect()
 }
 
-/// A batch without a valid event: refused, with the members of the reply.
+/// The error for a batch without a valid event, with the members of the reply.
 fn all_invalid(rejected: Vec<Rejection>) -> Problem {
     let errors = rejected.iter().map(|rejection| FieldError {
         pointer: pointer(rejection),
         code: rejection.code,
         detail: rejection.detail.clone(),
     });
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "all_rejected", "every event of the batch is invalid")
-        .with_errors(errors.collect())
-        .with_member("received", rejected.len().into())
-        .with_member("accepted", 0.into())
-        .with_member("duplicates", 0.into())
-        .with_member("unmatched", json!([]))
-        .with_member("rejected", json!(rejected))
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "all_rejected",
+        "every event in the batch is invalid; see `rejected`",
+    )
+    .with_errors(errors.collect())
+    .with_member("received", rejected.len().into())
+    .with_member("accepted", 0.into())
+    .with_member("duplicates", 0.into())
+    .with_member("unmatched", json!([]))
+    .with_member("rejected", json!(rejected))
 }
 
 fn pointer(rejection: &Rejection) -> String {

@@ -1,4 +1,4 @@
-//! The last activity events that were rejected.
+//! The latest rejected activity events.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_ingest_rejects))
 }
 
-/// An activity event that broke a rule.
+/// A rejected activity event.
 #[derive(Serialize, ToSchema)]
 #[schema(as = IngestReject)]
 struct RejectView {
@@ -33,9 +33,9 @@ struct RejectView {
     /// When its batch arrived.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
-    /// Its place in the batch.
+    /// Its index in the batch.
     index: i64,
-    /// Its `imported_id`, else its `account_id`, as sent.
+    /// Its `imported_id`, or its `account_id` if it had no `imported_id`, as sent.
     #[schema(required = true, example = "crm-1001")]
     account: Option<String>,
     /// As sent.
@@ -57,8 +57,8 @@ impl From<Reject> for RejectView {
 
 /// List rejected events
 ///
-/// Newest first: up to 20 of a batch, the last 200 in all, for 90 days. A batch that was refused as a whole is not
-/// among them. Needs the role admin.
+/// Newest first. Up to 20 events per batch and the latest 200 in total are kept, for 90 days. Batches that were refused
+/// as a whole are not included. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/settings/ingest-key/rejects/",

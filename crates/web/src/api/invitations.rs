@@ -1,4 +1,4 @@
-//! Invitations: made, listed, sent again, revoked; and accepted by whoever has the link.
+//! Invitations: create, list, resend and revoke them. Anyone with the link can accept one.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -46,7 +46,7 @@ struct InvitationView {
     email: String,
     #[schema(value_type = schema::Role)]
     role: Role,
-    /// Who invited: a member, or a token by its name.
+    /// Who sent the invitation: a member, or the name of a token.
     #[schema(required = true)]
     invited_by: Option<String>,
     #[schema(value_type = String, format = DateTime)]
@@ -64,14 +64,14 @@ impl InvitationView {
     }
 }
 
-/// An invitation just made or sent again.
+/// An invitation that was just created or resent.
 #[derive(Serialize, ToSchema)]
 struct NewInvitation {
     #[serde(flatten)]
     view: InvitationView,
-    /// Whether the link went to the address by mail.
+    /// Whether the link was mailed to the address.
     mailed: bool,
-    /// The link to hand over, where the server has no mail configured; it is shown this once.
+    /// The link to pass on if the server has no mail configured. It is shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
@@ -82,9 +82,9 @@ impl NewInvitation {
     }
 }
 
-/// Who to invite, and as what.
+/// The person to invite and their role.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
 struct InvitationCreate {
     #[schema(max_length = 254, example = "ana@acme.example")]
     email: String,
@@ -93,7 +93,7 @@ struct InvitationCreate {
 
 /// List open invitations
 ///
-/// Newest first, expired ones included. Needs the role admin.
+/// Newest first, expired ones included. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/invitations/",
@@ -118,10 +118,10 @@ async fn list_invitations(
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
 }
 
-/// Invite somebody
+/// Invite someone
 ///
-/// The link works once, for seven days. It goes by mail; where the server has none, it is answered, once. Needs
-/// the role admin; only an owner invites an owner.
+/// The link works once and expires after seven days. It is mailed; if the server has no mail configured, the response
+/// contains it once. Requires the admin role; only an owner can invite an owner.
 #[utoipa::path(
     post,
     path = "/api/invitations/",
@@ -129,7 +129,7 @@ async fn list_invitations(
     request_body = InvitationCreate,
     responses(
         (status = 201, description = "The invitation.", body = NewInvitation),
-        (status = 409, description = "A member already, or invited already.", body = schema::Problem),
+        (status = 409, description = "This person is already a member or already invited.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -147,10 +147,9 @@ async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Respons
     Ok(json::respond(StatusCode::CREATED, &NewInvitation::new(made, api.app().now())))
 }
 
-/// Send an invitation again
+/// Resend an invitation
 ///
-/// With another link, good for seven days from now; the link before is worth nothing any more. Needs the role
-/// admin.
+/// Sends a new link, which expires after seven days. The old link stops working. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/invitations/{id}/resend/",
@@ -158,7 +157,7 @@ async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Respons
     params(("id" = String, Path, description = "The invitation's id.")),
     responses(
         (status = 200, description = "The invitation.", body = NewInvitation),
-        (status = 404, description = "There is no such invitation.", body = schema::Problem),
+        (status = 404, description = "No such invitation.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -175,15 +174,15 @@ async fn resend_invitation(
 
 /// Revoke an invitation
 ///
-/// Its link is worth nothing any more. Needs the role admin.
+/// Its link stops working. Requires the admin role.
 #[utoipa::path(
     delete,
     path = "/api/invitations/{id}/",
     tag = "Invitations",
     params(("id" = String, Path, description = "The invitation's id.")),
     responses(
-        (status = 204, description = "It is revoked."),
-        (status = 404, description = "There is no such invitation.", body = schema::Problem),
+        (status = 204, description = "Revoked."),
+        (status = 404, description = "No such invitation.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -196,22 +195,22 @@ async fn revoke_invitation(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// What the holder of a link sends.
+/// The request of a person who accepts an invitation.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
 struct InvitationAccept {
     /// The last segment of the link.
     #[schema(example = "rjn_0000000000000g7d4e…")]
     token: String,
-    /// For a person who is new here; the address unless said. Others keep their own.
+    /// For a person who is new here. Defaults to the email address. Others keep their name.
     #[schema(min_length = 1, max_length = 120)]
     name: Option<String>,
-    /// For a person who is new here, the password to be: 10 to 256 characters. Others send their own.
+    /// The new password of a person who is new here, 10 to 256 characters. Others send their existing password.
     #[schema(max_length = 256)]
     password: String,
 }
 
-/// A new member, and where.
+/// A new member and the company they joined.
 #[derive(Serialize, ToSchema)]
 struct Joined {
     /// The company's name.
@@ -221,8 +220,8 @@ struct Joined {
 
 /// Accept an invitation
 ///
-/// Needs no credential: the token is one. A person who has a log-in with this address already joins with their own
-/// password.
+/// Needs no credential other than the token. A person who can already log in with this address joins with their
+/// existing password.
 #[utoipa::path(
     post,
     path = "/api/invitations/accept/",
@@ -230,7 +229,7 @@ struct Joined {
     request_body = InvitationAccept,
     responses(
         (status = 201, description = "The member.", body = Joined),
-        (status = 409, description = "A member already.", body = schema::Problem),
+        (status = 409, description = "This person is already a member.", body = schema::Problem),
     ),
     security(()),
 )]
@@ -255,7 +254,7 @@ impl Acceptance {
         let mut members = Members::of(body);
         let token = members.required("token", |value| as_str(value).map(str::to_owned));
         let name = members.optional("name", |value| as_text(value, MAX_NAME));
-        // How long it must be is asked of new ones only.
+        // The length rule applies only to new passwords.
         let password = members.required("password", |value| as_str(value).map(str::to_owned));
         members.refuse_unknown();
         members.finish()?;

@@ -1,4 +1,4 @@
-//! Lookup by domain: what a home page says of its organisation, and an account made of it.
+//! Lookup by domain: reads what a home page says about its organisation and can create an account from it.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,25 +27,25 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// Look up a domain
 ///
-/// Reads the home page of a domain over HTTPS and answers what it says: title, site name, description and a
-/// schema.org Organization. Nothing is stored. With `create` an account is made of it instead, with source
-/// `lookup`; it fires `account.created`. `name`, `status` and `custom_fields` go with `create` and go before what
-/// was found. A domain from which an account was made already shows that account, and makes no second one.
+/// Reads the home page of a domain over HTTPS and returns its title, site name, description and schema.org
+/// Organization. Nothing is stored. With `create`, it creates an account from them with the source `lookup` and fires
+/// `account.created`. `name`, `status` and `custom_fields` require `create` and take precedence over what was found.
+/// If an account was already created from the domain, the preview shows it, and no second one is created.
 #[utoipa::path(
     post,
     path = "/api/lookup/",
     tag = "Accounts",
     request_body = LookupRequest,
     responses(
-        (status = 200, description = "What the page says.", body = LookupPreview),
-        (status = 201, description = "The account made of it.", body = schema::Account),
-        (status = 409, description = "An account was made from this domain already.", body = schema::Problem),
+        (status = 200, description = "What was found on the page.", body = LookupPreview),
+        (status = 201, description = "The new account.", body = schema::Account),
+        (status = 409, description = "An account was already created from this domain.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
 async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
-    // Nobody has us call elsewhere who may not call here.
+    // Verify the caller before sending a request to another host on their behalf.
     api.verify(&caller, MEMBER).await?;
     let Request { site, create } = request?;
     let preview = preview(api.app(), &site).await.map_err(|error| Problem::of(error, caller.scheme))?;
@@ -58,7 +58,7 @@ async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem
     }
 }
 
-/// Reads the home page of a site. Whoever asks was verified before.
+/// Reads the home page of a site. The caller must already be verified.
 pub async fn preview(app: &App, site: &Site) -> Result<Preview, Error> {
     let fetched = app.services().home_page(&site.page).await.map_err(refused)?;
     let read = tokio::task::spawn_blocking(move || {
@@ -66,7 +66,7 @@ pub async fn preview(app: &App, site: &Site) -> Result<Preview, Error> {
         (fetched.at, page)
     });
     let (at, page) =
-        read.await.map_err(|error| Error::Internal(format!("a page could not be read: {error}")))?;
+        read.await.map_err(|error| Error::Internal(format!("failed to read a page: {error}")))?;
     Ok(Preview::new(site, at.as_str().to_owned(), page))
 }
 
@@ -87,39 +87,39 @@ fn refused(error: FetchError) -> Error {
     if let Some(fault) = error.fault() {
         return Invalid::one("/domain", fault.code, fault.detail).into();
     }
-    tracing::warn!(%error, "a home page could not be fetched");
+    tracing::warn!(%error, "failed to fetch a home page");
     Error::Busy
 }
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; nothing makes one")]
+#[expect(dead_code, reason = "it only describes the API and is never constructed")]
 struct LookupRequest {
     /// A domain, or the address of one of its pages.
     #[schema(example = "nordlys.example")]
     domain: String,
-    /// Make an account of what is found.
+    /// Create an account from what is found.
     create: Option<bool>,
-    /// With `create`: instead of the name found.
+    /// With `create`: replaces the name that was found.
     #[schema(min_length = 1, max_length = 255)]
     name: Option<String>,
-    /// With `create`: `prospect` unless said.
+    /// With `create`: defaults to `prospect`.
     status: Option<schema::Status>,
-    /// With `create`: beside `website` and `description`, or instead of them.
+    /// With `create`: added to `website` and `description`, or replaces them.
     #[schema(value_type = Option<Object>)]
     custom_fields: Option<String>,
 }
 
-/// What a home page says of its organisation.
+/// What a home page says about its organisation.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; nothing makes one")]
+#[expect(dead_code, reason = "it only describes the API and is never constructed")]
 struct LookupPreview {
-    /// As one domain is told from another: without `www.`.
+    /// The domain without `www.`.
     #[schema(example = "nordlys.example")]
     domain: String,
     /// Where the page was found, after redirects.
     #[schema(example = "https://www.nordlys.example/")]
     url: String,
-    /// What an account made of it is called.
+    /// The name that an account created from it would have.
     #[schema(example = "Nordlys AS")]
     name: String,
     #[schema(required = true)]
@@ -133,14 +133,14 @@ struct LookupPreview {
     logo: Option<String>,
     #[schema(required = true)]
     organization: Option<LookupOrganization>,
-    /// The account that was made from this domain.
+    /// The account that was created from this domain.
     #[schema(required = true)]
     account_id: Option<String>,
 }
 
 /// A schema.org Organization.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; nothing makes one")]
+#[expect(dead_code, reason = "it only describes the API and is never constructed")]
 struct LookupOrganization {
     #[schema(required = true)]
     name: Option<String>,
@@ -162,7 +162,7 @@ struct LookupOrganization {
 }
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; nothing makes one")]
+#[expect(dead_code, reason = "it only describes the API and is never constructed")]
 struct LookupAddress {
     #[schema(required = true)]
     street: Option<String>,

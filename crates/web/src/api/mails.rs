@@ -1,4 +1,4 @@
-//! The mails of a company: what was sent to whom, and what became of each.
+//! A company's mails: who received what, and whether it was sent.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_mails))
 }
 
-/// A mail, without what it says.
+/// A mail without its content.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Mail)]
 struct MailView {
@@ -40,7 +40,7 @@ struct MailView {
     #[schema(example = "sent")]
     state: &'static str,
     attempts: i64,
-    /// When it is tried next; null unless it waits.
+    /// When the next attempt is due. Null unless the mail is waiting.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     next_at: Option<Time>,
     /// Why the last attempt failed, in the mail server's words.
@@ -48,7 +48,7 @@ struct MailView {
     error: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was sent or given up.
+    /// When it was sent or abandoned.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     finished_at: Option<Time>,
 }
@@ -72,7 +72,7 @@ impl From<Mail> for MailView {
 
 /// List mails
 ///
-/// Newest first, kept for 90 days. Needs the role admin.
+/// Newest first, kept for 90 days. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/mails/",

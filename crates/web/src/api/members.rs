@@ -1,4 +1,4 @@
-//! Members: the people of a company and their roles.
+//! Members: the people in a company and their roles.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -59,12 +59,12 @@ impl From<Member> for MemberView {
     }
 }
 
-/// A member just added.
+/// A new member.
 #[derive(Serialize, ToSchema)]
 struct NewMember {
     #[serde(flatten)]
     view: MemberView,
-    /// For a person who is new here, to hand to them; it is shown this once. Others keep their own.
+    /// The password to give to a person who is new here. It is shown only once. Others keep their own password.
     #[serde(skip_serializing_if = "Option::is_none")]
     password: Option<String>,
 }
@@ -105,8 +105,8 @@ fn read_place(text: &str) -> Option<(Time, PersonId)> {
 
 /// Add a member
 ///
-/// A person who is new here gets a password, which is answered once. Needs the role admin; only an owner
-/// adds an owner.
+/// A person who is new here gets a password, which is returned once. Requires the admin role; only an owner can add
+/// an owner.
 #[utoipa::path(
     post,
     path = "/api/members/",
@@ -114,13 +114,13 @@ fn read_place(text: &str) -> Option<(Time, PersonId)> {
     request_body = schema::MemberCreate,
     responses(
         (status = 201, description = "The member.", body = NewMember),
-        (status = 409, description = "This person is a member already.", body = schema::Problem),
+        (status = 409, description = "This person is already a member.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
 async fn add_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
-    // A password takes a core for a while: only for callers who may ask for it.
+    // Hashing a password occupies a core for a while, so verify the caller first.
     api.verify(&caller, ADMIN).await?;
     let Request { email, name, role } = request?;
     let (password, password_hash) = new_password(&api).await?;
@@ -166,7 +166,7 @@ impl Request {
     params(("id" = String, Path, description = "The member's id.")),
     responses(
         (status = 200, description = "The member.", body = MemberView),
-        (status = 404, description = "There is no such member.", body = schema::Problem),
+        (status = 404, description = "No such member.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -178,7 +178,7 @@ async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Res
 
 /// Change a member's role, deactivate or reactivate them
 ///
-/// Needs the role admin; only an owner changes an owner. A company keeps at least one active owner.
+/// Requires the admin role; only an owner can change an owner. A company keeps at least one active owner.
 #[utoipa::path(
     patch,
     path = "/api/members/{id}/",
@@ -187,7 +187,7 @@ async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Res
     request_body = schema::MemberPatch,
     responses(
         (status = 200, description = "The member.", body = MemberView),
-        (status = 404, description = "There is no such member.", body = schema::Problem),
+        (status = 404, description = "No such member.", body = schema::Problem),
         (status = 409, description = "This is the last owner.", body = schema::Problem),
     ),
     security(("token" = [])),
@@ -209,15 +209,15 @@ async fn change_member(State(api): State<Api>, id: Segments, call: Call) -> Resu
 
 /// Remove a member
 ///
-/// Needs the role admin; only an owner removes an owner. A company keeps at least one active owner.
+/// Requires the admin role; only an owner can remove an owner. A company keeps at least one active owner.
 #[utoipa::path(
     delete,
     path = "/api/members/{id}/",
     tag = "Members",
     params(("id" = String, Path, description = "The member's id.")),
     responses(
-        (status = 204, description = "They are no member any more."),
-        (status = 404, description = "There is no such member.", body = schema::Problem),
+        (status = 204, description = "Removed."),
+        (status = 404, description = "No such member.", body = schema::Problem),
         (status = 409, description = "This is the last owner.", body = schema::Problem),
     ),
     security(("token" = [])),

@@ -1,7 +1,7 @@
-//! The JSON API: one group of endpoints a file, each with its part of the OpenAPI document.
+//! The JSON API: one group of endpoints per file, each with its part of the OpenAPI document.
 //!
-//! A handler parses, calls one use case, renders. What it could not parse it hands on as a `Problem` in
-//! the command's place: the credential is verified before the caller learns what was wrong.
+//! A handler parses the request, calls one use case and renders the result. If parsing fails, it passes on a
+//! `Problem` instead of the command, so that the credential is verified before the caller learns what was wrong.
 
 mod account;
 pub mod account_filter;
@@ -67,9 +67,9 @@ use crate::problem::Problem;
 use crate::rate_limit::RateLimiter;
 use crate::server::Config;
 
-/// What every path of the API begins with.
+/// The prefix of every API path.
 pub const PREFIX: &str = "/api/";
-/// Paths that are files: they have no slash at their end.
+/// Paths of files, which have no trailing slash.
 pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
 
 const MEMBER: Needs = Needs::Role(Role::Member);
@@ -82,7 +82,7 @@ pub fn routes() -> Router<Api> {
     router.merge(openapi::routes(&document)).merge(docs::routes(&document))
 }
 
-/// The endpoints, and the document they describe themselves in.
+/// The endpoints and the OpenAPI document that they describe themselves in.
 fn documented() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(openapi::frame())
         .merge(upsert::routes())
@@ -118,7 +118,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(audit::routes())
 }
 
-/// What handlers share.
+/// The state that handlers share.
 #[derive(Clone)]
 pub struct Api(Arc<Shared>);
 
@@ -138,7 +138,7 @@ impl Api {
         Self(Arc::new(Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room }))
     }
 
-    /// For the next part of a body to arrive.
+    /// How long to wait for the next part of an upload.
     fn body_timeout(&self) -> Duration {
         self.0.body_timeout
     }
@@ -151,7 +151,7 @@ impl Api {
         &self.0.app
     }
 
-    /// Runs a command, or refuses what was no command, to a caller who may run such a one.
+    /// Runs a command. If it could not be parsed, verifies the caller before returning the problem.
     async fn write<C: Command>(
         &self,
         caller: &Caller,
@@ -169,7 +169,7 @@ impl Api {
         }
     }
 
-    /// Reads by a question, or refuses what was no question, to a caller who may read.
+    /// Runs a query. If it could not be parsed, verifies the caller before returning the problem.
     async fn read<Q: Send + 'static, T: Send + 'static>(
         &self,
         caller: &Caller,
@@ -190,14 +190,14 @@ impl Api {
         }
     }
 
-    /// Checks a caller and nothing else; answers the company they belong to.
+    /// Only verifies a caller. Returns their company.
     async fn verify(&self, caller: &Caller, needs: Needs) -> Result<Company, Problem> {
         let access: Access = caller.access();
         let found = self.app().read(&access, needs, |_| Ok(())).await;
         self.settle(caller, found).map(|answer| answer.company)
     }
 
-    /// Tells the rate limiter how the credential turned out, and the caller what was refused.
+    /// Tells the rate limiter whether the credential was valid, and converts an error for the caller.
     fn settle<T>(&self, caller: &Caller, outcome: Result<T, Error>) -> Result<T, Problem> {
         let valid = match &outcome {
             Err(Error::Unauthenticated) => Some(false),

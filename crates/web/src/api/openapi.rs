@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document: put together from the endpoints' own descriptions, and served.
+//! Builds the OpenAPI 3.1 document from the endpoints' own descriptions and serves it.
 
 use axum::Router;
 use axum::http::{HeaderValue, header};
@@ -17,25 +17,26 @@ use crate::api::{Api, documented};
 pub const PATH: &str = "/api/openapi.json";
 
 const DESCRIPTION: &str = "\
-Rapport keeps accounts per company, moves them through a pipeline, and takes client activity.
+Rapport stores a company's accounts, moves them through a pipeline and records client activity.
 
-Every path is served with and without its last slash. Times are RFC 3339 in UTC; on the way in, ISO 8601 with or \
-without an offset. Lists answer `items` and `next_cursor`; send the latter back as `cursor`. Errors are \
-`application/problem+json` with a stable `code`. Every answer carries `X-RateLimit-Limit`, \
-`X-RateLimit-Remaining` and `X-RateLimit-Reset`, and an `X-Request-Id` to quote.";
+Every path works with and without the trailing slash. Times are returned as RFC 3339 in UTC. In requests, send ISO \
+8601 with or without an offset. Lists return `items` and `next_cursor`; send the latter as `cursor` to get the next \
+page. Errors are `application/problem+json` with a stable `code`. Every response has the headers \
+`X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, and an `X-Request-Id` to quote when you report \
+a problem.";
 
-/// Answers that every operation may give, beside its own.
+/// Responses that every operation can return, in addition to its own.
 const COMMON: [(&str, &str); 4] = [
-    ("401", "No valid credential was presented."),
-    ("422", "Members or parameters are at fault; `errors` names each of them."),
-    ("429", "The rate limit is reached; `Retry-After` says when to go on."),
-    ("503", "Busy, or the database is away; `Retry-After` says when to try again."),
+    ("401", "No valid credential was sent."),
+    ("422", "Some fields or parameters are invalid. See `errors`."),
+    ("429", "Rate limit exceeded. Wait for the number of seconds in `Retry-After`."),
+    ("503", "Busy, or the database is unavailable. Try again after the number of seconds in `Retry-After`."),
 ];
-/// Answers that only requests with a body may get.
+/// Responses that only requests with a body can get.
 const COMMON_WITH_BODY: [(&str, &str); 3] = [
-    ("400", "The body is no JSON object, or damaged."),
+    ("400", "The body is not a JSON object, or it is damaged."),
     ("413", "The body is over 1 MiB after decompression."),
-    ("415", "The body is not sent as JSON, or in an encoding other than gzip."),
+    ("415", "The body is not sent as JSON, or its encoding is not gzip."),
 ];
 
 /// The whole document.
@@ -43,7 +44,7 @@ pub fn document() -> OpenApi {
     completed(documented().into_openapi())
 }
 
-/// The document before the endpoints: what it is about, and how callers authenticate.
+/// The document without the endpoints: general information and authentication.
 pub fn frame() -> OpenApi {
     let info = InfoBuilder::new()
         .title("Rapport")
@@ -72,7 +73,7 @@ pub fn routes(document: &OpenApi) -> Router<Api> {
     Router::new().route(PATH, get(served))
 }
 
-/// The document with what is true of every operation.
+/// Adds the responses that are common to all operations.
 pub fn completed(mut document: OpenApi) -> OpenApi {
     for item in document.paths.paths.values_mut() {
         operations_mut(item).for_each(complete);
@@ -136,13 +137,13 @@ mod tests {
         let mut described: BTreeSet<String> =
             document["paths"].as_object().unwrap().keys().cloned().collect();
         described.extend(META.map(str::to_owned));
-        assert!(routed.len() > 15, "the debug form of a router still lists its paths: {routed:?}");
+        assert!(routed.len() > 15, "the debug form of a router no longer lists its paths: {routed:?}");
         assert_eq!(routed, described);
         assert!(routed.iter().all(|path| path.ends_with('/') || api::FILES.contains(&path.as_str())));
     }
 
     #[test]
-    fn every_operation_says_who_may_call_it_and_what_may_go_wrong() {
+    fn every_operation_describes_its_authentication_and_errors() {
         let document = shown();
         assert_eq!(document["openapi"], json!("3.1.0"));
         let mut ids = BTreeSet::new();
@@ -151,7 +152,7 @@ mod tests {
                 let place = format!("{method} {path}");
                 assert!(
                     ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
-                    "{place}: id twice"
+                    "{place}: duplicate id"
                 );
                 assert!(!operation["summary"].as_str().unwrap().is_empty(), "{place}: no summary");
                 let is_open = OPEN_PATHS.contains(&path.as_str());
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_resolves() {
         let document = shown();
         let text = document.to_string();
         let references = text.split("\"$ref\":\"#").skip(1).map(|rest| rest.split('"').next().unwrap());
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_router_names_its_paths_in_its_debug_form() {
-        // What the first test relies on, with a route that is in no document.
+        // The first test relies on this.
         let router: Router<Api> = Router::new().route("/api/hidden/{id}/", any(StatusCode::OK));
         assert_eq!(paths_of(&router), BTreeSet::from(["/api/hidden/{id}/".to_owned()]));
     }

@@ -1,4 +1,4 @@
-//! Pages of a list, as every list of the API answers them.
+//! Pages of a list, in the form that every list of the API returns.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -7,13 +7,13 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Where the next page begins: send it as `cursor`. Null on the last page.
+    /// Send it as `cursor` to get the next page. Null on the last page.
     #[schema(required = true)]
     pub next_cursor: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// A page cut from a list that was read whole: what comes after `cursor` in the list's order.
+    /// Cuts a page from a list that was read completely: the items that follow `after` in the list's order.
     pub fn cut<K: Ord>(
         items: Vec<T>,
         key: impl Fn(&T) -> K,

@@ -1,4 +1,4 @@
-//! Query parameters, read so that every fault is found at once and unknown ones are named.
+//! Query parameters. Reading them collects all errors, including unknown parameters, instead of only the first.
 
 use std::convert::Infallible;
 
@@ -35,7 +35,7 @@ impl FromRequestParts<Api> for Parameters {
 }
 
 impl Parameters {
-    /// Those of a page's address.
+    /// The parameters of a page address.
     pub fn of(pairs: Vec<(String, String)>) -> Self {
         Self { pairs, ..Self::default() }
     }
@@ -44,7 +44,7 @@ impl Parameters {
         self.errors.push(FieldError { pointer: name.to_owned(), code: fault.code, detail: fault.detail });
     }
 
-    /// A parameter that is given once or not at all; an empty one counts as not given.
+    /// A parameter that is given at most once. An empty one counts as not given.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -55,7 +55,7 @@ impl Parameters {
         let (first, second) = (given.next(), given.next());
         let parsed = match (first, second) {
             (None, _) => return None,
-            (Some(_), Some(_)) => Err(Fault::new("repeated", "may be given once")),
+            (Some(_), Some(_)) => Err(Fault::new("repeated", "can only be given once")),
             (Some((_, value)), None) => refuse_nul(value).and_then(|()| parse(value)),
         };
         parsed.map_err(|fault| self.fault(name, fault)).ok()
@@ -73,13 +73,13 @@ impl Parameters {
 
     pub fn time(&mut self, name: &'static str) -> Option<Time> {
         self.optional(name, |value| {
-            // A plus that was not escaped arrives as a space.
+            // An unescaped plus arrives as a space.
             let value = value.replace(' ', "+");
             Time::parse(&value).map_err(|error| Fault::new("malformed", error.to_string()))
         })
     }
 
-    /// A parameter that may be repeated, or hold several values joined by commas.
+    /// A parameter that can be repeated or have several values separated by commas.
     pub fn several<T>(&mut self, name: &'static str, parse: impl Fn(&str) -> Result<T, Fault>) -> Vec<T> {
         self.known.push(name);
         let given = self.pairs.iter().filter(|(given, _)| given == name);
@@ -98,7 +98,7 @@ impl Parameters {
         values
     }
 
-    /// A parameter that may be repeated and whose values may hold commas: names of custom fields.
+    /// A parameter that can be repeated and whose values can contain commas: names of custom fields.
     pub fn repeated(&mut self, name: &'static str) -> Vec<String> {
         self.known.push(name);
         let given = self.pairs.iter().filter(|(given, value)| given == name && !value.is_empty());
@@ -109,7 +109,7 @@ impl Parameters {
             .collect()
     }
 
-    /// Parameters whose name is `prefix` and the key of a custom field; each key with its value.
+    /// Parameters named `prefix` plus the key of a custom field. Returns each key with its value.
     pub fn keyed(&mut self, prefix: &'static str) -> Vec<(String, String)> {
         self.known_prefixes.push(prefix);
         let given = self.pairs.iter().filter(|(name, value)| name.starts_with(prefix) && !value.is_empty());
@@ -125,23 +125,23 @@ impl Parameters {
         keyed
     }
 
-    /// How many items a page may have: 50 unless said, 200 at most.
+    /// How many items a page may have: 50 by default, 200 at most.
     pub fn limit(&mut self) -> i64 {
-        let wrong = |_| Fault::new("wrong_type", "must be a whole number from 1");
+        let wrong = |_| Fault::new("wrong_type", "must be a whole number of at least 1");
         let limit = self.optional("limit", |value| match value.parse::<u64>().map_err(wrong)? {
-            0 => Err(Fault::new("out_of_range", "must be a whole number from 1")),
+            0 => Err(Fault::new("out_of_range", "must be a whole number of at least 1")),
             limit => Ok(i64::try_from(limit).unwrap_or(MAX_LIMIT)),
         });
         limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT)
     }
 
-    /// Where the page before ended, as that page said.
+    /// Where the previous page ended, from its `next_cursor`.
     pub fn cursor<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-        let invalid = || Fault::new("invalid_cursor", "is not a cursor of this list");
+        let invalid = || Fault::new("invalid_cursor", "is not a valid cursor for this list");
         self.optional("cursor", |text| read(text).ok_or_else(invalid))
     }
 
-    /// Every fault so far, and every parameter nobody asked for.
+    /// Fails if there were any errors or unknown parameters.
     pub fn finish(mut self) -> Result<(), Problem> {
         let mut unknown: Vec<String> = Vec::new();
         for (name, _) in &self.pairs {
@@ -151,13 +151,13 @@ impl Parameters {
             }
         }
         for name in unknown {
-            self.fault(&name, Fault::new("unknown_parameter", "is not a parameter of this path"));
+            self.fault(&name, Fault::new("unknown_parameter", "is not a parameter of this endpoint"));
         }
         if self.errors.is_empty() { Ok(()) } else { Err(Invalid(self.errors).into()) }
     }
 }
 
-/// Writes a cursor: the list it belongs to, and the place in it.
+/// Writes a cursor from the list it belongs to and the place in that list.
 pub fn write_cursor(list: u8, place: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(1 + place.len());
     bytes.push(list);
@@ -165,7 +165,7 @@ pub fn write_cursor(list: u8, place: &[u8]) -> String {
     base32().encode(&bytes)
 }
 
-/// Reads the place out of a cursor of this list.
+/// Reads the place from a cursor of this list.
 pub fn read_cursor_bytes(list: u8, text: &str) -> Option<Vec<u8>> {
     let mut bytes = base32().decode(text.as_bytes()).ok()?;
     (bytes.first() == Some(&list)).then(|| bytes.split_off(1))
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_repeated_or_joined() {
+    fn a_list_can_be_repeated_or_separated_by_commas() {
         let mut parameters = parameters("status=customer,in_trial&status=lost");
         let statuses = parameters.several("status", Status::parse);
         assert_eq!(statuses, [Status::Customer, Status::InTrial, Status::Lost]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_reads_back_in_its_own_list_only() {
+    fn a_cursor_is_only_valid_in_its_own_list() {
         let cursor = write_cursor(b'h', &[7; 16]);
         assert_eq!(read_cursor(b'h', &cursor), Some([7; 16]));
         assert_eq!(read_cursor::<16>(b'a', &cursor), None);

@@ -1,4 +1,4 @@
-//! Forgotten passwords: asked for by anybody, answered by mail, and used by whoever has the link.
+//! Password resets: anyone can request one, the link goes out by mail, and anyone with the link can use it.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -26,22 +26,22 @@ pub fn routes() -> OpenApiRouter<Api> {
 }
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
 struct PasswordResetRequest {
     #[schema(max_length = 254, example = "ana@acme.example")]
     email: String,
 }
 
-/// Ask for a new password
+/// Request a password reset
 ///
-/// Needs no credential. Always answers 202: whether there is such a person shows in their mail only. The link works
-/// once, for an hour.
+/// Needs no credential. Always returns 202, so that it does not reveal whether the address belongs to anyone. The link
+/// works once and expires after an hour.
 #[utoipa::path(
     post,
     path = "/api/password-reset/",
     tag = "Password",
     request_body = PasswordResetRequest,
-    responses((status = 202, description = "If there is such a person, they get a mail.")),
+    responses((status = 202, description = "If the address belongs to someone, a mail is on its way.")),
     security(()),
 )]
 async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
@@ -59,7 +59,7 @@ async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Resul
 }
 
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes; the members are parsed one by one")]
+#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
 struct PasswordResetConfirm {
     /// The last segment of the link.
     #[schema(example = "rpw_0000000000000g7d4e…")]
@@ -68,15 +68,16 @@ struct PasswordResetConfirm {
     password: String,
 }
 
-/// Choose a new password
+/// Set a new password
 ///
-/// Needs no credential: the token is one. It is used up, and with it every other reset of the person.
+/// Needs no credential other than the token. Afterwards, this token and all other reset tokens of the person are
+/// invalid.
 #[utoipa::path(
     post,
     path = "/api/password-reset/confirm/",
     tag = "Password",
     request_body = PasswordResetConfirm,
-    responses((status = 204, description = "The password is the new one.")),
+    responses((status = 204, description = "The password was changed.")),
     security(()),
 )]
 async fn confirm_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
@@ -93,7 +94,7 @@ async fn confirm_password_reset(State(api): State<Api>, call: OpenCall) -> Resul
         let (Some(token), Some(password)) = (token, password) else { unreachable!("required") };
         Ok((token, password))
     })?;
-    // A hash takes a core for a while: only for a reset that there is.
+    // A hash occupies a core for a while, so make sure first that the reset exists.
     let open = OpenReset::look(api.app(), &token).await.map_err(refused)?;
     let access = open.access();
     let hash = api.slowly(move |services| password::hash(services, &password)).await?;
@@ -101,29 +102,29 @@ async fn confirm_password_reset(State(api): State<Api>, call: OpenCall) -> Resul
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A reset on its way to a member.
+/// A password reset that was sent to a member.
 #[derive(Serialize, ToSchema)]
 struct SentReset {
-    /// Whether the link went to the member by mail.
+    /// Whether the link was mailed to the member.
     mailed: bool,
-    /// The link to hand over, where the server has no mail configured; it is shown this once.
+    /// The link to pass on if the server has no mail configured. It is shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
 }
 
-/// Have a member choose a new password
+/// Send a member a password reset
 ///
-/// By mail; where the server has none the link is answered, once, unless the member belongs to other companies
-/// too. Needs the role admin; only an owner does it to an owner.
+/// The link is mailed. If the server has no mail configured, the response contains the link once, unless the member
+/// also belongs to other companies. Requires the admin role; only an owner can do this for an owner.
 #[utoipa::path(
     post,
     path = "/api/members/{id}/password-reset/",
     tag = "Members",
     params(("id" = String, Path, description = "The member's id.")),
     responses(
-        (status = 200, description = "The reset is on its way.", body = SentReset),
-        (status = 404, description = "There is no such member.", body = schema::Problem),
-        (status = 409, description = "The member is deactivated, or only mail would do.", body = schema::Problem),
+        (status = 200, description = "The reset was sent.", body = SentReset),
+        (status = 404, description = "No such member.", body = schema::Problem),
+        (status = 409, description = "The member is deactivated, or the link can only be sent by mail.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

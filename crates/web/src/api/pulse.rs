@@ -30,9 +30,9 @@ struct Pulse {
     first_seen_at: Option<Time>,
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_seen_at: Option<Time>,
-    /// 90 days, oldest first, ending today in the company's time zone; days without activity count 0.
+    /// The last 90 days, oldest first, ending today in the company's time zone. Days without activity count 0.
     days: Vec<PulseDay>,
-    /// The 20 most used over the account's life.
+    /// The 20 most used features over the account's lifetime.
     features: Vec<PulseFeature>,
 }
 
@@ -60,7 +60,7 @@ struct PulseFeature {
     params(("id" = String, Path, description = "The account's id.")),
     responses(
         (status = 200, description = "The figures.", body = Pulse),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

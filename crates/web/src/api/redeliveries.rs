@@ -1,4 +1,4 @@
-//! Bulk redelivery: counted, started, followed, cancelled.
+//! Bulk redelivery: preview, start, follow and cancel.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,13 +21,13 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(redeliver_many)).routes(routes!(get_redelivery, cancel_redelivery))
 }
 
-/// How many deliveries a filter means.
+/// How many deliveries match a filter.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RedeliveryPreview)]
 struct PreviewView {
     /// Exact up to 100,000.
     count: i64,
-    /// There may be more than `count`.
+    /// True if there may be more than `count`.
     capped: bool,
 }
 
@@ -39,15 +39,15 @@ struct RedeliveryView {
     id: RedeliveryId,
     #[schema(value_type = webhook_schema::RedeliveryState)]
     state: &'static str,
-    /// How many matched when it was started, as far as was counted; all that were found when it is finished.
+    /// How many deliveries matched at the start (counting stops at a limit). Once finished, how many were found.
     total: i64,
-    /// Attempts asked for so far.
+    /// Attempts requested so far.
     queued: i64,
     /// Attempts made.
     done: i64,
-    /// Some attempts wait for a webhook that was auto-disabled. They are made once it is enabled.
+    /// Some attempts are waiting for an auto-disabled webhook. They are made once it is enabled.
     paused: bool,
-    /// Deliveries left out: their webhook was deleted or their payload erased.
+    /// Deliveries skipped because their webhook was deleted or their payload was erased.
     skipped: i64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -73,17 +73,17 @@ impl RedeliveryView {
 
 /// Bulk redeliver
 ///
-/// One more attempt for every delivery that matches the filter, newest first, in the background. At least one
-/// filter is required. With `preview` nothing happens but a count. Attempts for a webhook that is auto-disabled
-/// wait until it is enabled. Needs the role admin.
+/// Adds one attempt to every delivery that matches the filter, newest first, in the background. At least one
+/// filter is required. With `preview`, deliveries are only counted. Attempts for an auto-disabled webhook wait
+/// until it is enabled. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/deliveries/redeliver/",
     tag = "Deliveries",
     request_body = webhook_schema::RedeliverMany,
     responses(
-        (status = 200, description = "With `preview`: how many that would be.", body = PreviewView),
-        (status = 202, description = "It has begun.", body = RedeliveryView),
+        (status = 200, description = "With `preview`: how many deliveries match.", body = PreviewView),
+        (status = 202, description = "Started.", body = RedeliveryView),
     ),
     security(("token" = [])),
 )]
@@ -111,10 +111,10 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
     get,
     path = "/api/deliveries/redeliver/{id}/",
     tag = "Deliveries",
-    params(("id" = String, Path, description = "The redelivery's id.")),
+    params(("id" = String, Path, description = "The bulk redelivery's id.")),
     responses(
-        (status = 200, description = "How far it has come.", body = RedeliveryView),
-        (status = 404, description = "There is no such redelivery.", body = schema::Problem),
+        (status = 200, description = "The progress of the bulk redelivery.", body = RedeliveryView),
+        (status = 404, description = "No such bulk redelivery.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -126,16 +126,16 @@ async fn get_redelivery(State(api): State<Api>, caller: Caller, id: Segments) ->
 
 /// Cancel a bulk redelivery
 ///
-/// Attempts that have not started are taken back, also those that a sender already holds. Requests under way
-/// run to their end.
+/// Attempts that have not started are withdrawn, including those already queued for sending. Requests in progress
+/// are completed.
 #[utoipa::path(
     delete,
     path = "/api/deliveries/redeliver/{id}/",
     tag = "Deliveries",
-    params(("id" = String, Path, description = "The redelivery's id.")),
+    params(("id" = String, Path, description = "The bulk redelivery's id.")),
     responses(
-        (status = 204, description = "It is cancelled, or had ended before."),
-        (status = 404, description = "There is no such redelivery.", body = schema::Problem),
+        (status = 204, description = "Cancelled, or already finished."),
+        (status = 404, description = "No such bulk redelivery.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

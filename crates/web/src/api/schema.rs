@@ -1,11 +1,11 @@
-//! Shapes for the OpenAPI document alone: requests, which the domain parses from raw members, and
-//! answers that the domain renders. Tests hold them against what is really sent.
+//! Schemas for the OpenAPI document only. The domain parses the actual requests and renders the responses. Tests
+//! compare the schemas with what is actually sent.
 
-#![expect(dead_code, reason = "these types describe; nothing makes one")]
+#![expect(dead_code, reason = "these types only describe the API and are never constructed")]
 
 use utoipa::{IntoParams, ToSchema};
 
-/// Where an account stands.
+/// The pipeline stage of an account.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum Status {
@@ -18,7 +18,7 @@ pub enum Status {
     DoNotContact,
 }
 
-/// By which route a change came.
+/// The source of a change.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum Source {
@@ -30,8 +30,8 @@ pub enum Source {
     Automation,
 }
 
-/// What a member or a token may do: `member` works with accounts, `admin` and `owner` also manage
-/// settings, keys, members and webhooks.
+/// What a member or a token may do. `member` works with accounts; `admin` and `owner` also manage settings, keys,
+/// members and webhooks.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum Role {
@@ -57,13 +57,13 @@ pub enum Weekday {
 pub struct Account {
     #[schema(example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: String,
-    /// The record id in the customer's own system.
+    /// The record id in your own system.
     #[schema(required = true, example = "CRM-00418")]
     imported_id: Option<String>,
     #[schema(example = "Nordlys AS")]
     name: String,
     status: Status,
-    /// Any JSON values by key.
+    /// JSON values by key.
     #[schema(value_type = Object, example = json!({"plan": "pro", "seats": 12}))]
     custom_fields: String,
     /// A decimal amount.
@@ -72,12 +72,12 @@ pub struct Account {
     /// An ISO 4217 code.
     #[schema(required = true, example = "EUR")]
     captured_value_currency: Option<String>,
-    /// The code that attributed it, as the company spells it.
+    /// The code that attributed the account, as the company spells it.
     #[schema(required = true, example = "SPRING_26")]
     promo_code: Option<String>,
     #[schema(required = true)]
     channel: Option<ChannelRef>,
-    /// When it was attributed to its channel.
+    /// When the account was attributed to its channel.
     #[schema(required = true, format = DateTime)]
     acquired_at: Option<String>,
     #[schema(required = true, format = DateTime)]
@@ -90,16 +90,16 @@ pub struct Account {
     created_at: String,
     #[schema(format = DateTime)]
     updated_at: String,
-    /// The account's own cadence; null where the company's applies.
+    /// The account's own cadence. Null if the company's cadence applies.
     #[schema(required = true, minimum = 1, maximum = 3650)]
     cadence_days: Option<i64>,
     /// No reminders until the start of this day in the company's time zone.
     #[schema(required = true, format = Date)]
     snoozed_until: Option<String>,
-    /// Whether its status is one of the company's tracked stages.
+    /// Whether the status is one of the company's tracked stages.
     tracked: bool,
     overdue: bool,
-    /// When contact is due; null where the account is not tracked.
+    /// When contact is due. Null if the account is not tracked.
     #[schema(required = true, format = DateTime)]
     due_at: Option<String>,
     days_overdue: i64,
@@ -120,7 +120,7 @@ pub struct MovedAccount {
     #[schema(inline)]
     #[serde(flatten)]
     account: Account,
-    /// False where it had this status already.
+    /// False if the account already had this status.
     moved: bool,
 }
 
@@ -129,23 +129,24 @@ pub struct UpsertRequest {
     /// The slug of the token's company.
     #[schema(example = "acme")]
     project: String,
-    /// 1 to 255 characters, exact and case-sensitive.
+    /// 1 to 255 characters, compared exactly and case-sensitively.
     #[schema(min_length = 1, max_length = 255, example = "CRM-00418")]
     imported_id: String,
     status: Option<Status>,
-    /// Merged per key: null deletes a key, keys not sent stay. At most 200 keys and 64 KiB after the merge.
+    /// Merged per key: null deletes a key, and keys you don't send are kept. At most 200 keys and 64 KiB after the
+    /// merge.
     #[schema(value_type = Option<Object>, example = json!({"plan": "pro", "old_key": null}))]
     custom_fields: Option<String>,
     /// Used when the account is created.
     #[schema(min_length = 1, max_length = 255, example = "Nordlys AS")]
     name: Option<String>,
-    /// Matched without regard to case.
+    /// Matched case-insensitively.
     #[schema(max_length = 64, example = "SPRING_26")]
     promo_code: Option<String>,
-    /// A decimal amount; null clears value and currency.
+    /// A decimal amount. Null clears the value and the currency.
     #[schema(example = "1200.50")]
     captured_value: Option<String>,
-    /// An ISO 4217 code, in any case.
+    /// An ISO 4217 code, in upper or lower case.
     #[schema(example = "EUR")]
     captured_value_currency: Option<String>,
 }
@@ -154,13 +155,13 @@ pub struct UpsertRequest {
 pub struct UpsertReply {
     account: Account,
     created: bool,
-    /// The account's members that changed.
+    /// The fields of the account that changed.
     #[schema(example = json!(["status", "custom_fields"]))]
     changed: Vec<String>,
-    /// Members that were sent and not used.
+    /// Fields that were sent but not used.
     #[schema(example = json!(["name"]))]
     ignored: Vec<String>,
-    /// Whether `promo_code` matched a live code of the company.
+    /// Whether `promo_code` matched an active code of the company.
     promo_code_matched: bool,
 }
 
@@ -170,8 +171,8 @@ pub struct IngestRequest {
     events: Vec<ActivityEvent>,
 }
 
-/// What an event says: `feature_used` and `custom` are counted by feature, `trial_started`,
-/// `became_customer` and `churned` may move the account.
+/// The kind of an event. `feature_used` and `custom` are counted per feature. `trial_started`, `became_customer` and
+/// `churned` can move the account.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum ActivityKind {
@@ -183,24 +184,24 @@ pub enum ActivityKind {
     Custom,
 }
 
-/// A usage signal. `imported_id` or `account_id` names the account.
+/// A usage signal. `imported_id` or `account_id` identifies the account.
 #[derive(ToSchema)]
 pub struct ActivityEvent {
     #[schema(example = "CRM-00418")]
     imported_id: Option<String>,
-    /// The service's own id, instead of imported_id.
+    /// The service's own account id, instead of `imported_id`.
     account_id: Option<String>,
     kind: ActivityKind,
     /// Required for `feature_used`.
     #[schema(max_length = 128, example = "reports.export")]
     feature: Option<String>,
-    /// ISO 8601; the arrival where it is absent. At most 5 minutes ahead.
+    /// ISO 8601. Defaults to the arrival time. At most 5 minutes ahead.
     #[schema(format = DateTime)]
     occurred_at: Option<String>,
-    /// Up to 8 KiB. `became_customer` takes `captured_value` and `captured_value_currency` from it.
+    /// Up to 8 KiB. For `became_customer`, `captured_value` and `captured_value_currency` are read from it.
     #[schema(value_type = Option<Object>)]
     metadata: Option<String>,
-    /// Makes the event safe to send again: accepted once within 90 days.
+    /// Makes the event safe to send again: an id is accepted only once within 90 days.
     #[schema(max_length = 100)]
     event_id: Option<String>,
 }
@@ -209,18 +210,18 @@ pub struct ActivityEvent {
 pub struct IngestReply {
     received: i64,
     accepted: i64,
-    /// Events whose event_id was accepted before: no effect.
+    /// Events whose `event_id` was already accepted. They have no effect.
     duplicates: i64,
-    /// Events that match no account: as sent, plus `index`.
+    /// Events that match no account, as sent, plus `index`.
     #[schema(value_type = Vec<Object>)]
     unmatched: Vec<String>,
     rejected: Vec<RejectedEvent>,
 }
 
-/// An event that breaks a rule.
+/// An invalid event.
 #[derive(ToSchema)]
 pub struct RejectedEvent {
-    /// Its place in the request.
+    /// Its index in the request.
     index: i64,
     #[schema(example = "unknown_kind")]
     code: String,
@@ -233,7 +234,7 @@ pub struct RejectedEvent {
 pub struct AccountCreate {
     #[schema(min_length = 1, max_length = 255, example = "Nordlys AS")]
     name: String,
-    /// `prospect` where it is absent.
+    /// Defaults to `prospect`.
     status: Option<Status>,
     #[schema(min_length = 1, max_length = 255)]
     imported_id: Option<String>,
@@ -243,7 +244,7 @@ pub struct AccountCreate {
     captured_value: Option<String>,
     #[schema(example = "EUR")]
     captured_value_currency: Option<String>,
-    /// A live code of the company.
+    /// An active code of the company.
     #[schema(max_length = 64)]
     promo_code: Option<String>,
     #[schema(minimum = 1, maximum = 3650)]
@@ -263,7 +264,7 @@ pub struct AccountPatch {
     custom_fields: Option<String>,
     captured_value: Option<String>,
     captured_value_currency: Option<String>,
-    /// A live code of the company; null takes the account off its channel.
+    /// An active code of the company. Null removes the account from its channel.
     #[schema(max_length = 64)]
     promo_code: Option<String>,
     #[schema(minimum = 1, maximum = 3650)]
@@ -295,7 +296,7 @@ pub struct HistoryEntry {
     at: String,
 }
 
-/// Who did something, by the name of that moment.
+/// Who did something, with their name at that time.
 #[derive(ToSchema)]
 pub struct Actor {
     #[schema(rename = "type", example = "token")]
@@ -338,7 +339,7 @@ pub struct SettingsPatch {
     default_currency: Option<String>,
 }
 
-/// A new ingest key, shown this once.
+/// A new ingest key, shown only once.
 #[derive(ToSchema)]
 pub struct NewIngestKey {
     ingest_key: String,
@@ -349,7 +350,7 @@ pub struct NewIngestKey {
     created_at: String,
 }
 
-/// A new inbound key, shown this once.
+/// A new inbound key, shown only once.
 #[derive(ToSchema)]
 pub struct NewInboundKey {
     inbound_key: String,
@@ -364,7 +365,7 @@ pub struct NewInboundKey {
 pub struct TokenCreate {
     #[schema(min_length = 1, max_length = 120, example = "CRM sync")]
     name: String,
-    /// `admin` where it is absent.
+    /// Defaults to `admin`.
     role: Option<Role>,
 }
 
@@ -392,17 +393,17 @@ pub struct Problem {
     #[schema(example = 422)]
     status: i32,
     detail: String,
-    /// A stable word.
+    /// A stable identifier for programs.
     #[schema(example = "invalid")]
     code: String,
-    /// Every fault, where members or parameters are at fault.
+    /// All invalid fields or parameters, if there are any.
     errors: Option<Vec<FieldError>>,
 }
 
-/// One fault.
+/// An invalid field or parameter.
 #[derive(ToSchema)]
 pub struct FieldError {
-    /// A JSON pointer into the body, or a query parameter's name.
+    /// A JSON pointer into the body, or the name of a query parameter.
     #[schema(example = "/captured_value")]
     pointer: String,
     #[schema(example = "malformed")]
@@ -413,20 +414,20 @@ pub struct FieldError {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PageParameters {
-    /// How many items a page may have; more than 200 counts as 200.
+    /// The maximum number of items per page. More than 200 counts as 200.
     #[param(minimum = 1, default = 50)]
     limit: Option<u32>,
-    /// `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountFilterParameters {
-    /// Words that begin words of the name, or the imported_id.
+    /// Beginnings of words in the name, or the imported_id.
     q: Option<String>,
     status: Option<Vec<Status>>,
-    /// Ids of channels.
+    /// Channel ids.
     channel: Option<Vec<String>>,
     imported_id: Option<String>,
     tracked: Option<bool>,
@@ -443,23 +444,23 @@ pub struct AccountFilterParameters {
     contacted_before: Option<String>,
     #[param(format = DateTime)]
     contacted_after: Option<String>,
-    /// True for accounts that left Do not contact by activity and that no operator has moved since.
+    /// True for accounts reactivated from Do not contact that no operator has moved since.
     campaign_hold: Option<bool>,
-    /// The custom field KEY has this value (of an array, an element has), without regard to case; repeated,
-    /// any of the values.
+    /// Accounts whose custom field KEY has this value, ignoring case. If the field is an array, one of its elements
+    /// must match. Repeat the parameter to match any of several values.
     #[param(rename = "field.KEY", example = "pro")]
     field: Option<String>,
-    /// The custom field KEY is a text that begins so, without regard to case.
+    /// Accounts whose custom field KEY is a text that begins with this, ignoring case.
     #[param(rename = "field_prefix.KEY")]
     field_prefix: Option<String>,
-    /// The account has the custom field of this name; repeated, all of them.
+    /// Accounts that have a custom field with this name. Repeat the parameter to require several fields.
     has_field: Option<Vec<String>>,
 }
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountListParameters {
-    /// `-created_at` (newest first) unless said.
+    /// Defaults to `-created_at` (newest first).
     #[param(inline)]
     sort: Option<AccountSort>,
 }
@@ -515,11 +516,11 @@ mod tests {
         assert_eq!(sent, described);
         let required: BTreeSet<String> =
             serde_json::from_value(schemas["Account"]["required"].clone()).unwrap();
-        assert_eq!(required.iter().collect::<BTreeSet<_>>(), described, "every member is always there");
+        assert_eq!(required.iter().collect::<BTreeSet<_>>(), described, "every member is always present");
     }
 
     #[test]
-    fn words_are_the_domains_own() {
+    fn enum_values_match_the_domain() {
         let schemas = schemas();
         assert_eq!(words(&schemas["Status"]), DomainStatus::ALL.map(DomainStatus::as_str));
         assert_eq!(words(&schemas["ActivityKind"]), Kind::ALL.map(Kind::as_str));
@@ -528,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_are_those_of_the_list() {
+    fn sort_values_match_the_list() {
         let document = serde_json::to_value(crate::api::openapi::document()).unwrap();
         let parameters = document["paths"]["/api/accounts/"]["get"]["parameters"].as_array().unwrap().clone();
         let sort = parameters.iter().find(|parameter| parameter["name"] == json!("sort")).unwrap();

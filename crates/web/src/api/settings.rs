@@ -1,4 +1,4 @@
-//! The company's settings, and the rotation of its keys.
+//! The company's settings and the rotation of its keys.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -32,15 +32,15 @@ pub fn routes() -> OpenApiRouter<Api> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Settings)]
 struct SettingsView {
-    /// The company's slug, as upserts name it.
+    /// The company's slug, which is `project` in upserts.
     #[schema(example = "acme")]
     project: String,
     #[schema(example = "Acme")]
     name: String,
-    /// Contact every so many days.
+    /// The number of days between contacts.
     #[schema(minimum = 1, maximum = 3650, example = 42)]
     cadence_days: i64,
-    /// The stages whose accounts are clients to keep in touch with.
+    /// Accounts in these stages are clients to keep in touch with.
     #[schema(value_type = Vec<schema::Status>)]
     tracked_stages: Vec<Status>,
     digest_enabled: bool,
@@ -52,14 +52,14 @@ struct SettingsView {
     /// An ISO 4217 code.
     #[schema(example = "USD")]
     default_currency: &'static str,
-    /// Null where there is none.
+    /// Null if there is no key.
     #[schema(required = true)]
     ingest_key: Option<KeyView>,
-    /// Null where there is none yet: rotating makes the first.
+    /// Null if there is no key yet. Rotate it to create one.
     #[schema(required = true)]
     inbound_key: Option<KeyView>,
-    /// Whether the server can send mail. Without it invitations and password resets are links to hand over, and
-    /// digests are kept to read.
+    /// Whether the server can send mail. If not, invitations and password resets are links to pass on, and digests
+    /// are only stored.
     mail_configured: bool,
 }
 
@@ -67,7 +67,7 @@ struct SettingsView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Key)]
 struct KeyView {
-    /// What may be shown of it.
+    /// The visible part of the key.
     #[schema(example = "rik_…7d4e")]
     prefix: String,
     #[schema(value_type = String, format = DateTime)]
@@ -120,7 +120,7 @@ async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response
 
 /// Change the settings
 ///
-/// Only the members sent are changed. Needs the role admin.
+/// Only the fields you send are changed. Requires the admin role.
 #[utoipa::path(
     patch,
     path = "/api/settings/",
@@ -148,7 +148,7 @@ async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
 
 /// Rotate the ingest key
 ///
-/// Answers the new key, once; the old one is invalid at once. Needs the role admin.
+/// Returns the new key, once. The old key stops working immediately. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/settings/ingest-key/rotate/",
@@ -169,7 +169,7 @@ async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Re
 
 /// Rotate the inbound key
 ///
-/// Answers the new key, once; the old one, where there was one, is invalid at once. Needs the role admin.
+/// Returns the new key, once. The old key, if any, stops working immediately. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/settings/inbound-key/rotate/",
@@ -193,7 +193,7 @@ async fn rotate(api: &Api, call: PlainCall, key: Key) -> Result<NewCredential, P
     api.write(&caller, command).await
 }
 
-/// A key just made, for the one time it is shown.
+/// A new key, for the one response that shows it.
 #[derive(Serialize)]
 struct NewKey<'a> {
     key: &'a str,

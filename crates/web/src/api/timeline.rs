@@ -1,4 +1,4 @@
-//! What happened to an account, in one list.
+//! An account's timeline: everything that happened to it, in one list.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -101,10 +101,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// List what happened to an account
+/// List an account's timeline
 ///
-/// Its creation, its moves, contact with it and messages, newest first. What an item carries beside `type`,
-/// `at` and `id` depends on its type.
+/// Its creation, moves, contacts and messages, newest first. Every item has `type`, `at` and `id`; its other fields
+/// depend on its type.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/timeline/",
@@ -112,7 +112,7 @@ impl<'a> View<'a> {
     params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
     responses(
         (status = 200, description = "A page of the timeline.", body = Page<shapes::TimelineItem>),
-        (status = 404, description = "There is no such account.", body = schema::Problem),
+        (status = 404, description = "No such account.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

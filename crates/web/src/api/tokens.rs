@@ -1,4 +1,4 @@
-//! API tokens: listed, made, revoked.
+//! API tokens: list, create and revoke them.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -40,7 +40,7 @@ struct TokenView {
     name: String,
     #[schema(value_type = schema::Role)]
     role: Role,
-    /// What may be shown of it.
+    /// The visible part of the token.
     #[schema(example = "rap_…7d4e")]
     prefix: String,
     #[schema(value_type = String, format = DateTime)]
@@ -55,10 +55,10 @@ impl From<Credential> for TokenView {
     }
 }
 
-/// An API token just made.
+/// A new API token.
 #[derive(Serialize, ToSchema)]
 struct NewToken {
-    /// The token itself. It is shown this once.
+    /// The token itself. It is shown only once.
     #[schema(example = "rap_0000000000000g7d4e…")]
     token: String,
     #[serde(flatten)]
@@ -67,7 +67,7 @@ struct NewToken {
 
 /// List API tokens
 ///
-/// Needs the role admin.
+/// Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/tokens/",
@@ -94,8 +94,8 @@ async fn list_tokens(
 
 /// Create an API token
 ///
-/// Answers the token, once. Its role is `admin` unless said, and never above its maker's. Needs the role
-/// admin.
+/// Returns the token, once. Its role defaults to `admin` and cannot be above its creator's. Requires the admin
+/// role.
 #[utoipa::path(
     post,
     path = "/api/tokens/",
@@ -121,15 +121,15 @@ fn read(body: &Map<String, Value>) -> Result<CreateToken, Invalid> {
 
 /// Revoke an API token
 ///
-/// It is invalid at once. Needs the role admin.
+/// The token stops working immediately. Requires the admin role.
 #[utoipa::path(
     delete,
     path = "/api/tokens/{id}/",
     tag = "Tokens",
     params(("id" = String, Path, description = "The token's id.")),
     responses(
-        (status = 204, description = "It is revoked."),
-        (status = 404, description = "There is no such token.", body = schema::Problem),
+        (status = 204, description = "Revoked."),
+        (status = 404, description = "No such token.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

@@ -1,4 +1,4 @@
-//! The upload of a CSV file: streamed from the connection into storage, whatever its size.
+//! Uploads of CSV files, streamed from the connection into the database.
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
@@ -22,14 +22,14 @@ use crate::problem::Problem;
 
 pub const PATH: &str = "/api/imports/";
 const DEFAULT_NAME: &str = "import.csv";
-/// What programs call a CSV file.
+/// The media types that programs use for CSV files.
 const MEDIA_TYPES: [&str; 5] =
     ["text/csv", "application/csv", "text/plain", "text/tab-separated-values", "application/vnd.ms-excel"];
 
 /// Upload a CSV file
 ///
-/// The file is the body, as it is. The answer says what it looks like: encoding, delimiter, columns with samples,
-/// and a mapping to begin with. Nothing is imported yet. Needs the role admin.
+/// Send the file itself as the body. The response describes the file: its encoding, delimiter and columns with
+/// samples, and a suggested mapping. Nothing is imported yet. Requires the admin role.
 #[utoipa::path(
     post,
     path = "/api/imports/",
@@ -37,11 +37,11 @@ const MEDIA_TYPES: [&str; 5] =
     params(import_schema::UploadParameters),
     request_body(content = String, content_type = "text/csv", description = "The file; its first line names the columns."),
     responses(
-        (status = 201, description = "The file is there.", body = ImportView),
+        (status = 201, description = "The file was uploaded.", body = ImportView),
         (status = 400, description = "The body ended before it was complete.", body = schema::Problem),
-        (status = 409, description = "Too many imports are not ended.", body = schema::Problem),
-        (status = 413, description = "The file is larger than this server takes.", body = schema::Problem),
-        (status = 415, description = "The body is not sent as text/csv, or in some Content-Encoding.", body = schema::Problem),
+        (status = 409, description = "Too many imports are still open.", body = schema::Problem),
+        (status = 413, description = "The file is larger than this server allows.", body = schema::Problem),
+        (status = 415, description = "The body is not sent as text/csv, or it has a Content-Encoding.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -52,7 +52,7 @@ pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<R
     let (caller, options) = match prepared {
         Ok(prepared) => prepared,
         Err(problem) => {
-            // Who asks first ("Expect: 100-continue") has sent nothing to read off.
+            // A client that waits for "100 Continue" has not sent anything yet.
             if !parts.headers.contains_key(header::EXPECT) {
                 json::drain(body).await;
             }
@@ -65,7 +65,7 @@ pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<R
     Ok(json::respond(StatusCode::CREATED, &ImportView::from(import)))
 }
 
-/// What can be judged before the first byte of the file; credentials come first.
+/// Checks everything that can be checked before the file arrives, starting with the credential.
 async fn prepare(api: &Api, parts: &mut Parts, announced: u64) -> Result<(Caller, UploadOptions), Problem> {
     let caller = Caller::from_request_parts(parts, api).await?;
     api.verify(&caller, ADMIN).await?;
@@ -98,12 +98,12 @@ fn require_csv(headers: &HeaderMap) -> Result<(), Problem> {
 
 fn too_large(api: &Api) -> Problem {
     let max_bytes = api.max_import_bytes();
-    let detail = format!("a file may have at most {max_bytes} bytes");
+    let detail = format!("the file must be at most {max_bytes} bytes");
     let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail);
     problem.with_member("max_bytes", max_bytes.into())
 }
 
-/// Takes the file in as it comes. What goes wrong on the way leaves nothing behind.
+/// Stores the file as it arrives. A failed upload leaves nothing behind.
 async fn receive(api: &Api, caller: &Caller, mut upload: Upload, mut body: Body) -> Result<Import, Problem> {
     let mut received = 0;
     loop {

@@ -22,17 +22,17 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// Create or change an account by its external record id
 ///
-/// Finds the account by `imported_id` and changes only the members that were sent; creates it where there
-/// is none. Safe to repeat: an unchanged status adds no history and fires no event. `name` is used at
-/// creation only; on an existing account it is left as it is and listed under `ignored`. A `promo_code`
-/// that matches nothing never fails the request. Unknown members are ignored.
+/// Finds the account by `imported_id` and changes only the fields you send. If there is no such account, it is
+/// created. Safe to repeat: an unchanged status adds no history and fires no event. `name` is used only when the
+/// account is created; on an existing account it is not changed and is listed under `ignored`. A `promo_code` that
+/// doesn't match never fails the request. Unknown members are ignored.
 #[utoipa::path(
     post,
     path = "/api/accounts/upsert-by-imported-id/",
     tag = "Upsert and ingest",
     request_body = schema::UpsertRequest,
     responses(
-        (status = 200, description = "The account was there; what changed is listed.", body = schema::UpsertReply),
+        (status = 200, description = "The account existed. `changed` lists what changed.", body = schema::UpsertReply),
         (status = 201, description = "The account was created.", body = schema::UpsertReply),
         (status = 403, description = "`project` is not the token's company.", body = schema::Problem),
     ),
@@ -51,8 +51,8 @@ async fn upsert_by_imported_id(
     Ok(render(&upserted))
 }
 
-/// What a faulty request is answered: of a foreign `project` the caller hears before anything else. A text
-/// with a NUL names no project.
+/// The response to an invalid request. A `project` of another company takes precedence over any other error. A text
+/// with a NUL character is not a project name.
 async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Problem {
     let company = match api.verify(caller, MEMBER).await {
         Ok(company) => company,

@@ -1,11 +1,11 @@
-//! Shapes of webhooks and deliveries for the OpenAPI document alone: what the domain parses from raw
-//! members and parameters.
+//! Schemas of webhooks and deliveries for the OpenAPI document only. The domain parses the actual members and
+//! parameters.
 
-#![expect(dead_code, reason = "these types describe; nothing makes one")]
+#![expect(dead_code, reason = "these types only describe the API and are never constructed")]
 
 use utoipa::{IntoParams, ToSchema};
 
-/// The kinds of event a webhook may choose.
+/// The event types a webhook can subscribe to.
 #[derive(ToSchema)]
 pub enum SelectableEvent {
     #[schema(rename = "account.created")]
@@ -18,7 +18,7 @@ pub enum SelectableEvent {
     ClientContactDue,
 }
 
-/// Every kind of event there is.
+/// All event types.
 #[derive(ToSchema)]
 pub enum EventKind {
     #[schema(rename = "account.created")]
@@ -33,7 +33,7 @@ pub enum EventKind {
     ClientContactDue,
 }
 
-/// Where a delivery stands: `held` waits for its webhook to be enabled.
+/// The state of a delivery. `held` means that it waits for its webhook to be enabled.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub enum DeliveryState {
@@ -59,9 +59,9 @@ pub enum ErrorClass {
     Tls,
     Timeout,
     Protocol,
-    /// The destination is one that nothing is sent to.
+    /// The destination is not allowed.
     DestinationRefused,
-    /// A fault of the service itself, not counted against the receiver.
+    /// An error of the service itself. It is not counted against the receiver.
     OwnFault,
 }
 
@@ -75,7 +75,7 @@ pub enum RedeliveryState {
 
 #[derive(ToSchema)]
 pub struct WebhookCreate {
-    /// `https` only, without user information.
+    /// Must use `https` and have no user information.
     #[schema(example = "https://hooks.acme.example/rapport")]
     url: String,
     #[schema(min_items = 1)]
@@ -96,7 +96,7 @@ pub struct WebhookPatch {
 
 #[derive(ToSchema)]
 pub struct WebhookEnable {
-    /// What becomes of the deliveries held meanwhile; `send` unless said.
+    /// What to do with the held deliveries. Defaults to `send`.
     #[schema(inline)]
     held: Option<HeldChoice>,
 }
@@ -114,7 +114,7 @@ pub struct DeliveryListParameters {
     /// A webhook's id.
     webhook: Option<String>,
     state: Option<DeliveryState>,
-    /// The kind of event.
+    /// The event type.
     #[param(rename = "type")]
     kind: Option<EventKind>,
     /// An account's id.
@@ -127,13 +127,13 @@ pub struct DeliveryListParameters {
     until: Option<String>,
 }
 
-/// Which deliveries; what is absent does not matter.
+/// Selects deliveries. Filters that are left out match anything.
 #[derive(ToSchema)]
 pub struct RedeliverMany {
     /// A webhook's id.
     webhook: Option<String>,
     state: Option<DeliveryState>,
-    /// The kind of event.
+    /// The event type.
     #[schema(rename = "type")]
     kind: Option<EventKind>,
     /// An account's id.
@@ -144,7 +144,7 @@ pub struct RedeliverMany {
     /// Created before this time.
     #[schema(format = DateTime)]
     until: Option<String>,
-    /// Only count.
+    /// Only count the deliveries.
     #[schema(default = false)]
     preview: Option<bool>,
 }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_the_domains() {
+    fn enum_values_match_the_domain() {
         assert_eq!(words::<SelectableEvent>(), json!(SELECTABLE.map(Kind::as_str)));
         assert_eq!(words::<EventKind>(), json!(Kind::ALL.map(Kind::as_str)));
         assert_eq!(words::<DeliveryState>(), json!(Shown::ALL.map(Shown::as_str)));

@@ -1,4 +1,4 @@
-//! Webhooks: listed, made, edited, tested, rotated, switched off and on, deleted.
+//! Webhooks: list, create, edit, test, enable, disable and delete them, and rotate their secrets.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -29,7 +29,7 @@ use crate::json;
 use crate::problem::Problem;
 
 const LIST: u8 = b'w';
-/// What is held is counted up to this.
+/// Held deliveries are counted up to this number.
 const MAX_HELD_COUNT: i64 = 100_000;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -54,16 +54,16 @@ struct WebhookView {
     #[schema(value_type = Vec<webhook_schema::SelectableEvent>)]
     events: Vec<&'static str>,
     enabled: bool,
-    /// When it was disabled after 20 failed attempts in a row; null where it was not.
+    /// When it was auto-disabled after 20 consecutive failed attempts. Null if it was not.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     auto_disabled_at: Option<Time>,
-    /// Failed attempts since the last success.
+    /// Consecutive failed attempts since the last success.
     failure_streak: i64,
-    /// Deliveries that wait for it to be enabled, counted up to 100,000.
+    /// Deliveries waiting for it to be enabled, counted up to 100,000.
     held_count: i64,
     #[schema(required = true)]
     last_test: Option<TestView>,
-    /// What may be shown of the secret.
+    /// The visible part of the secret.
     #[schema(example = "whs_…7d4e")]
     secret_prefix: String,
     #[schema(value_type = String, format = DateTime)]
@@ -72,7 +72,7 @@ struct WebhookView {
     updated_at: Time,
 }
 
-/// The last test event and what became of it.
+/// The last test event and its outcome.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookTest)]
 struct TestView {
@@ -87,7 +87,7 @@ struct TestView {
 struct NewSecretView {
     #[serde(flatten)]
     view: WebhookView,
-    /// The key of the signatures, exactly as it stands here. It is shown this once.
+    /// The key for signatures, exactly as shown here. It is shown only once.
     #[schema(example = "whs_0000000000000g7d4e…")]
     secret: String,
 }
@@ -129,7 +129,7 @@ impl WebhookView {
 
 /// List webhooks
 ///
-/// Needs the role admin, as everything about webhooks does.
+/// Requires the admin role, like everything about webhooks.
 #[utoipa::path(
     get,
     path = "/api/webhooks/",
@@ -157,7 +157,7 @@ async fn list_webhooks(
 
 /// Create a webhook
 ///
-/// Answers its secret, once. The URL must be `https` and may not lead to a private or otherwise reserved
+/// Returns its secret, once. The URL must use `https` and must not lead to a private or otherwise reserved
 /// address.
 #[utoipa::path(
     post,
@@ -177,8 +177,8 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
     Ok(json::respond(StatusCode::CREATED, &NewSecretView { view, secret }))
 }
 
-/// Resolves the destination and refuses what no attempt would be let through to. The caller comes
-/// first: nobody else may have names resolved here.
+/// Resolves the destination and refuses it if delivery attempts would be refused too. The caller is verified first,
+/// so that strangers cannot use the service to resolve names.
 async fn judge(api: &Api, caller: &Caller, url: &Destination) -> Result<(), Problem> {
     api.verify(caller, ADMIN).await?;
     let judged = api.app().services().check_destination(url).await;
@@ -196,7 +196,7 @@ async fn judge(api: &Api, caller: &Caller, url: &Destination) -> Result<(), Prob
     params(("id" = String, Path, description = "The webhook's id.")),
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -215,8 +215,8 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
 
 /// Edit a webhook
 ///
-/// Only the members sent are changed. Deliveries still to be made go to the new URL; which webhooks get an
-/// event is decided when the event happens.
+/// Only the fields you send are changed. Pending deliveries go to the new URL. The choice of events applies to
+/// events that happen from now on.
 #[utoipa::path(
     patch,
     path = "/api/webhooks/{id}/",
@@ -225,7 +225,7 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
     request_body = webhook_schema::WebhookPatch,
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -242,15 +242,15 @@ async fn patch_webhook(State(api): State<Api>, id: Segments, call: Call) -> Resu
 
 /// Delete a webhook
 ///
-/// Its open deliveries end as `failed` with the error `webhook_deleted`; its history stays 90 days.
+/// Its open deliveries end as `failed` with the error `webhook_deleted`. Its history is kept for 90 days.
 #[utoipa::path(
     delete,
     path = "/api/webhooks/{id}/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
     responses(
-        (status = 204, description = "It is gone."),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -261,8 +261,8 @@ async fn delete_webhook(State(api): State<Api>, caller: Caller, id: Segments) ->
 
 /// Send a test event
 ///
-/// A `webhook.test` goes through the real pipeline, whatever the webhook selects, and also where it is
-/// disabled: then with a single attempt.
+/// Sends a `webhook.test` event through the real pipeline, regardless of the webhook's choice of events. This works for
+/// a disabled webhook too, with a single attempt.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/test/",
@@ -270,7 +270,7 @@ async fn delete_webhook(State(api): State<Api>, caller: Caller, id: Segments) ->
     params(("id" = String, Path, description = "The webhook's id.")),
     responses(
         (status = 202, description = "The delivery of the test event.", body = DeliveryDetail),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -283,7 +283,7 @@ async fn test_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> 
 
 /// Rotate a webhook's secret
 ///
-/// Answers the new secret, once. The old one signs nothing from the next attempt on.
+/// Returns the new secret, once. From the next attempt on, deliveries are signed with the new secret.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/rotate/",
@@ -291,7 +291,7 @@ async fn test_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> 
     params(("id" = String, Path, description = "The webhook's id.")),
     responses(
         (status = 200, description = "The webhook with its new secret.", body = NewSecretView),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]
@@ -305,8 +305,8 @@ async fn rotate_secret(State(api): State<Api>, id: Segments, call: PlainCall) ->
 
 /// Enable a webhook
 ///
-/// Zeroes the streak. What is held is sent, oldest first, or dropped. A webhook that was disabled after
-/// repeated failures needs a successful test since then, and since its URL last changed.
+/// Resets the failure streak. Held deliveries are sent, oldest first, or dropped. An auto-disabled webhook first needs
+/// a successful test after it was disabled and after the last change of its URL.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/enable/",
@@ -315,7 +315,7 @@ async fn rotate_secret(State(api): State<Api>, id: Segments, call: PlainCall) ->
     request_body(content = Option<webhook_schema::WebhookEnable>),
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
         (status = 409, description = "A test must succeed first (`test_required`).", body = schema::Problem),
     ),
     security(("token" = [])),
@@ -345,7 +345,7 @@ fn held(body: &Map<String, Value>) -> Result<Held, Invalid> {
 
 /// Disable a webhook
 ///
-/// What is not delivered yet, and what happens while it is disabled, is held.
+/// Open deliveries and events that happen while it is disabled are held.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/disable/",
@@ -353,7 +353,7 @@ fn held(body: &Map<String, Value>) -> Result<Held, Invalid> {
     params(("id" = String, Path, description = "The webhook's id.")),
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "There is no such webhook.", body = schema::Problem),
+        (status = 404, description = "No such webhook.", body = schema::Problem),
     ),
     security(("token" = [])),
 )]

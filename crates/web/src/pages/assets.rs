@@ -1,5 +1,8 @@
-//! The stylesheet, the script and the icon: part of the program, named by what is in them so that browsers keep them
-//! for good, and compressed once.
+//! The stylesheet, the script and the icon. They are part of the program and compressed once. Their names contain a
+//! digest of their content, so browsers can cache them forever.
+
+#[cfg(test)]
+mod layout;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,11 +19,44 @@ use ring::digest::{SHA256, digest};
 
 const DIRECTORY: &str = "/assets/";
 const ICON_PATH: &str = "/favicon.svg";
-/// Bytes of the name's digest: enough to tell versions apart.
+/// Bytes of the digest in the name, enough to tell versions apart.
 const MARK_BYTES: usize = 6;
 
-static STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("css", "text/css; charset=utf-8", include_str!("../../assets/rapport.css")));
+/// The stylesheet, one file per subject. The later of two equally specific rules wins, so the order matters.
+const STYLE_TEXT: &str = concat!(
+    include_str!("../../assets/css/tokens.css"),
+    include_str!("../../assets/css/base.css"),
+    include_str!("../../assets/css/frame.css"),
+    include_str!("../../assets/css/layout.css"),
+    include_str!("../../assets/css/plain.css"),
+    include_str!("../../assets/css/buttons.css"),
+    include_str!("../../assets/css/tabs.css"),
+    include_str!("../../assets/css/cards.css"),
+    include_str!("../../assets/css/tables.css"),
+    include_str!("../../assets/css/lists.css"),
+    include_str!("../../assets/css/badges.css"),
+    include_str!("../../assets/css/messages.css"),
+    include_str!("../../assets/css/forms.css"),
+    include_str!("../../assets/css/timeline.css"),
+    include_str!("../../assets/css/menus.css"),
+    include_str!("../../assets/css/dialogs.css"),
+    include_str!("../../assets/css/charts.css"),
+    include_str!("../../assets/css/dashboard.css"),
+    include_str!("../../assets/css/first_run.css"),
+    include_str!("../../assets/css/accounts.css"),
+    include_str!("../../assets/css/channels.css"),
+    include_str!("../../assets/css/imports.css"),
+    include_str!("../../assets/css/board.css"),
+    include_str!("../../assets/css/campaigns.css"),
+    include_str!("../../assets/css/account.css"),
+    include_str!("../../assets/css/clients.css"),
+    include_str!("../../assets/css/webhooks.css"),
+    include_str!("../../assets/css/settings.css"),
+    include_str!("../../assets/css/utilities.css"),
+    include_str!("../../assets/css/print.css"),
+);
+
+static STYLE: LazyLock<Asset> = LazyLock::new(|| Asset::new("css", "text/css; charset=utf-8", STYLE_TEXT));
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("js", "text/javascript; charset=utf-8", include_str!("../../assets/rapport.js"))
 });

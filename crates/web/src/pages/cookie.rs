@@ -1,17 +1,17 @@
-//! Cookies: read from a request, and written.
+//! Reads and writes cookies.
 
 use axum::http::header::{COOKIE, HeaderMap, HeaderValue};
 
-/// The session with an https address: a browser takes it from this host over https only.
+/// The session cookie over https. Browsers accept it only from this host, over https.
 const SECURE_SESSION: &str = "__Host-rapport";
-/// The session with an http address, as on a laptop.
+/// The session cookie over http, for example on a laptop.
 const PLAIN_SESSION: &str = "rapport";
 
 pub const fn session_name(is_secure: bool) -> &'static str {
     if is_secure { SECURE_SESSION } else { PLAIN_SESSION }
 }
 
-/// The value of a cookie, unless it is sent twice with different values: then nobody knows which one counts.
+/// The value of a cookie. None if it is sent twice with different values, since either could be the right one.
 pub fn read<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let pairs = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -25,7 +25,7 @@ pub fn read<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 pub enum Keep {
     Days(i64),
     Seconds(i64),
-    /// It forgets it at once.
+    /// The browser deletes it.
     Not,
 }
 
@@ -39,7 +39,7 @@ impl Keep {
     }
 }
 
-/// A cookie for our own pages, which no script can read.
+/// A cookie for our own pages that scripts cannot read.
 pub fn write(name: &str, value: &str, keep: Keep, is_secure: bool) -> HeaderValue {
     let secure = if is_secure { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", keep.seconds());

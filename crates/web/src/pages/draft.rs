@@ -1,4 +1,4 @@
-//! A form as it is shown: what stands in its fields, and what is wrong with what was typed.
+//! A form on a page: the values of its fields, and their faults.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use rapport_app::Error;
 
 use crate::pages::form::{FORM, Form};
 
-/// The fields of a form that is shown, for the first time or again with what was typed.
+/// The fields of a form, shown for the first time or again with what was typed.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     values: Vec<(String, String)>,
     errors: BTreeMap<String, String>,
-    /// What is wrong with the whole of it.
+    /// A fault of the form as a whole.
     pub error: Option<String>,
 }
 
 impl Draft {
-    /// A form with these values in it.
+    /// A form with these values.
     pub fn new<'a>(values: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Self { values, errors: BTreeMap::new(), error: None }
     }
 
-    /// A form that was refused: what was typed stays, and each fault stands beside its field. Whatever is no fault of
-    /// the form is handed back.
+    /// A form that was refused. It keeps what was typed and shows each fault beside its field. An error that is not a
+    /// fault of the form is returned.
     pub fn refused(form: &Form, error: Error) -> Result<Self, Error> {
         let values = form.fields().filter(|(name, _)| *name != FORM);
         let mut draft = Self::new(values.map(|(name, value)| (name, value.to_owned())));
@@ -43,17 +43,17 @@ impl Draft {
         Ok(draft)
     }
 
-    /// What stands in a field.
+    /// The value of a field.
     pub fn value(&self, name: &str) -> &str {
         self.values.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether a box of this name and value is ticked, or an option chosen.
+    /// Whether a box is ticked or an option selected.
     pub fn has(&self, name: &str, value: &str) -> bool {
         self.values.iter().any(|(key, held)| key == name && held == value)
     }
 
-    /// What is wrong with a field; empty where nothing is.
+    /// The fault of a field, or an empty text.
     pub fn fault(&self, name: &str) -> &str {
         self.errors.get(name).map_or("", String::as_str)
     }
@@ -62,7 +62,7 @@ impl Draft {
         self.error.is_some() || !self.errors.is_empty()
     }
 
-    /// The faults of the whole, and of fields that the page does not show; `shown` has the names of the others.
+    /// The faults of the form as a whole and of fields that are not in `shown`, the names of the fields on the page.
     pub fn other_faults(&self, shown: &str) -> Vec<String> {
         let hidden = self.errors.iter().filter(|(name, _)| !shown.split(' ').any(|one| one == *name));
         let hidden = hidden
@@ -71,7 +71,7 @@ impl Draft {
     }
 }
 
-/// Details are written to follow a field's name; beside a field they stand alone.
+/// Turns a detail, which is written to follow a field's name, into a sentence.
 pub fn sentence(detail: &str) -> String {
     let mut letters = detail.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the next page says about what was just done, carried by a cookie for a moment.
+//! A message about what was just done, carried to the next page by a short-lived cookie.
 
 use axum::http::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -9,12 +9,12 @@ use crate::pages::Pages;
 use crate::pages::cookie::{self, Keep};
 
 pub const NAME: &str = "flash";
-/// It is for the very next page.
+/// Long enough to reach the next page.
 const SECONDS: i64 = 60;
 /// Browsers drop longer cookies.
 const MAX_BYTES: usize = 3_500;
 
-/// A line on the next page.
+/// A message on the next page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flash {
     pub text: String,
@@ -26,7 +26,7 @@ pub struct Flash {
     pub link: Option<Link>,
 }
 
-/// A form that takes back what was done.
+/// A form that undoes what was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
     pub action: String,
@@ -48,7 +48,7 @@ impl Flash {
         Self { is_bad: true, ..Self::good(text) }
     }
 
-    /// Offers to take it back.
+    /// Adds an undo button.
     pub fn undo(self, action: impl Into<String>, fields: Vec<(String, String)>) -> Self {
         Self { undo: Some(Undo { action: action.into(), fields }), ..self }
     }
@@ -60,14 +60,14 @@ impl Flash {
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let text = percent_decode_str(cookie::read(headers, NAME)?).decode_utf8().ok()?;
         let flash: Self = serde_json::from_str(&text).ok()?;
-        // Only to pages of ours, whoever wrote the cookie.
+        // Only links to our own pages, in case the cookie was forged.
         let ours = |path: &str| path.starts_with('/') && !path.starts_with("//");
         let paths =
             flash.undo.iter().map(|undo| &undo.action).chain(flash.link.iter().map(|link| &link.href));
         paths.into_iter().all(|path| ours(path)).then_some(flash)
     }
 
-    /// The cookie that carries it; without the further parts where it is too long with them.
+    /// The cookie that carries it, without link and undo if it would be too long.
     fn cookie(&self, is_secure: bool) -> HeaderValue {
         let text = serde_json::to_string(self).unwrap_or_default();
         let value = utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string();
@@ -77,14 +77,14 @@ impl Flash {
         cookie::write(NAME, &value, Keep::Seconds(SECONDS), is_secure)
     }
 
-    /// The cookie that takes it away again, once it was shown.
+    /// The cookie that removes it once it was shown.
     pub fn shown(is_secure: bool) -> HeaderValue {
         cookie::write(NAME, "", Keep::Not, is_secure)
     }
 }
 
 impl Pages {
-    /// Goes on to another page, which says what was done.
+    /// Redirects to a page that shows the message.
     pub(super) fn done(&self, to: &str, flash: Flash) -> Response {
         let mut response = Redirect::to(to).into_response();
         response.headers_mut().append(SET_COOKIE, flash.cookie(self.is_secure()));

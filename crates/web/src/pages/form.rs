@@ -1,4 +1,4 @@
-//! What a form sends: names and texts, as browsers write them.
+//! The fields that a form sends.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::pages::Pages;
 use crate::pages::refusal::Refusal;
 use crate::slow_body::is_too_slow;
 
-/// The hidden field that tells two showings of a form apart.
+/// The hidden field with the form id, which is different each time the form is shown.
 pub const FORM: &str = "form";
 pub const MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
-/// The longest message and some more, as browsers write it.
+/// Room for the longest message in form encoding.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// The fields of a form in the order they came.
+/// The fields of a form, in the order they were sent.
 #[derive(Debug, Clone, Default)]
 pub struct Form(Arc<Vec<(String, String)>>);
 
@@ -31,12 +31,12 @@ impl Form {
         Self(Arc::new(pairs.collect()))
     }
 
-    /// Fields that came in another way than `MEDIA_TYPE`.
+    /// Fields that were not sent as `MEDIA_TYPE`.
     pub fn of(fields: &[(String, String)]) -> Self {
         Self(Arc::new(fields.to_vec()))
     }
 
-    /// The fields of an address' query.
+    /// The fields of a query string.
     pub fn of_query(query: Option<&str>) -> Self {
         Self::parse(query.unwrap_or("").as_bytes())
     }
@@ -45,34 +45,35 @@ impl Form {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The first value of a field, as typed; empty where there is none.
+    /// The first value of a field as typed, or an empty text.
     pub fn text(&self, name: &str) -> &str {
         self.fields().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     }
 
-    /// The value of a field without blanks around it, unless that is empty.
+    /// The trimmed value of a field, unless it is empty.
     pub fn given(&self, name: &str) -> Option<&str> {
         Some(self.text(name).trim()).filter(|text| !text.is_empty())
     }
 
-    /// A box that is ticked.
+    /// Whether a box is ticked.
     pub fn is_ticked(&self, name: &str) -> bool {
         self.fields().any(|(key, _)| key == name)
     }
 
-    /// Every value of a field: of boxes with one name, those that are ticked.
+    /// Every value of a field, such as the ticked boxes of one name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields().filter(move |(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// Which showing of a form this is.
+    /// The form id.
     pub fn id(&self) -> Result<FormId, Error> {
-        let missing = || Invalid::one("/form", "required", "this form is incomplete; load the page again");
+        let missing =
+            || Invalid::one("/form", "required", "the form is incomplete; reload the page and try again");
         self.text(FORM).parse().map_err(|_| missing().into())
     }
 
-    /// The fields as the members of a JSON object, for the parsers that the API uses: the rules and their words are
-    /// the same. Fields that are empty are absent, but for those that may be cleared: they are `null`.
+    /// The fields as members of a JSON object, so that the parsers of the API apply, with the same rules and messages.
+    /// Empty fields are left out, or are `null` if they may be cleared.
     pub fn members(&self, fields: &[(&'static str, As)]) -> Map<String, Value> {
         let member = |(name, how): &(&'static str, As)| {
             let value = match how {
@@ -90,23 +91,23 @@ impl Form {
     }
 }
 
-/// How a field of a form becomes a member.
+/// How a field becomes a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum As {
     Text,
-    /// With the blanks around it: a password.
+    /// Not trimmed, for passwords.
     Verbatim,
-    /// Emptying it takes the value away.
+    /// An empty field removes the value.
     Clearable,
     Number,
     ClearableNumber,
-    /// One box.
+    /// A single box.
     Ticked,
-    /// Several boxes of one name.
+    /// Several boxes with one name.
     Ticks,
 }
 
-/// The number that was typed; else the text, which its parser refuses in its own words.
+/// The typed number, else the text, which the parser then refuses.
 fn number(text: &str) -> Value {
     text.parse::<serde_json::Number>().map_or_else(|_| Value::from(text), Value::Number)
 }
@@ -123,7 +124,7 @@ impl FromRequest<Pages> for Form {
     }
 }
 
-/// The body of a request, bounded in size and time.
+/// Reads the body of a request, limited in size and time.
 pub async fn read_body(request: Request, pages: &Pages) -> Result<Bytes, Refusal> {
     let body = axum::body::to_bytes(request.into_body(), MAX_BYTES);
     match tokio::time::timeout(pages.0.body_timeout, body).await {

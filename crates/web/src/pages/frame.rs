@@ -1,4 +1,4 @@
-//! What stands around every page: navigation, who is logged in, what was just done.
+//! The frame of every page: the navigation, who is logged in, and the flash.
 
 use std::sync::Arc;
 
@@ -25,26 +25,26 @@ use crate::pages::visitor::{Look, Stranger, Visitor};
 use crate::pages::words::when::When;
 use crate::problem::{Fault, Problem};
 
-/// Only our own stylesheet, script and pictures; nothing inline; forms to ourselves; in nobody's frame.
+/// Allows only our own stylesheet, script and images, nothing inline, forms to ourselves, and no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-/// More overdue clients are not counted for the navigation.
+/// The navigation counts overdue clients up to this number.
 const MANY: i64 = 99;
 
-/// What a page reads, and what stands around it.
+/// The data of a page, with its frame.
 pub struct Shown<T> {
     pub frame: Frame,
     pub reply: T,
 }
 
-/// Around the pages of somebody who is logged in.
+/// The frame for a person who is logged in.
 #[derive(Clone)]
 pub struct Frame {
     pub company: Company,
     pub person: PersonId,
     pub name: String,
     pub role: Role,
-    /// The person may work in other companies too.
+    /// The person also works in other companies.
     pub has_others: bool,
     pub counts: Counts,
     pub look: Look,
@@ -76,7 +76,7 @@ impl Frame {
         Shown { frame, reply }
     }
 
-    /// For the hidden field of a form; another one at each call.
+    /// A new form id, for the hidden field of a form.
     pub fn form(&self) -> FormId {
         self.services.id(self.now)
     }
@@ -94,8 +94,8 @@ impl Frame {
         self.services.outside()
     }
 
-    /// A time as people read it, with the exact one on hover.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand in references")]
+    /// A relative time, with the exact time on hover.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     pub fn when(&self, time: &Time) -> When {
         When::new(*time, self.now, self.zone())
     }
@@ -105,7 +105,7 @@ impl Frame {
     }
 }
 
-/// What the navigation counts.
+/// The counts in the navigation.
 #[derive(Debug, Clone)]
 pub struct Counts {
     pub overdue: CappedCount,
@@ -121,7 +121,7 @@ impl Counts {
     }
 }
 
-/// A page with the frame around it.
+/// A page in the frame.
 pub trait Page: Template + Sized {
     fn frame(&self) -> &Frame;
 
@@ -129,7 +129,7 @@ pub trait Page: Template + Sized {
         self.respond_with(StatusCode::OK)
     }
 
-    /// The form again, with what is wrong.
+    /// Shows a form again with its faults.
     fn refuse(&self) -> Response {
         self.respond_with(StatusCode::UNPROCESSABLE_ENTITY)
     }
@@ -144,7 +144,7 @@ pub trait Page: Template + Sized {
     }
 }
 
-/// Says that templates have a field `frame`, and where they stand in the navigation.
+/// Implements `Page` for templates with a field `frame`, given their place in the navigation.
 macro_rules! framed {
     ($here:literal: $($page:ty),+ $(,)?) => {$(
         impl $page {
@@ -162,7 +162,7 @@ macro_rules! framed {
 }
 pub(super) use framed;
 
-/// Around the pages of somebody who is not logged in.
+/// The frame for a person who is not logged in.
 #[derive(Clone, Default)]
 pub struct PlainFrame {
     pub look: Look,
@@ -186,7 +186,7 @@ impl PlainFrame {
     }
 }
 
-/// A rendered page as an answer.
+/// A rendered page as a response.
 pub fn html(status: StatusCode, rendered: askama::Result<String>) -> Response {
     let text = match rendered {
         Ok(text) => text,

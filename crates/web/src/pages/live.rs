@@ -1,5 +1,5 @@
-//! Says when something of the company changed: the script then looks at the page again and puts what differs in
-//! place. One kind of message for every page, and nothing to keep in step between the two.
+//! Tells open pages that something in the company changed. The script then loads the page again and replaces the
+//! regions that differ. Every page gets the same kind of message, so pages and script need not be kept in step.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,24 +21,24 @@ use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 use crate::rate_limit::network;
 
-/// A page does not look more often.
+/// The shortest time between two messages.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// It looks at least so often: other nodes commit too, and times go by.
+/// The longest time between two messages, because other nodes commit too and relative times change.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(15);
-/// A stream ends after this many messages and the browser asks anew: whatever it held is let go.
+/// A stream ends after this many messages and the browser reconnects, which frees its resources.
 const MAX_MESSAGES: usize = 5_000;
-/// For a connection that is slow: a change, and the last message of the stream.
+/// Messages queued for a slow connection: a change, and the last message of the stream.
 const QUEUED: usize = 2;
 
 #[derive(Debug, Clone, Copy)]
 enum Message {
     Changed,
-    /// A newer stream of the session took the place of this one.
+    /// A newer stream of the session replaced this one.
     Crowded,
 }
 
 impl Message {
-    /// The browser comes back two seconds after a stream ended, unless the script closed it.
+    /// The browser reconnects two seconds after a stream ended, unless the script closed it.
     const fn text(self) -> &'static str {
         match self {
             Self::Changed => "retry: 2000\nevent: changed\ndata:\n\n",
@@ -62,7 +62,7 @@ async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Respons
     tokio::spawn(async move {
         tokio::select! {
             () = tell(&pages, &visitor, commits, &sender) => {}
-            // The browser went away: its place is free at once.
+            // The browser disconnected, so its place is free immediately.
             () = sender.closed() => {}
             () = stream.over.cancelled() => {
                 let _ = sender.try_send(Message::Crowded);
@@ -74,12 +74,12 @@ async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Respons
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A proxy that collects answers would keep the messages to itself.
+    // A proxy that buffers responses would hold back the messages.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// Sends a message after each change until the session is over.
+/// Sends a message after each change until the session ends.
 async fn tell(
     pages: &Pages,
     visitor: &Visitor,
@@ -87,11 +87,11 @@ async fn tell(
     messages: &mpsc::Sender<Message>,
 ) {
     for _ in 0..MAX_MESSAGES {
-        // Sooner or later there is something to look at; either way.
+        // Continue after a change or a timeout alike.
         let _ = timeout(AT_LEAST_EVERY, commits.changed()).await;
         commits.mark_unchanged();
         let still = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
-        // Only an empty queue takes this message, so that the last one of the stream finds a place beside it.
+        // Wait for an empty queue, so that there is always room for the last message of the stream.
         let Ok(mut places) = messages.reserve_many(QUEUED).await else { return };
         match places.next() {
             Some(place) if still.is_ok() => place.send(Message::Changed),
@@ -102,7 +102,7 @@ async fn tell(
     }
 }
 
-/// The body of the answer.
+/// The body of the response.
 struct Messages(mpsc::Receiver<Message>);
 
 impl hyper::body::Body for Messages {

@@ -60,14 +60,14 @@ async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> R
         Err(_) => None,
     };
     let Some(proven) = proven else {
-        let error = Some("That is not a login here: check the address and the password.");
+        let error = Some("Incorrect email or password.");
         let page = LoginPage { frame: PlainFrame::new(&stranger, &pages), next, email: typed, error };
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
     pages.begin(&stranger, proven, &next).await
 }
 
-/// Checks a password, unless too many were tried for this address.
+/// Checks a password, unless there were too many attempts for this address.
 async fn prove(pages: &Pages, email: Email, password: String) -> Result<Option<Proven>, Refusal> {
     pages.0.limiter.admit_login(&email, pages.app().now()).map_err(Refusal::too_many)?;
     let looked = LogIn::look(pages.app(), email.clone()).await.map_err(Refusal::of)?;
@@ -79,7 +79,7 @@ async fn prove(pages: &Pages, email: Email, password: String) -> Result<Option<P
 }
 
 impl Pages {
-    /// Begins a session and goes on to a page.
+    /// Starts a session and redirects to a page.
     pub(super) async fn begin(
         &self,
         stranger: &Stranger,
@@ -100,16 +100,16 @@ impl Pages {
 }
 
 async fn log_out(State(pages): State<Pages>, visitor: Visitor) -> Response {
-    // Whether it was a session still does not matter to who leaves.
+    // It does not matter whether the session had already ended.
     let _ = pages.write_as(&visitor.access(), visitor.address, EndSession(visitor.session)).await;
-    let mut response = pages.done("/login", Flash::good("You are logged out."));
+    let mut response = pages.done("/login", Flash::good("You’re logged out."));
     let is_secure = pages.is_secure();
     let gone = cookie::write(cookie::session_name(is_secure), "", Keep::Not, is_secure);
     response.headers_mut().append(SET_COOKIE, gone);
     response
 }
 
-/// A path of ours to go on to; the dashboard for anything else.
+/// A path on this service to redirect to. Anything else becomes the dashboard.
 pub fn own_path(text: &str) -> String {
     let is_ours = text.starts_with('/')
         && !text.starts_with("//")

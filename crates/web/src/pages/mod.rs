@@ -1,13 +1,13 @@
-//! The pages: HTML for people, on the same use cases as the API.
+//! The HTML pages, built on the same use cases as the API.
 //!
-//! A handler reads in one snapshot what the page shows, or runs one command, and renders a typed template. What every
-//! page shares is beside it:
+//! A handler reads everything a page shows in one snapshot, or runs one command, and renders a typed template. The
+//! pages share these modules:
 //!
-//! - `visitor`: who looks. `frame`: what stands around every page. `refusal`: what an error looks like to a person.
-//! - `form`, `draft`: what was typed, and what is wrong with it. `replay`: a form that arrives twice does nothing
-//!   twice. `flash`: what the next page says about what was done. `origin`: forms come from our own pages only.
-//! - `words/`: times, numbers and money as people read them. `chart`: figures drawn as SVG.
-//! - `assets`: the stylesheet and the script. `live`: says when something changed; `streams`: to how many at once.
+//! - `visitor`: the person who requests a page. `frame`: the frame of every page. `refusal`: error pages.
+//! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
+//!   message on the next page about what was done. `origin`: only our own pages may send forms.
+//! - `words/`: times, numbers and money as text. `chart`: SVG charts.
+//! - `assets`: the stylesheet and the script. `live`: tells pages about changes. `streams`: limits the live streams.
 
 mod accounts;
 mod assets;
@@ -69,10 +69,10 @@ pub use setup::SetupSecret;
 
 const MEMBER: Needs = Needs::Role(Role::Member);
 const ADMIN: Needs = Needs::Role(Role::Admin);
-/// More are not counted: what a page costs must not grow with the company.
+/// Counts stop at this number, so that the cost of a page does not grow with the company.
 const MOST_COUNTED: i64 = 1_000;
 
-/// All pages.
+/// The routes of all pages.
 pub fn routes(pages: Pages) -> Router {
     Router::new()
         .merge(account::routes())
@@ -100,7 +100,7 @@ pub fn routes(pages: Pages) -> Router {
         .merge(assets::routes())
 }
 
-/// What the pages share.
+/// The state that the pages share.
 #[derive(Clone)]
 pub struct Pages(Arc<Shared>);
 
@@ -133,12 +133,12 @@ impl Pages {
         &self.0.app
     }
 
-    /// With an https address cookies are for https only.
+    /// Whether the service is reached over https, so that cookies are restricted to https.
     fn is_secure(&self) -> bool {
         self.app().services().outside().base_url.starts_with("https://")
     }
 
-    /// Reads what a page shows, and what stands around it, in one snapshot.
+    /// Reads the data of a page and its frame in one snapshot.
     async fn show<T: Send + 'static>(
         &self,
         visitor: &Visitor,
@@ -154,7 +154,7 @@ impl Pages {
         Ok(Frame::around(found, visitor, self))
     }
 
-    /// Runs the command that a form asks for, once.
+    /// Runs the command of a form, once.
     async fn submit<C: Command>(
         &self,
         visitor: &Visitor,
@@ -165,7 +165,7 @@ impl Pages {
         self.app().write_from(&visitor.access(), Some(visitor.address), command).await
     }
 
-    /// Runs a command of somebody who is not logged in.
+    /// Runs a command for a person who is not logged in.
     async fn write_as<C: Command>(
         &self,
         access: &Access,
@@ -175,7 +175,7 @@ impl Pages {
         self.app().write_from(access, Some(address), command).await
     }
 
-    /// Hashes or checks a password when its turn has come.
+    /// Hashes or checks a password in the queue for expensive work.
     async fn slowly<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Services) -> Result<T, Error> + Send + 'static,

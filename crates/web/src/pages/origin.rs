@@ -1,5 +1,5 @@
-//! Requests that change something must come from our own pages. A browser says where one comes from in
-//! `Sec-Fetch-Site`, an older one in `Origin`; without either it is refused.
+//! Requires that requests that change something come from our own pages. Browsers send their origin in
+//! `Sec-Fetch-Site`, older ones in `Origin`. A request with neither is refused.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -40,7 +40,7 @@ mod tests {
             (&[("sec-fetch-site", "same-origin")], true),
             (&[("sec-fetch-site", "same-site")], false),
             (&[("sec-fetch-site", "cross-site")], false),
-            // Typed by hand: nothing that changes anything begins so.
+            // Typed into the address bar, which is never the source of a form.
             (&[("sec-fetch-site", "none")], false),
             (&[("sec-fetch-site", "cross-site"), ("origin", "http://crm.test"), ("host", "crm.test")], false),
             (&[("origin", "http://crm.test:8080"), ("host", "crm.test:8080")], true),

@@ -1,5 +1,5 @@
-//! What the palette finds: accounts by their words, pages and actions by their names. The script asks; without it
-//! there is the search on the accounts page.
+//! The results of the command palette: accounts, pages and actions. Only the script uses it; without scripts there is the
+//! search on the accounts page.
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -29,7 +29,7 @@ struct Hit {
     href: String,
 }
 
-/// Where one can go, and from which role on.
+/// The pages and actions, with the role that each needs.
 const PLACES: [(&str, &str, &str, Role); 24] = [
     ("Dashboard", "Page", "/", Role::Member),
     ("Pipeline", "Page", "/pipeline", Role::Member),

@@ -1,4 +1,4 @@
-//! A person's own page: name, password, sessions, theme, and the companies they work in.
+//! The profile page: name, password, sessions and theme; and the page that switches between companies.
 
 use askama::Template;
 use axum::Router;
@@ -49,7 +49,7 @@ framed!("profile": ProfilePage, CompaniesPage);
 impl ProfilePage {
     async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
         let current = visitor.session.hash;
-        // Whose sessions is known once the session is read: in the same snapshot.
+        // The session says whose sessions to list, so both are read in the same snapshot.
         let found = pages.show(visitor, MEMBER, move |snapshot| {
             let own = rapport_store::session::find(snapshot, &current)?;
             let Some(own) = own else { return Ok(None) };
@@ -90,7 +90,7 @@ async fn rename(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Res
         Err(invalid) => Err(invalid.into()),
     };
     match done {
-        Ok(()) => Ok(pages.done(PATH, Flash::good("Your name is changed."))),
+        Ok(()) => Ok(pages.done(PATH, Flash::good("Name changed."))),
         Err(error) => {
             let name = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             Ok(ProfilePage { name, ..ProfilePage::load(&pages, &visitor).await? }.refuse())
@@ -105,7 +105,7 @@ async fn change_password(
 ) -> Result<Response, Refusal> {
     match try_password(&pages, &visitor, &form).await {
         Ok(()) => {
-            let text = "Your password is changed, and your other sessions are logged out.";
+            let text = "Password changed. Your other sessions are logged out.";
             Ok(pages.done(PATH, Flash::good(text)))
         }
         Err(error) => {
@@ -125,7 +125,7 @@ async fn try_password(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<(
     let (email, login) = found.await?.reply.ok_or(Error::Unauthenticated)?;
     let now = pages.app().now();
     if pages.0.limiter.admit_login(&email, now).is_err() {
-        let detail = "too many wrong passwords; wait a minute";
+        let detail = "too many incorrect passwords; wait a minute";
         return Err(Invalid::one("/current", "too_many", detail).into());
     }
     let (typed, chosen) = (form.text("current").to_owned(), form.text("password").to_owned());
@@ -158,7 +158,7 @@ async fn companies(State(pages): State<Pages>, visitor: Visitor) -> Result<Respo
     Ok(CompaniesPage { frame, workplaces }.respond())
 }
 
-/// Goes on in another company: with a session there, and none here.
+/// Switches to another company: starts a session there and ends the one here.
 async fn switch(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
     let workplaces = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
@@ -168,7 +168,7 @@ async fn switch(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Res
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
     let begun = pages.write_as(&proven.access(), visitor.address, begin).await.map_err(Refusal::of)?;
     let _ = pages.write_as(&visitor.access(), visitor.address, EndSession(visitor.session)).await;
-    let mut response = pages.done("/", Flash::good(format!("You are in {name} now.")));
+    let mut response = pages.done("/", Flash::good(format!("Switched to {name}.")));
     response.headers_mut().append(SET_COOKIE, pages.session_cookie(&begun));
     Ok(response)
 }

@@ -1,4 +1,4 @@
-//! What an error looks like to a person. What it means in HTTP is decided in `problem`, as for programs.
+//! Error pages. `problem` decides the HTTP status, as for the API.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -13,10 +13,10 @@ use crate::pages::form::MAX_BYTES;
 use crate::pages::frame::{PlainFrame, html};
 use crate::problem::Problem;
 
-/// Instead of the page that was asked for.
+/// The response instead of the requested page.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Somebody has to log in first.
+    /// The person has to log in first.
     LogIn {
         next: Option<String>,
     },
@@ -33,13 +33,13 @@ impl Refusal {
     }
 
     pub fn from_elsewhere() -> Self {
-        let detail = "this was not sent from a page of this service; go back, load the page again and retry";
+        let detail = "this form wasn’t sent from this service; go back, reload the page and try again";
         Self::Page(Problem::new(StatusCode::FORBIDDEN, "cross_origin", detail))
     }
 
-    /// A link of a mail that leads nowhere any more.
+    /// A link in a mail that no longer works.
     pub fn link_is_over() -> Self {
-        let detail = "this link is used, replaced or too old; ask for another one";
+        let detail = "this link was already used, was replaced or has expired; ask for a new one";
         Self::Page(Problem::new(StatusCode::NOT_FOUND, "link_over", detail))
     }
 
@@ -95,29 +95,29 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A page's own words where the API's speak of headers and members.
+/// The title and text of an error page. Where the API's message mentions headers or members, a page has its own.
 fn words(problem: &Problem) -> (StatusCode, &'static str, String) {
     let status = problem.status();
     let (title, text) = match status {
-        StatusCode::NOT_FOUND => ("Nothing here", sentence(problem.detail())),
+        StatusCode::NOT_FOUND => ("Page not found", sentence(problem.detail())),
         StatusCode::FORBIDDEN if problem.code() == "role_required" => (
-            "Not for your role",
-            "Ask an admin of your company to do this, or to give you the role.".to_owned(),
+            "Your role doesn’t allow this",
+            "Ask an admin of your company to do this or to change your role.".to_owned(),
         ),
         StatusCode::FORBIDDEN => ("Not allowed", sentence(problem.detail())),
         StatusCode::TOO_MANY_REQUESTS => ("Too many attempts", "Wait a moment, then try again.".to_owned()),
         StatusCode::INTERNAL_SERVER_ERROR => {
-            ("Something went wrong", "The error is in the server's log. Nothing else is lost.".to_owned())
+            ("Something went wrong", "The server has logged the error. Nothing else is lost.".to_owned())
         }
-        StatusCode::SERVICE_UNAVAILABLE => ("Not right now", sentence(problem.detail())),
+        StatusCode::SERVICE_UNAVAILABLE => ("Temporarily unavailable", sentence(problem.detail())),
         StatusCode::UNPROCESSABLE_ENTITY => {
             let details = problem.errors().iter().map(|error| {
                 let name = error.pointer.trim_start_matches('/');
                 format!("{} {}", name.replace('_', " "), error.detail)
             });
-            ("That cannot be done", sentence(&details.collect::<Vec<_>>().join("; ")))
+            ("That didn’t work", sentence(&details.collect::<Vec<_>>().join("; ")))
         }
-        _ => ("That cannot be done", sentence(problem.detail())),
+        _ => ("That didn’t work", sentence(problem.detail())),
     };
     (status, title, text)
 }

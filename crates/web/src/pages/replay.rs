@@ -1,6 +1,6 @@
-//! A form that arrives twice does nothing twice, and both times gets the same answer: a second click on a button that
-//! makes a secret still shows the secret. Across nodes and restarts the command's own record of the form holds; there
-//! the second answer only says that it was done.
+//! Handles a form that arrives twice only once, and answers both with the same response, so that a second click on a
+//! button that creates a secret still shows the secret. Across nodes and restarts the command's own record of the form
+//! prevents the repetition; there the second response only says that it was done.
 
 use std::collections::HashMap;
 
@@ -19,16 +19,16 @@ use crate::pages::flash;
 use crate::pages::form::{self, Form};
 use crate::pages::refusal::Refusal;
 
-/// How long an answer is kept for a second arrival.
+/// How long a response is kept.
 const KEPT_SECONDS: i64 = 120;
-/// Answers are kept in memory, so there are not many of them.
+/// Responses are kept in memory, so their number is limited.
 const MAX_KEPT: usize = 512;
 const MAX_ANSWER_BYTES: usize = 256 << 10;
 
 #[derive(Default)]
 pub struct Replays(Mutex<HashMap<Key, Entry>>);
 
-/// A form, as sent with one set of cookies: nobody is answered what another was.
+/// The form id and the cookies, so that nobody gets another person's response.
 type Key = (FormId, Vec<u8>);
 
 struct Entry {
@@ -43,7 +43,7 @@ struct Answer {
     body: Bytes,
 }
 
-/// The middleware: reads the form of a request, and answers one that came before as it was answered then.
+/// The middleware. Answers a form that arrived before with the same response.
 pub async fn once(State(pages): State<Pages>, mut request: Request, next: Next) -> Response {
     if request.method() != Method::POST || !is_form(request.headers()) {
         return next.run(request).await;
@@ -73,7 +73,7 @@ impl Replays {
     ) -> Response {
         let mut waiting = match self.first(&key, now) {
             Ok(answered) => {
-                // Goes on even if the browser gives up on the first click.
+                // Continue even if the browser aborts the first request.
                 tokio::spawn(async move {
                     let answer = kept(handler.await).await;
                     answered.send_replace(Some(answer));
@@ -89,7 +89,7 @@ impl Replays {
         let Some(Answer { status, headers, body }) = answer else {
             return Refusal::of(rapport_app::Error::OutcomeUnknown).into_response();
         };
-        // What was refused may be sent again.
+        // A refused form may be sent again.
         if status.is_client_error() || status.is_server_error() {
             self.0.lock().remove(&key);
         }
@@ -99,14 +99,14 @@ impl Replays {
         response
     }
 
-    /// Where the answer goes, for who comes first; where it will come from, for others.
+    /// The sender of the response for the first request, and its receiver for the others.
     fn first(
         &self,
         key: &Key,
         now: Time,
     ) -> Result<watch::Sender<Option<Answer>>, watch::Receiver<Option<Answer>>> {
         let mut kept = self.0.lock();
-        // There may be a secret in an answer: none stays longer than it has to.
+        // A response may contain a secret, so none is kept longer than necessary.
         let oldest = now.plus_seconds(-KEPT_SECONDS);
         kept.retain(|_, entry| entry.since > oldest);
         if let Some(entry) = kept.get(key) {
@@ -134,7 +134,7 @@ fn is_form(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The cookies but for the flash: the answer to the first of two clicks may have brought it meanwhile.
+/// The cookies without the flash, which the response to the first click may have set meanwhile.
 fn cookies(headers: &HeaderMap) -> Vec<u8> {
     let sent = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
     let pairs = sent.flat_map(|value| value.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);

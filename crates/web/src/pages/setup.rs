@@ -1,5 +1,5 @@
-//! First run: whoever has the link that was printed at the start makes the company and its owner. There is no default
-//! password, and the page is gone once there is a company.
+//! First run: anyone who has the link that was printed at startup can create the company and its owner. There is no
+//! default password, and the page is gone once there is a company.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,12 +29,12 @@ pub fn routes() -> Router<Pages> {
     Router::new().route("/setup", get(without_link)).route("/setup/{secret}", get(show).post(create))
 }
 
-/// The secret in the link; made anew at each start.
+/// The secret in the link, created anew at each start.
 pub type SetupSecret = Option<Arc<str>>;
 
 pub struct Setup {
     secret: SetupSecret,
-    /// There is a company; that never changes back.
+    /// There is a company. This never becomes false again.
     is_over: AtomicBool,
 }
 
@@ -121,7 +121,7 @@ async fn create(
     }
 }
 
-/// Makes the company and logs its owner in.
+/// Creates the company and logs its owner in.
 async fn found(pages: &Pages, stranger: &Stranger, form: &Form) -> Result<(CreatedCompany, String), Error> {
     let Wanted { slug, name, owner, owner_name, password } = Wanted::parse(form)?;
     let chosen = password.clone();

@@ -1,4 +1,4 @@
-//! Pages that links in mails lead to: a forgotten password and its reset, an invitation.
+//! Pages for people who are not logged in: a forgotten password, its reset, and an invitation.
 
 use askama::Template;
 use axum::Router;
@@ -57,8 +57,9 @@ async fn ask(State(pages): State<Pages>, stranger: Stranger, form: Form) -> Resu
     };
     let asked = pages.write_as(&Access::NO_COMPANY, stranger.address, RequestReset(email)).await;
     asked.map_err(Refusal::of)?;
-    // The same words whether there is such a person or not.
-    let text = "If that address has a login here, a mail with a link is on its way. It works for one hour.";
+    // The same message whether or not there is such a person.
+    let text =
+        "If this address has a login here, a mail with a link is on its way. The link works for one hour.";
     Ok(pages.done("/login", Flash::good(text)))
 }
 
@@ -103,7 +104,7 @@ async fn confirm(
         pages.slowly(move |services| password::hash(services, &chosen)).await.map_err(Refusal::of)?;
     let done = pages.write_as(&access, stranger.address, open.confirm(hashed)).await;
     done.map_err(link_is_over)?;
-    Ok(pages.done("/login", Flash::good("Your password is changed. Log in with it.")))
+    Ok(pages.done("/login", Flash::good("Password changed. Log in with your new password.")))
 }
 
 #[derive(Template)]
@@ -173,7 +174,7 @@ async fn join(pages: &Pages, stranger: &Stranger, offer: Offer, form: &Form) -> 
     Ok(Proven { person: joined.person, company: access.company() })
 }
 
-/// A link that is mistyped, used, replaced or too old: the page says so rather than naming a member.
+/// Reports any fault of the link (mistyped, used, replaced or expired) as one error page.
 fn link_is_over(error: Error) -> Refusal {
     match error {
         Error::Invalid(_) => Refusal::link_is_over(),

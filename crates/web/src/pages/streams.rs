@@ -1,8 +1,8 @@
-//! The live streams that are open: how many there may be in all, of one address and of one session.
+//! The open live streams, limited in total, per address and per session.
 //!
 //! When a session opens one too many, its oldest stream ends with a message that says so. The newest is the page that a
 //! person just opened or came back to. A page that lost its stream doesn't ask for another one until they come back to
-//! it, so pages never fight for places; meanwhile it looks now and then by itself.
+//! it, so pages never compete for streams; until then it polls.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::shares::{Shares, half};
 
-/// A browser keeps at most six connections to a host over HTTP/1.1: four streams leave two for its pages.
+/// A browser keeps at most six connections to a host over HTTP/1.1, so four streams leave two for its pages.
 const PER_SESSION: usize = 4;
 
 pub struct Streams {
@@ -43,7 +43,7 @@ type Places = [OwnedSemaphorePermit; 2];
 pub struct Stream {
     session: SecretHash,
     number: u64,
-    /// Cancelled when a newer stream of the session took its place.
+    /// Cancelled when a newer stream of the session replaces it.
     pub over: CancellationToken,
     sessions: Arc<Mutex<Sessions>>,
 }
@@ -57,14 +57,14 @@ impl Streams {
         }
     }
 
-    /// Opens a stream of a session, instead of its oldest if it has its share; none if there is no place left.
+    /// Opens a stream for a session, and ends its oldest if it has too many. None if there is no place left.
     pub fn open(&self, session: SecretHash, address: IpAddr) -> Option<Stream> {
         let mut sessions = self.sessions.lock();
         let oldest = match sessions.open.get_mut(&session) {
             Some(open) if open.len() >= PER_SESSION => open.pop_front(),
             _ => None,
         };
-        // Its place is free at once, whenever its connection ends.
+        // Its place is free immediately, even if its connection ends later.
         if let Some(Open { over, places, .. }) = oldest {
             over.cancel();
             drop(places);
@@ -112,7 +112,7 @@ mod tests {
         let other = streams.open(session(2), HOME).expect("a place");
         let over: Vec<bool> = open.iter().map(|stream| stream.over.is_cancelled()).collect();
         assert_eq!(over, [true, false, false, false, false]);
-        assert!(!other.over.is_cancelled(), "another session has its own");
+        assert!(!other.over.is_cancelled(), "another session is not affected");
         drop(open);
         drop(other);
         assert!(streams.sessions.lock().open.is_empty(), "nothing is left behind");
@@ -123,9 +123,9 @@ mod tests {
     fn one_session_never_fills_all_places_and_one_address_half_of_them() {
         let streams = Streams::new(8);
         let mine: Vec<Option<Stream>> = (0..1000).map(|_| streams.open(session(1), HOME)).collect();
-        assert!(mine.iter().all(Option::is_some), "the newest finds a place");
+        assert!(mine.iter().all(Option::is_some), "the newest gets a place");
         assert_eq!(streams.all.available_permits(), 4);
-        assert!(streams.open(session(2), HOME).is_none(), "half of them are of this address");
+        assert!(streams.open(session(2), HOME).is_none(), "an address may use half of the places");
         let theirs = streams.open(session(2), AWAY);
         assert!(theirs.is_some());
     }

@@ -1,4 +1,4 @@
-//! Light or dark: as the system has it, unless somebody chose.
+//! The theme: light or dark, or that of the system.
 
 use axum::Router;
 use axum::extract::State;
@@ -39,7 +39,7 @@ impl Theme {
 
     pub const fn label(self) -> &'static str {
         match self {
-            Self::System => "As the system has it",
+            Self::System => "System",
             Self::Light => "Light",
             Self::Dark => "Dark",
         }

@@ -1,4 +1,4 @@
-//! Who looks at a page: the session in their cookie, and what else their browser says.
+//! The visitor of a page: the session in their cookie, and other facts from the request.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,16 +17,16 @@ use crate::pages::theme::Theme;
 use crate::pages::{Pages, cookie};
 use crate::rate_limit::Verdict;
 
-/// The script sets it where it only looks what changed: such a look shows no flash and takes none away.
+/// The script sets this header when it only checks for changes. Such a request neither shows nor clears the flash.
 const LIVE: &str = "x-live";
 
-/// Somebody with a session, which the use case verifies.
+/// A visitor with a session, which the use case verifies.
 #[derive(Debug, Clone)]
 pub struct Visitor {
     pub session: Presented,
     pub look: Look,
     pub address: IpAddr,
-    /// Where to come back to after logging in.
+    /// The page to return to after logging in.
     next: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Visitor {
         Access::Credential(self.session)
     }
 
-    /// What an error looks like to them: who is not logged in any more may do so.
+    /// The response for an error. If the session has ended, the visitor is asked to log in.
     pub fn refused(&self, error: Error) -> Refusal {
         match error {
             Error::Unauthenticated => Refusal::LogIn { next: self.next.clone() },
@@ -50,7 +50,7 @@ impl FromRequestParts<Pages> for Visitor {
     async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
         let next = match parts.method {
             Method::GET => Some(path_of(&parts.uri)),
-            // Not where the form goes, but the page that it is on.
+            // Return to the page with the form, not to the form's target.
             _ => page_before(&parts.headers),
         };
         let address = address(parts);
@@ -63,7 +63,7 @@ impl FromRequestParts<Pages> for Visitor {
     }
 }
 
-/// What a browser says beside who it is.
+/// Facts from the request besides the session.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
     pub theme: Theme,
@@ -83,17 +83,17 @@ impl Look {
     }
 }
 
-/// Somebody who need not be logged in.
+/// A visitor who need not be logged in.
 #[derive(Debug, Clone)]
 pub struct Stranger {
     pub look: Look,
     pub address: IpAddr,
-    /// The session they may have nevertheless.
+    /// Their session, if they have one.
     pub session: Option<Presented>,
 }
 
 impl Stranger {
-    /// Counts something that anybody may try, such as a password.
+    /// Applies the rate limit for actions without a login, such as trying a password.
     pub fn admit(&self, pages: &Pages) -> Result<(), Refusal> {
         match pages.0.limiter.admit_stranger(self.address, pages.app().now()) {
             Verdict::Pass(_) => Ok(()),
@@ -120,7 +120,7 @@ fn address(parts: &Parts) -> IpAddr {
     parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0)
 }
 
-/// The page of ours that a form was sent from.
+/// The page on this service that a form was sent from.
 fn page_before(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let page: Uri = text(header::REFERER)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Resources → Account: each field of the interface document's table, and the one account object.
+//! Resources → Account: each field of the interface document's table, and the account object.
 
 use rapport_testkit::app::START;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::harness::{Server, Tenant, column, members_of, on_both_engines, path_o
 on_both_engines! {
     account_id_is_assigned_by_the_service_and_addresses_the_account_in_ingest,
     imported_id_is_the_external_correlation_key_of_upsert_and_ingest,
-    imported_id_is_a_member_of_every_payload_null_where_there_is_none,
+    imported_id_is_a_member_of_every_payload_even_if_null,
     name_is_accepted_by_upsert,
     status_is_one_of_the_seven_stages,
     custom_fields_are_a_map_merged_per_key_and_carried_in_payloads,
@@ -19,13 +19,13 @@ on_both_engines! {
     acquisition_date_is_stamped_on_attribution_and_only_then,
     last_contact_is_set_by_neither_upsert_nor_activity,
     last_seen_is_set_by_activity_events,
-    cadence_override_takes_the_place_of_the_companys_cadence,
+    cadence_override_replaces_the_companys_cadence,
     snooze_date_suppresses_overdue_until_that_day_in_the_companys_zone,
-    one_account_object_everywhere,
+    the_account_object_is_the_same_everywhere,
     updated_at_moves_with_changes_and_stays_without,
 }
 
-/// What payloads carry.
+/// The members of the account in payloads.
 const CORE: [&str; 15] = [
     "acquired_at",
     "captured_value",
@@ -43,7 +43,7 @@ const CORE: [&str; 15] = [
     "status",
     "updated_at",
 ];
-/// What the API's account object adds.
+/// The members that the API's account object adds.
 const CADENCE: [&str; 6] = ["cadence_days", "days_overdue", "due_at", "overdue", "snoozed_until", "tracked"];
 
 async fn account_id_is_assigned_by_the_service_and_addresses_the_account_in_ingest(acme: Tenant) {
@@ -67,7 +67,7 @@ async fn imported_id_is_the_external_correlation_key_of_upsert_and_ingest(acme: 
     assert_eq!(acme.shown("CRM-00418").await["status"], json!("lost"));
 }
 
-async fn imported_id_is_a_member_of_every_payload_null_where_there_is_none(acme: Tenant) {
+async fn imported_id_is_a_member_of_every_payload_even_if_null(acme: Tenant) {
     let upserted = acme.account(json!({"imported_id": "crm-1"})).await;
     acme.resend(json!({"imported_id": "crm-1", "status": "customer"})).await;
     for payload in acme.events(&upserted) {
@@ -84,7 +84,7 @@ async fn imported_id_is_a_member_of_every_payload_null_where_there_is_none(acme:
     assert_eq!(column(&events, "type"), ["account.created", "account.status_changed"]);
     for payload in events {
         let account = payload["data"]["account"].as_object().unwrap();
-        assert_eq!(account.get("imported_id"), Some(&Value::Null), "it is a member all the same");
+        assert_eq!(account.get("imported_id"), Some(&Value::Null), "it is present even if null");
     }
 }
 
@@ -142,7 +142,7 @@ async fn captured_value_is_a_decimal_string_by_upsert_and_ingest(acme: Tenant) {
 async fn captured_value_currency_comes_with_captured_value(acme: Tenant) {
     let body = json!({"imported_id": "a", "captured_value": "10", "captured_value_currency": "eur"});
     let account = acme.account(body).await;
-    assert_eq!(account["captured_value_currency"], json!("EUR"), "read in any case, kept in capitals");
+    assert_eq!(account["captured_value_currency"], json!("EUR"), "stored in upper case");
     let plain = acme.account(json!({"imported_id": "b"})).await;
     assert_eq!(plain["captured_value_currency"], Value::Null, "no value, no currency");
 }
@@ -182,7 +182,11 @@ async fn acquisition_date_is_stamped_on_attribution_and_only_then(server: Server
         assert_eq!(again["changed"], json!([]), "{code} changes nothing");
     }
     let moved = server.resend(json!({"imported_id": "a", "promo_code": "POD"})).await;
-    assert_eq!(moved["account"]["acquired_at"], json!("2026-01-07T09:00:00Z"), "another channel stamps anew");
+    assert_eq!(
+        moved["account"]["acquired_at"],
+        json!("2026-01-07T09:00:00Z"),
+        "another channel sets a new date"
+    );
 }
 
 async fn last_contact_is_set_by_neither_upsert_nor_activity(acme: Tenant) {
@@ -206,11 +210,15 @@ async fn last_seen_is_set_by_activity_events(server: Server) {
         json!({"imported_id": "a", "kind": "app_opened", "occurred_at": "2025-12-24T18:00:00.000001Z"});
     server.accept(late).await;
     let seen = server.shown("a").await;
-    assert_eq!(seen["last_seen_at"], json!("2026-01-05T09:01:30Z"), "the latest, not the last to arrive");
+    assert_eq!(
+        seen["last_seen_at"],
+        json!("2026-01-05T09:01:30Z"),
+        "the latest event, not the last to arrive"
+    );
     assert_eq!(seen["first_seen_at"], json!("2025-12-24T18:00:00.000001Z"));
 }
 
-async fn cadence_override_takes_the_place_of_the_companys_cadence(server: Server) {
+async fn cadence_override_replaces_the_companys_cadence(server: Server) {
     let account = server.account(json!({"imported_id": "a", "status": "customer"})).await;
     assert_eq!(account["cadence_days"], Value::Null);
     assert_eq!(account["due_at"], json!("2026-02-16T09:00:00Z"), "42 days after it became tracked");
@@ -240,7 +248,7 @@ async fn snooze_date_suppresses_overdue_until_that_day_in_the_companys_zone(serv
     let path = path_of(&account);
     let snoozed = server.patch(&path).json(&json!({"snoozed_until": "2026-01-10"})).send().await.expect(200);
     assert_eq!(snoozed["snoozed_until"], json!("2026-01-10"));
-    // The 10th begins in Auckland at 11:00 of the 9th in UTC; the clock starts at 09:00 of the 5th.
+    // In Auckland, the 10th begins at 11:00 UTC on the 9th. The clock starts at 09:00 on the 5th.
     server.app.clock().advance_days(4);
     server.app.clock().advance_seconds(2 * 3600 - 1);
     assert_eq!(server.get(&path).send().await.expect(200)["overdue"], json!(false));
@@ -255,7 +263,7 @@ async fn snooze_date_suppresses_overdue_until_that_day_in_the_companys_zone(serv
     }
 }
 
-async fn one_account_object_everywhere(acme: Tenant) {
+async fn the_account_object_is_the_same_everywhere(acme: Tenant) {
     let mut whole: Vec<&str> = CORE.into_iter().chain(CADENCE).collect();
     whole.sort_unstable();
     let upserted = acme.account(json!({"imported_id": "a", "custom_fields": {"n": 1}})).await;

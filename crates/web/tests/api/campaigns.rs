@@ -1,4 +1,4 @@
-//! Campaigns: goals, filters, counts, members and exports, which must all agree.
+//! Campaigns: goals, filters, counts, members and exports must all agree.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ const PREVIEW: &str = "/api/campaigns/preview/";
 
 on_both_engines! {
     count_members_and_export_agree_with_the_rule_for_every_goal_status_and_override,
-    a_campaign_is_made_changed_and_deleted,
-    a_name_is_unique_in_the_company_without_regard_to_case,
-    every_fault_of_a_request_is_named,
+    a_campaign_is_created_changed_and_deleted,
+    a_name_is_unique_in_the_company_ignoring_case,
+    every_error_of_a_request_is_named,
     members_are_paged_and_sorted,
-    filters_meet_the_goal,
-    a_campaign_follows_its_accounts,
-    a_campaign_is_its_companys_own,
+    filters_and_goal_apply_together,
+    a_campaign_reflects_changes_of_its_accounts,
+    a_campaign_belongs_to_its_company,
     members_of_a_company_work_with_campaigns,
-    changes_of_campaigns_are_in_the_audit_log,
+    changes_to_campaigns_are_in_the_audit_log,
 }
 
 async fn create(acme: &Tenant, body: Value) -> Value {
@@ -34,7 +34,8 @@ fn path_of(campaign: &Value) -> String {
     format!("{CAMPAIGNS}{}/", campaign["id"].as_str().unwrap_or_else(|| panic!("no campaign: {campaign}")))
 }
 
-/// An account of this status, and of this hold: left Do not contact by activity, moved on by the record.
+/// An account with this status. If held, it was reactivated from Do not contact by activity and then moved by an
+/// upsert.
 async fn account(acme: &Tenant, status: Status, hold: bool) -> String {
     let id = format!("{status}-{hold}");
     if hold {
@@ -97,7 +98,7 @@ async fn count_members_and_export_agree_with_the_rule_for_every_goal_status_and_
     }
 }
 
-async fn a_campaign_is_made_changed_and_deleted(acme: Tenant) {
+async fn a_campaign_is_created_changed_and_deleted(acme: Tenant) {
     let made = create(&acme, json!({"name": "Spring", "goal": "acquisition"})).await;
     let expected = [
         "capped",
@@ -130,7 +131,7 @@ async fn a_campaign_is_made_changed_and_deleted(acme: Tenant) {
     create(&acme, json!({"name": "Second", "goal": "announcement"})).await;
     let listed = acme.all_pages(CAMPAIGNS, 1).await;
     assert_eq!(column(&listed, "name"), ["Second", "Autumn"]);
-    assert!(listed[0].get("count").is_none(), "counting is for one at a time");
+    assert!(listed[0].get("count").is_none(), "lists have no counts");
     acme.delete(&path).send().await.expect(204);
     for path in [path.clone(), format!("{path}members/"), format!("{path}export/")] {
         acme.get(&path).expect_refused(404, "not_found").await;
@@ -139,7 +140,7 @@ async fn a_campaign_is_made_changed_and_deleted(acme: Tenant) {
     acme.patch(&path).json(&json!({})).expect_refused(404, "not_found").await;
 }
 
-async fn a_name_is_unique_in_the_company_without_regard_to_case(acme: Tenant) {
+async fn a_name_is_unique_in_the_company_ignoring_case(acme: Tenant) {
     let body = |name: &str| json!({"name": name, "goal": "announcement"});
     let made = create(&acme, body("Ärzte")).await;
     let other = create(&acme, body("Other")).await;
@@ -149,7 +150,7 @@ async fn a_name_is_unique_in_the_company_without_regard_to_case(acme: Tenant) {
     create(&acme.neighbour(), body("Ärzte")).await;
 }
 
-async fn every_fault_of_a_request_is_named(acme: Tenant) {
+async fn every_error_of_a_request_is_named(acme: Tenant) {
     let faults = [("/name", "required"), ("/goal", "required")];
     acme.post(CAMPAIGNS).json(&json!({})).expect_faults(&faults).await;
     let body = json!({
@@ -190,10 +191,10 @@ async fn members_are_paged_and_sorted(acme: Tenant) {
     assert_eq!(column(&acme.all_pages(&format!("{path}?sort=name"), 1).await, "name"), ["a", "b", "c"]);
     let page = acme.get(&path).send().await.expect(200);
     let account = acme.shown("b").await;
-    assert_eq!(page["items"][2], account, "the one account object");
+    assert_eq!(page["items"][2], account, "the same account object as everywhere");
 }
 
-async fn filters_meet_the_goal(acme: Tenant) {
+async fn filters_and_goal_apply_together(acme: Tenant) {
     for (id, status) in [("p", "prospect"), ("t", "in_trial"), ("c", "customer"), ("l", "lost")] {
         let fields = json!({"country": "DE"});
         acme.upsert(json!({"imported_id": id, "status": status, "custom_fields": fields})).await.expect(201);
@@ -202,17 +203,21 @@ async fn filters_meet_the_goal(acme: Tenant) {
     let customers = json!({"goal": "acquisition", "filters": {"status": "customer"}});
     let found = preview(customers).await;
     assert_eq!((&found["count"], &found["excluded"]["customers"]), (&json!(0), &json!(1)));
-    assert_eq!(found["excluded"]["trials"], json!(0), "what the filters leave out is not excluded");
+    assert_eq!(
+        found["excluded"]["trials"],
+        json!(0),
+        "accounts that don't match the filters don't count as excluded"
+    );
     let expansion =
         json!({"goal": "expansion", "include_trials": true, "filters": {"fields": {"country": "de"}}});
     let found = preview(expansion).await;
     assert_eq!((&found["count"], &found["excluded"]["not_customers"]), (&json!(1), &json!(3)));
     let none =
         json!({"goal": "announcement", "filters": {"contacted": false, "contacted_after": "2020-01-01"}});
-    assert_eq!(preview(none).await["count"], json!(0), "never and after a time is nobody");
+    assert_eq!(preview(none).await["count"], json!(0), "nobody is both never seen and seen after a time");
 }
 
-async fn a_campaign_follows_its_accounts(acme: Tenant) {
+async fn a_campaign_reflects_changes_of_its_accounts(acme: Tenant) {
     acme.upsert(json!({"imported_id": "a", "custom_fields": {"plan": "pro"}})).await.expect(201);
     let body = json!({"name": "Pro", "goal": "acquisition", "filters": {"fields": {"plan": "pro"}}});
     let path = path_of(&create(&acme, body).await);
@@ -230,7 +235,7 @@ async fn a_campaign_follows_its_accounts(acme: Tenant) {
     assert_eq!(acme.get(&path).send().await.expect(200)["excluded"]["customers"], json!(0));
 }
 
-async fn a_campaign_is_its_companys_own(acme: Tenant) {
+async fn a_campaign_belongs_to_its_company(acme: Tenant) {
     let globex = acme.neighbour();
     globex.upsert(json!({"imported_id": "theirs"})).await.expect(201);
     let path = path_of(&create(&globex, json!({"name": "Theirs", "goal": "announcement"})).await);
@@ -250,7 +255,7 @@ async fn members_of_a_company_work_with_campaigns(acme: Tenant) {
     acme.delete(&path_of(&made)).token(&token).send().await.expect(204);
 }
 
-async fn changes_of_campaigns_are_in_the_audit_log(acme: Tenant) {
+async fn changes_to_campaigns_are_in_the_audit_log(acme: Tenant) {
     let made = create(&acme, json!({"name": "Spring", "goal": "announcement"})).await;
     let path = path_of(&made);
     acme.patch(&path).json(&json!({"name": "Spring"})).send().await.expect(200);

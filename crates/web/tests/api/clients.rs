@@ -1,16 +1,16 @@
-//! The clients to keep in touch with: `clients/`.
+//! `clients/`: the clients to keep in touch with.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Tenant, column, members_of, on_both_engines, path_of};
 
 on_both_engines! {
-    overdue_clients_come_most_overdue_first_and_explain_themselves,
+    overdue_clients_come_most_overdue_first_with_an_explanation,
     each_tab_has_its_clients_in_its_order,
     every_tab_is_counted_with_every_page,
     pages_cover_a_tab,
-    a_cursor_is_of_one_tab,
-    faults_are_named,
+    a_cursor_is_only_valid_in_its_own_tab,
+    errors_are_named,
 }
 
 /// An account: its imported_id, status, days since the last contact, cadence and snooze.
@@ -46,7 +46,7 @@ async fn tab(server: &Server, query: &str) -> Vec<String> {
     column(&accounts, "imported_id")
 }
 
-async fn overdue_clients_come_most_overdue_first_and_explain_themselves(server: Server) {
+async fn overdue_clients_come_most_overdue_first_with_an_explanation(server: Server) {
     fill(&server).await;
     let page = server.get("/api/clients/?tab=overdue").send().await.expect(200);
     assert_eq!(members_of(&page), ["counts", "items", "next_cursor"]);
@@ -56,7 +56,7 @@ async fn overdue_clients_come_most_overdue_first_and_explain_themselves(server: 
     let first = &items[0];
     assert_eq!(members_of(first), ["account", "days_overdue", "due_at", "why"]);
     assert_eq!(first["due_at"], json!(now.plus_days(-18)));
-    assert_eq!(first["account"], server.shown("later").await, "the one account object");
+    assert_eq!(first["account"], server.shown("later").await, "the same account object as everywhere");
     let lines = [
         "last contact: call by a colleague, 6 November 2025; every 42 days",
         "last contact: call by a colleague, 16 December 2025; every 5 days (own cadence)",
@@ -67,13 +67,13 @@ async fn overdue_clients_come_most_overdue_first_and_explain_themselves(server: 
 
 async fn each_tab_has_its_clients_in_its_order(server: Server) {
     fill(&server).await;
-    assert_eq!(tab(&server, "").await, ["later", "own", "late"], "overdue unless said");
+    assert_eq!(tab(&server, "").await, ["later", "own", "late"], "the default tab is overdue");
     assert_eq!(tab(&server, "?tab=due_soon").await, ["sooner", "soon"]);
     assert_eq!(tab(&server, "?tab=snoozed").await, ["dozing", "asleep"]);
     let all = ["asleep", "later", "own", "late", "sooner", "soon"];
     let tracked = tab(&server, "?tab=tracked").await;
-    assert_eq!(tracked[..6], all, "by due date, snooze or not");
-    assert_eq!(tracked.len(), 8, "those in negotiation are not tracked");
+    assert_eq!(tracked[..6], all, "by due date, regardless of snooze");
+    assert_eq!(tracked.len(), 8, "accounts in negotiation are not tracked");
     server.app.set(json!({"tracked_stages": ["in_negotiation"], "cadence_days": 100}));
     assert_eq!(tab(&server, "?tab=tracked").await, ["negotiating"]);
     assert_eq!(tab(&server, "?tab=overdue").await, Vec::<String>::new());
@@ -94,7 +94,7 @@ async fn every_tab_is_counted_with_every_page(server: Server) {
 }
 
 async fn pages_cover_a_tab(acme: Tenant) {
-    // All of them at the same instant: the order is by id then.
+    // All of them are due at the same instant, so they are ordered by id.
     for number in 0..7 {
         acme.account(json!({"imported_id": format!("crm-{number}"), "status": "customer"})).await;
     }
@@ -105,7 +105,7 @@ async fn pages_cover_a_tab(acme: Tenant) {
     }
 }
 
-async fn a_cursor_is_of_one_tab(server: Server) {
+async fn a_cursor_is_only_valid_in_its_own_tab(server: Server) {
     fill(&server).await;
     let page = server.get("/api/clients/?tab=tracked&limit=1").send().await.expect(200);
     let cursor = page["next_cursor"].as_str().unwrap();
@@ -115,7 +115,7 @@ async fn a_cursor_is_of_one_tab(server: Server) {
         .await;
 }
 
-async fn faults_are_named(acme: Tenant) {
+async fn errors_are_named(acme: Tenant) {
     acme.get("/api/clients/?tab=late&limit=none&sort=name")
         .expect_faults(&[("tab", "unknown_tab"), ("limit", "wrong_type"), ("sort", "unknown_parameter")])
         .await;

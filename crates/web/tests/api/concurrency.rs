@@ -1,4 +1,4 @@
-//! What happens at the same instant happens once.
+//! Concurrent requests take effect exactly once.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::harness::{Answer, Tenant, column, on_both_engines};
 
 on_both_engines! {
     two_hundred_upserts_of_one_new_imported_id_create_one_account_and_one_event,
-    upserts_at_once_lose_no_key_of_the_custom_fields,
-    ingests_at_once_with_the_same_event_ids_count_each_once,
-    moves_at_once_leave_a_history_without_gaps,
-    status_changes_at_once_to_the_same_status_move_once,
+    concurrent_upserts_lose_no_custom_field,
+    concurrent_ingests_with_the_same_event_ids_count_each_once,
+    concurrent_moves_leave_a_history_without_gaps,
+    concurrent_changes_to_the_same_status_move_once,
 }
 
 fn by_status(answers: &[Answer]) -> BTreeMap<u16, usize> {
@@ -36,7 +36,7 @@ async fn two_hundred_upserts_of_one_new_imported_id_create_one_account_and_one_e
     assert_eq!(acme.history(&accounts[0]).await.len(), 1);
 }
 
-async fn upserts_at_once_lose_no_key_of_the_custom_fields(acme: Tenant) {
+async fn concurrent_upserts_lose_no_custom_field(acme: Tenant) {
     let upserts =
         (0..100).map(|n| acme.upsert(json!({"imported_id": "a", "custom_fields": {format!("k{n}"): n}})));
     let answers = all(upserts).await;
@@ -45,7 +45,7 @@ async fn upserts_at_once_lose_no_key_of_the_custom_fields(acme: Tenant) {
     assert_eq!(acme.shown("a").await["custom_fields"], json!(fields));
 }
 
-async fn ingests_at_once_with_the_same_event_ids_count_each_once(acme: Tenant) {
+async fn concurrent_ingests_with_the_same_event_ids_count_each_once(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let mut events: Vec<Value> = (0..10)
         .map(|n| json!({"imported_id": "a", "kind": "feature_used", "feature": "f", "event_id": format!("e-{n}")}))
@@ -61,7 +61,7 @@ async fn ingests_at_once_with_the_same_event_ids_count_each_once(acme: Tenant) {
     assert_eq!(acme.history(&account).await.len(), 2);
 }
 
-async fn moves_at_once_leave_a_history_without_gaps(acme: Tenant) {
+async fn concurrent_moves_leave_a_history_without_gaps(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let stages = ["contacted", "in_negotiation", "customer", "lost"];
     let upserts = (0..60).map(|n| acme.upsert(json!({"imported_id": "a", "status": stages[n % 4]})));
@@ -75,7 +75,7 @@ async fn moves_at_once_leave_a_history_without_gaps(acme: Tenant) {
     }
     let history = acme.history(&account).await;
     let events = acme.events(&account);
-    assert_eq!(events.len(), history.len(), "a move is a history entry is an event");
+    assert_eq!(events.len(), history.len(), "every move has one history entry and one event");
     let moves: Vec<Value> = events.iter().skip(1).map(|event| event["data"].clone()).collect();
     let mut chain: Vec<(&Value, &Value)> =
         moves.iter().map(|step| (&step["previous_status"], &step["status"])).collect();
@@ -95,12 +95,12 @@ async fn moves_at_once_leave_a_history_without_gaps(acme: Tenant) {
         assert_eq!(
             entered - departures(&stage),
             usize::from(stage == end),
-            "{stage}: each step begins where one ended"
+            "{stage}: each move starts where the previous one ended"
         );
     }
 }
 
-async fn status_changes_at_once_to_the_same_status_move_once(acme: Tenant) {
+async fn concurrent_changes_to_the_same_status_move_once(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let path = format!("/api/accounts/{}/status/", account["id"].as_str().unwrap());
     let answers = all((0..30).map(|_| acme.post(&path).json(&json!({"status": "customer"})).send())).await;

@@ -1,4 +1,4 @@
-//! Contact recorded on accounts: `accounts/{id}/contacts/`.
+//! `accounts/{id}/contacts/`: contacts recorded on accounts.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ on_both_engines! {
     contact_is_recorded_with_its_kind_note_time_and_actor,
     contact_resets_the_clock_and_an_earlier_one_does_not,
     contacts_are_listed_latest_first_in_pages,
-    faults_are_named_and_nothing_is_recorded,
+    errors_are_named_and_nothing_is_recorded,
     contact_may_be_recorded_for_any_account_of_the_company_by_any_member,
-    contacts_go_with_their_account,
+    contacts_are_deleted_with_their_account,
 }
 
 fn path(account: &Value) -> String {
@@ -52,7 +52,7 @@ async fn contact_resets_the_clock_and_an_earlier_one_does_not(server: Server) {
 async fn contacts_are_listed_latest_first_in_pages(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     let other = acme.account(json!({"imported_id": "crm-2"})).await;
-    // Two of them at the same instant.
+    // Two of them are at the same instant.
     for day in ["03", "01", "05", "03", "02", "04"] {
         let body = json!({"kind": "call", "occurred_at": format!("2020-01-{day}")});
         acme.post(&path(&account)).json(&body).send().await.expect(201);
@@ -71,7 +71,7 @@ async fn contacts_are_listed_latest_first_in_pages(acme: Tenant) {
         .await;
 }
 
-async fn faults_are_named_and_nothing_is_recorded(server: Server) {
+async fn errors_are_named_and_nothing_is_recorded(server: Server) {
     let account = server.account(json!({"imported_id": "crm-1"})).await;
     let ahead = |seconds: i64| server.app.clock().now().plus_seconds(seconds).to_string();
     let refused: [(Value, &[(&str, &str)]); 4] = [
@@ -109,7 +109,7 @@ async fn contact_may_be_recorded_for_any_account_of_the_company_by_any_member(ac
     acme.post(&path(&account)).without_credential().json(&body).expect_refused(401, "unauthenticated").await;
 }
 
-async fn contacts_go_with_their_account(server: Server) {
+async fn contacts_are_deleted_with_their_account(server: Server) {
     let account = server.account(json!({"imported_id": "crm-1", "status": "customer"})).await;
     server.post(&path(&account)).json(&json!({"kind": "call"})).send().await.expect(201);
     server.delete(&path_of(&account)).send().await.expect(204);

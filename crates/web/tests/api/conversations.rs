@@ -1,4 +1,4 @@
-//! Conversations and messages: what they keep, what is contact, what fires an event.
+//! Conversations and messages: what is stored, what counts as contact, what fires an event.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use crate::harness::{Server, Tenant, column, id_of, members_of, on_both_engines,
 
 on_both_engines! {
     a_conversation_is_started_and_shown,
-    what_a_conversation_may_not_say_is_refused,
+    an_invalid_conversation_is_refused,
     a_message_is_kept_as_logged,
-    what_a_message_may_not_say_is_refused,
+    an_invalid_message_is_refused,
     an_outbound_message_is_contact_and_an_inbound_one_is_not,
     only_a_later_message_moves_last_contact,
     an_inbound_message_fires_message_inbound_and_an_outbound_one_does_not,
@@ -16,7 +16,7 @@ on_both_engines! {
     conversations_are_listed_by_their_latest_message,
     messages_are_listed_latest_first_and_paged,
     deleting_an_account_removes_its_conversations,
-    another_company_sees_none_of_it,
+    another_company_sees_nothing,
 }
 
 async fn start(acme: &Tenant, account: &Value, body: Value) -> Value {
@@ -55,7 +55,7 @@ async fn a_conversation_is_started_and_shown(acme: Tenant) {
     assert_eq!(acme.get(&path(&started)).send().await.expect(200), started);
 }
 
-async fn what_a_conversation_may_not_say_is_refused(acme: Tenant) {
+async fn an_invalid_conversation_is_refused(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     let list = format!("{}conversations/", path_of(&account));
     let wrong = json!({"subject": "a\u{0}b", "channel": "", "title": "x"});
@@ -92,12 +92,12 @@ async fn a_message_is_kept_as_logged(acme: Tenant) {
     assert_eq!((&message["automatic"], &message["attachments"]), (&json!(false), &json!([])));
     let short = log(&acme, &conversation, json!({"direction": "inbound", "body": "Hi"})).await;
     assert_eq!((&short["channel"], &short["subject"]), (&json!("email"), &Value::Null));
-    assert_eq!(short["occurred_at"], short["created_at"], "now unless said");
+    assert_eq!(short["occurred_at"], short["created_at"], "defaults to now");
     let shown = acme.get(&path(&conversation)).send().await.expect(200);
     assert_eq!((&shown["message_count"], &shown["last_message_at"]), (&json!(2), &short["occurred_at"]));
 }
 
-async fn what_a_message_may_not_say_is_refused(acme: Tenant) {
+async fn an_invalid_message_is_refused(acme: Tenant) {
     let (_, conversation) = account_with_conversation(&acme).await;
     let list = format!("{}messages/", path(&conversation));
     let missing = [("/direction", "required"), ("/body", "required")];
@@ -183,7 +183,7 @@ async fn conversations_are_listed_by_their_latest_message(acme: Tenant) {
     for subject in ["a", "b", "c", "d"] {
         started.push(start(&acme, &account, json!({ "subject": subject })).await);
     }
-    // The clock stands still: the one with a message of last year goes to the end.
+    // The clock doesn't move, so the one with a message from last year comes last.
     let late = json!({"direction": "inbound", "body": "x", "occurred_at": "2025-01-01"});
     log(&acme, &started[2], late).await;
     for limit in [1, 3, 50] {
@@ -204,7 +204,7 @@ async fn messages_are_listed_latest_first_and_paged(acme: Tenant) {
         let listed = acme.all_pages(&format!("{}messages/", path(&conversation)), limit).await;
         assert_eq!(column(&listed, "body"), ["third again", "third", "second", "first"]);
     }
-    // Of long messages a page holds fewer than asked for, and none is lost.
+    // With long messages a page has fewer items than requested, but none is lost.
     let long = "ü".repeat(200_000);
     for _ in 0..12 {
         log(&acme, &conversation, json!({"direction": "inbound", "body": long})).await;
@@ -229,7 +229,7 @@ async fn deleting_an_account_removes_its_conversations(acme: Server) {
     acme.get(&path(&kept)).send().await.expect(200);
 }
 
-async fn another_company_sees_none_of_it(acme: Tenant) {
+async fn another_company_sees_nothing(acme: Tenant) {
     let (account, conversation) = account_with_conversation(&acme).await;
     let globex = acme.neighbour();
     let foreign = format!("/api/accounts/{}/conversations/", id_of(&account));

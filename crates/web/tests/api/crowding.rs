@@ -1,4 +1,4 @@
-//! One client cannot shut out the others: not by slow bodies, not by connections, not by live streams, not by mails.
+//! One client cannot shut out the others with slow bodies, connections, live streams or mails.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use crate::person::Person;
 on_both_engines! {
     slow_bodies_of_one_address_leave_connections_for_others,
     slow_heads_of_one_address_leave_connections_for_others,
-    an_address_has_so_many_slow_bodies_and_any_number_of_quick_ones,
+    an_address_has_a_limit_for_slow_bodies_but_not_for_quick_ones,
     a_session_keeps_its_newest_streams,
     streams_of_one_session_leave_some_for_others,
     streams_of_one_address_leave_some_for_others,
     slow_mails_of_one_company_leave_room_for_others,
 }
 
-/// Where the client comes from that takes what it can get. The others come from `127.0.0.1`.
+/// The address of the greedy client. The others use `127.0.0.1`.
 const CROWD: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const HOME: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Longer than any test: nothing is free again because it was given up.
+/// Longer than any test, so that nothing becomes free because of a timeout.
 const FOR_EVER: Duration = Duration::from_hours(1);
 const MANY: usize = 300;
 
@@ -45,17 +45,17 @@ async fn crowded(engine: Engine, adjust: impl FnOnce(&mut Config)) -> Server {
     Server::with(engine, patient).await
 }
 
-/// A connection from an address, on which this was sent.
+/// Connects from an address and sends a text.
 async fn send(server: &Tenant, from: Ipv4Addr, text: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind((from, 0).into()).expect("an address of this machine");
     let mut stream = socket.connect(server.address).await.expect("a connection");
-    // A refused one may be closed by now.
+    // A refused connection may already be closed.
     let _ = stream.write_all(text.as_bytes()).await;
     stream
 }
 
-/// An upsert as it is sent; of its body only this many bytes.
+/// The raw text of an upsert with only this many bytes of its body.
 fn upsert(server: &Tenant, imported_id: &str, bytes: usize) -> String {
     let body = json!({"project": server.slug(), "imported_id": imported_id}).to_string();
     let head = format!(
@@ -67,7 +67,7 @@ fn upsert(server: &Tenant, imported_id: &str, bytes: usize) -> String {
     format!("{head}{}", &body[..bytes.min(body.len())])
 }
 
-/// Reads until there is this, and answers all that came.
+/// Reads until this text arrives and returns everything read.
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut read = Vec::new();
     let reading = async {
@@ -83,14 +83,14 @@ async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     text
 }
 
-/// Everything until the server closes the connection; nothing if it is refused without a word.
+/// Reads until the server closes the connection. Empty if the connection is refused without a response.
 async fn read_all(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut read)).await.expect("an end");
     String::from_utf8_lossy(&read).into_owned()
 }
 
-/// Looks from the crowd's address until it is answered so.
+/// Sends requests from the greedy client's address until one gets this status.
 async fn looks_until(server: &Tenant, status: &str) -> String {
     let look = "GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let looking = async {
@@ -104,15 +104,15 @@ async fn looks_until(server: &Tenant, status: &str) -> String {
     timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never answered {status}"))
 }
 
-/// Others are served while the crowd holds what it got; the crowd is told why it gets no more, and gets more once it
-/// gives something back.
+/// Others are served while the greedy client holds its connections. It is told why it gets no more, and gets more once
+/// it closes some.
 async fn leaves_connections_for_others(server: &Server, slow: &str) {
     let mut held = Vec::new();
     for _ in 0..MANY {
         held.push(send(server, CROWD, slow).await);
     }
     server.account(json!({"imported_id": "of-others"})).await;
-    // Only so many are told at once, and told only after they asked; the others are closed.
+    // Only a few are told why at the same time, and only after they have sent a request. The others are closed.
     let refused = looks_until(server, "429").await;
     assert!(refused.contains("retry-after: 1") && refused.contains("too_many_connections"), "{refused}");
     held.clear();
@@ -129,7 +129,7 @@ async fn slow_heads_of_one_address_leave_connections_for_others(engine: Engine) 
     leaves_connections_for_others(&server, "GET /health/live HTTP/1.1\r\nHos").await;
 }
 
-async fn an_address_has_so_many_slow_bodies_and_any_number_of_quick_ones(engine: Engine) {
+async fn an_address_has_a_limit_for_slow_bodies_but_not_for_quick_ones(engine: Engine) {
     let adjust = |config: &mut Config| {
         config.max_connections = 40;
         config.slow_after = Duration::from_millis(20);
@@ -153,17 +153,17 @@ async fn an_address_has_so_many_slow_bodies_and_any_number_of_quick_ones(engine:
         })
         .collect();
     for _ in 0..4 {
-        let answer = timeout(PATIENCE, answered.recv()).await.expect("four are given up").expect("an answer");
+        let answer = timeout(PATIENCE, answered.recv()).await.expect("four are refused").expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("body_too_slow"), "{answer}");
     }
-    // A body that is there at once is never counted.
+    // A body that arrives at once is never counted.
     for number in 0..5 {
         let text = upsert(&server, &format!("quick-{number}"), usize::MAX);
         let answer = read_all(&mut send(&server, CROWD, &text).await).await;
         assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     }
-    assert!(answered.try_recv().is_err(), "ten are waited for");
-    // Nobody else's slow body is one too many.
+    assert!(answered.try_recv().is_err(), "ten are still waiting");
+    // Slow bodies from other addresses are not affected.
     let text = upsert(&server, "of-others", usize::MAX);
     let (begin, rest) = text.split_at(text.len() - 5);
     let mut other = send(&server, HOME, begin).await;
@@ -174,7 +174,7 @@ async fn an_address_has_so_many_slow_bodies_and_any_number_of_quick_ones(engine:
     slow.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Opens a live stream and answers it with what it was answered so far.
+/// Opens a live stream and returns it with what has arrived so far.
 async fn listen(server: &Tenant, from: Ipv4Addr, person: &Person<'_>) -> (TcpStream, String) {
     let text = format!("GET /live HTTP/1.1\r\nHost: x\r\nCookie: {}\r\n\r\n", person.cookie);
     let mut stream = send(server, from, &text).await;
@@ -182,7 +182,7 @@ async fn listen(server: &Tenant, from: Ipv4Addr, person: &Person<'_>) -> (TcpStr
     (stream, head)
 }
 
-/// A change is told to this stream.
+/// Asserts that this stream is notified of a change.
 async fn hears_of_changes(server: &Tenant, stream: &mut TcpStream, imported_id: &str) {
     server.account(json!({"imported_id": imported_id})).await;
     read_until(stream, "event: changed").await;
@@ -199,7 +199,7 @@ async fn a_session_keeps_its_newest_streams(engine: Engine) {
         streams.push(stream);
     }
     let mut oldest = streams.remove(0);
-    // The script is told not to come back at once, and the answer has an end.
+    // The script is told not to reconnect immediately, and the response ends.
     read_until(&mut oldest, "event: crowded\ndata:\n\n\r\n0\r\n\r\n").await;
     for (number, stream) in streams.iter_mut().chain([&mut other]).enumerate() {
         hears_of_changes(&server, stream, &format!("crm-{number}")).await;
@@ -232,7 +232,7 @@ async fn streams_of_one_address_leave_some_for_others(engine: Engine) {
             held.push(stream);
         }
     }
-    assert_eq!(opened, 5, "half of them");
+    assert_eq!(opened, 5, "one address gets half of them");
     let bo = Person::of(&server, Role::Member);
     let (mut stream, head) = listen(&server, HOME, &bo).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -242,7 +242,7 @@ async fn streams_of_one_address_leave_some_for_others(engine: Engine) {
 async fn slow_mails_of_one_company_leave_room_for_others(engine: Engine) {
     let server = crowded(engine, |_| {}).await;
     let (slow, globex) = (inbound::key_of(&server.company), server.app.company("globex"));
-    // Each may become as long as a mail can be. The service asks for it once it has room.
+    // Each may be as long as a mail can be. The service asks for the body once it has room.
     let text = format!(
         "POST {} HTTP/1.1\r\nHost: x\r\nX-Service-Inbound-Key: {slow}\r\nContent-Type: message/rfc822\r\n\
          Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n",

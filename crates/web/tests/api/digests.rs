@@ -1,4 +1,4 @@
-//! The weekly digest over HTTP: seen before, sent on request, read afterwards.
+//! The weekly digest over HTTP: preview it, send it on request, read it afterwards.
 
 use rapport_app::Outside;
 use rapport_app::digest::{Made, make_due};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::harness::{Server, Tenant, column, on_both_engines};
 
 on_both_engines! {
-    the_preview_says_who_is_overdue,
+    the_preview_names_overdue_clients,
     it_is_sent_on_request_to_everyone_or_to_one,
-    without_mail_it_is_kept_to_read,
+    without_mail_it_is_only_stored,
     digests_are_listed_latest_week_first,
-    faults_are_named,
+    errors_are_named,
 }
 
 fn configure(server: &Server) {
@@ -20,7 +20,7 @@ fn configure(server: &Server) {
     server.app.app().services().set_outside(outside);
 }
 
-async fn the_preview_says_who_is_overdue(server: Server) {
+async fn the_preview_names_overdue_clients(server: Server) {
     configure(&server);
     let account =
         server.account(json!({"imported_id": "a", "name": "<b>Nordlys</b>", "status": "customer"})).await;
@@ -57,7 +57,7 @@ async fn it_is_sent_on_request_to_everyone_or_to_one(server: Server) {
     assert!(column(&mails, "kind").iter().all(|kind| kind == "digest"));
 }
 
-async fn without_mail_it_is_kept_to_read(server: Server) {
+async fn without_mail_it_is_only_stored(server: Server) {
     server.post("/api/digest/send/").send().await.expect_problem(409, "mail_not_configured");
     server.app.clock().advance_days(7);
     make_due(server.app.app(), &mut Made::new()).await.unwrap();
@@ -86,7 +86,7 @@ async fn digests_are_listed_latest_week_first(server: Server) {
     server.get("/api/digests/?cursor=x").send().await.expect_problem(422, "invalid");
 }
 
-async fn faults_are_named(acme: Tenant) {
+async fn errors_are_named(acme: Tenant) {
     acme.post("/api/digest/send/")
         .json(&json!({"to": "me", "more": 1}))
         .expect_faults(&[("/to", "unknown_audience"), ("/more", "unknown_member")])

@@ -1,5 +1,5 @@
-//! Errors: the interface document's table and every kind of refusal decided beside it. After each refused
-//! request the company's contents are compared with those before it: nothing of it is applied.
+//! Errors: the interface document's table and all other kinds of refusals. After each refused request, the company's
+//! contents must be the same as before.
 
 use rapport_domain::credential::{Kind, issue};
 use rapport_domain::id::CompanyId;
@@ -19,7 +19,7 @@ on_both_engines! {
     a_body_that_is_not_utf_8_is_400,
     duplicate_members_are_400_at_any_depth,
     nesting_over_64_levels_is_400,
-    a_top_level_that_is_no_object_is_400,
+    a_top_level_other_than_an_object_is_400,
     a_broken_or_truncated_gzip_body_is_400,
     a_body_over_1_mib_is_413,
     a_gzip_body_that_grows_over_1_mib_is_413,
@@ -36,11 +36,11 @@ on_both_engines! {
     a_rotated_ingest_key_is_401,
     a_credential_of_the_wrong_kind_is_401,
     a_foreign_project_and_an_unknown_one_are_the_same_403,
-    a_foreign_token_reaches_nothing_of_the_company,
+    a_token_of_another_company_reaches_nothing,
     a_role_too_low_is_403,
     a_taken_imported_id_is_409,
     missing_and_wrong_members_are_422_all_at_once_with_pointers,
-    faults_of_a_management_request_are_all_named_at_once,
+    all_errors_of_a_management_request_are_reported_at_once,
     nul_in_any_text_of_an_upsert_is_422,
     nul_in_any_text_of_an_ingest_event_is_rejected,
     nul_in_any_text_of_a_management_request_is_422,
@@ -60,7 +60,7 @@ fn valid(acme: &Tenant, path: &str) -> String {
     }
 }
 
-/// An account for refused requests to leave alone.
+/// A company with an account that refused requests must not change.
 async fn with_account(acme: &Tenant) -> Value {
     acme.account(json!({"imported_id": "a", "custom_fields": {"n": 1}})).await
 }
@@ -69,7 +69,7 @@ async fn the_comparison_of_contents_sees_every_kind_of_change(acme: Tenant) {
     let mut seen = vec![acme.contents()];
     let mut assert_new = |what: &str| {
         let now = acme.contents();
-        assert!(!seen.contains(&now), "{what} is not seen");
+        assert!(!seen.contains(&now), "{what} is not noticed");
         seen.push(now);
     };
     let account = with_account(&acme).await;
@@ -199,7 +199,7 @@ async fn duplicate_members_are_400_at_any_depth(acme: Tenant) {
 async fn nesting_over_64_levels_is_400(acme: Tenant) {
     with_account(&acme).await;
     let slug = acme.slug();
-    // The body and custom_fields are two levels; what is nested in a field comes on top.
+    // The body and custom_fields are two levels, in addition to the nesting in a field.
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let upsert = |value: &str| {
         format!(r#"{{"project": "{slug}", "imported_id": "deep", "custom_fields": {{"x": {value}}}}}"#)
@@ -215,7 +215,7 @@ async fn nesting_over_64_levels_is_400(acme: Tenant) {
     acme.post(UPSERT).text(&upsert(&nested(62))).send().await.expect(201);
 }
 
-async fn a_top_level_that_is_no_object_is_400(acme: Tenant) {
+async fn a_top_level_other_than_an_object_is_400(acme: Tenant) {
     with_account(&acme).await;
     let event = r#"[{"imported_id": "a", "kind": "churned"}]"#;
     for body in ["[]", "null", "true", "1", "1.5", r#""text""#, "[{}]", event] {
@@ -334,7 +334,7 @@ async fn an_unknown_content_encoding_is_415(acme: Tenant) {
         {
             let call = acme.post(path).text(&valid(&acme, path)).header("content-encoding", encoding);
             let answer = call.expect_refused(415, "unsupported_encoding").await;
-            assert_eq!(answer.header("accept-encoding"), Some("gzip"), "what would be read");
+            assert_eq!(answer.header("accept-encoding"), Some("gzip"), "the supported encoding");
         }
     }
 }
@@ -418,7 +418,7 @@ async fn an_unknown_path_or_resource_is_404(acme: Tenant) {
     acme.delete("/api/tokens/crd_x/").expect_refused(404, "not_found").await;
 }
 
-/// Every way in, each with the challenge it answers to a caller without a credential.
+/// Every kind of endpoint, with its challenge to a caller without a credential.
 const WAYS_IN: [(&str, &str, &str); 5] = [
     ("POST", UPSERT, r#"Bearer realm="rapport""#),
     ("POST", INGEST, r#"X-Service-Ingest-Key realm="rapport""#),
@@ -427,7 +427,7 @@ const WAYS_IN: [(&str, &str, &str); 5] = [
     ("PATCH", "/api/settings/", r#"Bearer realm="rapport""#),
 ];
 
-/// Sends a valid request by each way in with these headers, which must be no credential there.
+/// Sends a valid request to each kind of endpoint with these headers, which must not authenticate there.
 async fn assert_unauthenticated(acme: &Tenant, headers: &[(&'static str, &str)]) {
     for (method, path, challenge) in WAYS_IN {
         let mut call = acme.request(method, path).without_credential();
@@ -496,7 +496,7 @@ async fn a_revoked_token_is_401(acme: Tenant) {
     acme.delete(&format!("/api/tokens/{}/", made["id"].as_str().unwrap())).send().await.expect(204);
     let bearer = format!("Bearer {token}");
     assert_unauthenticated(&acme, &[("authorization", &bearer)]).await;
-    // What is wrong with the body is nobody's business without a credential.
+    // Errors in the body are not revealed without a credential.
     for body in ["{", "[]", "{}"] {
         acme.post(UPSERT).text(body).token(token).expect_refused(401, "unauthenticated").await;
     }
@@ -542,11 +542,11 @@ async fn a_foreign_project_and_an_unknown_one_are_the_same_403(acme: Tenant) {
     let as_stranger = acme.upserting(json!({"imported_id": "a"})).of_company(&globex.company);
     answers.push(refused(as_stranger.expect_refused(403, "foreign_project").await));
     answers.dedup();
-    assert_eq!(answers.len(), 1, "nothing tells an existing project from one that is not there");
+    assert_eq!(answers.len(), 1, "the response must not reveal whether a project exists");
     assert!(globex.company.find("a").is_none());
 }
 
-async fn a_foreign_token_reaches_nothing_of_the_company(acme: Tenant) {
+async fn a_token_of_another_company_reaches_nothing(acme: Tenant) {
     let account = with_account(&acme).await;
     let globex = acme.neighbour();
     let path = path_of(&account);
@@ -574,7 +574,7 @@ async fn a_role_too_low_is_403(acme: Tenant) {
         ("PATCH", "/api/settings/", json!({"cadence_days": 5})),
         ("POST", "/api/settings/ingest-key/rotate/", json!({})),
         ("POST", "/api/settings/inbound-key/rotate/", json!({})),
-        // Also where the body is at fault.
+        // Also if the body is invalid.
         ("POST", "/api/channels/", json!({})),
     ];
     for (method, path, body) in refused {
@@ -622,7 +622,7 @@ async fn missing_and_wrong_members_are_422_all_at_once_with_pointers(acme: Tenan
         .await;
 }
 
-async fn faults_of_a_management_request_are_all_named_at_once(acme: Tenant) {
+async fn all_errors_of_a_management_request_are_reported_at_once(acme: Tenant) {
     let body = json!({
         "name": "", "status": 1, "imported_id": ["x"], "promo_code": "a b", "cadence_days": 0,
         "snoozed_until": "soon", "custom_fields": [], "captured_value": true, "captured_value_currency": "Q",
@@ -665,7 +665,7 @@ async fn nul_in_any_text_of_an_upsert_is_422(acme: Tenant) {
         acme.post(UPSERT).json(&body).expect_faults(&[(pointer, code)]).await;
     }
     let spared = acme.resend(json!({"imported_id": "a", "promo_code": "a\u{0}", "unknown": "\u{0}"})).await;
-    assert_eq!(spared["promo_code_matched"], json!(false), "promo_code aside");
+    assert_eq!(spared["promo_code_matched"], json!(false), "promo_code is an exception");
 }
 
 async fn nul_in_any_text_of_an_ingest_event_is_rejected(acme: Tenant) {
@@ -785,7 +785,7 @@ async fn bidi_and_other_odd_characters_are_accepted_and_kept(acme: Tenant) {
 
 async fn huge_numbers_are_kept_literally_in_custom_fields(acme: Tenant) {
     let digits = "9".repeat(400);
-    // An exponent is kept as one and always shown with its sign: the same number.
+    // An exponent is kept and always shown with its sign. It is the same number.
     let table = [
         ("18446744073709551616", "18446744073709551616"),
         ("-9223372036854775809", "-9223372036854775809"),
@@ -812,7 +812,7 @@ async fn huge_numbers_are_kept_literally_in_custom_fields(acme: Tenant) {
     let shown = acme.get(&path_of(&created.json()["account"])).send().await;
     let listed = acme.get("/api/accounts/").send().await;
     let again = acme.post(UPSERT).text(&body).send().await;
-    assert_eq!(again.expect(200)["changed"], json!([]), "sent again, nothing changed");
+    assert_eq!(again.expect(200)["changed"], json!([]), "nothing changes when it is sent again");
     for answer in [created, shown, listed, again] {
         assert!(answer.text().contains(&kept), "{kept} in {}", answer.text());
     }
@@ -876,5 +876,5 @@ async fn every_refusal_on_the_ingest_path_leaves_the_batch_unapplied(acme: Tenan
     acme.post(INGEST).text(&whole).without_credential().expect_refused(401, "unauthenticated").await;
     acme.ingesting(json!(vec![good.clone(); 101])).expect_refused(413, "batch_too_large").await;
     let reply = acme.ingest(json!([good])).await.expect(200);
-    assert_eq!(reply["accepted"], json!(1), "and its event_id is still free");
+    assert_eq!(reply["accepted"], json!(1), "its event_id can still be used");
 }

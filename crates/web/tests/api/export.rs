@@ -11,10 +11,10 @@ const EXPORT: &str = "/api/accounts/export/";
 on_both_engines! {
     accounts_are_exported_with_a_column_for_every_custom_field,
     no_cell_is_a_formula,
-    an_export_has_what_the_list_has,
-    a_long_export_comes_in_pages_and_whole,
+    an_export_matches_the_list,
+    a_long_export_is_complete,
     the_file_has_a_plain_name,
-    faults_and_strangers_are_refused_before_anything_is_sent,
+    invalid_and_unauthenticated_requests_are_refused_before_anything_is_sent,
 }
 
 /// The rows of an export, each by column name.
@@ -80,7 +80,7 @@ async fn accounts_are_exported_with_a_column_for_every_custom_field(acme: Tenant
         ["of", "plan", "seats", "tags", "vip"].map(|key| rows[0][&format!("custom_fields.{key}")].as_str());
     assert_eq!(fields, [r#"{"x":1}"#, "pro", "12", r#"["a",1]"#, "true"]);
     assert_eq!((rows[1]["imported_id"].as_str(), rows[1]["custom_fields.plan"].as_str()), ("", ""));
-    assert_eq!(rows[1]["custom_fields.seats"], "-5", "a number is what it looks like");
+    assert_eq!(rows[1]["custom_fields.seats"], "-5", "a negative number is not a formula");
 }
 
 async fn no_cell_is_a_formula(acme: Tenant) {
@@ -96,7 +96,7 @@ async fn no_cell_is_a_formula(acme: Tenant) {
     }
 }
 
-async fn an_export_has_what_the_list_has(acme: Tenant) {
+async fn an_export_matches_the_list(acme: Tenant) {
     for n in 0..6 {
         let status = if n % 2 == 0 { "customer" } else { "lost" };
         let body =
@@ -114,13 +114,13 @@ async fn an_export_has_what_the_list_has(acme: Tenant) {
     }
 }
 
-async fn a_long_export_comes_in_pages_and_whole(acme: Tenant) {
+async fn a_long_export_is_complete(acme: Tenant) {
     let ids: Vec<String> = (0..450).map(|n| format!("crm-{n:03}")).collect();
     for id in &ids {
         acme.company.upsert(json!({"imported_id": id, "custom_fields": {"plan": "pro"}}));
     }
     let answer = acme.get(EXPORT).send().await;
-    assert_eq!(answer.header("transfer-encoding"), Some("chunked"), "its length is not known beforehand");
+    assert_eq!(answer.header("transfer-encoding"), Some("chunked"), "its length is not known in advance");
     let exported: Vec<String> = read_csv(&answer).into_iter().map(|row| row["imported_id"].clone()).collect();
     assert_eq!(exported, ids, "each once, oldest first");
 }
@@ -142,7 +142,7 @@ async fn the_file_has_a_plain_name(server: Server) {
     assert_eq!(answer.header("x-evil"), None);
 }
 
-async fn faults_and_strangers_are_refused_before_anything_is_sent(acme: Tenant) {
+async fn invalid_and_unauthenticated_requests_are_refused_before_anything_is_sent(acme: Tenant) {
     acme.get(EXPORT).without_credential().expect_refused(401, "unauthenticated").await;
     let odd = acme.get(&format!("{EXPORT}?status=x&limit=5&sort=name"));
     odd.expect_faults(&[

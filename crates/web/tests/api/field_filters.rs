@@ -1,4 +1,4 @@
-//! Accounts filtered by custom fields, channels, last seen and last contact; the names of fields.
+//! Account filters by custom field, channel, last seen and last contact, and the list of field names.
 
 use rapport_testkit::TestCompany;
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use crate::harness::{Server, Tenant, column, on_both_engines};
 
 on_both_engines! {
     accounts_are_found_by_their_custom_fields,
-    a_changed_field_is_found_by_what_it_is_now,
+    a_changed_field_is_found_by_its_current_value,
     accounts_are_found_by_several_channels,
     accounts_are_found_by_last_seen_and_never_seen,
     accounts_are_found_by_last_contact_and_never_contacted,
     held_accounts_are_found,
-    faults_of_filters_are_named,
+    errors_in_filters_are_named,
     the_names_of_fields_are_listed,
 }
 
@@ -67,7 +67,7 @@ async fn accounts_are_found_by_their_custom_fields(acme: Tenant) {
     }
 }
 
-async fn a_changed_field_is_found_by_what_it_is_now(acme: Tenant) {
+async fn a_changed_field_is_found_by_its_current_value(acme: Tenant) {
     let account =
         acme.account(json!({"imported_id": "a", "custom_fields": {"plan": "pro", "tags": ["x"]}})).await;
     let path = crate::harness::path_of(&account);
@@ -82,7 +82,7 @@ async fn a_changed_field_is_found_by_what_it_is_now(acme: Tenant) {
     assert_eq!(
         found(&acme, "field.plan=max").await,
         Vec::<String>::new(),
-        "the next of its name has none of it"
+        "a new account with the same imported_id starts without fields"
     );
 }
 
@@ -120,7 +120,7 @@ async fn accounts_are_found_by_last_seen_and_never_seen(server: Server) {
     }
 }
 
-/// Contact that the record of an account already has.
+/// Sets the last contact of an account.
 fn contact(company: &TestCompany, imported_id: &str, at: &str) {
     let found = company.account(imported_id);
     company
@@ -128,7 +128,7 @@ fn contact(company: &TestCompany, imported_id: &str, at: &str) {
         .expect("written");
 }
 
-/// Sets last contact as recording it would.
+/// Sets the last contact like recording one does.
 struct NoteContact {
     id: rapport_domain::id::AccountId,
     at: rapport_domain::time::Time,
@@ -179,7 +179,7 @@ async fn held_accounts_are_found(acme: Tenant) {
     assert_eq!(found(&acme, "campaign_hold=true").await, Vec::<String>::new());
 }
 
-async fn faults_of_filters_are_named(acme: Tenant) {
+async fn errors_in_filters_are_named(acme: Tenant) {
     let long = "x".repeat(129);
     let query = format!(
         "channel=x&seen=maybe&contacted_before=then&campaign_hold=1&field.={0}&field.{long}=1&field.k=%00&fields.a=1&\

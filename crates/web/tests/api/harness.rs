@@ -1,4 +1,4 @@
-//! The service over real HTTP on either engine, and a client that reads like the interface document.
+//! Runs the service over real HTTP on either engine, with a client that reads like the interface document.
 //!
 //! ```ignore
 //! let acme = Tenant::on(Engine::Sqlite).await;
@@ -7,8 +7,8 @@
 //! acme.get("/api/accounts/").without_credential().expect_refused(401, "unauthenticated").await;
 //! ```
 //!
-//! A `Tenant` is a fresh company on a service that tests share; a test that moves the clock or sets limits of
-//! its own takes a `Server`. `on_both_engines!` makes each rule of a module two tests: `rule::sqlite` and
+//! A `Tenant` is a new company on a service that tests share. A test that moves the clock or needs its own limits
+//! uses a `Server`. `on_both_engines!` turns each rule of a module into two tests: `rule::sqlite` and
 //! `rule::postgres`.
 
 use std::fmt::Write as _;
@@ -51,10 +51,10 @@ pub const INGEST: &str = "/api/pulse/ingest/";
 const PATIENCE: Duration = Duration::from_mins(1);
 const BUSY: u16 = 503;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
-/// The clock of a test stands still, so a bucket never fills again: it holds enough for any test.
+/// The clock of a test doesn't move, so a bucket is never refilled. It holds enough for any test.
 const PLENTY: Rate = Rate { per_second: 1_000_000, burst: 1_000_000 };
 
-/// Makes each rule a test of its own on either engine. A rule takes a `Tenant`, a `Server` or an `Engine`.
+/// Turns each rule into a test on each engine. A rule takes a `Tenant`, a `Server` or an `Engine`.
 macro_rules! on_both_engines {
     ($($rule:ident),* $(,)?) => { $(
         mod $rule {
@@ -72,7 +72,7 @@ macro_rules! on_both_engines {
 }
 pub(crate) use on_both_engines;
 
-/// What a rule is given to be shown on.
+/// The argument of a rule.
 pub trait Given {
     async fn on(engine: Engine) -> Self;
 }
@@ -99,8 +99,8 @@ impl Given for Server {
     }
 }
 
-/// The services that tests share, each test with a company of its own. They end with the last test that uses
-/// one, so that their files are removed: a static would never be dropped.
+/// The services that tests share; each test has its own company. They stop after the last test that uses one, so
+/// that their files are removed: a static would never be dropped.
 #[derive(Default)]
 struct House {
     sqlite: OnceLock<SharedService>,
@@ -136,7 +136,7 @@ struct SharedService {
 }
 
 impl SharedService {
-    /// On a thread of its own: it outlives the runtime of the test that asks first.
+    /// Starts it on its own thread, because it outlives the runtime of the first test that uses it.
     fn start(engine: Engine) -> Self {
         let app = TestApp::on(engine);
         let config = test_config();
@@ -149,7 +149,7 @@ impl SharedService {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-                said.send(listener.local_addr().expect("an address")).expect("somebody listens");
+                said.send(listener.local_addr().expect("an address")).expect("a receiver");
                 rapport_web::serve(listener, router, &config, stop).await;
             });
         });
@@ -163,7 +163,7 @@ impl Drop for SharedService {
         self.shutdown.cancel();
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
-            assert!(ended.is_ok() || thread::panicking(), "the service ends without a panic");
+            assert!(ended.is_ok() || thread::panicking(), "the service panicked");
         }
     }
 }
@@ -172,18 +172,18 @@ fn test_config() -> Config {
     Config { per_credential: PLENTY, per_address: PLENTY, per_stranger: PLENTY, ..Config::default() }
 }
 
-/// A company on a running service, whose credentials requests carry unless they say otherwise.
+/// A company on a running service. Requests use its credentials by default.
 pub struct Tenant {
     pub company: TestCompany,
     pub address: SocketAddr,
     engine: Engine,
     client: Client<HttpConnector, Full<Bytes>>,
-    /// Keeps the shared service open.
+    /// Keeps the shared service running.
     _house: Option<Arc<House>>,
 }
 
 impl Tenant {
-    /// A fresh company on the shared service.
+    /// A new company on the shared service.
     pub fn on(engine: Engine) -> Self {
         let house = House::open();
         let service = house.service(engine);
@@ -222,7 +222,7 @@ impl Tenant {
         Call::new(self, method.parse().expect("a method"), path)
     }
 
-    /// An upsert in the making; `project` need not be said.
+    /// An upsert to be sent. `project` is added if it is missing.
     pub fn upserting(&self, body: Value) -> Call<'_> {
         let mut body = body;
         if let Some(members) = body.as_object_mut() {
@@ -235,12 +235,12 @@ impl Tenant {
         self.upserting(body).send().await
     }
 
-    /// Upserts an account that must be new, and answers it.
+    /// Upserts an account that must be new and returns it.
     pub async fn account(&self, body: Value) -> Value {
         self.upsert(body).await.expect(201)["account"].clone()
     }
 
-    /// Upserts an account that must be there, and answers the reply.
+    /// Upserts an account that must exist and returns the reply.
     pub async fn resend(&self, body: Value) -> Value {
         self.upsert(body).await.expect(200)
     }
@@ -249,12 +249,12 @@ impl Tenant {
         self.post(INGEST).json(&json!({ "events": events }))
     }
 
-    /// An ingest of these events.
+    /// Ingests these events.
     pub async fn ingest(&self, events: Value) -> Answer {
         self.ingesting(events).send().await
     }
 
-    /// An ingest of one event that must be accepted.
+    /// Ingests an event that must be accepted.
     pub async fn accept(&self, event: Value) {
         let reply = self.ingest(json!([event])).await.expect(200);
         assert_eq!(reply["accepted"], json!(1), "{event}: {reply}");
@@ -286,7 +286,7 @@ impl Tenant {
             .collect()
     }
 
-    /// A fresh token of a role.
+    /// A new token with a role.
     pub fn token_of(&self, role: Role) -> String {
         self.company
             .write(CreateToken { name: format!("a {} token", role.as_str()), role })
@@ -294,7 +294,7 @@ impl Tenant {
             .text
     }
 
-    /// Every item of a list, over all its pages.
+    /// Every item of a list, from all its pages.
     pub async fn all_pages(&self, path: &str, limit: usize) -> Vec<Value> {
         let mut items = Vec::new();
         let joint = if path.contains('?') { '&' } else { '?' };
@@ -311,8 +311,8 @@ impl Tenant {
         }
     }
 
-    /// Everything the company has, as text: accounts with their history, events, activity and talk, channels and
-    /// codes, settings, credentials, members, the audit log.
+    /// Everything the company has, as text: accounts with their history, events, activity and conversations, channels
+    /// and codes, settings, credentials, members, the audit log.
     pub fn contents(&self) -> String {
         let now = self.company.app().now();
         self.company.read(move |snapshot| {
@@ -371,7 +371,7 @@ pub fn members_of(object: &Value) -> Vec<&str> {
     names
 }
 
-/// A service of one's own, with the company `acme`: for tests that move the clock or set limits.
+/// A separate service with the company `acme`, for tests that move the clock or set limits.
 pub struct Server {
     pub app: TestApp,
     tenant: Tenant,
@@ -392,7 +392,7 @@ impl Server {
         Self::with(engine, |_| {}).await
     }
 
-    /// With limits of its own.
+    /// With its own limits.
     pub async fn with(engine: Engine, adjust: impl FnOnce(&mut Config)) -> Self {
         eprintln!("on {engine}");
         let app = TestApp::on(engine);
@@ -409,11 +409,11 @@ impl Server {
         Self { app, tenant, shutdown, serving: Some(serving) }
     }
 
-    /// Stops accepting, lets requests under way finish, and waits for it.
+    /// Stops accepting requests and waits until the running ones have finished.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         if let Some(serving) = self.serving.take() {
-            serving.await.expect("the server ends without a panic");
+            serving.await.expect("the server does not panic");
         }
     }
 }
@@ -424,7 +424,7 @@ impl Drop for Server {
     }
 }
 
-/// A request in the making.
+/// A request to be sent.
 #[derive(Clone)]
 pub struct Call<'a> {
     tenant: &'a Tenant,
@@ -469,7 +469,7 @@ impl<'a> Call<'a> {
         self.text(&body.to_string())
     }
 
-    /// A body as it stands, sent as JSON unless the content type is set afterwards.
+    /// A literal body, sent as JSON unless the content type is set afterwards.
     pub fn text(self, body: &str) -> Self {
         self.bytes(body.as_bytes().to_vec())
     }
@@ -485,7 +485,7 @@ impl<'a> Call<'a> {
         self.header("content-encoding", "gzip")
     }
 
-    /// Sends what must be refused with this status and code, and of which nothing may be applied.
+    /// Sends a request that must be refused with this status and code, and must not change anything.
     pub async fn expect_refused(self, status: u16, code: &str) -> Answer {
         let tenant = self.tenant;
         let before = tenant.contents();
@@ -495,7 +495,7 @@ impl<'a> Call<'a> {
         answer
     }
 
-    /// Sends what must be refused for exactly these members, each with its code.
+    /// Sends a request that must be refused for exactly these fields, each with its code.
     pub async fn expect_faults(self, faults: &[(&str, &str)]) -> Answer {
         let answer = self.expect_refused(422, "invalid").await;
         let mut found = answer.faults();
@@ -507,8 +507,8 @@ impl<'a> Call<'a> {
         answer
     }
 
-    /// Sends it, and again while the service is busy: that says that nothing was stored, and on a busy machine a
-    /// program comes back.
+    /// Sends the request, and sends it again while the service is busy. Nothing is saved then, and a loaded machine
+    /// can be busy for a while.
     pub async fn send(self) -> Answer {
         let since = Instant::now();
         loop {
@@ -529,7 +529,7 @@ impl<'a> Call<'a> {
             .expect("a request");
         *request.headers_mut() = self.headers;
         let sent = tokio::time::timeout(PATIENCE, self.tenant.client.request(request)).await;
-        let response = sent.unwrap_or_else(|_| panic!("{said}: no answer in time"));
+        let response = sent.unwrap_or_else(|_| panic!("{said}: timed out"));
         let response = response.unwrap_or_else(|error| panic!("{said}: {error:?}"));
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap_or_else(|error| panic!("{said}: {error:?}")).to_bytes();
@@ -543,7 +543,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("compressing")
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     said: String,
@@ -554,7 +554,7 @@ pub struct Answer {
 
 impl Answer {
     fn is_busy(&self) -> bool {
-        self.status == BUSY && String::from_utf8_lossy(&self.body).contains("busy; nothing was stored")
+        self.status == BUSY && String::from_utf8_lossy(&self.body).contains("is busy and nothing was saved")
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -570,13 +570,13 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{} {}: {error}: {:?}", self.said, self.status, self.body))
     }
 
-    /// The body of an answer with this status; empty bodies are null.
+    /// The body of a response that must have this status. Empty bodies are null.
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}: {}", self.said, String::from_utf8_lossy(&self.body));
         if self.body.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// The body of a problem, whose form is checked.
+    /// The body of a problem. Checks its format.
     pub fn expect_problem(&self, status: u16, code: &str) -> Map<String, Value> {
         let body = self.expect(status);
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.said);
@@ -589,7 +589,7 @@ impl Answer {
         body.as_object().expect("an object").clone()
     }
 
-    /// The faults of a 422: pointer and code of each.
+    /// The errors of a 422, as pointer and code.
     pub fn faults(&self) -> Vec<(String, String)> {
         let body = self.expect(422);
         let errors = body["errors"].as_array().unwrap_or_else(|| panic!("{}: no errors: {body}", self.said));

@@ -1,4 +1,4 @@
-//! What is true of every answer: slashes, methods, headers, limits, health, the document, the end.
+//! Behaviour common to all responses: slashes, methods, headers, limits, health, the document and shutdown.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn unknown_paths_and_methods_are_problems() {
 }
 
 #[tokio::test]
-async fn bodies_that_cannot_be_read_are_refused_by_kind() {
+async fn unreadable_bodies_are_refused_by_kind() {
     let server = Server::on(Engine::Sqlite).await;
     let sent = r#"{"project": "acme", "imported_id": "a"}"#;
     let call = || server.post(UPSERT).text(sent);
@@ -56,12 +56,12 @@ async fn bodies_that_cannot_be_read_are_refused_by_kind() {
     call().header("content-encoding", "br").send().await.expect_problem(415, "unsupported_encoding");
     call().header("content-encoding", "gzip").send().await.expect_problem(400, "broken_gzip");
     call().text("{\"a\": 1, \"a\": 1}").send().await.expect_problem(400, "duplicate_member");
-    assert!(server.app.find("a").is_none(), "nothing of a refused request is applied");
+    assert!(server.app.find("a").is_none(), "a refused request changes nothing");
     call().gzipped().send().await.expect(201);
 }
 
 #[tokio::test]
-async fn every_answer_has_its_headers() {
+async fn every_response_has_the_common_headers() {
     let server = Server::on(Engine::Sqlite).await;
     for (path, api) in [("/api/accounts/", true), ("/api/nothing/", true), ("/health/live", false)] {
         let answer = server.get(path).header("x-request-id", "abc-1").send().await;
@@ -79,7 +79,7 @@ async fn every_answer_has_its_headers() {
 }
 
 #[tokio::test]
-async fn a_credential_is_limited_and_told_so() {
+async fn a_credential_is_limited_and_sees_its_limit() {
     let limits = |config: &mut rapport_web::Config| {
         config.per_credential = Rate { per_second: 3, burst: 3 };
         config.per_address = Rate { per_second: 2, burst: 2 };
@@ -93,7 +93,7 @@ async fn a_credential_is_limited_and_told_so() {
     let refused = server.upsert(json!({"imported_id": "a"})).await;
     refused.expect_problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert!(server.app.find("a").is_none(), "nothing of a refused request is applied");
+    assert!(server.app.find("a").is_none(), "a refused request changes nothing");
     for status in [401, 401, 429] {
         let answer = server.get("/api/accounts/").without_credential().send().await;
         assert_eq!(answer.status, status);
@@ -105,7 +105,7 @@ async fn a_credential_is_limited_and_told_so() {
 }
 
 #[tokio::test]
-async fn health_and_figures_are_open() {
+async fn health_and_metrics_need_no_credential() {
     for engine in Engine::BOTH {
         let figures = |config: &mut rapport_web::Config| {
             config.metrics = Some(std::sync::Arc::new(|| "figures 1\n".to_owned()));
@@ -126,7 +126,7 @@ async fn health_and_figures_are_open() {
 }
 
 #[tokio::test]
-async fn the_docs_need_nobody_else() {
+async fn the_docs_are_self_contained() {
     let server = Server::on(Engine::Sqlite).await;
     let document = server.get("/api/openapi.json").send().await.expect(200);
     assert_eq!(document["openapi"], json!("3.1.0"));
@@ -143,10 +143,10 @@ async fn the_docs_need_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_halfway_is_given_up_and_so_is_a_head() {
+async fn an_incomplete_body_or_head_times_out() {
     let hasty = |config: &mut rapport_web::Config| {
         config.body_timeout = Duration::from_millis(50);
-        // A busy machine is late to send a head.
+        // A busy machine may be slow to send a head.
         config.header_timeout = Duration::from_secs(3);
     };
     let server = Server::with(Engine::Sqlite, hasty).await;
@@ -165,11 +165,11 @@ async fn a_body_that_stops_halfway_is_given_up_and_so_is_a_head() {
     stream.write_all(b"GET /health/live HTTP/1.1\r\nHos").await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    assert!(!answer.starts_with(b"HTTP/1.1 200"), "a head without an end is not served");
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "an incomplete head is not served");
 }
 
 #[tokio::test]
-async fn the_end_lets_requests_under_way_finish() {
+async fn shutdown_lets_running_requests_finish() {
     let server = Server::on(Engine::Sqlite).await;
     let address = server.address;
     let mut idle = TcpStream::connect(address).await.unwrap();
@@ -182,7 +182,7 @@ async fn the_end_lets_requests_under_way_finish() {
         body.len()
     );
     busy.write_all(head.as_bytes()).await.unwrap();
-    // The service asks for the body: from here on the request is under way.
+    // The service asks for the body, so the request is running from here on.
     let mut asked = [0; 25];
     busy.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -195,5 +195,5 @@ async fn the_end_lets_requests_under_way_finish() {
     busy.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     stopping.await.unwrap();
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "nothing is listening any more");
 }

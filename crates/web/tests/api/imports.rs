@@ -1,4 +1,4 @@
-//! Imports over HTTP, as a wizard walks through them.
+//! Imports over HTTP, in the steps of the wizard.
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_domain::member::Role;
@@ -11,13 +11,13 @@ const IMPORTS: &str = "/api/imports/";
 
 on_both_engines!(
     a_wizard_uploads_tries_starts_and_undoes,
-    what_is_no_import_is_refused,
+    an_invalid_import_is_refused,
     an_upload_may_be_larger_than_any_other_body,
     imports_are_listed_newest_first,
     members_read_and_admins_act,
     the_error_file_is_a_csv,
-    an_import_that_runs_is_cancelled_and_another_removed,
-    a_large_dry_run_goes_on_in_the_background,
+    a_running_import_is_cancelled_and_another_removed,
+    a_large_dry_run_continues_in_the_background,
 );
 
 fn uploading<'a>(tenant: &'a Tenant, query: &str, file: impl Into<Vec<u8>>) -> Call<'a> {
@@ -40,7 +40,7 @@ async fn act(tenant: &Tenant, import: &Value, action: &str, body: Value) -> Answ
     tenant.post(&format!("{}{action}/", path_of(import))).json(&body).send().await
 }
 
-/// What a node does by itself.
+/// Runs the import to its end, like the background job.
 async fn work_off(tenant: &Tenant, import: &Value) {
     let id = import["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
     let mut runner = Runner::new(tenant.company.app(), tenant.company.id(), id);
@@ -119,7 +119,7 @@ async fn a_wizard_uploads_tries_starts_and_undoes(acme: Tenant) {
     assert_eq!(actions[..2], ["import.undone", "import.started"]);
 }
 
-async fn what_is_no_import_is_refused(acme: Tenant) {
+async fn an_invalid_import_is_refused(acme: Tenant) {
     acme.post(IMPORTS).json(&json!({})).expect_refused(415, "unsupported_media_type").await;
     uploading(&acme, "", "id\n")
         .header("content-encoding", "gzip")
@@ -216,7 +216,7 @@ async fn the_error_file_is_a_csv(acme: Tenant) {
     assert!(lines[1_200].starts_with("'=cmd-1199,won,1201,\"status: must be one of"), "{}", lines[1_200]);
 }
 
-async fn an_import_that_runs_is_cancelled_and_another_removed(acme: Tenant) {
+async fn a_running_import_is_cancelled_and_another_removed(acme: Tenant) {
     let import = uploaded(&acme, "id\n1\n").await;
     act(&acme, &import, "start", json!({})).await.expect(202);
     acme.delete(&path_of(&import)).send().await.expect(204);
@@ -226,7 +226,7 @@ async fn an_import_that_runs_is_cancelled_and_another_removed(acme: Tenant) {
     assert!(acme.all_pages(IMPORTS, 10).await.is_empty());
 }
 
-async fn a_large_dry_run_goes_on_in_the_background(acme: Tenant) {
+async fn a_large_dry_run_continues_in_the_background(acme: Tenant) {
     let note = "x".repeat(1_000);
     let rows = (0..2_200).map(|number| format!("crm-{number},{note}\n")).collect::<Vec<_>>().concat();
     let import = uploaded(&acme, format!("id,note\n{rows}")).await;

@@ -1,4 +1,4 @@
-//! Inbound mail over HTTP: the key, the media type, the limits, and what is answered.
+//! Inbound mail over HTTP: the key, the media type, the limits and the responses.
 
 use rapport_app::credential::{Key, RotateKey};
 use rapport_testkit::TestCompany;
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use crate::harness::{Call, Tenant, column, members_of, on_both_engines, path_of};
 
 on_both_engines! {
-    a_mail_is_logged_and_the_answer_says_where,
+    a_mail_is_logged_and_the_response_says_where,
     the_same_mail_twice_is_a_duplicate,
     a_mail_from_a_member_is_logged_as_outbound,
-    what_is_ignored_says_why,
+    an_ignored_mail_says_why,
     an_attachment_is_listed_and_not_kept,
     a_mail_may_be_compressed_and_large,
     a_mail_that_is_too_large_is_refused,
-    what_is_no_mail_is_refused,
+    a_body_that_is_not_a_mail_is_refused,
     only_the_inbound_key_may_post,
-    a_webhook_hears_of_a_mail_but_not_of_an_absence_note,
+    a_webhook_gets_a_mail_but_not_an_out_of_office_reply,
     addresses_are_attached_listed_and_removed,
 }
 
@@ -28,7 +28,7 @@ fn key(acme: &Tenant) -> String {
     key_of(&acme.company)
 }
 
-/// A fresh key of a company.
+/// A new inbound key of a company.
 pub fn key_of(company: &TestCompany) -> String {
     company.write(RotateKey(Key::Inbound)).expect("a key").text
 }
@@ -47,7 +47,7 @@ async fn messages(acme: &Tenant, reply: &Value) -> Vec<Value> {
     acme.all_pages(&format!("/api/conversations/{conversation}/messages/"), 50).await
 }
 
-async fn a_mail_is_logged_and_the_answer_says_where(acme: Tenant) {
+async fn a_mail_is_logged_and_the_response_says_where(acme: Tenant) {
     let key = key(&acme);
     let reply = posting(&acme, &key, MAIL).send().await.expect(201);
     assert_eq!(
@@ -97,7 +97,7 @@ async fn a_mail_from_a_member_is_logged_as_outbound(acme: Tenant) {
     assert_eq!((&newest["author"]["type"], &newest["direction"]), (&json!("person"), &json!("outbound")));
 }
 
-async fn what_is_ignored_says_why(acme: Tenant) {
+async fn an_ignored_mail_says_why(acme: Tenant) {
     let key = key(&acme);
     let owner = format!("owner@{}.test", acme.slug());
     let table = [
@@ -152,7 +152,7 @@ async fn a_mail_that_is_too_large_is_refused(acme: Tenant) {
     posting(&acme, &key, mail).send().await.expect(201);
 }
 
-async fn what_is_no_mail_is_refused(acme: Tenant) {
+async fn a_body_that_is_not_a_mail_is_refused(acme: Tenant) {
     let key = key(&acme);
     posting(&acme, &key, "").expect_refused(422, "not_a_mail").await;
     for media_type in ["application/json", "text/plain", "message/rfc822x", ""] {
@@ -179,7 +179,7 @@ async fn only_the_inbound_key_may_post(acme: Tenant) {
     }
     let call = posting(&acme, &live, MAIL).without("x-service-inbound-key");
     call.token(acme.company.token_text()).expect_refused(401, "unauthenticated").await;
-    // A key leads to its own company, and to no other endpoint.
+    // A key works only for its own company and no other endpoint.
     let before = acme.contents();
     posting(&acme, &other, MAIL).send().await.expect(201);
     assert_eq!(acme.contents(), before);
@@ -187,7 +187,7 @@ async fn only_the_inbound_key_may_post(acme: Tenant) {
     posting(&acme, &live, MAIL).send().await.expect(201);
 }
 
-async fn a_webhook_hears_of_a_mail_but_not_of_an_absence_note(acme: Tenant) {
+async fn a_webhook_gets_a_mail_but_not_an_out_of_office_reply(acme: Tenant) {
     let key = key(&acme);
     let hook = json!({"url": "https://example.com/hook", "events": ["message.inbound"]});
     acme.post("/api/webhooks/").json(&hook).send().await.expect(201);

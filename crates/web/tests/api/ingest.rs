@@ -7,11 +7,11 @@ use crate::harness::{Answer, INGEST, Server, Tenant, column, members_of, on_both
 on_both_engines! {
     imported_id_identifies_the_account,
     account_id_may_be_given_instead,
-    account_id_and_imported_id_of_one_account_match_it,
+    account_id_and_imported_id_of_the_same_account_match_it,
     account_id_and_imported_id_of_different_accounts_are_rejected,
-    account_id_and_imported_id_of_which_one_is_unknown_are_unmatched,
+    account_id_and_imported_id_are_unmatched_if_one_is_unknown,
     an_event_that_names_no_account_is_rejected,
-    an_account_named_by_no_string_is_rejected,
+    an_account_id_that_is_not_a_string_is_rejected,
     any_string_that_matches_nothing_is_unmatched,
     an_account_of_another_company_is_unmatched,
     kind_is_required_and_one_of_six,
@@ -21,7 +21,7 @@ on_both_engines! {
     feature_is_counted_for_feature_used_and_custom_only,
     occurred_at_defaults_to_the_arrival,
     occurred_at_is_read_as_iso_8601,
-    occurred_at_that_is_no_time_is_rejected,
+    occurred_at_that_is_not_a_time_is_rejected,
     occurred_at_may_be_five_minutes_ahead_and_not_more,
     occurred_at_may_be_long_ago,
     metadata_is_kept_as_sent,
@@ -29,7 +29,7 @@ on_both_engines! {
     event_id_makes_an_event_safe_to_send_again,
     event_id_counts_once_within_a_batch,
     event_id_is_remembered_for_90_days,
-    event_id_is_marked_by_accepted_events_only,
+    event_id_is_remembered_for_accepted_events_only,
     event_id_is_per_company_exact_and_at_most_100_characters,
     an_event_without_event_id_counts_every_time,
     null_members_count_as_not_sent,
@@ -48,15 +48,15 @@ on_both_engines! {
     unmatched_events_do_not_fail_the_batch_and_match_once_imported,
     rejected_events_are_listed_by_index_code_field_and_detail,
     received_is_the_sum_of_the_rest,
-    a_batch_of_which_every_event_is_invalid_is_refused_with_the_same_members,
-    a_batch_of_unmatched_and_rejected_events_is_no_failure,
+    a_batch_with_only_invalid_events_is_refused_with_the_same_members,
+    a_batch_of_unmatched_and_rejected_events_succeeds,
     events_are_required_and_not_empty,
     a_batch_takes_100_events_and_no_more,
     gzip_bodies_are_accepted,
     the_ingest_key_decides_the_company,
 }
 
-/// How the one event of this batch was sorted: accepted, duplicate, unmatched, or rejected by code and field.
+/// The outcome of the only event in this batch: accepted, duplicate, unmatched, or the field and code of its rejection.
 fn sorted(answer: &Answer) -> String {
     let reply = answer.json();
     if let Some(rejected) = reply["rejected"].get(0) {
@@ -72,17 +72,17 @@ fn sorted(answer: &Answer) -> String {
     }
 }
 
-/// Sends one event and says how it was sorted; what is not accepted must leave nothing.
+/// Sends one event and returns its outcome. Unless it is accepted, it must not change anything.
 async fn send(acme: &Tenant, event: Value) -> String {
     let before = acme.contents();
     let outcome = sorted(&acme.ingest(json!([event])).await);
     if outcome != "accepted" {
-        assert_eq!(acme.contents(), before, "{event} is {outcome} and leaves nothing");
+        assert_eq!(acme.contents(), before, "{event} is {outcome} and must change nothing");
     }
     outcome
 }
 
-/// An `app_opened` of account `a` with more members.
+/// An `app_opened` event for account `a` with these extra members.
 fn opened(more: Value) -> Value {
     let mut event = json!({"imported_id": "a", "kind": "app_opened"});
     event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -133,7 +133,7 @@ async fn account_id_may_be_given_instead(acme: Tenant) {
     assert_eq!(acme.get(&path_of(&made)).send().await.expect(200)["status"], json!("lost"));
 }
 
-async fn account_id_and_imported_id_of_one_account_match_it(acme: Tenant) {
+async fn account_id_and_imported_id_of_the_same_account_match_it(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     assert_eq!(send(&acme, opened(json!({"account_id": account["id"]}))).await, "accepted");
     assert_eq!(counted(&acme, "a").await, 1);
@@ -146,7 +146,7 @@ async fn account_id_and_imported_id_of_different_accounts_are_rejected(acme: Ten
     assert_eq!(outcome, "account_id account_mismatch");
 }
 
-async fn account_id_and_imported_id_of_which_one_is_unknown_are_unmatched(acme: Tenant) {
+async fn account_id_and_imported_id_are_unmatched_if_one_is_unknown(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let other = json!({"imported_id": "nobody", "account_id": account["id"], "kind": "app_opened"});
     assert_eq!(send(&acme, other).await, "unmatched");
@@ -164,7 +164,7 @@ async fn an_event_that_names_no_account_is_rejected(acme: Tenant) {
     }
 }
 
-async fn an_account_named_by_no_string_is_rejected(acme: Tenant) {
+async fn an_account_id_that_is_not_a_string_is_rejected(acme: Tenant) {
     acme.account(json!({"imported_id": "7"})).await;
     for id in [json!(7), json!(true), json!(["7"]), json!({})] {
         assert_eq!(
@@ -215,7 +215,7 @@ async fn kind_is_required_and_one_of_six(acme: Tenant) {
     assert_eq!(
         send(&acme, json!({"imported_id": "nobody", "kind": "x"})).await,
         "kind unknown_kind",
-        "checked first"
+        "validated before matching"
     );
 }
 
@@ -300,7 +300,7 @@ async fn occurred_at_is_read_as_iso_8601(acme: Tenant) {
     }
 }
 
-async fn occurred_at_that_is_no_time_is_rejected(acme: Tenant) {
+async fn occurred_at_that_is_not_a_time_is_rejected(acme: Tenant) {
     acme.account(json!({"imported_id": "a"})).await;
     let words = [
         "",
@@ -386,7 +386,7 @@ async fn event_id_makes_an_event_safe_to_send_again(acme: Tenant) {
     }
     assert_eq!(features(&acme, "a").await, [("f".to_owned(), 1)]);
     let other = json!({"imported_id": "a", "kind": "churned", "event_id": "e-1"});
-    assert_eq!(send(&acme, other).await, "duplicate", "the id decides, whatever else the event says");
+    assert_eq!(send(&acme, other).await, "duplicate", "only the id counts, not the rest of the event");
     assert_eq!(acme.shown("a").await["status"], json!("prospect"));
 }
 
@@ -409,12 +409,12 @@ async fn event_id_is_remembered_for_90_days(server: Server) {
     assert_eq!(send(&server, event.clone()).await, "duplicate");
     server.app.clock().advance_seconds(1);
     assert_eq!(send(&server, event.clone()).await, "accepted", "90 days are over");
-    assert_eq!(send(&server, event.clone()).await, "duplicate", "and it is remembered anew");
+    assert_eq!(send(&server, event.clone()).await, "duplicate", "it is remembered again");
     server.app.clock().advance_days(89);
     assert_eq!(send(&server, event).await, "duplicate");
 }
 
-async fn event_id_is_marked_by_accepted_events_only(acme: Tenant) {
+async fn event_id_is_remembered_for_accepted_events_only(acme: Tenant) {
     acme.account(json!({"imported_id": "a"})).await;
     let unmatched = json!({"imported_id": "nobody", "kind": "app_opened", "event_id": "e-1"});
     assert_eq!(send(&acme, unmatched.clone()).await, "unmatched");
@@ -670,13 +670,13 @@ async fn received_is_the_sum_of_the_rest(acme: Tenant) {
         assert_eq!(reply["unmatched"].as_array().unwrap().len(), 10);
         assert_eq!(reply["rejected"].as_array().unwrap().len(), 20);
         assert_eq!((&reply["received"], accepted + duplicates), (&json!(60), 30));
-        // Event ids 1 and 3 come five times each: once fresh in the first round, never in the second.
+        // Event ids 1 and 3 are sent five times each: each is new once in the first round and never in the second.
         assert_eq!(duplicates, if round == 0 { 8 } else { 10 });
     }
     assert_eq!(counted(&acme, "a").await, 42);
 }
 
-async fn a_batch_of_which_every_event_is_invalid_is_refused_with_the_same_members(acme: Tenant) {
+async fn a_batch_with_only_invalid_events_is_refused_with_the_same_members(acme: Tenant) {
     acme.account(json!({"imported_id": "a"})).await;
     let other = acme.account(json!({"imported_id": "b"})).await;
     let mismatch = opened(json!({"account_id": other["id"], "event_id": "e-1"}));
@@ -693,10 +693,10 @@ async fn a_batch_of_which_every_event_is_invalid_is_refused_with_the_same_member
         assert_eq!(answer.faults().len(), 3, "`errors` points at each of them");
         assert!(answer.faults()[0].0.starts_with("/events/0"));
     }
-    assert_eq!(send(&acme, opened(json!({"event_id": "e-1"}))).await, "accepted", "no id was marked");
+    assert_eq!(send(&acme, opened(json!({"event_id": "e-1"}))).await, "accepted", "no id was remembered");
 }
 
-async fn a_batch_of_unmatched_and_rejected_events_is_no_failure(acme: Tenant) {
+async fn a_batch_of_unmatched_and_rejected_events_succeeds(acme: Tenant) {
     let reply = acme.ingest(json!([7, opened(json!({}))])).await.expect(200);
     assert_eq!((&reply["received"], &reply["accepted"]), (&json!(2), &json!(0)));
 }

@@ -1,4 +1,4 @@
-//! Invitations and forgotten passwords over HTTP: what anybody may call, how often, and what admins see.
+//! Invitations and password resets over HTTP: the open endpoints, their limits, and what admins see.
 
 use rapport_app::password_reset::answer_requests;
 use rapport_app::{Access, Outside};
@@ -12,15 +12,15 @@ use crate::harness::{Server, Tenant, column, members_of, on_both_engines};
 on_both_engines! {
     an_invited_person_joins_by_the_link,
     an_invitation_is_used_once_and_can_be_revoked_and_sent_again,
-    faults_of_an_invitation_are_named_at_once,
-    a_known_person_joins_with_their_own_password,
-    only_admins_see_and_make_invitations,
+    all_errors_of_an_invitation_are_reported_at_once,
+    a_known_person_joins_with_their_existing_password,
+    only_admins_see_and_create_invitations,
     invitations_are_listed_in_pages,
-    with_mail_the_link_is_answered_to_nobody,
-    asking_for_a_new_password_answers_alike_for_everybody,
-    a_new_password_is_chosen_once,
-    strangers_are_limited_far_lower_than_others,
-    changes_are_in_the_audit_log_with_where_they_came_from,
+    with_mail_the_link_is_not_in_the_response,
+    password_reset_requests_look_the_same_for_every_address,
+    a_password_reset_works_once,
+    callers_without_a_credential_have_a_far_lower_limit,
+    changes_are_in_the_audit_log_with_their_address,
     settings_say_whether_mail_is_configured,
 }
 
@@ -37,7 +37,7 @@ fn token_of(made: &Value) -> String {
     link.rsplit('/').next().unwrap().to_owned()
 }
 
-/// An address of this test alone: people are shared by all companies of a service.
+/// An address that only this test uses, because all companies of a service share people.
 fn address(acme: &Tenant, name: &str) -> String {
     format!("{name}@{}.test", acme.slug())
 }
@@ -79,7 +79,7 @@ async fn an_invitation_is_used_once_and_can_be_revoked_and_sent_again(acme: Tena
     assert_eq!(accept(&token_of(&made)).await.faults(), invalid, "revoked");
 }
 
-async fn faults_of_an_invitation_are_named_at_once(acme: Tenant) {
+async fn all_errors_of_an_invitation_are_reported_at_once(acme: Tenant) {
     let invite = |body: Value| acme.post("/api/invitations/").json(&body);
     invite(json!({"email": "nobody", "role": "king", "more": 1}))
         .expect_faults(&[("/email", "malformed"), ("/role", "unknown_role"), ("/more", "unknown_member")])
@@ -103,7 +103,7 @@ async fn faults_of_an_invitation_are_named_at_once(acme: Tenant) {
     acme.post(ACCEPT).without_credential().text("{").expect_refused(400, "not_json").await;
 }
 
-async fn a_known_person_joins_with_their_own_password(acme: Tenant) {
+async fn a_known_person_joins_with_their_existing_password(acme: Tenant) {
     let (other, email) = (acme.neighbour(), address(&acme, "ana"));
     let join = async |tenant: &Tenant, token: String, password: &str| {
         let body = json!({"token": token, "name": "Another", "password": password});
@@ -118,7 +118,7 @@ async fn a_known_person_joins_with_their_own_password(acme: Tenant) {
     assert_eq!(joined["member"]["id"], known["member"]["id"]);
 }
 
-async fn only_admins_see_and_make_invitations(acme: Tenant) {
+async fn only_admins_see_and_create_invitations(acme: Tenant) {
     let member = acme.token_of(Role::Member);
     let made = invite(&acme, &address(&acme, "ana"), "member").await;
     let path = format!("/api/invitations/{}/", made["id"].as_str().unwrap());
@@ -136,7 +136,7 @@ async fn only_admins_see_and_make_invitations(acme: Tenant) {
     let admin = acme.token_of(Role::Admin);
     let owner = json!({"email": address(&acme, "bo"), "role": "owner"});
     acme.post("/api/invitations/").token(&admin).json(&owner).expect_refused(403, "role_required").await;
-    // Another company's are not there.
+    // Invitations of another company are not found.
     acme.neighbour().delete(&path).send().await.expect_problem(404, "not_found");
 }
 
@@ -155,7 +155,7 @@ fn configure(server: &Server) {
     server.app.app().services().set_outside(outside);
 }
 
-async fn with_mail_the_link_is_answered_to_nobody(server: Server) {
+async fn with_mail_the_link_is_not_in_the_response(server: Server) {
     configure(&server);
     let made = invite(&server, "ana@acme.test", "member").await;
     assert_eq!((made.get("link"), &made["mailed"]), (None, &json!(true)));
@@ -166,7 +166,7 @@ async fn with_mail_the_link_is_answered_to_nobody(server: Server) {
     assert!(!mails.to_string().contains("rjn_"));
 }
 
-async fn asking_for_a_new_password_answers_alike_for_everybody(server: Server) {
+async fn password_reset_requests_look_the_same_for_every_address(server: Server) {
     configure(&server);
     let mut answers = Vec::new();
     for email in ["owner@acme.test", "nobody@acme.test"] {
@@ -176,7 +176,7 @@ async fn asking_for_a_new_password_answers_alike_for_everybody(server: Server) {
         answers.push(names);
     }
     assert_eq!(answers[0], answers[1]);
-    assert_eq!(server.app.rows("reset_request"), 2, "who it is about is looked up afterwards");
+    assert_eq!(server.app.rows("reset_request"), 2, "the person is looked up afterwards");
     answer_requests(server.app.app()).await.unwrap();
     assert_eq!((server.app.rows("reset_request"), server.app.rows("mail")), (0, 1));
     server
@@ -187,7 +187,7 @@ async fn asking_for_a_new_password_answers_alike_for_everybody(server: Server) {
         .await;
 }
 
-async fn a_new_password_is_chosen_once(acme: Tenant) {
+async fn a_password_reset_works_once(acme: Tenant) {
     let made = invite(&acme, &address(&acme, "ana"), "member").await;
     let accept = json!({"token": token_of(&made), "password": "the first password"});
     let joined = acme.post(ACCEPT).without_credential().json(&accept).send().await.expect(201);
@@ -203,7 +203,7 @@ async fn a_new_password_is_chosen_once(acme: Tenant) {
     acme.post(&path).token(&acme.token_of(Role::Member)).send().await.expect_problem(403, "role_required");
 }
 
-async fn strangers_are_limited_far_lower_than_others(engine: Engine) {
+async fn callers_without_a_credential_have_a_far_lower_limit(engine: Engine) {
     let server = Server::with(engine, |config| {
         config.per_stranger = Rate { per_second: 1, burst: 3 };
     })
@@ -215,7 +215,7 @@ async fn strangers_are_limited_far_lower_than_others(engine: Engine) {
     let refused = ask().send().await;
     refused.expect_problem(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("1"));
-    // A credential does not help, the other paths of strangers share the limit, and nothing else does.
+    // A credential doesn't help. The other open paths share the limit, and nothing else does.
     let with_token = server.post(RESET).json(&json!({"email": "x@y.test"})).send().await;
     with_token.expect_problem(429, "rate_limited");
     let body = json!({"token": "x", "password": "a good password"});
@@ -226,7 +226,7 @@ async fn strangers_are_limited_far_lower_than_others(engine: Engine) {
     assert_eq!(rapport_web::Config::default().per_stranger, Rate { per_second: 1, burst: 10 });
 }
 
-async fn changes_are_in_the_audit_log_with_where_they_came_from(acme: Tenant) {
+async fn changes_are_in_the_audit_log_with_their_address(acme: Tenant) {
     acme.patch("/api/settings/").json(&json!({"cadence_days": 7})).send().await.expect(200);
     let made = invite(&acme, &address(&acme, "ana"), "member").await;
     let body = json!({"token": token_of(&made), "name": "Ana", "password": "a good password"});

@@ -1,5 +1,5 @@
-//! Limits: the interface document's table, and the limits decided beside it. The limits of webhooks (20 failures
-//! in a row, 90 days of history) are kept by the sender and shown by its own tests.
+//! Limits: the interface document's table and our own limits. The limits of webhooks (20 consecutive failures, 90 days
+//! of history) are enforced by the sender and covered by its own tests.
 
 use rapport_testkit::all;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ on_both_engines! {
     events_per_ingest_request_are_100,
     promo_code_length_is_64_characters,
     default_contact_cadence_is_42_days,
-    pulse_shows_the_activity_of_90_days,
+    pulse_shows_90_days_of_activity,
     pulse_shows_the_20_most_used_features,
     a_body_of_exactly_1_mib_is_read,
-    a_page_has_50_items_unless_said_and_200_at_most,
+    a_page_has_50_items_by_default_and_200_at_most,
     a_note_has_at_most_4000_characters,
     names_of_channels_and_tokens_have_at_most_120_characters,
 }
@@ -47,9 +47,9 @@ async fn default_contact_cadence_is_42_days(server: Server) {
     assert_eq!((&account["overdue"], &account["days_overdue"]), (&json!(true), &json!(0)));
 }
 
-async fn pulse_shows_the_activity_of_90_days(server: Server) {
+async fn pulse_shows_90_days_of_activity(server: Server) {
     let account = server.account(json!({"imported_id": "a"})).await;
-    // Today is the 5th of January: 89 days before it is the 8th of October.
+    // Today is 5 January, and 89 days earlier is 8 October.
     for at in ["2025-10-07T23:59:59Z", "2025-10-08T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-05T09:00:00Z"]
     {
         server.accept(json!({"imported_id": "a", "kind": "app_opened", "occurred_at": at})).await;
@@ -62,8 +62,12 @@ async fn pulse_shows_the_activity_of_90_days(server: Server) {
     assert_eq!(days[1], json!({"date": "2025-10-09", "count": 0}));
     assert_eq!(days[89], json!({"date": "2026-01-05", "count": 2}));
     let counts = |days: &[Value]| days.iter().map(|day| day["count"].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(counts(days), 3, "what is older is not shown");
-    assert_eq!(pulse["first_seen_at"], json!("2025-10-07T23:59:59Z"), "first seen is of the whole life");
+    assert_eq!(counts(days), 3, "older days are not shown");
+    assert_eq!(
+        pulse["first_seen_at"],
+        json!("2025-10-07T23:59:59Z"),
+        "first seen covers the account's lifetime"
+    );
     server.app.clock().advance_days(90);
     let later = server.get(&path).send().await.expect(200);
     let days = later["days"].as_array().unwrap();
@@ -96,7 +100,7 @@ async fn a_body_of_exactly_1_mib_is_read(acme: Tenant) {
     acme.post(INGEST).text(&padded(events)).send().await.expect(200);
 }
 
-async fn a_page_has_50_items_unless_said_and_200_at_most(acme: Tenant) {
+async fn a_page_has_50_items_by_default_and_200_at_most(acme: Tenant) {
     let upserts = (0..205).map(|n| acme.upsert(json!({"imported_id": format!("crm-{n:03}")})));
     for answer in all(upserts).await {
         answer.expect(201);

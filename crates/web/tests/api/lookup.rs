@@ -1,5 +1,5 @@
-//! Lookup by domain: preview, account, and what is refused. Pages come from memory: how they are fetched is
-//! tested with the fetcher.
+//! Lookup by domain: preview, account creation and errors. Pages come from memory; fetching is tested with the
+//! fetcher.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,16 +15,16 @@ use crate::harness::{Server, column, members_of, on_both_engines};
 
 on_both_engines! {
     a_page_is_previewed_and_nothing_is_stored,
-    an_account_is_made_of_it,
-    what_the_request_says_goes_before_what_was_found,
-    a_domain_makes_one_account,
-    what_cannot_be_looked_up_says_why,
-    what_a_request_may_not_say_is_refused,
+    an_account_is_created_from_it,
+    the_request_takes_precedence_over_what_was_found,
+    a_domain_creates_only_one_account,
+    a_failed_lookup_says_why,
+    an_invalid_request_is_refused,
 }
 
 const LOOKUP: &str = "/api/lookup/";
 
-/// Pages by their address; what is not among them is an error by its host's first word.
+/// Pages by address. For any other address, the first word of the host decides which error is returned.
 struct Pages(HashMap<&'static str, &'static str>);
 
 impl HomePages for Pages {
@@ -79,7 +79,7 @@ async fn a_page_is_previewed_and_nothing_is_stored(acme: Server) {
     assert_eq!(acme.contents(), before);
 }
 
-async fn an_account_is_made_of_it(acme: Server) {
+async fn an_account_is_created_from_it(acme: Server) {
     with_pages(&acme);
     let token = acme.token_of(Role::Member);
     let call = acme.post(LOOKUP).json(&json!({"domain": "nordlys.test", "create": true})).token(&token);
@@ -95,7 +95,7 @@ async fn an_account_is_made_of_it(acme: Server) {
     assert_eq!(events[0]["data"]["source"], json!("lookup"));
 }
 
-async fn what_the_request_says_goes_before_what_was_found(acme: Server) {
+async fn the_request_takes_precedence_over_what_was_found(acme: Server) {
     with_pages(&acme);
     let body = json!({
         "domain": "nordlys.test", "create": true, "name": "Nordlys Pumper", "status": "contacted",
@@ -106,7 +106,7 @@ async fn what_the_request_says_goes_before_what_was_found(acme: Server) {
     assert_eq!(account["custom_fields"], json!({"website": "https://nordlys.test", "plan": "pro"}));
 }
 
-async fn a_domain_makes_one_account(acme: Server) {
+async fn a_domain_creates_only_one_account(acme: Server) {
     with_pages(&acme);
     let create = json!({"domain": "nordlys.test", "create": true});
     let account = acme.post(LOOKUP).json(&create).send().await.expect(201);
@@ -118,7 +118,7 @@ async fn a_domain_makes_one_account(acme: Server) {
     acme.post(LOOKUP).json(&create).send().await.expect(201);
 }
 
-async fn what_cannot_be_looked_up_says_why(acme: Server) {
+async fn a_failed_lookup_says_why(acme: Server) {
     let body = |domain: &str| json!({"domain": domain, "create": true});
     acme.post(LOOKUP).json(&body("nordlys.test")).expect_refused(503, "busy").await;
     with_pages(&acme);
@@ -134,7 +134,7 @@ async fn what_cannot_be_looked_up_says_why(acme: Server) {
     acme.post(LOOKUP).json(&body("ours.test")).expect_refused(503, "busy").await;
 }
 
-async fn what_a_request_may_not_say_is_refused(acme: Server) {
+async fn an_invalid_request_is_refused(acme: Server) {
     with_pages(&acme);
     acme.post(LOOKUP).json(&json!({})).expect_faults(&[("/domain", "required")]).await;
     let wrong = json!({"domain": "a b", "create": "yes", "name": "", "more": 1});

@@ -10,7 +10,7 @@ on_both_engines! {
     every_path_is_served_with_and_without_its_slash,
     unknown_members_are_refused_by_name_everywhere,
     unknown_query_parameters_are_refused_by_name_on_every_list,
-    every_list_answers_items_and_next_cursor,
+    every_list_returns_items_and_next_cursor,
     accounts_come_newest_first_and_by_each_sort,
     accounts_are_paged_by_cursor_in_every_sort_without_gap_or_repeat,
     a_cursor_belongs_to_its_list_and_sort,
@@ -19,22 +19,22 @@ on_both_engines! {
     accounts_are_filtered_by_channel,
     accounts_are_filtered_by_tracked_and_overdue,
     accounts_are_filtered_by_when_they_were_seen,
-    filters_that_are_given_must_all_hold,
-    a_filter_that_cannot_be_read_is_refused,
+    accounts_must_match_all_filters,
+    an_invalid_filter_is_refused,
     an_account_is_created_by_hand_with_every_member,
-    an_account_created_by_hand_needs_a_name_alone,
+    an_account_created_by_hand_only_needs_a_name,
     an_account_is_edited_member_by_member,
     an_edit_clears_by_null,
-    a_deleted_account_takes_its_traces_along_and_frees_its_imported_id,
-    the_operators_status_change_answers_the_account_and_whether_it_moved,
+    deleting_an_account_deletes_its_data_and_frees_its_imported_id,
+    the_operators_status_change_returns_the_account_and_whether_it_moved,
     history_items_have_the_decided_members_newest_first,
     activity_items_have_the_decided_members_latest_first,
     pulse_has_the_decided_members_and_ends_today_in_the_companys_zone,
     settings_of_a_new_company_are_the_decided_defaults,
     settings_change_member_by_member,
-    settings_that_make_no_sense_are_refused,
+    invalid_settings_are_refused,
     tracked_stages_decide_who_is_tracked,
-    keys_are_shown_once_and_rotate_at_once,
+    keys_are_shown_once_and_rotate_immediately,
     tokens_are_shown_once_listed_and_revoked,
     members_are_added_changed_and_removed,
     a_company_keeps_an_owner,
@@ -42,7 +42,7 @@ on_both_engines! {
     the_audit_log_says_who_changed_what_and_never_a_secret,
 }
 
-/// Every list of this part, for an account and a channel of the company.
+/// Every list in this part of the API, for an account and a channel of the company.
 async fn lists(acme: &Tenant) -> Vec<String> {
     let account = acme.account(json!({"imported_id": "listed"})).await;
     let channel = acme.company.channel("Listed", &["L1", "L2", "L3"]);
@@ -120,7 +120,7 @@ async fn unknown_query_parameters_are_refused_by_name_on_every_list(acme: Tenant
     }
 }
 
-async fn every_list_answers_items_and_next_cursor(acme: Tenant) {
+async fn every_list_returns_items_and_next_cursor(acme: Tenant) {
     let paths = lists(&acme).await;
     acme.account(json!({"imported_id": "b"})).await;
     acme.resend(json!({"imported_id": "listed", "status": "lost"})).await;
@@ -146,7 +146,7 @@ async fn every_list_answers_items_and_next_cursor(acme: Tenant) {
             .iter()
             .filter_map(|item| item.get("created_at").or_else(|| item.get("at"))?.as_str())
             .collect();
-        assert!(times.is_sorted_by(|a, b| a >= b), "{path} is newest first");
+        assert!(times.is_sorted_by(|a, b| a >= b), "{path} is not newest first");
     }
 }
 
@@ -170,7 +170,7 @@ async fn accounts_come_newest_first_and_by_each_sort(server: Server) {
     }
     let seen = names(&server, "?sort=-last_seen_at").await;
     assert_eq!(seen[..2], ["Gamma", "Beta"], "the most recently seen first");
-    assert_eq!(seen.len(), 4, "those never seen come last: {seen:?}");
+    assert_eq!(seen.len(), 4, "accounts never seen come last: {seen:?}");
     for sort in ["size", "Name", "last_seen_at", "name,created_at"] {
         server.get(&format!("/api/accounts/?sort={sort}")).expect_faults(&[("sort", "unknown_sort")]).await;
     }
@@ -199,7 +199,11 @@ async fn accounts_are_paged_by_cursor_in_every_sort_without_gap_or_repeat(acme: 
     let next = format!("/api/accounts/?limit=5&cursor={}", first["next_cursor"].as_str().unwrap());
     let second = acme.get(&next).send().await.expect(200);
     let whole = column(&acme.all_pages("/api/accounts/", 200).await, "id");
-    assert_eq!(column(second["items"].as_array().unwrap(), "id"), whole[6..11], "what is new shifts no page");
+    assert_eq!(
+        column(second["items"].as_array().unwrap(), "id"),
+        whole[6..11],
+        "new accounts don't shift a page"
+    );
 }
 
 async fn a_cursor_belongs_to_its_list_and_sort(acme: Tenant) {
@@ -343,7 +347,7 @@ async fn accounts_are_filtered_by_when_they_were_seen(acme: Tenant) {
     call.expect_faults(&[("seen_after", "malformed"), ("seen_before", "malformed")]).await;
 }
 
-async fn filters_that_are_given_must_all_hold(acme: Tenant) {
+async fn accounts_must_match_all_filters(acme: Tenant) {
     let fair = acme.company.channel("Fair", &["FAIR"]);
     for n in 0..8 {
         let mut body = json!({"imported_id": format!("crm-{n}"), "name": format!("Firm {n}")});
@@ -365,7 +369,7 @@ async fn filters_that_are_given_must_all_hold(acme: Tenant) {
     assert_eq!(names(&acme, &format!("{four}&seen_before=2026-01-01")).await, [""; 0]);
 }
 
-async fn a_filter_that_cannot_be_read_is_refused(acme: Tenant) {
+async fn an_invalid_filter_is_refused(acme: Tenant) {
     let query = "limit=ten&cursor=zz&colour=red&status=nope&sort=size&seen_after=x&tracked=1&channel=y&q=%00";
     let faults = [
         ("limit", "wrong_type"),
@@ -414,7 +418,7 @@ async fn an_account_is_created_by_hand_with_every_member(acme: Tenant) {
     assert_eq!((history.len(), &history[0]["source"]), (1, &json!("operator")));
 }
 
-async fn an_account_created_by_hand_needs_a_name_alone(acme: Tenant) {
+async fn an_account_created_by_hand_only_needs_a_name(acme: Tenant) {
     let made = acme.post("/api/accounts/").json(&json!({"name": "Keller"})).send().await.expect(201);
     assert_eq!((&made["status"], &made["imported_id"]), (&json!("prospect"), &Value::Null));
     let other =
@@ -488,7 +492,7 @@ async fn an_edit_clears_by_null(acme: Tenant) {
     assert_eq!(cleared["name"], json!("Keller"));
 }
 
-async fn a_deleted_account_takes_its_traces_along_and_frees_its_imported_id(acme: Tenant) {
+async fn deleting_an_account_deletes_its_data_and_frees_its_imported_id(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a", "status": "customer"})).await;
     acme.accept(json!({"imported_id": "a", "kind": "feature_used", "feature": "f"})).await;
     let path = path_of(&account);
@@ -500,16 +504,20 @@ async fn a_deleted_account_takes_its_traces_along_and_frees_its_imported_id(acme
     }
     assert_eq!(names(&acme, "").await, [""; 0]);
     assert_eq!(names(&acme, "?q=a").await, [""; 0]);
-    assert_eq!(column(&acme.events(&account), "type"), ["account.created"], "what was frozen still goes");
+    assert_eq!(
+        column(&acme.events(&account), "type"),
+        ["account.created"],
+        "frozen events are still delivered"
+    );
     let event = json!([{"imported_id": "a", "kind": "app_opened"}]);
-    assert_eq!(acme.ingest(event).await.expect(200)["accepted"], json!(0), "it matches no more");
+    assert_eq!(acme.ingest(event).await.expect(200)["accepted"], json!(0), "it no longer matches");
     let again = acme.account(json!({"imported_id": "a"})).await;
     assert_ne!(again["id"], account["id"]);
     assert_eq!((&again["last_seen_at"], &again["status"]), (&Value::Null, &json!("prospect")));
     assert_eq!(acme.history(&again).await.len(), 1);
 }
 
-async fn the_operators_status_change_answers_the_account_and_whether_it_moved(acme: Tenant) {
+async fn the_operators_status_change_returns_the_account_and_whether_it_moved(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let path = format!("{}status/", path_of(&account));
     let moved =
@@ -584,7 +592,7 @@ async fn pulse_has_the_decided_members_and_ends_today_in_the_companys_zone(acme:
     assert_eq!((&empty["first_seen_at"], &empty["features"]), (&Value::Null, &json!([])));
     let days = empty["days"].as_array().unwrap();
     assert_eq!(days.len(), 90);
-    // 09:00 in UTC is 23:00 of the same day fourteen hours ahead.
+    // 09:00 in UTC is 23:00 on the same day, fourteen hours ahead.
     assert_eq!(days[89], json!({"date": "2026-01-05", "count": 0}));
     assert!(column(days, "date").is_sorted(), "oldest first");
     acme.accept(
@@ -612,7 +620,10 @@ async fn settings_of_a_new_company_are_the_decided_defaults(acme: Tenant) {
     assert_eq!(settings, expected);
     let key = &settings["ingest_key"];
     assert_eq!(members_of(key), ["created_at", "last_used_at", "prefix"]);
-    assert!(key["prefix"].as_str().unwrap().starts_with("rik_"), "the ingest key is made with the company");
+    assert!(
+        key["prefix"].as_str().unwrap().starts_with("rik_"),
+        "the ingest key is created with the company"
+    );
     assert!(!acme.get("/api/settings/").send().await.text().contains(acme.company.ingest_key_text()));
     let member = acme.token_of(Role::Member);
     acme.get("/api/settings/").token(&member).send().await.expect(200);
@@ -642,7 +653,7 @@ async fn settings_change_member_by_member(acme: Tenant) {
     assert_eq!(lower.expect(200)["default_currency"], json!("JPY"));
 }
 
-async fn settings_that_make_no_sense_are_refused(acme: Tenant) {
+async fn invalid_settings_are_refused(acme: Tenant) {
     let table = [
         (json!({"cadence_days": 0}), "/cadence_days", "out_of_range"),
         (json!({"cadence_days": 3651}), "/cadence_days", "out_of_range"),
@@ -678,7 +689,7 @@ async fn tracked_stages_decide_who_is_tracked(acme: Tenant) {
     assert_eq!(acme.shown("in_negotiation").await["tracked"], json!(true));
 }
 
-async fn keys_are_shown_once_and_rotate_at_once(acme: Tenant) {
+async fn keys_are_shown_once_and_rotate_immediately(acme: Tenant) {
     acme.account(json!({"imported_id": "a"})).await;
     for (path, member, prefix) in [
         ("/api/settings/ingest-key/rotate/", "ingest_key", "rik_"),
@@ -687,7 +698,7 @@ async fn keys_are_shown_once_and_rotate_at_once(acme: Tenant) {
         let first = acme.post(path).send().await.expect(200);
         let second = acme.post(path).json(&json!({})).send().await.expect(200);
         let key = second[member].as_str().unwrap();
-        assert!(key.starts_with(prefix) && key.len() >= prefix.len() + 32, "160 bits and more: {key}");
+        assert!(key.starts_with(prefix) && key.len() >= prefix.len() + 32, "at least 160 bits: {key}");
         assert_eq!(second["key"], second[member]);
         assert_ne!(first["key"], second["key"]);
         let settings = acme.get("/api/settings/").send().await;
@@ -701,7 +712,7 @@ async fn keys_are_shown_once_and_rotate_at_once(acme: Tenant) {
 async fn tokens_are_shown_once_listed_and_revoked(acme: Tenant) {
     let made = acme.post("/api/tokens/").json(&json!({"name": "CRM"})).send().await.expect(201);
     assert_eq!(members_of(&made), ["created_at", "id", "last_used_at", "name", "prefix", "role", "token"]);
-    assert_eq!(made["role"], json!("admin"), "unless said");
+    assert_eq!(made["role"], json!("admin"), "the default role");
     let token = made["token"].as_str().unwrap();
     assert!(token.starts_with("rap_") && token.len() >= 36, "{token}");
     acme.get("/api/accounts/").token(token).send().await.expect(200);
@@ -726,7 +737,7 @@ async fn members_are_added_changed_and_removed(acme: Tenant) {
     let mut shown = added.clone();
     let password = shown.as_object_mut().unwrap().remove("password").unwrap();
     assert!(password.as_str().unwrap().len() >= 12);
-    assert_eq!(shown["email"], json!(format!("ana@{}.test", acme.slug())), "people are found without case");
+    assert_eq!(shown["email"], json!(format!("ana@{}.test", acme.slug())), "email addresses ignore case");
     assert_eq!(members_of(&shown), ["active", "created_at", "deactivated_at", "email", "id", "name", "role"]);
     let path = format!("/api/members/{}/", added["id"].as_str().unwrap());
     assert_eq!(acme.get(&path).send().await.expect(200), shown, "the password was shown once");

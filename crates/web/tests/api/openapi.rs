@@ -1,4 +1,4 @@
-//! The OpenAPI document: valid 3.1, complete, and true of what is served.
+//! The OpenAPI document: valid 3.1, complete, and consistent with what is served.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ on_both_engines! {
 
 const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 
-/// What anybody may call.
+/// The paths that anyone may call.
 const OPEN: [&str; 3] = ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
-/// The management API of this part: paths and what each takes.
+/// Paths of the management API with their methods.
 const MANAGEMENT: [(&str, &str); 30] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
@@ -57,7 +57,7 @@ async fn document(acme: &Tenant) -> Value {
     acme.get("/api/openapi.json").without_credential().send().await.expect(200)
 }
 
-/// Path, method and operation of everything described.
+/// The path, method and operation of everything described.
 fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = document["paths"].as_object().expect("paths").iter();
     paths
@@ -137,8 +137,9 @@ async fn every_reference_resolves_and_every_path_parameter_is_described(acme: Te
     references(&document, &mut found);
     assert!(found.len() > 20, "{}", found.len());
     for reference in found {
-        let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} is elsewhere"));
-        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+        let pointer =
+            reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} is in another document"));
+        assert!(document.pointer(pointer).is_some(), "{reference} does not resolve");
     }
     for (path, method, operation) in operations(&document) {
         let named: BTreeSet<&str> =

@@ -1,4 +1,4 @@
-//! What every page keeps to: who may see it, where forms may come from, what is sent twice, what it says to browsers.
+//! Rules for every page: who may see it, where forms may come from, forms sent twice, and security headers.
 
 use rapport_app::session::Proven;
 use rapport_domain::member::Role;
@@ -8,33 +8,33 @@ use crate::harness::{Server, Tenant, on_both_engines};
 use crate::person::{Person, Seen};
 
 on_both_engines!(
-    strangers_are_led_to_the_login_and_back,
-    a_session_is_over_when_it_ends,
-    who_is_logged_out_while_typing_comes_back_to_the_page,
-    a_deactivated_member_sees_nothing_any_more,
-    a_session_of_another_company_is_none_here,
-    sessions_end_by_idleness,
+    visitors_are_redirected_to_the_login_and_back,
+    an_ended_session_no_longer_works,
+    a_person_logged_out_while_typing_comes_back_to_the_page,
+    a_deactivated_member_no_longer_sees_anything,
+    a_session_only_works_for_its_company,
+    idle_sessions_end,
     forms_from_elsewhere_are_refused,
     a_form_sent_twice_counts_once,
-    a_second_click_after_the_first_answer_is_answered_alike,
-    a_secret_is_answered_again_for_a_moment_only,
-    pages_are_for_nobody_elses_frame_or_script,
+    a_second_click_after_the_first_response_gets_the_same_response,
+    a_secret_is_repeated_only_for_a_moment,
+    pages_allow_no_foreign_frames_or_scripts,
 );
 
-async fn strangers_are_led_to_the_login_and_back(acme: Tenant) {
+async fn visitors_are_redirected_to_the_login_and_back(acme: Tenant) {
     let answer = acme.get("/profile?x=1").without_credential().send().await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/login?next=%2Fprofile%3Fx%3D1")));
     Person::of(&acme, Role::Member).see("/profile").await.expect(200).says("Your profile").says("A member");
 }
 
-async fn a_session_is_over_when_it_ends(acme: Tenant) {
+async fn an_ended_session_no_longer_works(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     ana.see("/").await.expect(200);
     ana.send("/logout", &[]).await.leads_to("/login");
     ana.see("/").await.leads_to("/login");
 }
 
-async fn who_is_logged_out_while_typing_comes_back_to_the_page(acme: Tenant) {
+async fn a_person_logged_out_while_typing_comes_back_to_the_page(acme: Tenant) {
     let send = async |from: &str| {
         let call = acme.post("/settings/tokens").without_credential().header("sec-fetch-site", "same-origin");
         let call = call.text("name=x").header("content-type", "application/x-www-form-urlencoded");
@@ -45,7 +45,7 @@ async fn who_is_logged_out_while_typing_comes_back_to_the_page(acme: Tenant) {
     assert_eq!(send("http://evil.test/settings").await, "/login");
 }
 
-async fn a_deactivated_member_sees_nothing_any_more(acme: Tenant) {
+async fn a_deactivated_member_no_longer_sees_anything(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     ana.see("/").await.expect(200);
     let change = rapport_app::member::ChangeMember { person: ana.id, role: None, active: Some(false) };
@@ -53,16 +53,16 @@ async fn a_deactivated_member_sees_nothing_any_more(acme: Tenant) {
     ana.see("/").await.leads_to("/login");
 }
 
-async fn a_session_of_another_company_is_none_here(acme: Tenant) {
+async fn a_session_only_works_for_its_company(acme: Tenant) {
     let other = acme.neighbour();
     let ana = Person::of(&acme, Role::Member);
     let proven = Proven { person: ana.id, company: other.company.id() };
     let begun = block_on(other.company.app().write(&proven.access(), proven.begin(None)));
-    assert!(begun.is_err(), "she is no member there");
+    assert!(begun.is_err(), "she is not a member there");
     ana.send("/companies", &[("project", other.slug())]).await.expect(404);
 }
 
-async fn sessions_end_by_idleness(acme: Server) {
+async fn idle_sessions_end(acme: Server) {
     let ana = Person::of(&acme, Role::Member);
     acme.app.clock().advance_days(13);
     ana.see("/").await.expect(200);
@@ -85,41 +85,41 @@ async fn a_form_sent_twice_counts_once(acme: Tenant) {
     let form = ana.form();
     let first = ana.send_form("/profile/name", form, &[("name", "Ana")]).await;
     first.leads_to("/profile");
-    // The same answer, and nothing done: not even what it asks for now.
+    // The response is the same and nothing is done, not even what the form asks for now.
     let second = ana.send_form("/profile/name", form, &[("name", "Eve")]).await;
     second.leads_to("/profile");
     assert_eq!(first.flash(), second.flash());
     ana.see("/profile").await.says("Ana").says_not("Eve");
-    // What was refused may be sent again, corrected.
+    // A refused form can be corrected and sent again.
     let form = ana.form();
     ana.send_form("/profile/name", form, &[("name", "")]).await.expect(422).says("Is required.");
     ana.send_form("/profile/name", form, &[("name", "Bea")]).await.leads_to("/profile");
     ana.see("/profile").await.says("Bea");
 }
 
-async fn a_second_click_after_the_first_answer_is_answered_alike(acme: Tenant) {
+async fn a_second_click_after_the_first_response_gets_the_same_response(acme: Tenant) {
     let mut ana = Person::of(&acme, Role::Admin);
     let form = ana.form();
     let fields = [("time_zone", "Europe/Berlin"), ("default_currency", "EUR")];
     let first = ana.send_form("/settings", form, &fields).await;
-    // The browser has the flash of the first answer by now.
+    // By now the browser has the flash of the first response.
     ana.cookie = format!("flash=%7B%7D; {}", ana.cookie);
     let second = ana.send_form("/settings", form, &fields).await;
     second.leads_to("/settings");
     assert_eq!(first.flash(), second.flash());
 }
 
-async fn a_secret_is_answered_again_for_a_moment_only(server: Server) {
+async fn a_secret_is_repeated_only_for_a_moment(server: Server) {
     let ana = Person::of(&server, Role::Admin);
     let form = ana.form();
     let rotate = async || ana.send_form("/settings/ingest/key", form, &[]).await;
     rotate().await.expect(200).says("rik_");
     rotate().await.expect(200).says("rik_");
     server.app.clock().advance_seconds(121);
-    rotate().await.expect(409).says("This form was sent already").says_not("shown this once");
+    rotate().await.expect(409).says("This form was already submitted").says_not("You won’t see it again");
 }
 
-async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {
+async fn pages_allow_no_foreign_frames_or_scripts(acme: Tenant) {
     let page = Person::of(&acme, Role::Member).see("/").await.expect(200).0;
     let policy = page.header("content-security-policy").expect("a policy");
     for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"] {
@@ -136,5 +136,5 @@ async fn pages_are_for_nobody_elses_frame_or_script(acme: Tenant) {
     assert!(style.header("cache-control").is_some_and(|value| value.contains("immutable")));
     let missing = acme.get("/nowhere").without_credential().send().await;
     assert_eq!(missing.status, 404);
-    assert!(missing.text().contains("Nothing here"));
+    assert!(missing.text().contains("Page not found"));
 }

@@ -1,4 +1,4 @@
-//! An account's page: what it says, and what its forms do.
+//! The account page and its forms.
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_domain::member::Role;
@@ -8,29 +8,29 @@ use crate::harness::{Server, Tenant, column, id_of, on_both_engines, path_of};
 use crate::person::Person;
 
 on_both_engines!(
-    the_page_says_what_an_account_is,
-    text_from_outside_is_text,
+    the_page_shows_the_account,
+    text_from_outside_is_escaped,
     details_are_edited_in_place,
-    what_was_not_touched_is_not_written_over,
+    unedited_fields_are_not_overwritten,
     refused_details_keep_what_was_typed,
     custom_fields_are_added_changed_and_removed,
-    addresses_come_and_go,
-    contact_is_logged_also_of_earlier,
+    addresses_are_added_and_removed,
+    contact_is_logged_for_now_and_for_earlier,
     refused_contact_changes_nothing,
     a_snooze_begins_ends_and_is_undone,
-    an_account_may_have_a_cadence_of_its_own,
+    an_account_may_have_its_own_cadence,
     a_move_is_in_the_history_and_can_be_undone,
     a_message_is_logged_in_a_conversation,
-    the_timeline_tells_each_kind,
+    the_timeline_shows_every_kind,
     the_timeline_has_older_pages,
-    days_of_use_in_a_row_are_told_as_one,
-    imports_are_told_with_what_they_changed,
+    consecutive_days_of_use_are_combined,
+    imports_are_shown_with_their_changes,
     the_pulse_card_shows_what_was_seen,
     never_seen_is_not_nothing_connected,
-    forms_lead_back_to_our_own_pages_only,
-    deleting_is_for_good,
+    forms_only_redirect_to_our_own_pages,
+    deleting_is_permanent,
     payloads_are_erased_by_admins_only,
-    accounts_of_others_are_not_there,
+    accounts_of_other_companies_are_not_found,
 );
 
 fn page(account: &Value) -> String {
@@ -41,7 +41,7 @@ async fn shown(acme: &Tenant, account: &Value) -> Value {
     acme.get(&path_of(account)).send().await.expect(200)
 }
 
-async fn the_page_says_what_an_account_is(acme: Server) {
+async fn the_page_shows_the_account(acme: Server) {
     acme.post("/api/channels/").json(&json!({"name": "Partners"})).send().await.expect(201);
     let channels = acme.all_pages("/api/channels/", 50).await;
     let codes = format!("/api/channels/{}/codes/", channels[0]["id"].as_str().unwrap());
@@ -69,16 +69,16 @@ async fn the_page_says_what_an_account_is(acme: Server) {
         .says("enterprise")
         .says("Account created")
         .says("By upsert, token")
-        .says_not("Erase its payloads");
+        .says_not("Erase payloads");
     let lost = acme.account(json!({"imported_id": "gone", "status": "lost"})).await;
     ana.see(&page(&lost))
         .await
         .says("not tracked")
-        .says("Contact is not tracked in Lost: it is in Customer and In trial.")
+        .says("Contact isn’t tracked in Lost, only in Customer and In trial.")
         .says_not("days overdue");
 }
 
-async fn text_from_outside_is_text(acme: Tenant) {
+async fn text_from_outside_is_escaped(acme: Tenant) {
     let name = "<script>alert(1)</script> \u{202e}evil \u{1f600}";
     let account = acme
         .account(json!({
@@ -102,7 +102,7 @@ async fn text_from_outside_is_text(acme: Tenant) {
     for query in ["", "?show=events", "?show=messages", "?edit=details", "?edit=field&key=nested"] {
         let seen = ana.see(&format!("{path}{query}")).await.expect(200);
         for markup in ["<script>alert", "<b>x", "<i>key", "<u>", "<s>f", "<h1>s", "<hr>", "</pre><script>"] {
-            assert!(!seen.0.text().contains(markup), "{query} holds {markup}");
+            assert!(!seen.0.text().contains(markup), "{query} contains {markup}");
         }
     }
     ana.see(&path).await.says("&#60;script&#62;alert(1)").says("\u{1f600}");
@@ -140,10 +140,10 @@ async fn details_are_edited_in_place(acme: Tenant) {
     );
 }
 
-async fn what_was_not_touched_is_not_written_over(acme: Tenant) {
+async fn unedited_fields_are_not_overwritten(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Old", "captured_value": "5"})).await;
     let ana = Person::of(&acme, Role::Member);
-    // Somebody else changes the value after the form was shown.
+    // Someone else changes the value after the form is shown.
     acme.resend(json!({"imported_id": "crm-1", "captured_value": "7"})).await;
     let fields =
         [("name", "New"), ("was_name", "Old"), ("captured_value", "5.00"), ("was_captured_value", "5.00")];
@@ -169,7 +169,7 @@ async fn refused_details_keep_what_was_typed(acme: Tenant) {
     ana.send(&path, &[("name", "Old"), ("was_name", "Old"), ("promo_code", "NONE")])
         .await
         .expect(422)
-        .says("Is no live promo code of the company.");
+        .says("No active promo code matches.");
     ana.send(&path, &[("name", "Old"), ("was_name", "Old"), ("imported_id", "crm-2")])
         .await
         .expect(422)
@@ -196,20 +196,20 @@ async fn custom_fields_are_added_changed_and_removed(acme: Tenant) {
     ana.send(&fields, &[("new", "yes"), ("key", "plan"), ("value", "gold")])
         .await
         .expect(422)
-        .says("Is there already")
+        .says("Already exists")
         .says("value=\"plan\"")
         .says("gold</textarea>");
     ana.send(&fields, &[("key", "plan"), ("value", "{\"broken\":")])
         .await
         .expect(422)
-        .says("Begins like JSON but is none")
+        .says("Looks like JSON but is invalid")
         .says("{&#34;broken&#34;:</textarea>");
     assert_eq!(shown(&acme, &account).await["custom_fields"], expected, "nothing changed");
     ana.send(&format!("{path}/fields/remove"), &[("key", "a&b")]).await.leads_to(&path);
     assert_eq!(shown(&acme, &account).await["custom_fields"]["a&b"], Value::Null);
 }
 
-async fn addresses_come_and_go(acme: Tenant) {
+async fn addresses_are_added_and_removed(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     let ana = Person::of(&acme, Role::Member);
     let path = page(&account);
@@ -223,10 +223,10 @@ async fn addresses_come_and_go(acme: Tenant) {
     let gone = ana.send(&format!("{path}/addresses/remove"), &[("address", "ida@nordlys.test")]).await;
     gone.leads_to(&path);
     assert!(gone.flash().contains("undo"), "{}", gone.flash());
-    ana.see(&path).await.says("No mail address yet");
+    ana.see(&path).await.says("No email addresses yet");
 }
 
-async fn contact_is_logged_also_of_earlier(acme: Server) {
+async fn contact_is_logged_for_now_and_for_earlier(acme: Server) {
     acme.app.set(json!({"time_zone": "Europe/Berlin"}));
     let account =
         acme.account(json!({"imported_id": "crm-1", "name": "Nordlys", "status": "customer"})).await;
@@ -240,7 +240,7 @@ async fn contact_is_logged_also_of_earlier(acme: Server) {
         .await;
     logged.leads_to(&path);
     assert!(
-        logged.flash().contains("Contact with Nordlys is logged; the next one is due 12 Jan 2026"),
+        logged.flash().contains("Contact with Nordlys logged; the next one is due 12 Jan 2026"),
         "{}",
         logged.flash()
     );
@@ -266,7 +266,7 @@ async fn refused_contact_changes_nothing(acme: Tenant) {
         .expect(422)
         .says("<details class=\"menu\" open id=\"log-contact\">")
         .says("Must be one of: call, meeting, email, other.")
-        .says("Must not be more than 5 minutes ahead.")
+        .says("Must not be more than 5 minutes in the future.")
         .says("Hello</textarea>")
         .says("value=\"2999-01-01T10:00\"")
         .says("name=\"next\" value=\"/clients\"");
@@ -283,7 +283,7 @@ async fn a_snooze_begins_ends_and_is_undone(acme: Server) {
     let flash: Value = serde_json::from_str(&snoozed.flash()).unwrap();
     assert_eq!(flash["undo"]["action"], json!(snooze));
     assert_eq!(flash["undo"]["fields"][0], json!(["end", "yes"]));
-    ana.see(&path).await.says("Snoozed until 1 Jun 2026").says("End the snooze").says_not("days overdue");
+    ana.see(&path).await.says("Snoozed until 1 Jun 2026").says("End snooze").says_not("days overdue");
     ana.send(&snooze, &[("snoozed_until", ""), ("preset", "2026-07-01")]).await.leads_to(&path);
     assert_eq!(shown(&acme, &account).await["snoozed_until"], json!("2026-07-01"));
     ana.send(&snooze, &[("snoozed_until", "")]).await.expect(422).says("Is required.");
@@ -295,26 +295,26 @@ async fn a_snooze_begins_ends_and_is_undone(acme: Server) {
     assert_eq!(shown(&acme, &account).await["snoozed_until"], json!("2026-07-01"));
     ana.send(&snooze, &[("end", "yes")]).await.leads_to(&path);
     assert_eq!(shown(&acme, &account).await["snoozed_until"], Value::Null);
-    ana.see(&path).await.says("8 days overdue").says_not("End the snooze");
+    ana.see(&path).await.says("8 days overdue").says_not("End snooze");
 }
 
-async fn an_account_may_have_a_cadence_of_its_own(acme: Tenant) {
+async fn an_account_may_have_its_own_cadence(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "status": "customer"})).await;
     let ana = Person::of(&acme, Role::Member);
     let (path, cadence) = (page(&account), format!("{}/cadence", page(&account)));
-    ana.see(&path).await.says("42 days <span class=\"faint\">company</span>");
+    ana.see(&path).await.says("42 days <span class=\"faint\">company default</span>");
     ana.send(&cadence, &[("cadence_days", "14")]).await.leads_to(&path);
     ana.see(&path)
         .await
-        .says("14 days <span class=\"faint\">own</span>")
-        .says("Back to the company's 42 days");
+        .says("14 days <span class=\"faint\">this account only</span>")
+        .says("Use the company’s 42 days");
     ana.send(&cadence, &[("cadence_days", "0")])
         .await
         .expect(422)
         .says("Must be a whole number from 1 to 3650.");
     assert_eq!(shown(&acme, &account).await["cadence_days"], json!(14));
     ana.send(&cadence, &[("company", "yes")]).await.leads_to(&path);
-    ana.see(&path).await.says("42 days <span class=\"faint\">company</span>");
+    ana.see(&path).await.says("42 days <span class=\"faint\">company default</span>");
 }
 
 async fn a_move_is_in_the_history_and_can_be_undone(acme: Tenant) {
@@ -325,7 +325,7 @@ async fn a_move_is_in_the_history_and_can_be_undone(acme: Tenant) {
         ana.send(&to, &[("status", "in_trial"), ("note", "They came back"), ("next", "/pipeline")]).await;
     moved.leads_to("/pipeline");
     let flash: Value = serde_json::from_str(&moved.flash()).unwrap();
-    assert_eq!(flash["text"], json!("Nordlys is in In trial now."));
+    assert_eq!(flash["text"], json!("Nordlys moved to In trial."));
     assert_eq!(flash["undo"], json!({"action": to, "fields": [["status", "lost"], ["next", "/pipeline"]]}));
     let history = acme.history(&account).await;
     assert_eq!(column(&history, "source"), ["upsert", "operator"]);
@@ -391,19 +391,19 @@ async fn a_message_is_logged_in_a_conversation(acme: Tenant) {
         .says("Is required.")
         .says("value=\"Kept subject\"")
         .says("<details class=\"card fold\" open id=\"log-message\">");
-    // A conversation of another account is none of this one.
+    // A conversation of another account is not found here.
     ana.send(
         &format!("{}/messages", page(&other)),
         &[("direction", "inbound"), ("body", "x"), ("conversation", id)],
     )
     .await
     .expect(422)
-    .says("Is no conversation of this account.");
+    .says("Is not a conversation of this account.");
     ana.see(&format!("{}/conversations/{id}", page(&other))).await.expect(404);
-    assert_eq!(acme.contents(), before, "nothing of it was logged");
+    assert_eq!(acme.contents(), before, "nothing was logged");
 }
 
-async fn the_timeline_tells_each_kind(acme: Tenant) {
+async fn the_timeline_shows_every_kind(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "status": "lost"})).await;
     let ana = Person::of(&acme, Role::Member);
     let path = page(&account);
@@ -421,7 +421,7 @@ async fn the_timeline_tells_each_kind(acme: Tenant) {
         .says("2 events")
         .says("By product activity")
         .says("Went well");
-    all.says("the end").says("Open the conversation");
+    all.says("the end").says("Open conversation");
     let only = |query: &'static str, has: &'static [&'static str], has_not: &'static [&'static str]| {
         (query, has, has_not)
     };
@@ -438,7 +438,7 @@ async fn the_timeline_tells_each_kind(acme: Tenant) {
             &["Used app.export", "Started a trial", "&#34;rows&#34;:7"],
             &["Went well", "Moved to"],
         ),
-        only("imports", &["No import has touched this account"], &["Went well", "Moved to"]),
+        only("imports", &["No import has changed this account"], &["Went well", "Moved to"]),
     ];
     for (show, has, has_not) in table {
         let mut seen = ana.see(&format!("{path}?show={show}")).await.expect(200);
@@ -475,10 +475,10 @@ async fn the_timeline_has_older_pages(acme: Server) {
         next = format!("{path}?show=all&before={rest}");
     }
     assert_eq!(told, (0..30).rev().collect::<Vec<u32>>(), "each once, newest first");
-    assert_eq!(active, 30, "days with something between them are told one by one");
+    assert_eq!(active, 30, "days with something in between are shown separately");
 }
 
-async fn days_of_use_in_a_row_are_told_as_one(acme: Server) {
+async fn consecutive_days_of_use_are_combined(acme: Server) {
     let account = acme.account(json!({"imported_id": "crm-1", "status": "prospect"})).await;
     let now = acme.app.clock().now();
     let at = |days: i64| now.plus_days(-days).to_string();
@@ -493,7 +493,7 @@ async fn days_of_use_in_a_row_are_told_as_one(acme: Server) {
     assert_eq!(seen.0.text().matches("Used the product").count(), 2);
 }
 
-async fn imports_are_told_with_what_they_changed(acme: Tenant) {
+async fn imports_are_shown_with_their_changes(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Acme"})).await;
     let file = "Record ID;Company;Plan\ncrm-1;Acme Inc;pro\n".as_bytes().to_vec();
     let upload = acme.post("/api/imports/?filename=march.csv").bytes(file).header("content-type", "text/csv");
@@ -507,7 +507,7 @@ async fn imports_are_told_with_what_they_changed(acme: Tenant) {
         ana.see(&format!("{}?show={show}", page(&account)))
             .await
             .says("Changed by an import")
-            .says("of march.csv")
+            .says("from march.csv")
             .says("Changed: custom_fields.plan, name");
     }
 }
@@ -527,8 +527,8 @@ async fn the_pulse_card_shows_what_was_seen(acme: Server) {
     for part in ["First seen", "Last seen", "Activity over the last 90 days", "Most-used features"] {
         assert!(card.contains(part), "no {part} in {card}");
     }
-    assert!(card.contains(">10</a>"), "events over its life: {card}");
-    assert_eq!(card.matches("<title>").count(), 90, "a bar a day");
+    assert!(card.contains(">10</a>"), "events over the account's lifetime: {card}");
+    assert_eq!(card.matches("<title>").count(), 90, "one bar per day");
     assert!(
         card.contains(
             "aria-label=\"Activity per day over 90 days: 8 events, rising from none to less than one"
@@ -559,7 +559,7 @@ async fn never_seen_is_not_nothing_connected(acme: Tenant) {
     ana.see(&path).await.says("Never seen").says("<code>crm-1</code>").says_not("Nothing connected");
 }
 
-async fn forms_lead_back_to_our_own_pages_only(acme: Tenant) {
+async fn forms_only_redirect_to_our_own_pages(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     let ana = Person::of(&acme, Role::Member);
     let contacts = format!("{}/contacts", page(&account));
@@ -569,13 +569,13 @@ async fn forms_lead_back_to_our_own_pages_only(acme: Tenant) {
     assert_eq!(elsewhere.leads_to("/"), "/");
 }
 
-async fn deleting_is_for_good(acme: Tenant) {
+async fn deleting_is_permanent(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
     let ana = Person::of(&acme, Role::Member);
-    ana.see(&page(&account)).await.says("Delete this account for good").says("This cannot be undone.");
+    ana.see(&page(&account)).await.says("Delete this account").says("You can’t undo this.");
     let deleted = ana.send(&format!("{}/delete", page(&account)), &[]).await;
     deleted.leads_to("/accounts");
-    assert!(deleted.flash().contains("Nordlys is deleted."));
+    assert!(deleted.flash().contains("Nordlys deleted."));
     ana.see(&page(&account)).await.expect(404);
     ana.send(&format!("{}/delete", page(&account)), &[]).await.expect(404);
     acme.get(&path_of(&account)).send().await.expect_problem(404, "not_found");
@@ -587,13 +587,13 @@ async fn payloads_are_erased_by_admins_only(acme: Tenant) {
     let erase = format!("{}/erase-payloads", page(&account));
     ana.send(&erase, &[]).await.expect(403);
     assert_eq!(acme.company.events(id_of(&account)).len(), 1);
-    admin.see(&page(&account)).await.says("Erase its payloads");
+    admin.see(&page(&account)).await.says("Erase payloads");
     let erased = admin.send(&erase, &[]).await;
     erased.leads_to(&page(&account));
     assert!(erased.flash().contains("1 payload erased"), "{}", erased.flash());
 }
 
-async fn accounts_of_others_are_not_there(acme: Tenant) {
+async fn accounts_of_other_companies_are_not_found(acme: Tenant) {
     let other = acme.neighbour();
     let account = other.account(json!({"imported_id": "crm-1"})).await;
     let ana = Person::of(&acme, Role::Admin);

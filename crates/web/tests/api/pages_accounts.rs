@@ -1,4 +1,4 @@
-//! The pages of accounts: the list with its filters, views, moves and export; new accounts by hand and by domain.
+//! The account pages: the list with its filters, views, moves and export, and new accounts by hand and by domain.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,27 +17,27 @@ use crate::harness::{Server, Tenant, on_both_engines};
 use crate::person::{Person, Seen};
 
 on_both_engines!(
-    an_empty_company_is_told_what_to_do_next,
-    the_list_shows_accounts_and_says_what_filters_it,
+    an_empty_company_sees_what_to_do_next,
+    the_list_shows_accounts_and_the_active_filters,
     filters_that_match_nothing_can_be_cleared,
     addresses_have_one_spelling,
-    faults_in_an_address_are_named,
-    dates_are_days_of_the_company,
+    errors_in_an_address_are_named,
+    dates_are_days_in_the_companys_time_zone,
     columns_are_chosen_in_the_address,
     orders_and_pages_keep_the_filters,
     a_full_page_stays_small,
-    text_from_outside_is_text,
+    text_from_outside_is_escaped,
     views_are_saved_renamed_and_deleted,
     views_are_the_companys_own,
     accounts_are_moved_together_and_back,
-    an_undo_leaves_what_changed_meanwhile,
+    an_undo_keeps_later_changes,
     a_move_without_accounts_or_status_is_refused,
-    all_of_a_page_are_moved_without_a_script,
-    the_export_has_what_is_shown,
-    an_account_is_made_by_hand,
+    a_whole_page_is_moved_without_a_script,
+    the_export_has_the_listed_accounts,
+    an_account_is_created_by_hand,
     a_refused_account_keeps_what_was_typed,
-    a_domain_is_looked_up_shown_and_made_an_account,
-    a_domain_that_cannot_be_looked_up_says_why,
+    a_domain_is_looked_up_and_an_account_created,
+    a_failed_lookup_shows_why,
 );
 
 /// The ids of the accounts on a page, in order.
@@ -61,7 +61,7 @@ async fn made(acme: &Tenant, count: usize, status: &str) -> Vec<String> {
     ids
 }
 
-async fn an_empty_company_is_told_what_to_do_next(acme: Tenant) {
+async fn an_empty_company_sees_what_to_do_next(acme: Tenant) {
     let page = Person::of(&acme, Role::Admin).see("/accounts").await.expect(200);
     let page = page.says("No accounts yet").says("href=\"/accounts/new\"").says("href=\"/imports\"");
     page.says("href=\"/api/docs\"").says_not("<table");
@@ -69,7 +69,7 @@ async fn an_empty_company_is_told_what_to_do_next(acme: Tenant) {
     content.says("No accounts yet").says_not("Import a CSV file");
 }
 
-async fn the_list_shows_accounts_and_says_what_filters_it(acme: Tenant) {
+async fn the_list_shows_accounts_and_the_active_filters(acme: Tenant) {
     acme.company.channel("Spring fair", &["SPRING"]);
     let keller = json!({
         "imported_id": "crm-1", "name": "Keller & Sohn", "status": "customer", "promo_code": "spring",
@@ -97,18 +97,16 @@ async fn the_list_shows_accounts_and_says_what_filters_it(acme: Tenant) {
     ] {
         let page = ana.see(&format!("/accounts?{query}")).await.expect(200);
         assert_eq!(listed(&page), [id(&acme, "crm-1")], "{query}");
-        page.says("1 account<").says(words).says("Remove the filter");
+        page.says("1 account<").says(words).says("Remove filter");
     }
     let overdue = ana.see("/accounts?overdue=true").await.expect(200);
-    overdue.says("Nothing matches");
+    overdue.says("No matches");
 }
 
 async fn filters_that_match_nothing_can_be_cleared(acme: Tenant) {
     made(&acme, 1, "prospect").await;
     let page = Person::of(&acme, Role::Member).see("/accounts?q=nobody&sort=name").await.expect(200);
-    page.says("Nothing matches")
-        .says("href=\"/accounts?sort=name\">Clear filters")
-        .says_not("No accounts yet");
+    page.says("No matches").says("href=\"/accounts?sort=name\">Clear filters").says_not("No accounts yet");
 }
 
 async fn addresses_have_one_spelling(acme: Tenant) {
@@ -123,24 +121,24 @@ async fn addresses_have_one_spelling(acme: Tenant) {
     }
 }
 
-async fn faults_in_an_address_are_named(acme: Tenant) {
+async fn errors_in_an_address_are_named(acme: Tenant) {
     made(&acme, 1, "prospect").await;
     let ana = Person::of(&acme, Role::Member);
     for (query, name, words) in [
         ("status=nope", "Status", "Must be one of"),
         ("seen_after=soon", "Last seen since", "ISO 8601"),
         ("overdue=maybe", "Overdue", "Must be true or false."),
-        ("channel=x", "Channel", "Must be the id of a channel."),
+        ("channel=x", "Channel", "Must be a channel id."),
         ("field.plan=%00", "Custom field plan", "NUL"),
     ] {
-        // The page itself: with its filters and the way out of them, and without any account.
+        // The page itself has its filters, a link to clear them, and no accounts.
         let page = ana.see(&format!("/accounts?q=name&{query}&sort=name")).await.expect(422);
         assert_eq!(listed(&page), [""; 0], "{query}");
         page.says(&format!("<b>{name}</b>: "))
             .says(words)
             .says("<h1>Accounts</h1>")
             .says("name=\"q\" value=\"name\"")
-            .says("Remove the filter")
+            .says("Remove filter")
             .says("href=\"/accounts?sort=name\">Clear filters")
             .says_not("Save view")
             .says_not("/accounts/export")
@@ -150,17 +148,18 @@ async fn faults_in_an_address_are_named(acme: Tenant) {
     page.says("value=\"lost\" checked")
         .says("<bdi>nope</bdi>")
         .says("<option value=\"false\" selected>Never seen");
-    // A page that is none, of the list and of one that is filtered.
+    // An invalid cursor, with and without a filter.
     let page = ana.see("/accounts?cursor=zzz").await.expect(422);
-    page.says("<b>Page</b>: The address names no page of this list.").says("href=\"/accounts\">First page");
+    page.says("<b>Page</b>: This link doesn’t lead to a page of this list.")
+        .says("href=\"/accounts\">First page");
     let page = ana.see("/accounts?status=nope&cursor=zzz").await.expect(422);
     page.says("<b>Status</b>").says("<b>Page</b>").says_not("No accounts yet");
-    // A form that is refused on such a page is refused there.
+    // A form sent from such a page is refused on that page.
     let refused = ana.send("/accounts/bulk", &[("next", "/accounts?status=nope")]).await.expect(422);
     refused.says("<b>Status</b>").says("<h1>Accounts</h1>");
 }
 
-async fn dates_are_days_of_the_company(acme: Server) {
+async fn dates_are_days_in_the_companys_time_zone(acme: Server) {
     acme.app.set(json!({"time_zone": "Asia/Tokyo"}));
     made(&acme, 1, "customer").await;
     // Midnight in Tokyo is three in the afternoon, the day before, in London.
@@ -169,7 +168,7 @@ async fn dates_are_days_of_the_company(acme: Server) {
     acme.accept(event).await;
     let ana = Person::of(&acme, Role::Member);
     ana.see("/accounts?seen_after=2026-01-05").await.says("customer-000").says("Last seen since 5 Jan 2026");
-    ana.see("/accounts?seen_before=2026-01-05").await.says("Nothing matches");
+    ana.see("/accounts?seen_before=2026-01-05").await.says("No matches");
 }
 
 async fn columns_are_chosen_in_the_address(acme: Tenant) {
@@ -182,7 +181,7 @@ async fn columns_are_chosen_in_the_address(acme: Tenant) {
     page.says(&format!("{}…", "x".repeat(120)))
         .says_not(&"x".repeat(121))
         .says_not("class=\"pill prospect\"");
-    // The ones in use are offered.
+    // Custom fields in use are offered.
     ana.see("/accounts")
         .await
         .says("value=\"field.plan\"")
@@ -224,7 +223,7 @@ async fn a_full_page_stays_small(acme: Tenant) {
     assert!(bytes < 100_000, "{bytes} bytes");
 }
 
-async fn text_from_outside_is_text(acme: Tenant) {
+async fn text_from_outside_is_escaped(acme: Tenant) {
     let evil = "<script>alert(1)</script>\"'\u{202e}=1+1 😀";
     acme.company.channel("<b>channel</b>", &["SPRING"]);
     let body = json!({"imported_id": "<i>1</i>", "name": evil, "promo_code": "spring", "custom_fields": {"<u>k": "<u>v"}});
@@ -249,23 +248,23 @@ async fn views_are_saved_renamed_and_deleted(acme: Tenant) {
     assert!(saved.flash().contains("Lost & found"));
     let page = ben.see("/accounts?status=lost").await;
     page.says("href=\"/accounts?status=lost\" aria-current=\"page\"><bdi>Lost &#38; found").says("Edit view");
-    // A name is one view's, unless it is to be replaced.
+    // A name can be used once, unless the view is to be replaced.
     let taken = [("name", "lost & FOUND"), ("query", "status=customer")];
     let refused = ben.send("/accounts/views", &taken).await.expect(422);
-    refused.says("has a view of this name already").says("lost &#38; FOUND");
+    refused.says("view already has this name").says("lost &#38; FOUND");
     ben.see("/accounts").await.says("/accounts?status=lost\"").says_not("/accounts?status=customer\"");
     let replaced = [&taken[..], &[("replace", "yes")]].concat();
     ben.send("/accounts/views", &replaced).await.leads_to("/accounts?status=customer");
     ben.see("/accounts").await.says("/accounts?status=customer\"").says_not("/accounts?status=lost\"");
     ben.send("/accounts/views", &[("name", " "), ("query", "q=a")]).await.expect(422).says("Is required.");
-    // Renamed; another's name is refused.
+    // It can be renamed, but not to another view's name.
     ben.send("/accounts/views", &[("name", "Second"), ("query", "q=a")]).await.leads_to("/accounts?q=a");
     let rename = |to| [("view", "Second"), ("name", to), ("query", "q=a")];
     let refused = ben.send("/accounts/views/rename", &rename("Lost & found")).await.expect(422);
-    refused.says("has a view of this name already");
+    refused.says("view already has this name");
     ben.send("/accounts/views/rename", &rename("Third")).await.leads_to("/accounts?q=a");
     ben.see("/accounts").await.says("<bdi>Third</bdi>").says_not("<bdi>Second</bdi>");
-    // Deleted, with the way back.
+    // Deleted, with an undo.
     let deleted = ben.send("/accounts/views/delete", &[("view", "Third")]).await;
     deleted.leads_to("/accounts");
     assert!(deleted.flash().contains("\"action\":\"/accounts/views\""), "{}", deleted.flash());
@@ -296,14 +295,14 @@ async fn accounts_are_moved_together_and_back(acme: Tenant) {
     let moved = ana.send("/accounts/bulk", &fields).await;
     assert_eq!(moved.leads_to("/accounts"), "/accounts?sort=name");
     let flash: serde_json::Value = serde_json::from_str(&moved.flash()).unwrap();
-    let text = "3 accounts moved to Lost. 1 already there. 1 account could not be moved: gone meanwhile.";
+    let text = "3 accounts moved to Lost. 1 already there. Not moved because deleted meanwhile: 1 account.";
     assert_eq!(flash["text"], text);
     let account = acme.company.account("prospect-000");
     assert_eq!(account.status, Status::Lost);
     let entry = acme.company.history(account.id).pop().unwrap();
     assert_eq!((entry.source, entry.note.as_deref()), (Source::Operator, Some("Closed")));
     assert_eq!(acme.company.events(account.id).len(), 2, "created and moved");
-    // The undo of the flash.
+    // The undo from the flash.
     assert_eq!(flash["undo"]["action"], "/accounts/bulk/undo");
     let back: Vec<(String, String)> = serde_json::from_value(flash["undo"]["fields"].clone()).unwrap();
     let back: Vec<(&str, &str)> = back.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -315,7 +314,7 @@ async fn accounts_are_moved_together_and_back(acme: Tenant) {
     assert_eq!(status("lost-000"), Status::Lost);
 }
 
-async fn an_undo_leaves_what_changed_meanwhile(acme: Tenant) {
+async fn an_undo_keeps_later_changes(acme: Tenant) {
     let ids = made(&acme, 2, "prospect").await;
     let ana = Person::of(&acme, Role::Member);
     let fields = [("account", ids[0].as_str()), ("account", &ids[1]), ("status", "contacted")];
@@ -324,7 +323,7 @@ async fn an_undo_leaves_what_changed_meanwhile(acme: Tenant) {
     let both = ids.join(" ");
     let undone = ana.send("/accounts/bulk/undo", &[("status", "contacted"), ("prospect", &both)]).await;
     assert!(
-        undone.flash().contains("1 account moved back. Left as they are, changed meanwhile: 1 account."),
+        undone.flash().contains("1 account moved back. Not moved back because changed meanwhile: 1 account."),
         "{}",
         undone.flash()
     );
@@ -338,7 +337,7 @@ async fn a_move_without_accounts_or_status_is_refused(acme: Tenant) {
     let before = acme.contents();
     let next = ("next", "/accounts?status=prospect");
     let none = ana.send("/accounts/bulk", &[next, ("status", "lost"), ("note", "Why <b>")]).await.expect(422);
-    none.says("Tick at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
+    none.says("Select at least one account.").says("Why &#60;b&#62;").says("class=\"bulk shown\"");
     let untold = ana.send("/accounts/bulk", &[next, ("account", &ids[0])]).await.expect(422);
     let ticked = format!("value=\"{}\" aria-label=\"Select Name 000\" checked", ids[0]);
     untold.says("Choose a status.").says(&ticked);
@@ -347,12 +346,12 @@ async fn a_move_without_accounts_or_status_is_refused(acme: Tenant) {
     many.push(("status", "lost"));
     ana.send("/accounts/bulk", &many).await.expect(422).says("at most 50 accounts");
     assert_eq!(acme.contents(), before);
-    // It leads to the list and nowhere else.
+    // It redirects only to the list.
     let fields = [("account", ids[0].as_str()), ("status", "lost"), ("next", "//evil.test/")];
     assert_eq!(ana.send("/accounts/bulk", &fields).await.leads_to("/accounts"), "/accounts");
 }
 
-async fn all_of_a_page_are_moved_without_a_script(acme: Tenant) {
+async fn a_whole_page_is_moved_without_a_script(acme: Tenant) {
     let ids = made(&acme, 3, "prospect").await;
     let shown = ids[..2].join(" ");
     let ana = Person::of(&acme, Role::Member);
@@ -366,7 +365,7 @@ async fn all_of_a_page_are_moved_without_a_script(acme: Tenant) {
     assert_eq!(statuses, [Status::Lost, Status::Lost, Status::Prospect]);
 }
 
-async fn the_export_has_what_is_shown(acme: Tenant) {
+async fn the_export_has_the_listed_accounts(acme: Tenant) {
     acme.company.channel("Fair", &["FAIR"]);
     for n in 0..3 {
         let fields = json!({"plan": "=cmd()", "seats": n});
@@ -399,7 +398,7 @@ async fn the_export_has_what_is_shown(acme: Tenant) {
     assert_eq!(stranger.status, 303);
 }
 
-async fn an_account_is_made_by_hand(acme: Tenant) {
+async fn an_account_is_created_by_hand(acme: Tenant) {
     acme.company.channel("Fair", &["Fair-26"]);
     let ana = Person::of(&acme, Role::Member);
     ana.see("/accounts/new").await.expect(200).says("<h1>New account</h1>").says("Fair-26");
@@ -420,7 +419,7 @@ async fn an_account_is_made_by_hand(acme: Tenant) {
     let made = ana.send("/accounts/new", &fields).await;
     let account = acme.company.account("crm-1");
     assert_eq!(made.leads_to("/accounts/"), format!("/accounts/{}", account.id));
-    assert!(made.flash().contains("“Keller & Sohn” is created."), "{}", made.flash());
+    assert!(made.flash().contains("“Keller & Sohn” created."), "{}", made.flash());
     assert_eq!((account.status, account.custom_fields.as_json()), (Status::InTrial, r#"{"plan":"Pro"}"#));
     let value = account.value.unwrap();
     assert_eq!((value.amount_text().as_str(), value.currency.code()), ("1200.50", "EUR"));
@@ -448,9 +447,9 @@ async fn a_refused_account_keeps_what_was_typed(acme: Tenant) {
     let taken = ana.send("/accounts/new", &[("name", "A"), ("imported_id", "prospect-000")]).await;
     taken.expect(422).says("id=\"imported_id-note\">Another account has this imported_id.");
     let unknown = ana.send("/accounts/new", &[("name", "A"), ("promo_code", "NOPE")]).await;
-    unknown.expect(422).says("Is no live promo code");
+    unknown.expect(422).says("No active promo code matches");
     let unnamed = ana.send("/accounts/new", &[("name", "A"), ("key1", ""), ("value1", "x")]).await;
-    unnamed.expect(422).says("A value needs the name of its field.");
+    unnamed.expect(422).says("Every value needs a field name.");
     assert_eq!(acme.contents(), before);
 }
 
@@ -476,13 +475,13 @@ fn with_a_page(acme: &Server) {
     acme.app.app().services().set_home_pages(Arc::new(pages));
 }
 
-async fn a_domain_is_looked_up_shown_and_made_an_account(acme: Server) {
+async fn a_domain_is_looked_up_and_an_account_created(acme: Server) {
     with_a_page(&acme);
     let ana = Person::of(&acme, Role::Member);
     ana.see("/accounts/lookup").await.expect(200).says("<h1>Look up a domain</h1>");
     let before = acme.contents();
     let shown = ana.send("/accounts/lookup", &[("domain", "https://Nordlys.test/about")]).await.expect(200);
-    let shown = shown.says("What nordlys.test says").says("Pumps &#38; &#60;b&#62;filters");
+    let shown = shown.says("Details from nordlys.test").says("Pumps &#38; &#60;b&#62;filters");
     shown.says("name=\"name\" type=\"text\" value=\"Nordlys\"");
     assert_eq!(acme.contents(), before, "nothing is stored yet");
     let fields = [("domain", "nordlys.test"), ("name", "Nordlys AS"), ("status", "contacted")];
@@ -491,18 +490,18 @@ async fn a_domain_is_looked_up_shown_and_made_an_account(acme: Server) {
     let account = acme.get(&format!("/api{path}/")).send().await.expect(200);
     assert_eq!((&account["name"], &account["status"]), (&json!("Nordlys AS"), &json!("contacted")));
     assert_eq!(account["custom_fields"]["website"], "https://nordlys.test/");
-    // A second one is not made.
+    // No second account is created.
     let again = ana.send("/accounts/lookup", &[("domain", "nordlys.test")]).await.expect(200);
-    again.says("An account was made from this domain already.").says(&format!("href=\"{path}\""));
+    again.says("This domain already has an account.").says(&format!("href=\"{path}\""));
     let twice = ana.send("/accounts/lookup/create", &fields).await.expect(422);
-    twice.says("was made from this domain already").says("value=\"Nordlys AS\"");
+    twice.says("This domain already has an account").says("value=\"Nordlys AS\"");
 }
 
-async fn a_domain_that_cannot_be_looked_up_says_why(acme: Server) {
+async fn a_failed_lookup_shows_why(acme: Server) {
     with_a_page(&acme);
     let ana = Person::of(&acme, Role::Member);
     let unknown = ana.send("/accounts/lookup", &[("domain", "nowhere.test")]).await.expect(422);
-    unknown.says("The domain has no address.").says("value=\"nowhere.test\"");
+    unknown.says("The domain has no IP address.").says("value=\"nowhere.test\"");
     ana.send("/accounts/lookup", &[("domain", "nonsense")]).await.expect(422).says("Must be a domain");
     ana.send("/accounts/lookup", &[("domain", "")]).await.expect(422).says("Is required.");
 }

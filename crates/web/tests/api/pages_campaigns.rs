@@ -1,4 +1,4 @@
-//! Campaigns as people make them: a form that counts, members, an export.
+//! The campaign pages: a form with a live count, members and an export.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use crate::harness::{Tenant, on_both_engines};
 use crate::person::Person;
 
 on_both_engines!(
-    a_campaign_is_made_looked_at_and_exported,
+    a_campaign_is_created_shown_and_exported,
     the_form_counts_without_saving,
-    what_was_refused_stays_in_the_form,
+    a_refused_form_keeps_its_values,
     an_edit_keeps_what_the_api_set,
     a_campaign_is_deleted,
     members_come_in_pages,
-    campaigns_of_others_are_not_there,
+    campaigns_of_other_companies_are_not_found,
 );
 
 async fn fill(acme: &Tenant) {
@@ -29,7 +29,7 @@ async fn campaigns(acme: &Tenant) -> Vec<Value> {
     acme.all_pages("/api/campaigns/", 50).await
 }
 
-async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
+async fn a_campaign_is_created_shown_and_exported(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
     ana.see("/campaigns").await.expect(200).says("No campaigns yet").says("href=\"/campaigns/new\"");
@@ -62,10 +62,14 @@ async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
         .says("Account prospect")
         .says("Account in_trial")
         .says_not("Account customer")
-        .says("accounts are in")
+        .says("accounts included")
         .says("plan is pro or free")
         .says("Last seen</dt><dd><bdi>never");
-    ana.see("/campaigns").await.says("Spring &#60;fair&#62;").says("with trials").says("last seen: never");
+    ana.see("/campaigns")
+        .await
+        .says("Spring &#60;fair&#62;")
+        .says("includes trials")
+        .says("last seen: never");
     let export = ana.see(&format!("{path}/export")).await.expect(200).0;
     assert!(export.header("content-type").is_some_and(|kind| kind.starts_with("text/csv")));
     assert!(export.header("content-disposition").is_some_and(|name| name.contains("campaign-spring-fair-")));
@@ -76,25 +80,28 @@ async fn a_campaign_is_made_looked_at_and_exported(acme: Tenant) {
 async fn the_form_counts_without_saving(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
-    // 5 accounts: the goal leaves out the customer, the trial and the one not to be contacted.
+    // Of 5 accounts, the goal excludes the customer, the trial and the one in Do not contact.
     let page = ana.see("/campaigns/new").await.expect(200);
-    page.says(">2</a></span> <span class=\"muted\">accounts are in")
+    page.says(">2</a></span> <span class=\"muted\">accounts included")
         .says("Do not contact")
         .says("formmethod=\"get\"");
     let typed =
         "/campaigns/new?name=Half+typed&goal=acquisition&include_trials=on&field=plan&test=is&value=free";
     let page = ana.see(typed).await.expect(200);
     page.says("value=\"Half typed\"")
-        .says(">2</a></span> <span class=\"muted\">accounts are in")
+        .says(">2</a></span> <span class=\"muted\">accounts included")
         .says("value=\"free\"")
         .says("name=\"include_trials\" value=\"on\" checked");
     let page = ana.see("/campaigns/new?goal=expansion&status=customer").await.expect(200);
-    page.says(">1</a></span> <span class=\"muted\">account is in");
-    ana.see("/campaigns/new?goal=expansion&seen_after=then").await.expect(422).says("Mend what is marked");
+    page.says(">1</a></span> <span class=\"muted\">account included");
+    ana.see("/campaigns/new?goal=expansion&seen_after=then")
+        .await
+        .expect(422)
+        .says("Fix the highlighted fields");
     assert!(campaigns(&acme).await.is_empty());
 }
 
-async fn what_was_refused_stays_in_the_form(acme: Tenant) {
+async fn a_refused_form_keeps_its_values(acme: Tenant) {
     fill(&acme).await;
     let ana = Person::of(&acme, Role::Member);
     let fields =
@@ -110,7 +117,7 @@ async fn what_was_refused_stays_in_the_form(acme: Tenant) {
     let good = [("name", "Spring"), ("goal", "expansion")];
     ana.send("/campaigns/new", &good).await.leads_to("/campaigns/cmp_");
     let taken = ana.send("/campaigns/new", &[("name", "spring"), ("goal", "announcement")]).await.expect(422);
-    taken.says("id=\"name-note\">The company has a campaign of this name already.");
+    taken.says("id=\"name-note\">Another campaign already has this name.");
     let clash = [
         ("name", "Clash"),
         ("goal", "expansion"),
@@ -121,7 +128,7 @@ async fn what_was_refused_stays_in_the_form(acme: Tenant) {
         ("test", "exists"),
         ("value", ""),
     ];
-    ana.send("/campaigns/new", &clash).await.expect(422).says("Name plan in one row");
+    ana.send("/campaigns/new", &clash).await.expect(422).says("Use plan in one row");
     assert_eq!(campaigns(&acme).await.len(), 1);
 }
 
@@ -160,7 +167,7 @@ async fn a_campaign_is_deleted(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     let made = ana.send("/campaigns/new", &[("name", "Spring"), ("goal", "expansion")]).await;
     let path = made.leads_to("/campaigns/cmp_");
-    ana.see(&path).await.expect(200).says("Nobody is in").says("Delete the campaign");
+    ana.see(&path).await.expect(200).says("No members").says("Delete campaign");
     ana.send(&format!("{path}/delete"), &[]).await.leads_to("/campaigns");
     assert!(campaigns(&acme).await.is_empty());
     ana.see(&path).await.expect(404);
@@ -188,7 +195,7 @@ async fn members_come_in_pages(acme: Tenant) {
         .says(">First</a>");
 }
 
-async fn campaigns_of_others_are_not_there(acme: Tenant) {
+async fn campaigns_of_other_companies_are_not_found(acme: Tenant) {
     let made = Person::of(&acme, Role::Member);
     let path =
         made.send("/campaigns/new", &[("name", "Ours"), ("goal", "expansion")]).await.leads_to("/campaigns/");

@@ -1,4 +1,4 @@
-//! The pages of channels: what each code brought, and what admins do to channels and codes.
+//! The channel pages: the results of each code, and the actions of admins on channels and codes.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::harness::{Server, Tenant, on_both_engines};
 use crate::person::Person;
 
 on_both_engines!(
-    a_company_without_channels_is_told_what_they_are,
+    a_company_without_channels_sees_an_explanation,
     channels_show_what_each_code_brought_per_currency,
     figures_are_counted_in_steps_and_not_too_often,
     values_beyond_an_integer_are_still_shown,
     a_channel_is_created_renamed_and_deleted,
-    a_channel_with_accounts_stays,
+    a_channel_with_accounts_cannot_be_deleted,
     codes_are_added_archived_restored_and_deleted,
     members_see_and_change_nothing,
     many_channels_come_in_pages,
-    a_channel_of_another_company_is_none,
+    a_channel_of_another_company_is_not_found,
 );
 
-/// Counts as the background does.
+/// Counts like the background job.
 async fn count(acme: &Tenant) {
     let (app, company) = (acme.company.app(), acme.company.id());
     let mut counting = Count::default();
@@ -31,7 +31,7 @@ async fn count(acme: &Tenant) {
     keep(app, company, counting, Duration::ZERO).await.expect("kept");
 }
 
-async fn a_company_without_channels_is_told_what_they_are(acme: Tenant) {
+async fn a_company_without_channels_sees_an_explanation(acme: Tenant) {
     let page = Person::of(&acme, Role::Admin).see("/channels").await.expect(200);
     page.says("No channels yet").says("New channel");
     let page = Person::of(&acme, Role::Member).see("/channels").await.expect(200);
@@ -71,7 +71,7 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
                   <span class=\"each\">$7.00</span></td>";
     let autumn = "<code>AUTUMN</code></td><td class=\"n\">1</td><td class=\"n values\"><span class=\"faint\">–</span></td>";
     page.says(&link).says(spring).says(autumn).says("<code>NOBODY</code></td><td class=\"n\">0</td>");
-    // A deleted code keeps what it brought.
+    // A deleted code keeps its results.
     acme.delete(&format!("/api/channels/{}/codes/autumn/", fair.id)).send().await;
     let page = ana.see(&format!("/channels/{}", fair.id)).await.expect(200);
     page.says("<code>AUTUMN</code> <span class=\"badge\">deleted</span></td><td class=\"n\">1</td>")
@@ -81,7 +81,7 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
 async fn figures_are_counted_in_steps_and_not_too_often(acme: Server) {
     acme.app.channel("Fair", &["FAIR"]);
     acme.app.channel("Web", &["WEB"]);
-    // More than a step looks at, and none twice.
+    // More accounts than one step counts, each counted once.
     let many = 2_100;
     for n in 0..many {
         acme.app.upsert(
@@ -91,18 +91,18 @@ async fn figures_are_counted_in_steps_and_not_too_often(acme: Server) {
     let (app, company) = (acme.app.app(), acme.app.id());
     assert_eq!(due(app).await.unwrap(), [company]);
     let mut counting = Count::default();
-    assert!(step(app, company, &mut counting).await.unwrap(), "there is more");
-    assert!(!step(app, company, &mut counting).await.unwrap(), "that was all");
+    assert!(step(app, company, &mut counting).await.unwrap(), "there is more to count");
+    assert!(!step(app, company, &mut counting).await.unwrap(), "everything is counted");
     keep(app, company, counting, Duration::from_secs(2)).await.unwrap();
     let counted =
         || acme.app.read(channel_total::all).into_iter().map(|total| total.accounts).collect::<Vec<_>>();
     assert_eq!(counted(), [many / 2, many / 2]);
-    // Two seconds' work: not again within a hundred seconds.
+    // It took two seconds, so it doesn't run again within a hundred seconds.
     acme.app.clock().advance_seconds(99);
     assert!(due(app).await.unwrap().is_empty());
     acme.app.clock().advance_seconds(1);
     assert_eq!(due(app).await.unwrap(), [company]);
-    // What is the same is not written again at once.
+    // Unchanged figures are not written again immediately.
     count(&acme).await;
     let at = acme.app.read(channel_total::counted).unwrap().at;
     acme.app.clock().advance_seconds(10);
@@ -131,11 +131,11 @@ async fn a_channel_is_created_renamed_and_deleted(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let path = ana.send("/channels", &[("name", " Spring fair ")]).await.leads_to("/channels/chn_");
     ana.see(&path).await.expect(200).says("<h1><bdi>Spring fair</bdi></h1>").says("No codes yet");
-    // Refused: what was typed stays, and nothing is made.
+    // A refused form keeps its values and creates nothing.
     let before = acme.contents();
     let refused = ana.send("/channels", &[("name", "SPRING FAIR")]).await.expect(422);
     refused
-        .says("The company has a channel of this name already.")
+        .says("Another channel already has this name.")
         .says("value=\"SPRING FAIR\"")
         .says("class=\"menu\" open");
     ana.send("/channels", &[("name", "")]).await.expect(422).says("Is required.");
@@ -144,18 +144,18 @@ async fn a_channel_is_created_renamed_and_deleted(acme: Tenant) {
     ana.see("/channels").await.says("Autumn fair").says_not("Spring fair");
     acme.company.channel("Other", &[]);
     let refused = ana.send(&format!("{path}/rename"), &[("name", "other")]).await.expect(422);
-    refused.says("has a channel of this name already").says("value=\"other\"");
+    refused.says("channel already has this name").says("value=\"other\"");
     ana.send(&format!("{path}/delete"), &[]).await.leads_to("/channels");
     ana.see(&path).await.expect(404);
     ana.see("/channels").await.says_not("Autumn fair").says("Other");
 }
 
-async fn a_channel_with_accounts_stays(acme: Tenant) {
+async fn a_channel_with_accounts_cannot_be_deleted(acme: Tenant) {
     let fair = acme.company.channel("Fair", &["FAIR"]);
     acme.account(json!({"imported_id": "crm-1", "promo_code": "fair"})).await;
     let ana = Person::of(&acme, Role::Admin);
     let refused = ana.send(&format!("/channels/{}/delete", fair.id), &[]).await.expect(422);
-    refused.says("Accounts are attributed to this channel; archive its codes.");
+    refused.says("Accounts are attributed to this channel; archive its codes instead.");
     assert_eq!(acme.company.read(channel::list).len(), 1);
 }
 
@@ -174,9 +174,9 @@ async fn codes_are_added_archived_restored_and_deleted(acme: Tenant) {
     added.leads_to(&path);
     assert_eq!(codes(), [("Spring_26".to_owned(), false)]);
     for (code, words) in [
-        ("has space", "May hold letters"),
+        ("has space", "Must contain only letters"),
         ("", "Is required."),
-        ("SPRING_26", "The company has this promo code already."),
+        ("SPRING_26", "This promo code already exists."),
     ] {
         let refused = ana.send(&format!("{path}/codes"), &[("code", code)]).await.expect(422);
         refused.says(words).says(&format!("value=\"{code}\""));
@@ -188,7 +188,7 @@ async fn codes_are_added_archived_restored_and_deleted(acme: Tenant) {
     assert!(archived.flash().contains("/codes/archive"), "with its undo: {}", archived.flash());
     assert_eq!(codes(), [("Spring_26".to_owned(), true)]);
     ana.see(&path).await.says("<span class=\"badge\">archived</span>").says("Restore");
-    // Deleted and taken back, it is as it was.
+    // Undoing the deletion restores it.
     let deleted =
         ana.send(&format!("{path}/codes/delete"), &[("code", "Spring_26"), ("archived", "true")]).await;
     let flash: serde_json::Value = serde_json::from_str(&deleted.flash()).unwrap();
@@ -207,7 +207,7 @@ async fn members_see_and_change_nothing(acme: Tenant) {
     let ben = Person::of(&acme, Role::Member);
     let path = format!("/channels/{}", fair.id);
     let page = ben.see(&path).await.expect(200).says("FAIR");
-    page.says_not("Rename").says_not(&format!("action=\"{path}")).says_not("Add a promo code");
+    page.says_not("Rename").says_not(&format!("action=\"{path}")).says_not("Add promo code");
     let before = acme.contents();
     ben.send("/channels", &[("name", "Mine")]).await.expect(403);
     ben.send("/channels", &[("name", "")]).await.expect(403);
@@ -241,7 +241,7 @@ async fn many_channels_come_in_pages(acme: Tenant) {
         .says_not("Next page");
 }
 
-async fn a_channel_of_another_company_is_none(acme: Tenant) {
+async fn a_channel_of_another_company_is_not_found(acme: Tenant) {
     let fair = acme.neighbour().company.channel("Fair", &["FAIR"]);
     let ana = Person::of(&acme, Role::Admin);
     ana.see(&format!("/channels/{}", fair.id)).await.expect(404);

@@ -1,4 +1,4 @@
-//! The Clients page: who is overdue, and what is done about it from there.
+//! The Clients page: overdue clients and the actions on them.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ use crate::person::{Person, Seen};
 
 on_both_engines!(
     the_most_overdue_come_first_with_their_days,
-    each_tab_lists_its_own,
+    each_tab_lists_its_own_clients,
     empty_tabs_say_what_to_do,
     contact_takes_a_client_off_the_list,
     a_snooze_moves_a_client_to_its_tab,
     a_long_list_has_pages_and_a_page_stays_small,
-    what_is_no_tab_is_named,
+    an_unknown_tab_is_named,
 );
 
-/// A client who was contacted so many days ago.
+/// A client who was contacted this many days ago.
 async fn client(server: &Server, imported_id: &str, contacted: i64) -> Value {
     let account = server.account(json!({"imported_id": imported_id, "status": "customer"})).await;
     let at = server.app.clock().now().plus_days(-contacted).to_string();
@@ -52,7 +52,7 @@ async fn the_most_overdue_come_first_with_their_days(acme: Server) {
         .says("id=\"clients\" data-live");
 }
 
-async fn each_tab_lists_its_own(acme: Server) {
+async fn each_tab_lists_its_own_clients(acme: Server) {
     client(&acme, "late", 50).await;
     client(&acme, "soon", 40).await;
     client(&acme, "calm", 3).await;
@@ -95,7 +95,7 @@ async fn contact_takes_a_client_off_the_list(acme: Server) {
     ana.see("/clients").await.says(&format!("action=\"{form}\"")).says("value=\"/clients?tab=overdue\"");
     let logged = ana.send(&form, &[("kind", "call"), ("next", "/clients?tab=overdue")]).await;
     assert_eq!(logged.leads_to("/clients"), "/clients?tab=overdue");
-    assert!(logged.flash().contains("Contact with late is logged"), "{}", logged.flash());
+    assert!(logged.flash().contains("Contact with late logged"), "{}", logged.flash());
     ana.see("/clients").await.says("Nobody is overdue").says("Overdue<span>0</span>");
 }
 
@@ -139,7 +139,7 @@ async fn a_long_list_has_pages_and_a_page_stays_small(acme: Server) {
     second.says("First page").says_not(">Next<");
 }
 
-async fn what_is_no_tab_is_named(acme: Tenant) {
+async fn an_unknown_tab_is_named(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     ana.see("/clients?tab=late").await.expect(422).says("Tab must be one of");
     ana.see("/clients?cursor=nonsense").await.expect(422).says("Cursor");

@@ -1,4 +1,4 @@
-//! The dashboard: what needs somebody, how the company stands, and where to begin.
+//! The dashboard: what needs attention, the company's figures, and the first steps.
 
 use rapport_app::{Access, Command, Context, Error, Needs};
 use rapport_domain::id::{MailId, WebhookId};
@@ -12,16 +12,16 @@ use crate::harness::{Server, Tenant, on_both_engines, path_of};
 use crate::person::Person;
 
 on_both_engines!(
-    a_company_without_accounts_is_told_what_to_do_next,
-    overdue_clients_are_counted_and_the_worst_named,
+    a_company_without_accounts_sees_what_to_do_next,
+    overdue_clients_are_counted_and_the_most_overdue_named,
     stages_have_counts_and_values_that_are_never_summed_over_currencies,
-    this_week_counts_new_accounts_and_moves_and_leads_to_them,
-    activity_of_all_accounts_is_drawn_over_ninety_days,
-    admins_see_how_webhooks_and_mails_fare,
-    names_show_as_text,
+    this_week_counts_and_links_new_accounts_and_moves,
+    activity_of_all_accounts_is_charted_over_ninety_days,
+    admins_see_failing_webhooks_and_mails,
+    names_are_escaped,
 );
 
-async fn a_company_without_accounts_is_told_what_to_do_next(acme: Tenant) {
+async fn a_company_without_accounts_sees_what_to_do_next(acme: Tenant) {
     let page = Person::of(&acme, Role::Admin).see("/").await.expect(200);
     let curl = "curl -X POST http://127.0.0.1:8080/api/accounts/upsert-by-imported-id/";
     let project = format!("{{&#34;project&#34;: &#34;{}&#34;", acme.slug());
@@ -36,7 +36,7 @@ async fn a_company_without_accounts_is_told_what_to_do_next(acme: Tenant) {
     Person::of(&acme, Role::Member).see("/").await.says_not("curl").says("Pipeline by stage");
 }
 
-async fn overdue_clients_are_counted_and_the_worst_named(server: Server) {
+async fn overdue_clients_are_counted_and_the_most_overdue_named(server: Server) {
     let ana = Person::of(&server, Role::Member);
     let mut accounts = Vec::new();
     for n in 1..=6 {
@@ -76,7 +76,7 @@ async fn stages_have_counts_and_values_that_are_never_summed_over_currencies(acm
         .says_not("as of");
 }
 
-async fn this_week_counts_new_accounts_and_moves_and_leads_to_them(server: Server) {
+async fn this_week_counts_and_links_new_accounts_and_moves(server: Server) {
     server.account(json!({"imported_id": "old", "name": "Old one"})).await;
     server.app.clock().advance_days(8);
     let moved = server.account(json!({"imported_id": "new", "name": "New one"})).await;
@@ -94,12 +94,12 @@ async fn this_week_counts_new_accounts_and_moves_and_leads_to_them(server: Serve
     page.says("aria-label=\"New accounts this week: 0\"").says("aria-label=\"Moves this week: 0\"");
 }
 
-async fn activity_of_all_accounts_is_drawn_over_ninety_days(server: Server) {
+async fn activity_of_all_accounts_is_charted_over_ninety_days(server: Server) {
     for n in 1..=2 {
         server.account(json!({"imported_id": format!("crm-{n}")})).await;
     }
     let ana = Person::of(&server, Role::Member);
-    ana.see("/").await.says("No activity arrived yet.");
+    ana.see("/").await.says("No activity yet.");
     let at = |days: i64| server.app.clock().now().plus_days(-days).to_string();
     server
         .ingest(json!([
@@ -111,7 +111,7 @@ async fn activity_of_all_accounts_is_drawn_over_ninety_days(server: Server) {
         ]))
         .await
         .expect(200);
-    // Sent again, it has no effect.
+    // Sending it again has no effect.
     server
         .ingest(json!([{"imported_id": "crm-2", "kind": "feature_used", "feature": "export", "event_id": "once"}]))
         .await
@@ -119,7 +119,7 @@ async fn activity_of_all_accounts_is_drawn_over_ninety_days(server: Server) {
     ana.see("/").await.says("Activity per day: 3 events in 90 days, 2 today");
 }
 
-/// A webhook that failed so often.
+/// Makes a webhook fail this many times.
 struct Fail {
     webhook: WebhookId,
     times: usize,
@@ -138,7 +138,7 @@ impl Command for Fail {
     }
 }
 
-/// A mail that was given up.
+/// A mail that has failed.
 struct LoseMail;
 
 impl Command for LoseMail {
@@ -166,10 +166,10 @@ impl Command for LoseMail {
     }
 }
 
-async fn admins_see_how_webhooks_and_mails_fare(acme: Tenant) {
+async fn admins_see_failing_webhooks_and_mails(acme: Tenant) {
     acme.account(json!({"imported_id": "crm-1"})).await;
     let ana = Person::of(&acme, Role::Admin);
-    ana.see("/").await.says("No webhooks yet.").says("Mail is not set up");
+    ana.see("/").await.says("No webhooks yet.").says("Mail isn’t set up");
     let system = Access::System(acme.company.id());
     for (name, times) in [("The dead one", 20), ("The shaky one", 3), ("The fine one", 0)] {
         let body = json!({"url": "https://example.com/", "events": ["account.created"], "description": name});
@@ -191,7 +191,7 @@ async fn admins_see_how_webhooks_and_mails_fare(acme: Tenant) {
     member.says("This week").says_not("The dead one").says_not("/webhooks").says_not("/settings/mail");
 }
 
-async fn names_show_as_text(server: Server) {
+async fn names_are_escaped(server: Server) {
     let name = "<script>alert(1)</script> & \u{202e}sons";
     server.account(json!({"imported_id": "crm-1", "name": name, "status": "customer"})).await;
     server.app.clock().advance_days(50);

@@ -1,4 +1,4 @@
-//! The pages about deliveries: the log with its filters, one delivery with its attempts, redeliveries.
+//! The delivery pages: the log with its filters, a delivery with its attempts, and redeliveries.
 
 use rapport_app::redelivery::step;
 use rapport_domain::delivery::{Failure, Outcome};
@@ -16,10 +16,10 @@ on_both_engines!(
     the_log_is_paged_and_stays_small,
     a_delivery_shows_payload_signature_and_attempts,
     a_delivery_is_redelivered_by_hand,
-    an_erased_payload_says_so,
-    many_are_counted_confirmed_followed_and_cancelled,
+    an_erased_payload_is_marked,
+    a_bulk_redelivery_is_counted_confirmed_followed_and_cancelled,
     members_see_no_deliveries,
-    deliveries_of_another_company_are_not_there,
+    deliveries_of_another_company_are_not_found,
 );
 
 async fn the_empty_log_says_what_to_do(acme: Tenant) {
@@ -68,7 +68,7 @@ async fn the_log_is_filtered_by_its_address(acme: Server) {
     page.says_not("Nordlys").says("data-live").says("/redeliveries/new?state=failed&#38;account=acc_");
     let page = ana.see("/deliveries?state=open&since=soon&account=nobody").await.expect(422);
     let page = page.says("state: ").says("since: ").says("account: ").says("value=\"nobody\"");
-    // It would mean all deliveries there are.
+    // Without a filter it would redeliver everything.
     page.says_not("Bulk redeliver<");
 }
 
@@ -96,18 +96,17 @@ async fn a_delivery_shows_payload_signature_and_attempts(acme: Tenant) {
     acme.account(json!({"imported_id": "crm-1", "name": "<i>Nordlys</i>", "captured_value": 12.50})).await;
     let listed = list(&acme, "").await.remove(0);
     let own = format!("/deliveries/{}", text(&listed, "id"));
-    let page = ana.see(&own).await.expect(200).says("None has ended yet").says("Pending");
+    let page = ana.see(&own).await.expect(200).says("No attempts have finished yet").says("Pending");
     page.says("Next attempt");
     record(&acme, &listed, Outcome::Failed(Failure::Timeout), None).await;
     let body = ana.see(&format!("{own}/payload.json")).await.expect(200).0.text().to_owned();
     let signature = rapport_app::signature::sign(&text(&webhook, "secret"), body.as_bytes());
     let page = ana.see(&own).await.expect(200).says(&signature.to_string());
-    let page =
-        page.says(&format!("{} bytes as sent", body.len())).says("&#34;captured_value&#34;: &#34;12.50&#34;");
+    let page = page.says(&format!("{} bytes", body.len())).says("&#34;captured_value&#34;: &#34;12.50&#34;");
     let page = page.says("&#60;i&#62;Nordlys&#60;/i&#62;").says_not("<i>Nordlys");
-    let page = page.says("<b>#1</b>").says("took too long").says("automatic").says("192.0.2.1:443");
+    let page = page.says("<b>#1</b>").says("timed out").says("automatic").says("192.0.2.1:443");
     let page = page.says("DNS 0.2 ms").says("Connect 1.0 ms").says("total 13 ms").says("class=\"phases\"");
-    page.says("so \u{fffd} so").says("Response, cut").says_not(&text(&webhook, "secret"));
+    page.says("so \u{fffd} so").says("Response, truncated").says_not(&text(&webhook, "secret"));
     ana.see("/deliveries/dlv_nonsense").await.expect(404);
 }
 
@@ -124,19 +123,20 @@ async fn a_delivery_is_redelivered_by_hand(acme: Tenant) {
         ana.send_form(&format!("{own}/redeliver"), form, &[]).await.leads_to(&own);
     }
     let asked = claim(&acme).await;
-    assert_eq!(asked.len(), 1, "a second click asks for nothing more");
+    assert_eq!(asked.len(), 1, "a second click requests nothing more");
     record(&acme, &listed, answered(200), Some(asked[0])).await;
     ana.see(&own).await.expect(200).says("<b>#2</b>").says("manual").says("Succeeded");
 }
 
-async fn an_erased_payload_says_so(acme: Tenant) {
+async fn an_erased_payload_is_marked(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     create(&acme).await;
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     let own = format!("/deliveries/{}", text(&list(&acme, "").await[0], "id"));
     let erase = format!("/api/accounts/{}/erase-payloads/", text(&account, "id"));
     acme.post(&erase).send().await.expect(200);
-    let page = ana.see(&own).await.expect(200).says("the payload was erased").says("It was erased.");
+    let page =
+        ana.see(&own).await.expect(200).says("the payload was erased").says("This payload was erased.");
     page.says_not("Redeliver</button>");
     ana.see(&format!("{own}/payload.json")).await.expect(404);
     let refused = ana.send(&format!("{own}/redeliver"), &[]).await;
@@ -144,7 +144,7 @@ async fn an_erased_payload_says_so(acme: Tenant) {
     assert!(refused.flash().contains("The payload of this delivery was erased."), "{}", refused.flash());
 }
 
-async fn many_are_counted_confirmed_followed_and_cancelled(acme: Tenant) {
+async fn a_bulk_redelivery_is_counted_confirmed_followed_and_cancelled(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     create(&acme).await;
     for number in 0..3 {
@@ -161,7 +161,13 @@ async fn many_are_counted_confirmed_followed_and_cancelled(acme: Tenant) {
     let own = first.leads_to("/redeliveries/rdl_");
     let second = ana.send_form("/redeliveries", form, &[("state", "failed")]).await;
     assert_eq!(second.leads_to("/redeliveries/rdl_"), own);
-    ana.see(&own).await.expect(200).says("Running").says("of 3 made").says("data-live").says("Cancel");
+    ana.see(&own)
+        .await
+        .expect(200)
+        .says("Running")
+        .says("of 3 attempts made")
+        .says("data-live")
+        .says("Cancel");
     let id: RedeliveryId = own.trim_start_matches("/redeliveries/").parse().expect("an id");
     step(acme.company.app(), acme.company.id(), id).await.expect("a step");
     for (delivery, manual) in list(&acme, "").await.iter().zip(claim(&acme).await) {
@@ -194,7 +200,7 @@ async fn members_see_no_deliveries(acme: Tenant) {
     assert!(claim(&acme).await.is_empty());
 }
 
-async fn deliveries_of_another_company_are_not_there(acme: Tenant) {
+async fn deliveries_of_another_company_are_not_found(acme: Tenant) {
     create(&acme).await;
     acme.account(json!({"imported_id": "crm-1"})).await;
     let own = format!("/deliveries/{}", text(&list(&acme, "").await[0], "id"));

@@ -1,4 +1,4 @@
-//! The import wizard as a browser walks through it.
+//! The import wizard, as used in a browser.
 
 use rapport_app::import::{Runner, Stepped};
 use rapport_domain::id::FormId;
@@ -15,18 +15,18 @@ on_both_engines!(
     a_file_is_uploaded_mapped_tried_imported_and_undone,
     the_mapping_is_remembered,
     a_wrong_mapping_keeps_what_was_chosen,
-    a_file_that_is_none_is_refused_beside_its_field,
-    what_is_said_about_a_file_counts,
+    an_invalid_file_is_refused_next_to_its_field,
+    encoding_and_delimiter_can_be_chosen,
     a_file_may_be_larger_than_any_other_form,
-    a_file_is_read_again_by_another_delimiter,
-    an_import_that_runs_is_cancelled_and_removed,
+    a_file_is_read_again_with_another_delimiter,
+    a_running_import_is_cancelled_and_removed,
     a_form_that_arrives_twice_uploads_once,
-    names_and_cells_are_text,
-    members_see_neither_the_pages_nor_the_links,
-    older_imports_are_on_further_pages,
+    names_and_cells_are_escaped,
+    members_see_no_pages_and_no_links,
+    older_imports_are_on_later_pages,
 );
 
-/// A form with a file, as browsers write it.
+/// A form with a file, as browsers send it.
 fn form_of(form: FormId, fields: &[(&str, &str)], filename: &str, file: &[u8]) -> Vec<u8> {
     let form = form.to_string();
     let mut body = Vec::new();
@@ -58,12 +58,12 @@ async fn upload(
     send(tenant, person, form_of(person.form(), fields, filename, file)).await
 }
 
-/// Uploads a file that must be taken; answers the path of its import.
+/// Uploads a file that must be accepted and returns the path of its import.
 async fn uploaded(tenant: &Tenant, person: &Person<'_>, file: &str) -> String {
     upload(tenant, person, &[], ("accounts.csv", file.as_bytes())).await.leads_to("/imports/imp_")
 }
 
-/// What a node does by itself.
+/// Runs the import to its end, like the background job.
 async fn work_off(tenant: &Tenant, path: &str) {
     let id = path.trim_start_matches("/imports/").parse().expect("an id");
     let mut runner = Runner::new(tenant.company.app(), tenant.company.id(), id);
@@ -88,28 +88,23 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
         ("mode", "both"),
     ];
     ana.send(&columns, &chosen).await.leads_to(&path);
-    let tried = ana.see(&path).await.expect(200).says("What the import would do").says("3 rows");
+    let tried = ana.see(&path).await.expect(200).says("Dry run result").says("3 rows");
     let tried = tried.says("<bdi>tier</bdi>").says("<bdi>Acme Inc</bdi>").says("to be created");
-    tried.says("First rows that cannot be taken").says(">4</td>").says("Start the import");
+    tried.says("Rows with errors").says(">4</td>").says("Start import");
     assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"), "a dry run changes nothing");
 
     let form = ana.form();
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
     ana.send_form(&format!("{path}/start"), form, &[]).await.leads_to(&path);
-    ana.see(&path)
-        .await
-        .expect(200)
-        .says("Importing")
-        .says("<progress max=\"100\"")
-        .says("Cancel the import");
-    // What has begun is not chosen any more.
+    ana.see(&path).await.expect(200).says("Importing").says("<progress max=\"100\"").says("Cancel import");
+    // Once the import has started, its columns are fixed.
     ana.see(&columns).await.leads_to(&path);
     let late = ana.send(&columns, &chosen).await;
     late.leads_to(&path);
     assert!(late.flash().contains("The import is running"), "{}", late.flash());
     work_off(&acme, &path).await;
-    let done = ana.see(&path).await.expect(200).says("The import is finished").says("A admin");
-    done.says(&format!("{path}/errors")).says("Undo the import");
+    let done = ana.see(&path).await.expect(200).says("Import finished").says("A admin");
+    done.says(&format!("{path}/errors")).says("Undo import");
     assert_eq!(acme.shown("crm-1").await["custom_fields"], json!({"tier": "pro"}));
     let errors = ana.see(&format!("{path}/errors")).await.expect(200).says("import_error").says("crm-3");
     let disposition = errors.0.header("content-disposition");
@@ -118,7 +113,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
     ana.send(&format!("{path}/undo"), &[]).await.leads_to(&path);
     ana.see(&path).await.expect(200).says("Undoing").says("0 of 2 accounts");
     work_off(&acme, &path).await;
-    ana.see(&path).await.expect(200).says("The import is undone").says("created accounts removed");
+    ana.see(&path).await.expect(200).says("Import undone").says("Removed");
     assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"));
     ana.send(&format!("{path}/undo"), &[]).await.leads_to(&path);
     ana.see("/imports").await.says("accounts.csv").says("Undone").says_not("No imports yet");
@@ -155,24 +150,24 @@ async fn a_wrong_mapping_keeps_what_was_chosen(acme: Tenant) {
     let page = page.says(r#"<option value="status" selected>"#).says(r#"id="column-1-note""#);
     page.says(r#"value="update" checked"#).says_not(r#"id="column-0-note""#);
     let twice = [("column-0", "name"), ("column-1", "name"), ("mode", "both")];
-    ana.send(&columns, &twice).await.expect(422).says("Another column is mapped to this field.");
+    ana.send(&columns, &twice).await.expect(422).says("Another column is already mapped to this field.");
     let neither = [("column-0", "ignore"), ("column-2", "status"), ("mode", "both")];
     let page = ana.send(&columns, &neither).await.expect(422);
-    page.says("The mapping must name the column of imported_id or of name.");
+    page.says("The mapping must include imported_id or name.");
     ana.send(&columns, &[("column-0", "imported_id"), ("mode", "all")]).await.expect(422).says("mode:");
-    // Nothing of it was kept.
+    // Nothing was saved.
     ana.see(&columns).await.expect(200).says(r#"name="key-2" value="plan""#);
 }
 
-async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
+async fn an_invalid_file_is_refused_next_to_its_field(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let fields = [("encoding", "windows-1252"), ("delimiter", "tab")];
     let page = upload(&acme, &ana, &fields, ("a.csv", b"")).await.expect(422).says("has no header row");
     page.says(r#"<option value="windows-1252" selected>"#).says(r#"<option value="tab" selected>"#);
-    upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file first.");
+    upload(&acme, &ana, &[], ("", b"")).await.expect(422).says("Choose a file to upload.");
     let wrong = [("encoding", "klingon"), ("delimiter", "ab")];
     let page = upload(&acme, &ana, &wrong, ("a.csv", b"id\n")).await.expect(422);
-    page.says("Must be an encoding").says("Must be one character");
+    page.says("Must be an encoding").says("Must be a single character");
     let mut cut = form_of(ana.form(), &[], "a.csv", b"id\n1\n");
     cut.truncate(cut.len() - 12);
     send(&acme, &ana, cut).await.expect(422).says("The upload ended before it was complete; try again.");
@@ -188,7 +183,7 @@ async fn a_file_that_is_none_is_refused_beside_its_field(acme: Tenant) {
     }
 }
 
-async fn what_is_said_about_a_file_counts(acme: Tenant) {
+async fn encoding_and_delimiter_can_be_chosen(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let fields = [("encoding", "windows-1251"), ("delimiter", "|")];
     let path = upload(&acme, &ana, &fields, ("x\\y.csv", b"id|name\n1|\xc0\n")).await.leads_to("/imports/");
@@ -203,10 +198,10 @@ async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
     let rows = (0..60_000).map(row).collect::<Vec<_>>().concat();
     assert!(rows.len() > 4 << 20);
     let path = uploaded(&server, &ana, &format!("id,name\n{rows}")).await;
-    // Too large to be tried while somebody waits.
+    // Too large to be tried while someone waits.
     let chosen = [("column-0", "imported_id"), ("column-1", "name"), ("mode", "both")];
     ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
-    ana.see(&path).await.expect(200).says("looked at. Nothing is changed.").says("<progress");
+    ana.see(&path).await.expect(200).says("checked. Nothing has changed.").says("<progress");
     work_off(&server, &path).await;
     ana.see(&path).await.expect(200).says("60,000 rows");
     let page = upload(&server, &ana, &[], ("large.csv", &vec![b'x'; (6 << 20) + 1])).await.expect(422);
@@ -214,18 +209,18 @@ async fn a_file_may_be_larger_than_any_other_form(engine: Engine) {
     server.stop().await;
 }
 
-async fn a_file_is_read_again_by_another_delimiter(acme: Tenant) {
+async fn a_file_is_read_again_with_another_delimiter(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let path = uploaded(&acme, &ana, "id,x;name\n1,2;Acme\n").await;
     let layout = format!("{path}/layout");
     let page = ana.send(&layout, &[("encoding", "klingon"), ("delimiter", ",")]).await.expect(422);
-    page.says("Must be an encoding").says("Read again");
+    page.says("Must be an encoding").says("Read file again");
     let read = ana.send(&layout, &[("encoding", "UTF-8"), ("delimiter", ";")]).await;
     let columns = read.leads_to(&format!("{path}/columns"));
     ana.see(&columns).await.expect(200).says("2 columns").says("<bdi>id,x</bdi>").says("semicolon");
 }
 
-async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
+async fn a_running_import_is_cancelled_and_removed(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let path = uploaded(&acme, &ana, "id\n1\n").await;
     ana.send(&format!("{path}/cancel"), &[]).await.leads_to(&path);
@@ -233,10 +228,10 @@ async fn an_import_that_runs_is_cancelled_and_removed(acme: Tenant) {
     let cancelled = ana.send(&format!("{path}/cancel"), &[]).await;
     cancelled.leads_to(&path);
     assert!(cancelled.flash().contains("cancelled"), "{}", cancelled.flash());
-    ana.see(&path).await.expect(200).says("The import was cancelled");
-    // Sent again, it takes nothing away.
+    ana.see(&path).await.expect(200).says("Import cancelled");
+    // Sending it again removes nothing.
     let late = ana.send(&format!("{path}/cancel"), &[]).await;
-    assert!(late.flash().contains("does not run any more"), "{}", late.flash());
+    assert!(late.flash().contains("is no longer running"), "{}", late.flash());
     ana.see(&path).await.expect(200);
     ana.send(&format!("{path}/remove"), &[]).await.leads_to("/imports");
     ana.see(&path).await.expect(404);
@@ -249,7 +244,7 @@ async fn a_form_that_arrives_twice_uploads_once(acme: Tenant) {
     send(&acme, &ana, body.clone()).await.leads_to("/imports/imp_");
     let second = send(&acme, &ana, body).await;
     assert_eq!(second.leads_to("/imports"), "/imports");
-    assert!(second.flash().contains("uploaded already"), "{}", second.flash());
+    assert!(second.flash().contains("already uploaded"), "{}", second.flash());
     let list = ana.see("/imports").await.expect(200);
     assert_eq!(list.0.text().matches("<bdi>once.csv</bdi>").count(), 1);
     let mut elsewhere = acme.post("/imports").without_credential().header("cookie", &ana.cookie);
@@ -259,7 +254,7 @@ async fn a_form_that_arrives_twice_uploads_once(acme: Tenant) {
     ana.see("/imports").await.says_not("evil.csv");
 }
 
-async fn names_and_cells_are_text(acme: Tenant) {
+async fn names_and_cells_are_escaped(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let file = "id,<b>Name</b>\n1,<script>x</script>\n";
     let path = upload(&acme, &ana, &[], ("<i>\u{202e}x.csv", file.as_bytes())).await.leads_to("/imports/");
@@ -270,7 +265,7 @@ async fn names_and_cells_are_text(acme: Tenant) {
     ana.see("/imports").await.says("<bdi>&#60;i&#62;\u{202e}x.csv</bdi>").says_not("<i>");
 }
 
-async fn members_see_neither_the_pages_nor_the_links(acme: Tenant) {
+async fn members_see_no_pages_and_no_links(acme: Tenant) {
     let (ana, bob) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
     let path = uploaded(&acme, &ana, "id\n1\n").await;
     bob.see("/").await.expect(200).says_not("href=\"/imports\"");
@@ -284,12 +279,12 @@ async fn members_see_neither_the_pages_nor_the_links(acme: Tenant) {
     }
     upload(&acme, &bob, &[], ("bob.csv", b"id\n1\n")).await.expect(403);
     ana.see("/imports").await.says("accounts.csv").says("Uploaded").says_not("bob.csv");
-    // Of another company there is nothing.
+    // Imports of another company are not found.
     let other = acme.neighbour();
     Person::of(&other, Role::Owner).see(&path).await.expect(404);
 }
 
-async fn older_imports_are_on_further_pages(acme: Tenant) {
+async fn older_imports_are_on_later_pages(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     for number in 0..51 {
         let name = format!("file-{number:02}.csv");

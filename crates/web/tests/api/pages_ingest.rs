@@ -1,4 +1,4 @@
-//! Keys and tokens on their pages, and the events that were rejected.
+//! The pages of keys, tokens and rejected events.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use crate::person::{Person, Seen};
 
 on_both_engines!(
     rotating_the_ingest_key_shows_the_new_one_once,
-    the_inbound_key_is_made_on_request,
+    the_inbound_key_is_created_on_request,
     rejects_are_shown_with_their_reason,
-    rejects_are_bounded_per_batch_and_in_all,
+    rejects_are_limited_per_batch_and_in_total,
     a_batch_refused_as_a_whole_leaves_no_rejects,
-    rejects_of_another_company_are_none_of_ours,
-    rejects_are_let_go_after_their_time,
+    rejects_of_another_company_are_not_shown,
+    rejects_expire,
     a_token_is_shown_once_and_works,
     a_refused_token_keeps_what_was_typed,
     a_token_is_revoked,
@@ -34,7 +34,8 @@ async fn rotating_the_ingest_key_shows_the_new_one_once(acme: Tenant) {
     let page = ana.see(PATH).await.expect(200).says("rik_…").says("aria-current=\"page\">Ingest");
     page.says("/api/pulse/ingest/").says("&#60;your ingest key&#62;");
     let form = ana.form();
-    let made = ana.send_form("/settings/ingest/key", form, &[]).await.expect(200).says("shown this once");
+    let made =
+        ana.send_form("/settings/ingest/key", form, &[]).await.expect(200).says("You won’t see it again");
     let key = shown(&made, "ingest-key");
     assert!(
         key.starts_with("rik_") && made.0.text().matches(key.as_str()).count() == 2,
@@ -43,26 +44,26 @@ async fn rotating_the_ingest_key_shows_the_new_one_once(acme: Tenant) {
     assert_eq!(shown(&ana.send_form("/settings/ingest/key", form, &[]).await, "ingest-key"), key);
     ana.see(PATH).await.says_not(&key);
     ana.see("/settings/ingest/key").await.leads_to(PATH);
-    // The one before is refused, the new one is taken.
+    // The old key is refused and the new one is accepted.
     let events = json!([{"imported_id": "a", "kind": "app_opened"}]);
     acme.ingest(events.clone()).await.expect_problem(401, "unauthenticated");
     let call = acme.ingesting(events).without_credential().header("x-service-ingest-key", &key);
     assert_eq!(call.send().await.expect(200)["unmatched"].as_array().map(Vec::len), Some(1));
 }
 
-async fn the_inbound_key_is_made_on_request(acme: Tenant) {
+async fn the_inbound_key_is_created_on_request(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(PATH).await.says("There is none yet.").says("Make the inbound key").says("/api/inbound/email/");
+    ana.see(PATH).await.says("No key yet.").says("Create inbound key").says("/api/inbound/email/");
     let made = ana.send("/settings/ingest/inbound-key", &[]).await.expect(200);
     assert!(shown(&made, "inbound-key").starts_with("rin_"));
-    ana.see(PATH).await.says("Rotate the inbound key").says("rin_…");
+    ana.see(PATH).await.says("Rotate inbound key").says("rin_…");
     let audit = acme.all_pages("/api/audit/", 50).await;
     assert!(column(&audit, "action").contains(&"inbound_key.rotated".to_owned()), "{audit:?}");
 }
 
 async fn rejects_are_shown_with_their_reason(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(PATH).await.says("Nothing was rejected");
+    ana.see(PATH).await.says("No rejected events");
     let account = acme.account(json!({"imported_id": "a"})).await;
     acme.account(json!({"imported_id": "b"})).await;
     let reply = acme
@@ -79,7 +80,7 @@ async fn rejects_are_shown_with_their_reason(acme: Tenant) {
     assert_eq!(
         reply["rejected"][0].as_object().map(serde_json::Map::len),
         Some(4),
-        "the sender's answer is as before"
+        "the response to the sender is the same as before"
     );
     let items = acme.all_pages(REJECTS, 3).await;
     let told = |one: &Value| {
@@ -99,7 +100,7 @@ async fn rejects_are_shown_with_their_reason(acme: Tenant) {
     acme.get(REJECTS).token(&member).send().await.expect_problem(403, "role_required");
 }
 
-async fn rejects_are_bounded_per_batch_and_in_all(acme: Tenant) {
+async fn rejects_are_limited_per_batch_and_in_total(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     for batch in 0..12 {
         let mut events = vec![json!({"imported_id": "a", "kind": "app_opened"})];
@@ -122,13 +123,13 @@ async fn a_batch_refused_as_a_whole_leaves_no_rejects(acme: Tenant) {
     let one = acme.account(json!({"imported_id": "a"})).await;
     acme.account(json!({"imported_id": "b"})).await;
     acme.ingest(json!([{"imported_id": "a", "kind": "none"}])).await.expect_problem(422, "all_rejected");
-    // Valid by itself, and refused once its accounts are known.
+    // Valid on its own, and refused once its accounts are known.
     let mismatch = json!([{"imported_id": "b", "account_id": one["id"], "kind": "app_opened"}]);
     acme.ingest(mismatch).await.expect_problem(422, "all_rejected");
     assert_eq!(acme.all_pages(REJECTS, 50).await.len(), 0);
 }
 
-async fn rejects_of_another_company_are_none_of_ours(acme: Tenant) {
+async fn rejects_of_another_company_are_not_shown(acme: Tenant) {
     let other = acme.neighbour();
     let events =
         json!([{"imported_id": "a", "kind": "app_opened"}, {"imported_id": "secret", "kind": "none"}]);
@@ -138,7 +139,7 @@ async fn rejects_of_another_company_are_none_of_ours(acme: Tenant) {
     assert_eq!(other.all_pages(REJECTS, 50).await.len(), 1);
 }
 
-async fn rejects_are_let_go_after_their_time(server: Server) {
+async fn rejects_expire(server: Server) {
     let events = json!([{"imported_id": "a", "kind": "app_opened"}, {"imported_id": "b", "kind": "none"}]);
     server.ingest(events).await.expect(200);
     let prune = || {
@@ -158,7 +159,8 @@ async fn a_token_is_shown_once_and_works(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let form = ana.form();
     let fields = [("name", "CRM <sync>"), ("role", "member")];
-    let made = ana.send_form("/settings/tokens", form, &fields).await.expect(200).says("shown this once");
+    let made =
+        ana.send_form("/settings/tokens", form, &fields).await.expect(200).says("You won’t see it again");
     let made = made.says("CRM &#60;sync&#62;").says("curl -H").says("/api/accounts/");
     let token = shown(&made, "token");
     assert!(token.starts_with("rap_"), "{token}");
@@ -166,7 +168,7 @@ async fn a_token_is_shown_once_and_works(acme: Tenant) {
     acme.get("/api/accounts/").token(&token).send().await.expect(200);
     acme.get("/api/tokens/").token(&token).send().await.expect_problem(403, "role_required");
     let page = ana.see("/settings/tokens").await.says_not(&token).says("CRM &#60;sync&#62;").says("rap_…");
-    assert_eq!(page.0.text().matches("CRM &#60;sync&#62;</bdi></b>").count(), 1, "made once");
+    assert_eq!(page.0.text().matches("CRM &#60;sync&#62;</bdi></b>").count(), 1, "created once");
 }
 
 async fn a_refused_token_keeps_what_was_typed(acme: Tenant) {
@@ -175,7 +177,7 @@ async fn a_refused_token_keeps_what_was_typed(acme: Tenant) {
     let page = ana.send("/settings/tokens", &[("name", ""), ("role", "admin")]).await.expect(422);
     page.says("Is required.").says("<option value=\"admin\" selected>").says_not("value=\"owner\"");
     let page = ana.send("/settings/tokens", &[("name", "x"), ("role", "owner")]).await.expect(422);
-    page.says("A token cannot have a higher role than its maker.").says("value=\"x\"");
+    page.says("have a higher role than its creator.").says("value=\"x\"");
     assert_eq!(acme.all_pages("/api/tokens/", 50).await.len(), before);
 }
 

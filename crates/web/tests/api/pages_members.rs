@@ -1,4 +1,4 @@
-//! The members page: who works here, who is invited, and what can be done to either.
+//! The members page: members, invitations and the actions on both.
 
 use rapport_app::Outside;
 use rapport_domain::member::Role;
@@ -16,15 +16,15 @@ on_both_engines!(
     a_role_is_changed,
     a_member_is_deactivated_and_comes_back,
     a_member_is_removed,
-    the_last_owner_stays,
-    an_admin_changes_no_owner,
-    a_link_for_a_new_password_is_shown_or_sent,
-    members_go_on_over_pages,
+    the_last_owner_cannot_be_removed,
+    an_admin_cannot_change_an_owner,
+    a_password_reset_link_is_shown_or_sent,
+    members_are_paged,
 );
 
 const PATH: &str = "/settings/members";
 
-/// Two owners' company: the test's own member has no say in it.
+/// An owner in addition to the company's first one.
 fn owner(acme: &Tenant) -> Person<'_> {
     Person::of(acme, Role::Owner)
 }
@@ -33,7 +33,7 @@ async fn member(acme: &Tenant, id: &str) -> Value {
     acme.get(&format!("/api/members/{id}/")).send().await.expect(200)
 }
 
-/// The link that a page shows.
+/// The link shown on a page.
 fn link(page: &Seen) -> String {
     let text = page.0.text();
     let rest = text.split("<code id=\"link\">").nth(1).expect("a link");
@@ -46,7 +46,8 @@ async fn members_are_listed_with_role_and_state(acme: Tenant) {
     let ana = owner(&acme);
     let page = ana.see(PATH).await.expect(200).says("&#60;b&#62;Eve&#60;/b&#62;").says_not("<b>Eve");
     let page = page.says("eve@acme.test").says("active").says("<span class=\"badge\">you</span>");
-    page.says(&format!("/settings/members/{}/remove", eve["id"].as_str().unwrap())).says("Nobody is invited");
+    page.says(&format!("/settings/members/{}/remove", eve["id"].as_str().unwrap()))
+        .says("No pending invitations");
 }
 
 async fn without_mail_an_invitation_is_a_link_shown_once(acme: Tenant) {
@@ -56,7 +57,7 @@ async fn without_mail_an_invitation_is_a_link_shown_once(acme: Tenant) {
     let made = ana.send_form(PATH, form, &fields).await.expect(200).says("data-copy=\"link\"");
     let url = link(&made);
     assert!(url.contains("/invitation/rjn_"), "{url}");
-    // Clicked twice it is the same link, and the same invitation.
+    // A second click shows the same link and creates no second invitation.
     assert_eq!(link(&ana.send_form(PATH, form, &fields).await.expect(200)), url);
     let listed = acme.all_pages("/api/invitations/", 50).await;
     assert_eq!(
@@ -89,7 +90,9 @@ async fn a_refused_invitation_keeps_what_was_typed(acme: Tenant) {
     assert_eq!(acme.all_pages("/api/invitations/", 50).await.len(), 0);
     ana.send(PATH, &[("email", "bo@acme.test"), ("role", "member")]).await.expect(200);
     let again = ana.send(PATH, &[("email", "bo@acme.test"), ("role", "member")]).await.expect(422);
-    again.says("This address has an open invitation; resend or revoke it.").says("value=\"bo@acme.test\"");
+    again
+        .says("This address already has an open invitation; resend or revoke it.")
+        .says("value=\"bo@acme.test\"");
     let admin = Person::of(&acme, Role::Admin);
     let page = admin.send(PATH, &[("email", "cy@acme.test"), ("role", "owner")]).await.expect(422);
     page.says("Only an owner can invite an owner.");
@@ -121,7 +124,7 @@ async fn a_role_is_changed(acme: Tenant) {
     ana.send(&path, &[("role", "king")]).await.expect(422).says("Must be one of");
     ana.send(&path, &[]).await.expect(422);
     assert_eq!(member(&acme, &bo.id.to_string()).await["role"], json!("admin"));
-    // A member changes nobody.
+    // A member can't change anyone.
     let cy = Person::of(&acme, Role::Member);
     cy.send(&path, &[("role", "member")]).await.expect(403);
 }
@@ -148,9 +151,9 @@ async fn a_member_is_removed(acme: Tenant) {
     ana.send("/settings/members/x/remove", &[]).await.expect(404);
 }
 
-async fn the_last_owner_stays(acme: Tenant) {
+async fn the_last_owner_cannot_be_removed(acme: Tenant) {
     let ana = owner(&acme);
-    // The company's own first owner goes first.
+    // The company's first owner is removed first.
     for found in acme.all_pages("/api/members/", 50).await {
         let id = found["id"].as_str().unwrap();
         if id != ana.id.to_string() {
@@ -160,13 +163,13 @@ async fn the_last_owner_stays(acme: Tenant) {
     for (act, fields) in [("remove", [("x", "")]), ("deactivate", [("x", "")]), ("role", [("role", "admin")])]
     {
         let page = ana.send(&format!("/settings/members/{}/{act}", ana.id), &fields).await.expect(422);
-        page.says("A company keeps at least one owner.").says("role=\"alert\"");
+        page.says("A company needs at least one owner.").says("role=\"alert\"");
     }
     let found = member(&acme, &ana.id.to_string()).await;
     assert_eq!((&found["role"], &found["active"]), (&json!("owner"), &json!(true)));
 }
 
-async fn an_admin_changes_no_owner(acme: Tenant) {
+async fn an_admin_cannot_change_an_owner(acme: Tenant) {
     let (ana, bo) = (owner(&acme), Person::of(&acme, Role::Admin));
     bo.see(PATH).await.says_not(&format!("/settings/members/{}/remove", ana.id)).says_not("value=\"owner\"");
     let page = bo.send(&format!("/settings/members/{}/remove", ana.id), &[]).await.expect(422);
@@ -174,7 +177,7 @@ async fn an_admin_changes_no_owner(acme: Tenant) {
     member(&acme, &ana.id.to_string()).await;
 }
 
-async fn a_link_for_a_new_password_is_shown_or_sent(acme: Tenant) {
+async fn a_password_reset_link_is_shown_or_sent(acme: Tenant) {
     let (ana, bo) = (owner(&acme), Person::of(&acme, Role::Member));
     let path = format!("/settings/members/{}/password-reset", bo.id);
     let url = link(&ana.send(&path, &[]).await.expect(200));
@@ -184,7 +187,7 @@ async fn a_link_for_a_new_password_is_shown_or_sent(acme: Tenant) {
     ana.send(&path, &[]).await.expect(422).says("role=\"alert\"");
 }
 
-async fn members_go_on_over_pages(acme: Tenant) {
+async fn members_are_paged(acme: Tenant) {
     let ana = owner(&acme);
     for number in 0..60 {
         let add = json!({"email": format!("m{number:02}@acme.test"), "name": format!("M {number:02}"), "role": "member"});

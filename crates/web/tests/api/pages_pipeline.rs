@@ -1,4 +1,4 @@
-//! The board: accounts by stage, moved by a form, columns that page on their own.
+//! The board: accounts by stage, moves by form, and columns with their own paging.
 
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use crate::person::{Person, Seen};
 
 on_both_engines!(
     columns_have_their_accounts_counts_and_values,
-    a_move_is_the_operators_and_can_be_undone,
+    a_move_counts_as_an_operators_and_can_be_undone,
     a_move_sent_twice_counts_once,
-    what_cannot_be_moved_is_refused,
+    an_invalid_move_is_refused,
     columns_page_on_their_own,
-    a_folded_column_stays_open_while_somebody_works_in_it,
+    a_collapsed_column_stays_open_while_someone_works_in_it,
     a_full_board_is_small_enough,
 );
 
@@ -45,7 +45,7 @@ fn id(account: &Value) -> String {
     account["id"].as_str().expect("an id").to_owned()
 }
 
-/// The action and the fields of the undo that a flash offers.
+/// The action and the fields of the undo in a flash.
 fn undo(seen: &Seen) -> (String, String) {
     let flash: Value = serde_json::from_str(&seen.flash()).expect("a flash");
     let undo = &flash["undo"];
@@ -54,7 +54,7 @@ fn undo(seen: &Seen) -> (String, String) {
     (text(&undo["action"]), text(&undo["fields"][0][1]))
 }
 
-async fn a_move_is_the_operators_and_can_be_undone(acme: Tenant) {
+async fn a_move_counts_as_an_operators_and_can_be_undone(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     let account = acme.account(json!({"imported_id": "a", "name": "Nordlys"})).await;
     let path = format!("/pipeline/{}/move", id(&account));
@@ -74,9 +74,9 @@ async fn a_move_is_the_operators_and_can_be_undone(acme: Tenant) {
     assert_eq!((action.as_str(), status.as_str()), (path.as_str(), "prospect"));
     ana.send(&action, &[("status", &status)]).await.leads_to("/pipeline");
     assert_eq!(acme.shown("a").await["status"], json!("prospect"));
-    // Where it is already nothing happens, and nothing can be undone.
+    // A move to the current stage does nothing, and there is nothing to undo.
     let same = ana.send(&path, &[("status", "prospect")]).await;
-    assert!(same.flash().contains("is in Prospect already") && same.flash().contains("\"undo\":null"));
+    assert!(same.flash().contains("is already in Prospect") && same.flash().contains("\"undo\":null"));
     assert_eq!(acme.history(&account).await.len(), 3);
 }
 
@@ -90,7 +90,7 @@ async fn a_move_sent_twice_counts_once(acme: Tenant) {
     assert_eq!(acme.shown("a").await["status"], json!("lost"));
 }
 
-async fn what_cannot_be_moved_is_refused(acme: Tenant) {
+async fn an_invalid_move_is_refused(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     let account = acme.account(json!({"imported_id": "a"})).await;
     let path = format!("/pipeline/{}/move", id(&account));
@@ -127,7 +127,7 @@ async fn columns_page_on_their_own(acme: Tenant) {
         .says("The customer")
         .says(">First</a>")
         .says_not(">More<");
-    // A move from there comes back to there.
+    // A move from that page returns to it.
     let account = acme.shown("p1").await;
     let action = format!("/pipeline/{}/move?{query}", id(&account));
     let second = second.says(&format!("action=\"{action}\""));
@@ -137,7 +137,7 @@ async fn columns_page_on_their_own(acme: Tenant) {
     ana.see("/pipeline?after_prospect=nonsense").await.expect(200).says("Prospect 15");
 }
 
-async fn a_folded_column_stays_open_while_somebody_works_in_it(acme: Tenant) {
+async fn a_collapsed_column_stays_open_while_someone_works_in_it(acme: Tenant) {
     let ana = Person::of(&acme, Role::Member);
     let account = acme.account(json!({"imported_id": "a", "status": "lost"})).await;
     let closed = "id=\"stage-lost\" data-drop=\"lost\">";

@@ -1,4 +1,4 @@
-//! The settings pages: what they say, what their forms do, and for whom they are.
+//! The settings pages: their contents, their forms and who may see them.
 
 use rapport_app::Outside;
 use rapport_app::digest::{Made, make_due};
@@ -11,18 +11,18 @@ use crate::person::Person;
 on_both_engines!(
     settings_are_for_admins,
     the_company_is_shown_and_its_settings_are_saved,
-    what_is_refused_stays_in_its_field,
+    a_refused_value_stays_in_its_field,
     a_preview_of_the_cadence_counts_and_saves_nothing,
-    a_preview_tells_exactly_who_becomes_overdue,
-    a_cadence_that_cannot_be_is_refused,
+    a_preview_shows_exactly_who_becomes_overdue,
+    an_invalid_cadence_is_refused,
     the_digest_has_a_weekday_and_a_preview,
     the_digest_is_sent_once_when_asked,
-    digests_are_kept_to_read,
-    mail_that_is_not_configured_is_said_on_every_page,
-    a_test_mail_is_on_its_way_and_listed,
-    the_audit_log_says_what_changed_from_what_to_what,
-    the_audit_log_goes_on_to_older_entries,
-    the_system_page_knows_its_database_and_its_jobs,
+    past_digests_can_be_read,
+    every_page_says_if_mail_is_not_configured,
+    a_test_mail_is_queued_and_listed,
+    the_audit_log_shows_old_and_new_values,
+    the_audit_log_is_paged,
+    the_system_page_shows_the_database_and_the_jobs,
 );
 
 const TABS: [&str; 9] = [
@@ -37,7 +37,7 @@ const TABS: [&str; 9] = [
     "/settings/system",
 ];
 
-/// With mail, over plain http: the session's cookie keeps its name.
+/// With mail, over plain http, so that the session's cookie keeps its name.
 fn with_mail(server: &Server) {
     let outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
     server.app.app().services().set_outside(outside);
@@ -52,7 +52,7 @@ async fn settings_are_for_admins(acme: Tenant) {
     member.see("/").await.says_not("href=\"/settings");
     admin.see("/").await.says("href=\"/settings\"").says("href=\"/settings/ingest\"");
     for path in TABS.into_iter().chain(["/settings/digest/preview"]) {
-        member.see(path).await.expect(403).says("Not for your role");
+        member.see(path).await.expect(403).says("Your role doesn’t allow this");
         let page = admin.see(path).await.expect(200).0.text().to_owned();
         assert!(page.len() < 100_000, "{path} has {} bytes", page.len());
     }
@@ -84,7 +84,7 @@ async fn the_company_is_shown_and_its_settings_are_saved(acme: Tenant) {
     ana.see("/settings").await.says("value=\"Europe/Berlin\"").says("value=\"EUR\"");
 }
 
-async fn what_is_refused_stays_in_its_field(acme: Tenant) {
+async fn a_refused_value_stays_in_its_field(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let before = settings(&acme).await;
     let fields = [("time_zone", "Nowhere/\"At all"), ("default_currency", "")];
@@ -100,7 +100,7 @@ async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {
         server.account(json!({"imported_id": format!("c{number}"), "status": "customer"})).await;
     }
     server.account(json!({"imported_id": "n", "status": "in_negotiation"})).await;
-    // Not so long that the session ends.
+    // Not long enough to end the session.
     server.app.clock().advance_days(10);
     let path = |days: i64, more: &str| {
         format!("/settings/cadence?cadence_days={days}&tracked_stages=customer{more}")
@@ -118,7 +118,7 @@ async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {
     assert_eq!(found["tracked_stages"], json!(["customer", "in_negotiation"]));
     ana.see("/settings/cadence").await.says(">4</a> overdue").says_not("Nothing is saved yet");
     let back = ana.see(&path(42, "")).await;
-    back.says("No account becomes overdue.").says("4 accounts are overdue no longer.");
+    back.says("No account becomes overdue.").says("4 accounts are no longer overdue.");
 }
 
 async fn overdue(server: &Server) -> Vec<Value> {
@@ -130,8 +130,8 @@ async fn overdue(server: &Server) -> Vec<Value> {
         .collect()
 }
 
-/// Whatever the settings were and will be, the preview says what then happens.
-async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
+/// The preview is right for any old and new settings.
+async fn a_preview_shows_exactly_who_becomes_overdue(server: Server) {
     let days_between = 2;
     for number in 0..12 {
         let status = ["customer", "in_trial", "in_negotiation", "prospect"][number % 4];
@@ -174,20 +174,20 @@ async fn a_preview_tells_exactly_who_becomes_overdue(server: Server) {
             many => page.says(&format!("{many} accounts become overdue.")),
         };
         match ceasing {
-            0 => page.says_not("overdue no longer"),
-            1 => page.says("1 account is overdue no longer."),
-            many => page.says(&format!("{many} accounts are overdue no longer.")),
+            0 => page.says_not("no longer overdue"),
+            1 => page.says("1 account is no longer overdue."),
+            many => page.says(&format!("{many} accounts are no longer overdue.")),
         };
     }
 }
 
-async fn a_cadence_that_cannot_be_is_refused(acme: Tenant) {
+async fn an_invalid_cadence_is_refused(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let before = settings(&acme).await;
     for days in ["0", "", "soon", "3651", "1.5"] {
         let page = ana.send("/settings/cadence", &[("cadence_days", days)]).await.expect(422);
         let page = page.says(&format!("value=\"{days}\"")).says("Must be a whole number");
-        page.says("Must name at least one stage.");
+        page.says("Must include at least one stage.");
         let path = format!("/settings/cadence?cadence_days={days}&tracked_stages=customer");
         let page = ana.see(&path).await.expect(422).says("Must be a whole number");
         page.says("value=\"customer\" checked").says_not("value=\"in_trial\" checked");
@@ -198,13 +198,13 @@ async fn a_cadence_that_cannot_be_is_refused(acme: Tenant) {
 async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let page = ana.see("/settings/digest").await.expect(200).says("nobody is overdue for contact");
-    page.says("value=\"on\" checked").says("<option value=\"monday\" selected>").says("No digest yet");
+    page.says("value=\"on\" checked").says("<option value=\"monday\" selected>").says("No digests yet");
     ana.send("/settings/digest", &[("digest_weekday", "friday"), ("digest_enabled", "on")])
         .await
         .leads_to("/settings/digest");
     let found = settings(&acme).await;
     assert_eq!((&found["digest_weekday"], &found["digest_enabled"]), (&json!("friday"), &json!(true)));
-    // A box that is not ticked is not sent.
+    // Browsers don't send unchecked boxes.
     ana.send("/settings/digest", &[("digest_weekday", "friday")]).await.leads_to("/settings/digest");
     assert_eq!(settings(&acme).await["digest_enabled"], json!(false));
     ana.send("/settings/digest", &[("digest_weekday", "someday")]).await.expect(422).says("Must be one of");
@@ -217,7 +217,7 @@ async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
 async fn the_digest_is_sent_once_when_asked(server: Server) {
     with_mail(&server);
     let (ana, _other) = (Person::of(&server, Role::Admin), Person::of(&server, Role::Member));
-    ana.see("/settings/digest").await.says("Send now").says_not("no mail configured");
+    ana.see("/settings/digest").await.says("Send now").says_not("Mail isn’t configured");
     let form = ana.form();
     ana.send_form("/settings/digest/send", form, &[("to", "me")]).await.leads_to("/settings/digest");
     ana.send_form("/settings/digest/send", form, &[("to", "me")]).await.leads_to("/settings/digest");
@@ -230,31 +230,31 @@ async fn the_digest_is_sent_once_when_asked(server: Server) {
     assert!(column(&mails, "kind").iter().all(|kind| kind == "digest"));
 }
 
-async fn digests_are_kept_to_read(server: Server) {
+async fn past_digests_can_be_read(server: Server) {
     server.app.clock().advance_days(7);
     make_due(server.app.app(), &mut Made::new()).await.expect("a digest");
     let ana = Person::of(&server, Role::Admin);
-    // Without mail there is nothing to send it by.
+    // Without mail it cannot be sent.
     ana.send("/settings/digest/send", &[("to", "me")]).await.expect(422).says("no mail configured");
     ana.see("/settings/digest").await.says("href=\"/settings/digest/2026-W03\"").says_not("Send now");
     let page = ana.see("/settings/digest/2026-W03").await.expect(200);
-    page.says("Nobody is overdue for contact.").says("None: no mail was configured");
+    page.says("Nobody is overdue for contact.").says("None (mail wasn’t configured)");
     ana.see("/settings/digest/2026-W03/mail").await.expect(200).says("<!DOCTYPE html>");
     for path in ["/settings/digest/2026-W04", "/settings/digest/x", "/settings/digest/x/mail"] {
         ana.see(path).await.expect(404);
     }
 }
 
-async fn mail_that_is_not_configured_is_said_on_every_page(server: Server) {
+async fn every_page_says_if_mail_is_not_configured(server: Server) {
     let ana = Person::of(&server, Role::Admin);
     for path in TABS {
-        ana.see(path).await.expect(200).says("The server has no mail configured.");
+        ana.see(path).await.expect(200).says("Mail isn’t configured on this server.");
     }
     ana.see("/settings/mail").await.says("--smtp-url").says_not("Send me a test");
     ana.send("/settings/mail/test", &[]).await.expect(422).says("no mail configured");
 }
 
-async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
+async fn a_test_mail_is_queued_and_listed(server: Server) {
     with_mail(&server);
     let route = rapport_app::MailRoute {
         server: "smtp://ana:****@mail.acme.test:587".to_owned(),
@@ -262,7 +262,7 @@ async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
     };
     server.app.app().services().set_mail_route(route);
     let ana = Person::of(&server, Role::Admin);
-    let page = ana.see("/settings/mail").await.expect(200).says_not("no mail configured");
+    let page = ana.see("/settings/mail").await.expect(200).says_not("Mail isn’t configured");
     page.says("smtp://ana:****@mail.acme.test:587")
         .says("Rapport &#60;rapport@acme.test&#62;")
         .says("No mail yet");
@@ -272,12 +272,12 @@ async fn a_test_mail_is_on_its_way_and_listed(server: Server) {
     assert_eq!((mails.len(), &mails[0]["kind"], &mails[0]["state"]), (1, &json!("test"), &json!("waiting")));
     let recipient = mails[0]["recipient"].as_str().unwrap();
     assert!(sent.flash().contains(recipient), "{}", sent.flash());
-    ana.see("/settings/mail").await.says(recipient).says("A test from Rapport").says("Waiting");
+    ana.see("/settings/mail").await.says(recipient).says("Test mail from Rapport").says("Waiting");
     let audit = server.all_pages("/api/audit/", 50).await;
     assert!(column(&audit, "action").contains(&"mail.tested".to_owned()), "{audit:?}");
 }
 
-async fn the_audit_log_says_what_changed_from_what_to_what(acme: Tenant) {
+async fn the_audit_log_shows_old_and_new_values(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     ana.send("/settings", &[("time_zone", "Europe/Berlin"), ("default_currency", "USD")])
         .await
@@ -288,7 +288,7 @@ async fn the_audit_log_says_what_changed_from_what_to_what(acme: Tenant) {
     page.says("A admin").says("127.0.0.1").says("&#60;i&#62;Ana&#60;/i&#62; &#38; Bo").says_not("<i>Ana");
 }
 
-async fn the_audit_log_goes_on_to_older_entries(acme: Tenant) {
+async fn the_audit_log_is_paged(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     for number in 0..60 {
         acme.post("/api/channels/")
@@ -304,13 +304,13 @@ async fn the_audit_log_goes_on_to_older_entries(acme: Tenant) {
     ana.see(&path).await.expect(200).says("Channel 5<").says_not("Channel 59").says("Newest");
 }
 
-async fn the_system_page_knows_its_database_and_its_jobs(server: Server) {
+async fn the_system_page_shows_the_database_and_the_jobs(server: Server) {
     use rapport_app::job_report::Job;
     let services = server.app.app().services().clone();
     let jobs = services.jobs();
     let ana = Person::of(&server, Role::Admin);
     let page = ana.see("/settings/system").await.expect(200).says(env!("CARGO_PKG_VERSION"));
-    let page = page.says("B</dd>").says("not secure").says("not yet").says("nothing waits");
+    let page = page.says("B</dd>").says("not secure").says("not yet").says("empty");
     let engine = if page.0.text().contains("SQLite 3.") { "SQLite" } else { "PostgreSQL 1" };
     let page = page.says(engine);
     for job in Job::ALL {

@@ -1,4 +1,4 @@
-//! The pages about webhooks: made, shown once with their secret, tested, switched off and on, checked.
+//! The webhook pages: create, edit, test, enable and disable a webhook, rotate its secret and check a signature.
 
 use rapport_domain::member::Role;
 use serde_json::json;
@@ -8,32 +8,32 @@ use crate::person::{Person, Seen};
 use crate::webhooks::{WEBHOOKS, answered, claim, create, list, record, text};
 
 on_both_engines!(
-    the_empty_list_says_what_a_webhook_is,
-    a_webhook_is_made_and_its_secret_shown_once,
+    the_empty_list_explains_webhooks,
+    a_webhook_is_created_and_its_secret_shown_once,
     a_refused_webhook_keeps_what_was_typed,
     a_webhook_is_edited,
     a_secret_is_rotated_and_the_new_one_shown_once,
-    an_auto_disabled_webhook_says_why_and_the_way_back,
-    what_is_held_can_be_dropped_on_enabling,
+    an_auto_disabled_webhook_shows_why_and_how_to_enable_it,
+    held_deliveries_can_be_dropped_on_enabling,
     disabling_can_be_undone,
     a_deleted_webhook_is_gone,
-    the_figure_counts_what_succeeded_and_failed,
-    a_signature_is_checked_and_the_secret_not_repeated,
-    descriptions_and_errors_are_text,
-    members_see_neither_links_nor_pages,
-    webhooks_of_another_company_are_not_there,
+    the_chart_counts_succeeded_and_failed_deliveries,
+    a_signature_check_does_not_echo_the_secret,
+    descriptions_and_errors_are_escaped,
+    members_see_no_links_and_no_pages,
+    webhooks_of_another_company_are_not_found,
 );
 
 const URL: &str = "https://example.com/hook";
 
-/// The secret that a page shows.
+/// The secret shown on a page.
 fn secret_on(page: &Seen) -> String {
     let text = page.0.text();
     let secret = text.split("<code id=\"secret\">").nth(1).and_then(|rest| rest.split('<').next());
     secret.expect("a secret").to_owned()
 }
 
-async fn the_empty_list_says_what_a_webhook_is(acme: Tenant) {
+async fn the_empty_list_explains_webhooks(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let page = ana.see("/webhooks").await.expect(200).says("No webhooks yet");
     page.says("href=\"/webhooks/new\"").says("href=\"/webhooks/receiving\"");
@@ -41,7 +41,7 @@ async fn the_empty_list_says_what_a_webhook_is(acme: Tenant) {
     page.says("hmac.Equal").says("timingSafeEqual").says("5 s, 5 min, 30 min");
 }
 
-async fn a_webhook_is_made_and_its_secret_shown_once(acme: Tenant) {
+async fn a_webhook_is_created_and_its_secret_shown_once(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     ana.see("/webhooks/new").await.expect(200).says("account.status_changed").says("All events");
     let fields = [("url", URL), ("description", "CRM"), ("which", "some"), ("events", "account.created")];
@@ -49,8 +49,8 @@ async fn a_webhook_is_made_and_its_secret_shown_once(acme: Tenant) {
     let first = ana.send_form("/webhooks", form, &fields).await.expect(200);
     let secret = secret_on(&first);
     assert!(secret.starts_with("whs_"), "{secret}");
-    let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("shown this once");
-    // A second click shows the same secret, and makes no second webhook.
+    let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("You won’t see it again");
+    // A second click shows the same secret and doesn't create another webhook.
     let second = ana.send_form("/webhooks", form, &fields).await.expect(200);
     assert_eq!(secret_on(&second), secret);
     let made = acme.all_pages(WEBHOOKS, 50).await;
@@ -69,8 +69,8 @@ async fn a_refused_webhook_keeps_what_was_typed(acme: Tenant) {
     let typed = [("url", "http://example.com/hook"), ("description", "CRM <b>"), ("which", "some")];
     let page = ana.send("/webhooks", &typed).await.expect(422);
     let page = page.says("value=\"http://example.com/hook\"").says("value=\"CRM &#60;b&#62;\"");
-    page.says("aria-invalid=\"true\"").says("Must choose at least one event.").says("https");
-    // An address that nobody may send to is refused as at each attempt.
+    page.says("aria-invalid=\"true\"").says("Must include at least one event.").says("https");
+    // A forbidden address is refused, as it would be at each attempt.
     let page = ana.send("/webhooks", &[("url", "https://127.0.0.1/"), ("which", "all")]).await;
     page.expect(422).says("value=\"https://127.0.0.1/\"").says("aria-invalid");
     assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
@@ -99,14 +99,14 @@ async fn a_secret_is_rotated_and_the_new_one_shown_once(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let made = create(&acme).await;
     let own = format!("/webhooks/{}", text(&made, "id"));
-    ana.see(&own).await.expect(200).says("Rotate the secret now");
-    let page = ana.send(&format!("{own}/rotate"), &[]).await.expect(200).says("The secret is rotated");
+    ana.see(&own).await.expect(200).says("Rotate secret now");
+    let page = ana.send(&format!("{own}/rotate"), &[]).await.expect(200).says("Secret rotated");
     let secret = secret_on(&page);
     assert_ne!(secret, text(&made, "secret"));
     ana.see(&own).await.expect(200).says_not(&secret);
 }
 
-/// Lets a webhook with three open deliveries fail twenty times.
+/// Makes a webhook with three open deliveries fail twenty times.
 async fn let_it_fail(server: &Server) {
     for number in 0..3 {
         server.account(json!({"imported_id": format!("crm-{number}")})).await;
@@ -117,7 +117,7 @@ async fn let_it_fail(server: &Server) {
     }
 }
 
-async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
+async fn an_auto_disabled_webhook_shows_why_and_how_to_enable_it(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let id = text(&create(&acme).await, "id");
     let own = format!("/webhooks/{id}");
@@ -126,27 +126,27 @@ async fn an_auto_disabled_webhook_says_why_and_the_way_back(acme: Server) {
     let page = ana.see("/webhooks").await.expect(200).says("Auto-disabled").says("1 off");
     page.says("after 20 failures in a row");
     let page = ana.see(&own).await.expect(200).says("Disabled after 20 failures in a row");
-    let page = page.says(">503 ").says("3 deliveries").says("Send a test; once it succeeds");
+    let page = page.says(">503").says("3 deliveries").says("Send a test. Once it succeeds");
     page.says("disabled>Enable after a test").says_not("name=\"held\"");
-    // Enabling without a test does nothing and says so.
+    // Enabling without a test is refused with an explanation.
     let refused = ana.send(&format!("{own}/enable"), &[("held", "send")]).await;
     refused.leads_to(&own);
-    assert!(refused.flash().contains("send a test, and enable it once one succeeds"), "{}", refused.flash());
+    assert!(refused.flash().contains("enable it after a successful test"), "{}", refused.flash());
     let sent = ana.send(&format!("{own}/test"), &[]).await;
     sent.leads_to(&own);
     assert!(sent.flash().contains("/deliveries/dlv_"), "{}", sent.flash());
     let test = list(&acme, "type=webhook.test").await.remove(0);
     let manual = claim(&acme).await[0];
     record(&acme, &test, answered(200), Some(manual)).await;
-    let page = ana.see(&own).await.expect(200).says("A test has succeeded").says("Enable and send 3");
+    let page = ana.see(&own).await.expect(200).says("A test succeeded").says("Enable and send 3");
     page.says("Succeeded</a>").says("Enable and drop 3");
     ana.send(&format!("{own}/enable"), &[("held", "send")]).await.leads_to(&own);
     assert_eq!(list(&acme, "state=pending").await.len(), 3);
-    ana.see(&own).await.expect(200).says("0 in a row").says_not("Disabled after");
+    ana.see(&own).await.expect(200).says("0 of 20 failures").says_not("Disabled after");
     ana.see("/webhooks").await.expect(200).says_not("1 off");
 }
 
-async fn what_is_held_can_be_dropped_on_enabling(acme: Server) {
+async fn held_deliveries_can_be_dropped_on_enabling(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     ana.send(&format!("{own}/disable"), &[]).await.leads_to(&own);
@@ -173,17 +173,17 @@ async fn a_deleted_webhook_is_gone(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     acme.account(json!({"imported_id": "crm-1"})).await;
-    ana.see(&own).await.expect(200).says("Delete the webhook");
+    ana.see(&own).await.expect(200).says("Delete webhook");
     ana.send(&format!("{own}/delete"), &[]).await.leads_to("/webhooks");
     ana.see(&own).await.expect(404);
     assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
     ana.see("/deliveries").await.expect(200).says("the webhook was deleted").says_not("Redeliver</button>");
 }
 
-async fn the_figure_counts_what_succeeded_and_failed(acme: Server) {
+async fn the_chart_counts_succeeded_and_failed_deliveries(acme: Server) {
     let ana = Person::of(&acme, Role::Admin);
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
-    ana.see(&own).await.expect(200).says("No deliveries in these days");
+    ana.see(&own).await.expect(200).says("No deliveries in this period");
     for number in 0..4 {
         acme.account(json!({"imported_id": format!("crm-{number}")})).await;
     }
@@ -192,18 +192,18 @@ async fn the_figure_counts_what_succeeded_and_failed(acme: Server) {
         record(&acme, delivery, answered(code), None).await;
     }
     let page = ana.see(&own).await.expect(200);
-    let page = page.says("Deliveries in 14 days: 2 succeeded, 1 failed, 1 to be made").says("<b>66%</b>");
-    page.says("role=\"img\"").says("As a table");
+    let page = page.says("Deliveries in 14 days: 2 succeeded, 1 failed, 1 pending").says("<b>66%</b>");
+    page.says("role=\"img\"").says("Show as table");
     ana.see("/webhooks").await.expect(200).says("66%</a> <span class=\"faint\">of 3</span>");
     acme.app.clock().advance_days(13);
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(&own).await.expect(200).says("2 succeeded, 1 failed, 1 to be made");
+    ana.see(&own).await.expect(200).says("2 succeeded, 1 failed, 1 pending");
     acme.app.clock().advance_days(2);
     let ana = Person::of(&acme, Role::Admin);
-    ana.see(&own).await.expect(200).says("No deliveries in these days");
+    ana.see(&own).await.expect(200).says("No deliveries in this period");
 }
 
-async fn a_signature_is_checked_and_the_secret_not_repeated(acme: Tenant) {
+async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let (made, other) = (create(&acme).await, create(&acme).await);
     let (secret, id) = (text(&made, "secret"), text(&made, "id"));
@@ -223,24 +223,24 @@ async fn a_signature_is_checked_and_the_secret_not_repeated(acme: Tenant) {
     let header = format!("X-Service-Signature: {good}");
     let upper = format!("sha256={}", good[7..].to_uppercase());
     let table = [
-        (kept, &good, &body, "The signature is valid"),
-        (typed, &header, &body, "The signature is valid"),
-        (typed, &good, &format!("{body}\n"), "blanks or line breaks at the ends"),
-        (kept, &good, &spaced, "parsed and written again"),
-        (kept, &good, &changed, "not the body that was sent"),
-        (("secret", blank.as_str()), &good, &body, "There are blanks around it"),
-        (("secret", cut.as_str()), &good, &body, "begins with “whs_”"),
+        (kept, &good, &body, "Valid signature"),
+        (typed, &header, &body, "Valid signature"),
+        (typed, &good, &format!("{body}\n"), "line breaks at the start or end"),
+        (kept, &good, &spaced, "parsed and serialized again"),
+        (kept, &good, &changed, "isn’t the body that was sent"),
+        (("secret", blank.as_str()), &good, &body, "It has spaces around it"),
+        (("secret", cut.as_str()), &good, &body, "The prefix “whs_”"),
         (("webhook", other_id.as_str()), &good, &body, "secret of another webhook"),
         (
             ("secret", "whs_nonsense"),
             &format!("sha256={}", "0".repeat(64)),
             &body,
-            "signed with another secret",
+            "signed with a different secret",
         ),
-        (("secret", "whs_nonsense"), &good, &unknown, "The signature is not valid"),
-        (typed, &good[..20].to_owned(), &body, "Was it cut?"),
+        (("secret", "whs_nonsense"), &good, &unknown, "Invalid signature"),
+        (typed, &good[..20].to_owned(), &body, "Was it cut off?"),
         (typed, &upper, &body, "lower case"),
-        (typed, &good[7..].to_owned(), &body, "must begin with “sha256=”"),
+        (typed, &good[7..].to_owned(), &body, "must start with “sha256=”"),
     ];
     for ((name, value), signature, body, expected) in table {
         let fields = [(name, value), ("signature", signature.as_str()), ("body", body.as_str())];
@@ -249,12 +249,12 @@ async fn a_signature_is_checked_and_the_secret_not_repeated(acme: Tenant) {
     }
 }
 
-/// An id may be repeated: it is chosen in the form.
+/// An id may appear in the page again, since it is an option of the form.
 fn value_unless_id(value: &str) -> &str {
     if value.starts_with("whk_") { "\u{0}" } else { value.trim() }
 }
 
-async fn descriptions_and_errors_are_text(acme: Tenant) {
+async fn descriptions_and_errors_are_escaped(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
     let hostile = "<script>alert(1)</script>\u{202e}=HYPERLINK(\"x\")";
     let body = json!({"url": URL, "events": ["account.created"], "description": hostile});
@@ -269,13 +269,13 @@ async fn descriptions_and_errors_are_text(acme: Tenant) {
     }
 }
 
-async fn members_see_neither_links_nor_pages(acme: Tenant) {
+async fn members_see_no_links_and_no_pages(acme: Tenant) {
     let (ana, bea) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     ana.see("/").await.expect(200).says("href=\"/webhooks\"");
     bea.see("/").await.expect(200).says_not("href=\"/webhooks\"");
     for path in ["/webhooks", "/webhooks/new", "/webhooks/check", "/webhooks/receiving", &own] {
-        bea.see(path).await.expect(403).says("Not for your role");
+        bea.see(path).await.expect(403).says("Your role doesn’t allow this");
     }
     bea.see(&format!("{own}/edit")).await.expect(403);
     let fields = [("url", URL), ("which", "all")];
@@ -287,7 +287,7 @@ async fn members_see_neither_links_nor_pages(acme: Tenant) {
     assert_eq!(acme.all_pages(WEBHOOKS, 50).await.len(), 1);
 }
 
-async fn webhooks_of_another_company_are_not_there(acme: Tenant) {
+async fn webhooks_of_another_company_are_not_found(acme: Tenant) {
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     let globex = acme.neighbour();
     let eve = Person::of(&globex, Role::Owner);
@@ -298,5 +298,5 @@ async fn webhooks_of_another_company_are_not_there(acme: Tenant) {
     }
     let id = own.trim_start_matches("/webhooks/");
     let fields = [("webhook", id), ("signature", &format!("sha256={}", "0".repeat(64))), ("body", "{}")];
-    eve.send("/webhooks/check", &fields).await.expect(200).says("There is no secret to check with");
+    eve.send("/webhooks/check", &fields).await.expect(200).says("No secret to check with");
 }

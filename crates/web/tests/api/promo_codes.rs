@@ -1,4 +1,4 @@
-//! Promo code (channel): what a code may be, where it is unique, what it matches.
+//! Promo code (channel): allowed characters, uniqueness and matching.
 
 use rapport_domain::id::ChannelId;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::harness::{Tenant, on_both_engines};
 
 on_both_engines! {
-    a_code_holds_letters_digits_hyphens_and_underscores,
+    a_code_has_letters_digits_hyphens_and_underscores,
     a_code_has_at_most_64_characters,
     any_other_character_is_refused,
-    a_code_is_unique_per_company_without_regard_to_case,
+    a_code_is_unique_per_company_ignoring_case,
     two_companies_may_have_the_same_code,
     a_code_of_another_company_does_not_match,
     matching_on_upsert_is_case_insensitive,
@@ -17,7 +17,7 @@ on_both_engines! {
     an_archived_code_never_matches_and_what_it_attributed_stays,
     an_archived_codes_name_stays_taken_and_a_restored_one_matches_again,
     a_deleted_code_never_matches_what_it_attributed_stays_and_its_name_is_free,
-    a_management_request_must_name_a_live_code,
+    a_management_request_needs_an_active_code,
 }
 
 /// The path of a new channel's codes.
@@ -36,7 +36,7 @@ async fn matched(acme: &Tenant, imported_id: &str, code: &str) -> bool {
     reply["promo_code_matched"].as_bool().unwrap_or_else(|| panic!("no promo_code_matched: {reply}"))
 }
 
-async fn a_code_holds_letters_digits_hyphens_and_underscores(acme: Tenant) {
+async fn a_code_has_letters_digits_hyphens_and_underscores(acme: Tenant) {
     let codes = channel(&acme, "Fair").await;
     for code in ["SPRING", "spring_26", "x-1", "0", "-", "_", "aZ09-_"] {
         assert_eq!(add(&acme, &codes, code).await["code"], json!(code));
@@ -70,7 +70,7 @@ async fn any_other_character_is_refused(acme: Tenant) {
     }
 }
 
-async fn a_code_is_unique_per_company_without_regard_to_case(acme: Tenant) {
+async fn a_code_is_unique_per_company_ignoring_case(acme: Tenant) {
     let (fair, podcast) = (channel(&acme, "Fair").await, channel(&acme, "Podcast").await);
     add(&acme, &fair, "Spring_26").await;
     for code in ["Spring_26", "SPRING_26", "spring_26"] {
@@ -150,7 +150,7 @@ async fn a_deleted_code_never_matches_what_it_attributed_stays_and_its_name_is_f
     assert_eq!(acme.shown("after").await["channel"]["name"], json!("Podcast"));
 }
 
-async fn a_management_request_must_name_a_live_code(acme: Tenant) {
+async fn a_management_request_needs_an_active_code(acme: Tenant) {
     let codes = channel(&acme, "Fair").await;
     add(&acme, &codes, "OLD").await;
     add(&acme, &codes, "LIVE").await;

@@ -1,4 +1,4 @@
-//! Rate limits: per credential, told on every API answer, and lifted by time alone.
+//! Rate limits: per credential, reported on every API response, lifted only by time.
 
 use rapport_domain::member::Role;
 use rapport_testkit::Engine;
@@ -8,18 +8,18 @@ use serde_json::json;
 use crate::harness::{Answer, INGEST, Server, Tenant, UPSERT, on_both_engines, path_of};
 
 on_both_engines! {
-    every_api_answer_carries_the_three_headers,
-    health_answers_carry_none_and_are_never_limited,
+    every_api_response_has_the_three_headers,
+    health_checks_have_no_headers_and_are_never_limited,
     a_credential_over_its_limit_is_429_with_retry_after,
     nothing_of_a_limited_request_is_applied,
     the_limit_is_lifted_by_time,
     credentials_are_limited_one_by_one,
     callers_without_a_credential_are_limited_far_lower_by_address,
-    made_up_credentials_are_held_by_their_address,
+    made_up_credentials_are_limited_by_address,
     two_thousand_requests_a_second_are_the_default,
 }
 
-/// So many requests at once, and a second for each to come back.
+/// A rate with this burst that regains one request per second.
 fn slow(requests: u32) -> impl FnOnce(&mut Config) {
     move |config: &mut Config| config.per_credential = Rate { per_second: 1, burst: requests }
 }
@@ -29,7 +29,7 @@ fn standing(answer: &Answer) -> Option<(u64, u64, u64)> {
     Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?, number("x-ratelimit-reset")?))
 }
 
-async fn every_api_answer_carries_the_three_headers(acme: Tenant) {
+async fn every_api_response_has_the_three_headers(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let path = path_of(&account);
     let answers = [
@@ -57,7 +57,7 @@ async fn every_api_answer_carries_the_three_headers(acme: Tenant) {
     }
 }
 
-async fn health_answers_carry_none_and_are_never_limited(engine: Engine) {
+async fn health_checks_have_no_headers_and_are_never_limited(engine: Engine) {
     let server = Server::with(engine, |config| config.per_address = Rate { per_second: 1, burst: 1 }).await;
     for _ in 0..5 {
         for path in ["/health/live", "/health/ready"] {
@@ -77,7 +77,7 @@ async fn a_credential_over_its_limit_is_429_with_retry_after(engine: Engine) {
         let refused = server.get("/api/accounts/").send().await;
         refused.expect_problem(429, "rate_limited");
         assert_eq!(refused.header("retry-after"), Some("1"));
-        assert_eq!(standing(&refused), Some((1, 0, 3)), "a refused request takes nothing");
+        assert_eq!(standing(&refused), Some((1, 0, 3)), "a refused request doesn't count");
     }
 }
 
@@ -90,7 +90,11 @@ async fn nothing_of_a_limited_request_is_applied(engine: Engine) {
     assert_eq!(server.ingest(json!([{"imported_id": "a", "kind": "custom"}])).await.status, 200);
     server.ingesting(event.clone()).expect_refused(429, "rate_limited").await;
     server.app.clock().advance_seconds(1);
-    assert_eq!(server.ingest(event).await.expect(200)["accepted"], json!(1), "its event_id is still free");
+    assert_eq!(
+        server.ingest(event).await.expect(200)["accepted"],
+        json!(1),
+        "its event_id can still be used"
+    );
 }
 
 async fn the_limit_is_lifted_by_time(engine: Engine) {
@@ -98,9 +102,13 @@ async fn the_limit_is_lifted_by_time(engine: Engine) {
     let status = async || server.get("/api/accounts/").send().await.status;
     assert_eq!([status().await, status().await, status().await], [200, 200, 429]);
     server.app.clock().advance_seconds(1);
-    assert_eq!([status().await, status().await], [200, 429], "a second brings one back");
+    assert_eq!([status().await, status().await], [200, 429], "one request is regained per second");
     server.app.clock().advance_seconds(3600);
-    assert_eq!([status().await, status().await, status().await], [200, 200, 429], "and never more than all");
+    assert_eq!(
+        [status().await, status().await, status().await],
+        [200, 200, 429],
+        "never more than the burst"
+    );
 }
 
 async fn credentials_are_limited_one_by_one(engine: Engine) {
@@ -126,7 +134,7 @@ async fn callers_without_a_credential_are_limited_far_lower_by_address(engine: E
     server.get("/api/accounts/").without_credential().send().await.expect_problem(401, "unauthenticated");
 }
 
-async fn made_up_credentials_are_held_by_their_address(engine: Engine) {
+async fn made_up_credentials_are_limited_by_address(engine: Engine) {
     use rapport_domain::credential::{Kind, issue};
     let server = Server::with(engine, |config| config.per_address = Rate { per_second: 1, burst: 3 }).await;
     server.get("/api/accounts/").send().await.expect(200);

@@ -1,4 +1,4 @@
-//! Every endpoint once, as a caller meets it.
+//! A quick test of every endpoint.
 
 use rapport_domain::member::Role;
 use rapport_testkit::Engine;
@@ -50,7 +50,7 @@ async fn an_ingest_sorts_its_events() {
 }
 
 #[tokio::test]
-async fn a_batch_without_a_valid_event_is_refused_with_the_replys_members() {
+async fn a_batch_without_valid_events_is_refused_with_the_members_of_the_reply() {
     let server = Server::on(Engine::Sqlite).await;
     let answer = server.ingest(json!([{"kind": "app_opened"}, 7])).await;
     let problem = answer.expect_problem(422, "all_rejected");
@@ -65,7 +65,7 @@ async fn a_batch_without_a_valid_event_is_refused_with_the_replys_members() {
 }
 
 #[tokio::test]
-async fn the_credential_comes_before_what_is_wrong_with_the_body() {
+async fn the_credential_is_checked_before_the_body() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         let stranger = server.app.company("globex");
@@ -195,7 +195,7 @@ async fn activity_and_pulse_show_what_was_ingested() {
         assert_eq!(pulse["last_seen_at"], json!("2026-01-05T09:00:00Z"));
         let days = pulse["days"].as_array().unwrap();
         assert_eq!(days.len(), 90);
-        // Noon of the 4th in UTC is the 5th already in Auckland, as is the clock's 09:00 of the 5th.
+        // Noon on the 4th in UTC is already the 5th in Auckland. So is the clock's 09:00 on the 5th.
         assert_eq!(days[89], json!({"date": "2026-01-05", "count": 3}));
         assert_eq!(days[88], json!({"date": "2026-01-04", "count": 0}));
         assert_eq!(pulse["features"][0]["feature"], json!("b"));
@@ -244,7 +244,7 @@ async fn channels_and_codes_are_managed() {
 }
 
 #[tokio::test]
-async fn settings_change_and_keys_rotate_at_once() {
+async fn settings_change_and_keys_rotate_immediately() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         let settings = server.get("/api/settings/").send().await.expect(200);

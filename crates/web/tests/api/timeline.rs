@@ -1,16 +1,16 @@
-//! The timeline: everything that happened to an account, in one order, over any pages.
+//! The timeline: everything that happened to an account, in the same order for any page size.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Tenant, column, members_of, on_both_engines, path_of};
 
 on_both_engines! {
-    everything_is_in_it_newest_first,
-    pages_of_any_size_show_the_same,
+    everything_is_listed_newest_first,
+    pages_of_any_size_show_the_same_items,
     it_belongs_to_its_account,
 }
 
-/// An account with a stage, a message and a late-logged message, a day apart each.
+/// An account with a move, a message, an earlier message that was logged late, and a contact.
 async fn eventful(acme: &Server) -> Value {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     acme.app.clock().advance_days(1);
@@ -39,7 +39,7 @@ fn timeline(account: &Value) -> String {
     format!("{}timeline/", path_of(account))
 }
 
-async fn everything_is_in_it_newest_first(acme: Server) {
+async fn everything_is_listed_newest_first(acme: Server) {
     let account = eventful(&acme).await;
     let items = acme.all_pages(&timeline(&account), 50).await;
     assert_eq!(column(&items, "type"), ["message", "contact", "status_changed", "created", "message"]);
@@ -63,7 +63,7 @@ async fn everything_is_in_it_newest_first(acme: Server) {
     assert_eq!(items[3]["source"], json!("upsert"));
 }
 
-async fn pages_of_any_size_show_the_same(acme: Server) {
+async fn pages_of_any_size_show_the_same_items(acme: Server) {
     let account = eventful(&acme).await;
     for status in ["customer", "lost", "contacted", "customer"] {
         acme.app.clock().advance_seconds(1);
@@ -72,7 +72,7 @@ async fn pages_of_any_size_show_the_same(acme: Server) {
     let whole = acme.all_pages(&timeline(&account), 200).await;
     assert_eq!(whole.len(), 9);
     for limit in 1..9 {
-        assert_eq!(acme.all_pages(&timeline(&account), limit).await, whole, "{limit} to a page");
+        assert_eq!(acme.all_pages(&timeline(&account), limit).await, whole, "{limit} items per page");
     }
     acme.get(&format!("{}?cursor=00", timeline(&account)))
         .expect_faults(&[("cursor", "invalid_cursor")])

@@ -11,18 +11,18 @@ on_both_engines! {
     trial_started_never_demotes_a_customer,
     trial_started_never_touches_do_not_contact,
     became_customer_moves_any_stage_to_customer_and_captures_the_value,
-    became_customer_of_a_customer_captures_the_value_without_a_move,
+    became_customer_for_a_customer_captures_the_value_without_a_move,
     churned_moves_any_stage_to_lost,
-    churned_of_a_lost_account_is_no_move,
-    upsert_with_a_status_that_differs_moves_anywhere,
+    churned_for_a_lost_account_does_not_move_it,
+    upsert_with_a_different_status_moves_anywhere,
     upsert_with_the_same_status_is_a_no_op,
     operator_change_moves_anywhere_with_its_note,
     operator_change_to_the_same_status_fires_nothing,
     operator_edit_of_the_status_is_an_operator_change,
     status_changed_fires_only_when_an_account_actually_moves,
     other_kinds_of_activity_trigger_nothing,
-    events_of_a_batch_apply_in_array_order_whatever_their_time,
-    leaving_do_not_contact_by_activity_holds_the_account_out_of_campaigns,
+    events_in_a_batch_apply_in_array_order_regardless_of_their_time,
+    an_account_reactivated_from_do_not_contact_is_excluded_from_campaigns,
 }
 
 const STAGES: [&str; 7] =
@@ -33,12 +33,12 @@ async fn in_stage(acme: &Tenant, stage: &str) -> Value {
     acme.account(json!({"imported_id": format!("in-{stage}"), "status": stage})).await
 }
 
-/// Activity of one kind for the account in this stage.
+/// Sends an event of this kind for the account in this stage.
 async fn activity(acme: &Tenant, stage: &str, kind: &str) {
     acme.accept(json!({"imported_id": format!("in-{stage}"), "kind": kind})).await;
 }
 
-/// The account moved once since its creation: its status, its history and its events say so.
+/// Asserts by status, history and events that the account has moved once since its creation.
 async fn assert_moved(acme: &Tenant, account: &Value, to: &str, source: &str, actor: &str) -> Value {
     let from = &account["status"];
     let now = acme.get(&path_of(account)).send().await.expect(200);
@@ -57,7 +57,7 @@ async fn assert_moved(acme: &Tenant, account: &Value, to: &str, source: &str, ac
     now
 }
 
-/// The account is where it was, with no history entry and no event since its creation.
+/// Asserts that the account did not move: no history entry and no event since its creation.
 async fn assert_stayed(acme: &Tenant, account: &Value) {
     let now = acme.get(&path_of(account)).send().await.expect(200);
     assert_eq!(now["status"], account["status"]);
@@ -81,7 +81,7 @@ async fn trial_started_reopens_a_lost_account_with_its_own_source(acme: Tenant) 
     let status = json!({"status": "lost"});
     acme.post(&format!("{}status/", path_of(&now))).json(&status).send().await.expect(200);
     let sources = column(&acme.history(&account).await, "source");
-    assert_eq!(sources, ["upsert", "automation", "operator"], "a human edit can be told from it");
+    assert_eq!(sources, ["upsert", "automation", "operator"], "a human edit has a different source");
 }
 
 async fn trial_started_in_trial_stays_without_history_or_event(acme: Tenant) {
@@ -94,7 +94,7 @@ async fn trial_started_never_demotes_a_customer(acme: Tenant) {
     let account = in_stage(&acme, "customer").await;
     activity(&acme, "customer", "trial_started").await;
     assert_stayed(&acme, &account).await;
-    assert!(acme.shown("in-customer").await["last_seen_at"].is_string(), "the activity counts all the same");
+    assert!(acme.shown("in-customer").await["last_seen_at"].is_string(), "the activity still counts");
 }
 
 async fn trial_started_never_touches_do_not_contact(acme: Tenant) {
@@ -117,11 +117,11 @@ async fn became_customer_moves_any_stage_to_customer_and_captures_the_value(acme
         );
         let payload = &acme.events(&account)[1]["data"]["account"];
         assert_eq!(payload["captured_value"], json!("240.00"), "the payload has the captured value");
-        assert!(payload["last_seen_at"].is_string(), "and the activity's time");
+        assert!(payload["last_seen_at"].is_string(), "the payload has the time of the activity");
     }
 }
 
-async fn became_customer_of_a_customer_captures_the_value_without_a_move(acme: Tenant) {
+async fn became_customer_for_a_customer_captures_the_value_without_a_move(acme: Tenant) {
     let account = in_stage(&acme, "customer").await;
     activity(&acme, "customer", "became_customer").await;
     assert_stayed(&acme, &account).await;
@@ -139,13 +139,13 @@ async fn churned_moves_any_stage_to_lost(acme: Tenant) {
     }
 }
 
-async fn churned_of_a_lost_account_is_no_move(acme: Tenant) {
+async fn churned_for_a_lost_account_does_not_move_it(acme: Tenant) {
     let account = in_stage(&acme, "lost").await;
     activity(&acme, "lost", "churned").await;
     assert_stayed(&acme, &account).await;
 }
 
-async fn upsert_with_a_status_that_differs_moves_anywhere(acme: Tenant) {
+async fn upsert_with_a_different_status_moves_anywhere(acme: Tenant) {
     for from in STAGES {
         for to in STAGES.into_iter().filter(|to| *to != from) {
             let id = format!("{from}-{to}");
@@ -231,7 +231,7 @@ async fn other_kinds_of_activity_trigger_nothing(acme: Tenant) {
     }
 }
 
-async fn events_of_a_batch_apply_in_array_order_whatever_their_time(acme: Tenant) {
+async fn events_in_a_batch_apply_in_array_order_regardless_of_their_time(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "a"})).await;
     let other = acme.account(json!({"imported_id": "b"})).await;
     let events = json!([
@@ -256,13 +256,13 @@ async fn events_of_a_batch_apply_in_array_order_whatever_their_time(acme: Tenant
     assert_eq!(column(&acme.history(&other).await, "to"), ["prospect", "customer", "lost"]);
 }
 
-async fn leaving_do_not_contact_by_activity_holds_the_account_out_of_campaigns(acme: Tenant) {
+async fn an_account_reactivated_from_do_not_contact_is_excluded_from_campaigns(acme: Tenant) {
     let held = |id: &str| acme.company.account(id).campaign_hold;
     let account = in_stage(&acme, "do_not_contact").await;
     activity(&acme, "do_not_contact", "became_customer").await;
     assert!(held("in-do_not_contact"));
     acme.resend(json!({"imported_id": "in-do_not_contact", "status": "lost"})).await;
-    assert!(held("in-do_not_contact"), "only an operator's move ends it");
+    assert!(held("in-do_not_contact"), "only a move by an operator ends the exclusion");
     let path = format!("{}status/", path_of(&account));
     acme.post(&path).json(&json!({"status": "prospect"})).send().await.expect(200);
     assert!(!held("in-do_not_contact"));

@@ -28,9 +28,9 @@ on_both_engines! {
     captured_value_is_a_string_or_a_number_by_its_literal_text,
     captured_value_null_clears_value_and_currency,
     captured_value_without_currency_keeps_the_accounts_else_the_companys,
-    captured_value_that_is_no_amount_is_refused,
+    captured_value_that_is_not_an_amount_is_refused,
     captured_value_currency_is_read_in_any_case_and_an_unknown_one_refused,
-    captured_value_currency_alone_applies_to_the_value_there_is,
+    captured_value_currency_alone_applies_to_the_existing_value,
     captured_value_currency_alone_without_a_value_is_ignored,
     rule_1_only_the_fields_sent_are_patched,
     rule_2_the_account_is_created_when_none_matches,
@@ -42,8 +42,8 @@ on_both_engines! {
     changed_lists_the_accounts_members_that_changed,
     unknown_members_are_ignored,
     creation_writes_a_first_history_entry_and_fires_account_created_only,
-    a_move_stands_in_the_history_with_source_upsert_and_the_token_as_actor,
-    a_refused_upsert_of_an_existing_account_leaves_it_as_it_was,
+    a_move_is_in_the_history_with_source_upsert_and_the_token_as_actor,
+    a_refused_upsert_of_an_existing_account_does_not_change_it,
     a_member_token_may_upsert,
     gzip_bodies_are_accepted,
 }
@@ -167,7 +167,7 @@ async fn custom_fields_nested_values_replace_whole(acme: Tenant) {
     acme.account(json!({"imported_id": "a", "custom_fields": fields})).await;
     let fields = json!({"address": {"city": null, "street": "Kirkegata"}, "tags": ["c"]});
     let replaced = acme.resend(json!({"imported_id": "a", "custom_fields": fields})).await;
-    assert_eq!(replaced["account"]["custom_fields"], fields, "a null further in is a value like any other");
+    assert_eq!(replaced["account"]["custom_fields"], fields, "a nested null is an ordinary value");
 }
 
 async fn custom_fields_take_any_json_value(acme: Tenant) {
@@ -290,7 +290,7 @@ async fn captured_value_is_a_string_or_a_number_by_its_literal_text(acme: Tenant
         ("12", "12.00"),
         ("0", "0.00"),
         (r#""007""#, "7.00"),
-        // As a float these would come out as something else.
+        // These would change if they were parsed as floats.
         ("0.1", "0.10"),
         ("1.005", "1.005"),
         ("99999999999999.9999", "99999999999999.9999"),
@@ -321,7 +321,7 @@ async fn captured_value_null_clears_value_and_currency(acme: Tenant) {
 
 async fn captured_value_without_currency_keeps_the_accounts_else_the_companys(acme: Tenant) {
     let fresh = acme.account(json!({"imported_id": "a", "captured_value": "5"})).await;
-    assert_eq!(fresh["captured_value_currency"], json!("USD"), "the company's, USD unless said");
+    assert_eq!(fresh["captured_value_currency"], json!("USD"), "the company's currency, USD by default");
     acme.company.set(json!({"default_currency": "JPY"}));
     let company = acme.account(json!({"imported_id": "b", "captured_value": "5"})).await;
     assert_eq!(
@@ -329,13 +329,13 @@ async fn captured_value_without_currency_keeps_the_accounts_else_the_companys(ac
         (&json!("JPY"), &json!("5"))
     );
     let kept = acme.resend(json!({"imported_id": "a", "captured_value": "6"})).await;
-    assert_eq!(kept["account"]["captured_value_currency"], json!("USD"), "the account's own stays");
+    assert_eq!(kept["account"]["captured_value_currency"], json!("USD"), "the account keeps its currency");
     assert_eq!(kept["changed"], json!(["captured_value"]));
     let null = json!({"imported_id": "a", "captured_value": "7", "captured_value_currency": null});
     assert_eq!(acme.resend(null).await["account"]["captured_value_currency"], json!("USD"));
 }
 
-async fn captured_value_that_is_no_amount_is_refused(acme: Tenant) {
+async fn captured_value_that_is_not_an_amount_is_refused(acme: Tenant) {
     let table = [
         ("-1", "negative"),
         (r#""-0.01""#, "negative"),
@@ -387,7 +387,7 @@ async fn captured_value_currency_is_read_in_any_case_and_an_unknown_one_refused(
     acme.upserting(body).expect_faults(&[("/captured_value_currency", "wrong_type")]).await;
 }
 
-async fn captured_value_currency_alone_applies_to_the_value_there_is(acme: Tenant) {
+async fn captured_value_currency_alone_applies_to_the_existing_value(acme: Tenant) {
     acme.account(json!({"imported_id": "a", "captured_value": "5.5"})).await;
     let changed = acme.resend(json!({"imported_id": "a", "captured_value_currency": "EUR"})).await;
     assert_eq!(changed["changed"], json!(["captured_value_currency"]));
@@ -406,7 +406,7 @@ async fn captured_value_currency_alone_without_a_value_is_ignored(acme: Tenant) 
     acme.resend(json!({"imported_id": "a", "captured_value": "5"})).await;
     let both = json!({"imported_id": "a", "captured_value": null, "captured_value_currency": "EUR"});
     let cleared = acme.resend(both).await;
-    assert_eq!(cleared["account"]["captured_value_currency"], Value::Null, "null clears the two");
+    assert_eq!(cleared["account"]["captured_value_currency"], Value::Null, "null clears both");
 }
 
 async fn rule_1_only_the_fields_sent_are_patched(acme: Tenant) {
@@ -431,7 +431,7 @@ async fn rule_1_only_the_fields_sent_are_patched(acme: Tenant) {
         assert_eq!(reply["changed"], json!(Vec::from_iter(changed)), "{patch}");
         for (member, value) in current.as_object().unwrap() {
             if Some(member.as_str()) != changed {
-                assert_eq!(&reply["account"][member], value, "{patch} leaves {member}");
+                assert_eq!(&reply["account"][member], value, "{patch} must not change {member}");
             }
         }
         current = reply["account"].clone();
@@ -464,7 +464,7 @@ async fn rule_4_an_unknown_promo_code_never_fails_and_the_channel_stays(acme: Te
     let body = json!({"imported_id": "a", "promo_code": "nope", "status": "contacted"});
     let reply = acme.resend(body).await;
     assert_eq!(reply["promo_code_matched"], json!(false));
-    assert_eq!(reply["changed"], json!(["status"]), "the rest of the request is applied");
+    assert_eq!(reply["changed"], json!(["status"]), "the other fields of the request are applied");
     for member in ["channel", "promo_code", "acquired_at"] {
         assert_eq!(reply["account"][member], created["account"][member]);
     }
@@ -483,7 +483,7 @@ async fn rule_5_the_reply_says_whether_a_code_matched(acme: Tenant) {
         }
     }
     let again = acme.resend(json!({"imported_id": "a", "promo_code": "FAIR"})).await;
-    assert_eq!(again["promo_code_matched"], json!(true), "true also where the account is there already");
+    assert_eq!(again["promo_code_matched"], json!(true), "true even if the account already has the code");
 }
 
 async fn rule_6_a_full_resync_adds_no_history_and_no_event(acme: Tenant) {
@@ -542,7 +542,7 @@ async fn unknown_members_are_ignored(acme: Tenant) {
         "imported_id": "a", "id": "x", "created_at": 5, "cadence_days": "no", "channel": {}, "Status": "lost", "": null,
     });
     let created = acme.upsert(body).await.expect(201);
-    assert_eq!(created["ignored"], json!([]), "only members that have a meaning are listed");
+    assert_eq!(created["ignored"], json!([]), "only known members are listed");
     assert_eq!(created["account"]["cadence_days"], Value::Null);
     assert_eq!(created["account"]["status"], json!("prospect"));
 }
@@ -559,7 +559,7 @@ async fn creation_writes_a_first_history_entry_and_fires_account_created_only(ac
     assert_eq!(events[0]["data"]["account"]["status"], json!("customer"));
 }
 
-async fn a_move_stands_in_the_history_with_source_upsert_and_the_token_as_actor(acme: Tenant) {
+async fn a_move_is_in_the_history_with_source_upsert_and_the_token_as_actor(acme: Tenant) {
     let made = acme.post("/api/tokens/").json(&json!({"name": "CRM sync", "role": "member"})).send().await;
     let made = made.expect(201);
     let account = acme.account(json!({"imported_id": "a"})).await;
@@ -572,7 +572,7 @@ async fn a_move_stands_in_the_history_with_source_upsert_and_the_token_as_actor(
     assert_eq!(entry["actor"], json!({"type": "token", "id": made["id"], "name": "CRM sync"}));
 }
 
-async fn a_refused_upsert_of_an_existing_account_leaves_it_as_it_was(acme: Tenant) {
+async fn a_refused_upsert_of_an_existing_account_does_not_change_it(acme: Tenant) {
     acme.account(json!({"imported_id": "a", "custom_fields": {"n": 1}})).await;
     let body = json!({
         "imported_id": "a", "status": "customer", "custom_fields": {"n": 2}, "captured_value": "5",

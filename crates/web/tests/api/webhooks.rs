@@ -1,4 +1,4 @@
-//! Webhooks and their deliveries over HTTP. Nothing is sent: what attempts came to is recorded by hand.
+//! Webhooks and their deliveries over HTTP. Nothing is sent: the tests record the outcomes of attempts themselves.
 
 use rapport_app::Access;
 use rapport_app::delivery::RecordAttempt;
@@ -47,7 +47,7 @@ pub async fn list(server: &Tenant, query: &str) -> Vec<Value> {
     server.all_pages(&format!("{DELIVERIES}?{query}"), 2).await
 }
 
-/// An attempt of a delivery ended so.
+/// Records the outcome of an attempt.
 pub async fn record(server: &Tenant, delivery: &Value, outcome: Outcome, manual: Option<RedeliveryId>) {
     let first_test = delivery["type"] == json!("webhook.test") && delivery["attempt_count"] == json!(0);
     let attempt = Attempt {
@@ -85,7 +85,7 @@ pub async fn claim(server: &Tenant) -> Vec<RedeliveryId> {
 }
 
 #[tokio::test]
-async fn a_webhook_is_made_edited_and_deleted_and_shows_its_secret_once() {
+async fn a_webhook_is_created_edited_and_deleted_and_shows_its_secret_once() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         let made = create(&server).await;
@@ -128,7 +128,7 @@ async fn a_webhook_is_made_edited_and_deleted_and_shows_its_secret_once() {
 }
 
 #[tokio::test]
-async fn a_destination_is_judged_before_anything_is_stored() {
+async fn a_destination_is_checked_before_anything_is_stored() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         let refused = [
@@ -159,7 +159,7 @@ async fn a_destination_is_judged_before_anything_is_stored() {
         assert_eq!(pointers, ["/url", "/events", "/description", "/secret"]);
         assert_eq!(server.all_pages(WEBHOOKS, 50).await.len(), 1);
         assert_eq!(server.get(&path(&kept)).send().await.expect(200)["url"], kept["url"]);
-        // Whoever may not have webhooks learns nothing about destinations.
+        // Callers without the role learn nothing about destinations.
         let member = server.token_of(Role::Member);
         let body = json!({"url": "https://127.0.0.1/", "events": ["account.created"]});
         let answer = server.post(WEBHOOKS).json(&body).token(&member).send().await;
@@ -178,7 +178,7 @@ async fn a_destination_is_judged_before_anything_is_stored() {
 }
 
 #[tokio::test]
-async fn twenty_failures_disable_a_test_and_enable_bring_it_back() {
+async fn twenty_failures_disable_a_webhook_until_a_test_succeeds() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         let webhook = create(&server).await;
@@ -221,7 +221,7 @@ async fn twenty_failures_disable_a_test_and_enable_bring_it_back() {
 }
 
 #[tokio::test]
-async fn what_was_held_can_be_dropped() {
+async fn held_deliveries_can_be_dropped() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         let webhook = create(&server).await;
@@ -326,7 +326,7 @@ async fn deliveries_are_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn many_are_counted_redelivered_followed_and_cancelled() {
+async fn a_bulk_redelivery_is_previewed_started_followed_and_cancelled() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         create(&server).await;
@@ -378,7 +378,7 @@ async fn many_are_counted_redelivered_followed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn erasure_leaves_the_metadata() {
+async fn erasure_keeps_the_metadata() {
     for engine in Engine::BOTH {
         let server = Server::on(engine).await;
         create(&server).await;

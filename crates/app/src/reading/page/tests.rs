@@ -9,7 +9,7 @@ fn page(html: &str) -> Page {
     read(html.as_bytes(), Some("text/html; charset=utf-8"), &base())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands for what a page says, which may be nothing")]
+#[expect(clippy::unnecessary_wraps, reason = "it matches the type of a page's fields, which may be missing")]
 fn words(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
@@ -151,7 +151,7 @@ fn a_page_is_decoded_by_what_it_says_of_itself() {
     let latin = b"<title>Caf\xe9</title>";
     let with = |body: &[u8], content_type: Option<&str>| read(body, content_type, &base()).title;
     assert_eq!(with(latin, Some("text/html; charset=ISO-8859-1")), words("Café"));
-    assert_eq!(with(latin, Some("text/html")), words("Café"), "no UTF-8, so the web's old default");
+    assert_eq!(with(latin, Some("text/html")), words("Café"), "not UTF-8, so the web's old default");
     assert_eq!(with("<title>Café</title>".as_bytes(), None), words("Café"));
     assert_eq!(
         with("\u{feff}<title>Café</title>".as_bytes(), Some("text/html; charset=latin1")),

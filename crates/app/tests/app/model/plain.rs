@@ -1,5 +1,5 @@
-//! The rules again, written plainly over maps and lists in memory. Requests are read by the domain's parsers
-//! and moves are decided by `pipeline::apply`; everything kept, and what follows from it, is kept here.
+//! The rules again, written plainly over maps and lists in memory. The domain's parsers read requests and
+//! `pipeline::apply` decides moves; all state, and what follows from it, is kept here.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,7 +30,7 @@ pub struct Plain {
     currency: Currency,
     accounts: Vec<Record>,
     channels: Vec<Option<String>>,
-    /// By the code in lower case.
+    /// Keyed by the code in lower case.
     codes: BTreeMap<String, Code>,
     marks: HashMap<EventMark, Time>,
 }
@@ -57,20 +57,20 @@ struct Record {
     snoozed_until: Option<Date>,
     tracked_since: Option<Time>,
     last_contact: Option<Time>,
-    /// The episodes that were announced.
+    /// The episodes already announced.
     announced: Vec<Option<Time>>,
     campaign_hold: bool,
     created_at: Time,
     updated_at: Time,
     history: Vec<Value>,
     events: Vec<Value>,
-    /// When it occurred, and the rest as it is shown.
+    /// When it occurred, and the rest as shown.
     activity: Vec<(Time, Value)>,
-    /// By day and feature; the empty feature counts what names none.
+    /// By day and feature; the empty feature counts events that name none.
     counts: BTreeMap<(i64, String), (i64, Time)>,
 }
 
-/// What an answer to an upsert lists.
+/// The lists in the answer to an upsert.
 #[derive(Default)]
 struct Listed {
     changed: Vec<&'static str>,
@@ -137,7 +137,7 @@ impl Plain {
             }
             Operation::Delete(place) => {
                 let record = self.live(*place)?;
-                // Events stay: what was frozen is sent.
+                // Events stay: frozen payloads are still sent.
                 let events = record.events.clone();
                 let name = record.name.clone();
                 let gone = Record { deleted: true, events, ..self.blank(name, Status::Prospect) };
@@ -271,7 +271,7 @@ impl Plain {
             listed.ignored.extend(request.name.map(|_| "name"));
             let goal = request.status.unwrap_or(record.status);
             listed.changed.extend((record.status != goal).then_some("status"));
-            // The event of the move shows all that the request changed.
+            // The event of the move shows everything that the request changed.
             self.take(&mut record, body, request.common.capture, code.as_ref(), &mut listed)?;
             self.move_by(place, &mut record, Trigger::Set(goal), "upsert", None);
             self.accounts[place] = record;
@@ -336,7 +336,7 @@ impl Plain {
         Ok(self.view(place))
     }
 
-    /// The folded text of a live code.
+    /// The folded text of an active code.
     fn live_code(&self, code: Option<&PromoCode>) -> Option<(String, usize)> {
         let found = self.codes.get(&code?.as_str().to_lowercase())?;
         found.archived_at.is_none().then(|| (found.spelled.clone(), found.channel))
@@ -349,7 +349,7 @@ impl Plain {
         }
     }
 
-    /// Custom fields, value and promo code of any request.
+    /// Applies the custom fields, value and promo code of any request.
     fn take(
         &self,
         record: &mut Record,
@@ -573,7 +573,7 @@ impl Plain {
         })
     }
 
-    /// The account as an answer shows it, with where it stands in its cadence.
+    /// The account as an answer shows it, with its cadence.
     fn view(&self, place: usize) -> Value {
         let record = &self.accounts[place];
         let tracked = self.is_tracked(record.status);
@@ -604,7 +604,7 @@ impl Plain {
         self.due_at(record).is_some_and(|due| due <= self.now()) && !self.is_snoozed(record)
     }
 
-    /// Reminds of everybody whose episode was not announced; says of how many.
+    /// Announces everyone whose episode isn't announced yet; returns how many.
     fn remind(&mut self) -> usize {
         let due = |record: &Record| {
             !record.deleted && self.is_overdue(record) && !record.announced.contains(&record.last_contact)
@@ -687,7 +687,7 @@ impl Plain {
     }
 }
 
-/// The id an account of the model has: its number.
+/// The id of an account in the model: its number.
 fn id(place: usize) -> AccountId {
     let mut bytes = [0xaa; 16];
     bytes[15] = u8::try_from(place).expect("few accounts");

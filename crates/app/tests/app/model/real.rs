@@ -123,7 +123,7 @@ impl Real {
         })
     }
 
-    /// Shows ids by the order they were made in.
+    /// Replaces ids by their order of creation.
     fn shown(&self, value: Value) -> Value {
         let accounts =
             self.accounts.iter().enumerate().map(|(n, id)| (id.to_string(), format!("account-{n}")));
@@ -156,7 +156,7 @@ impl Subject for Real {
     }
 }
 
-/// Reminds of everybody who is due; says of how many.
+/// Announces everyone who is due; returns how many.
 fn remind(company: &TestCompany) -> Result<usize, Error> {
     let mut total = 0;
     loop {
@@ -226,7 +226,7 @@ fn view(account: &Account, settings: &Settings, now: Time) -> Value {
     shown
 }
 
-/// A payload without the event's own id, which is checked and then left out.
+/// A payload without the event's own id, which is checked and then removed.
 fn payload(text: &str) -> Value {
     let mut payload: Value = serde_json::from_str(text).expect("a payload is JSON");
     let id = payload.as_object_mut().and_then(|members| members.remove("id"));

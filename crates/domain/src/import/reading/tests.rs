@@ -1,4 +1,4 @@
-//! The odd cases of real exports, each read whole and in windows of every size.
+//! Odd cases from real exports, each read as a whole and in windows of every size.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn layout(columns: usize, delimiter: &str, charset: &str) -> Layout {
     }
 }
 
-/// Reads a whole file through windows that begin with this many bytes and grow where they must.
+/// Reads a whole file through windows that begin with this many bytes and grow when needed.
 fn read_all(bytes: &[u8], layout: Layout, width: usize, most: usize) -> Vec<Record> {
     let (mut at, mut all) = (START, Vec::new());
     loop {
@@ -27,7 +27,7 @@ fn read_all(bytes: &[u8], layout: Layout, width: usize, most: usize) -> Vec<Reco
                 None => to = (to + width).min(bytes.len()),
             }
         };
-        assert!(batch.next.offset > at.offset || from == bytes.len(), "it moves on: {at:?}");
+        assert!(batch.next.offset > at.offset || from == bytes.len(), "stuck at {at:?}");
         at = batch.next;
         all.extend(batch.records);
         if at.offset == i64::try_from(bytes.len()).unwrap() {
@@ -194,7 +194,7 @@ fn a_quote_never_closed_costs_its_line_and_not_the_file() {
 
 proptest! {
     #[test]
-    fn what_a_writer_wrote_is_read_back(
+    fn written_csv_is_read_back(
         rows in proptest::collection::vec(proptest::collection::vec("[a-c\", ;\n\r]{0,6}", 2), 1..8),
         width in 1_usize..40,
     ) {

@@ -1,4 +1,4 @@
-//! Receivers whose status is fine and whose body isn't. The code is kept; the delivery is tried again.
+//! Receivers with a good status and a bad body. The code is kept; the delivery is retried.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ fn broken() -> Vec<Row> {
     vec![
         Row::trusted(
             "resets within the body",
-            // A reset also takes away what came before it and wasn't read yet.
+            // A reset also discards earlier data that wasn't read yet.
             vec![Step::ReadRequest, Step::send(&half("200 OK")), read_soon(), Step::Reset],
             Record::broken_off(200, "the receiver reset the connection"),
         )

@@ -1,4 +1,4 @@
-//! Receivers that answer properly, with every class of status and with `Retry-After` in many forms.
+//! Receivers that answer properly, with every class of status and with many forms of `Retry-After`.
 
 use super::table::{Record, Row, Then};
 
@@ -11,7 +11,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// The status line as it is sent, what the record calls it, and what follows.
+/// The status line as sent, its name in the record, and what follows.
 const CODES: &[(&str, &str, Then)] = &[
     ("200 OK", "", Then::Succeeded),
     ("201 Created", "", Then::Succeeded),
@@ -59,7 +59,7 @@ fn code(status: &'static str, words: &str, then: Then) -> Row {
     Row::says(status, &format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n"), record)
 }
 
-/// Wherever they lead: they aren't followed.
+/// Redirects aren't followed, wherever they lead.
 fn redirects() -> Vec<Row> {
     let redirect = |name, code, words, location: &str| {
         let response = format!("HTTP/1.1 {code} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Receivers that are fine once and hostile on the same connection afterwards.
+//! Receivers that behave once and turn hostile on the same connection.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 struct Kept {
     name: &'static str,
-    /// What the first connection does after its first answer.
+    /// What the first connection does after its first response.
     afterwards: Vec<Step>,
     second: Record,
     connections: usize,
 }
 
-/// Two events to the same receiver. The first is answered; the second finds whatever is left of the connection,
-/// or a new one, which answers.
+/// Sends two events to the same receiver. The first is answered; the second finds whatever is left of the
+/// connection, or a new one, which answers.
 fn run(sending: &Sending, rows: Vec<Kept>) {
     let started: Vec<_> = rows
         .iter()

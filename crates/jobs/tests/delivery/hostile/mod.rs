@@ -1,5 +1,5 @@
-//! The table of hostile receivers: each row is a kind, and says what the attempt's record and the delivery must
-//! look like afterwards. Every row goes through the real client and sender, on both engines, all at the same time.
+//! The table of hostile receivers: each row is one kind, with the expected attempt record and delivery. Every
+//! row goes through the real client and sender, on both engines, all at the same time.
 
 mod bodies;
 mod codes;
@@ -19,13 +19,13 @@ use rapport_testkit::Hostile;
 use self::table::{Record, Row, Then};
 use crate::harness::{Hook, Options, Sending, eventually, seconds};
 
-/// For receivers that take for ever: given up soon, but not before a loaded machine gets to the point.
+/// For receivers that never finish: given up soon, but not before a loaded machine gets to the point.
 const BRISK: Limits = Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) };
-/// For receivers that answer or go at once, however slow the machine is.
+/// For receivers that answer or close immediately, however slow the machine is.
 const UNHURRIED: Limits = Limits { connect: Duration::from_mins(1), total: Duration::from_mins(1) };
-/// How often a receiver that takes for ever is tried, until the deadline meets it where it should.
+/// How often a receiver that never finishes is tried, until the deadline hits at the intended point.
 const ROUNDS: usize = 5;
-/// More than any buffer between the two ends, less than what an endless response would be.
+/// More than all buffers between the two ends, less than an endless response.
 const MOST_TAKEN: u64 = 16 << 20;
 const LEAST_KINDS: usize = 49;
 
@@ -39,7 +39,7 @@ fn the_table_has_all_kinds_and_each_once() {
     let count = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), count, "two rows have the same name");
+    assert_eq!(names.len(), count, "two rows share a name");
     assert!(count >= LEAST_KINDS, "only {count} kinds");
 }
 
@@ -55,8 +55,8 @@ fn receivers_that_take_for_ever() {
     Sending::on_both_with(options, |sending| run(sending, ROUNDS, |row| row.record.is_timeout()));
 }
 
-/// One event goes to a webhook for each row; then every record is compared. Where the machine is so slow that a
-/// deadline comes before the receiver has got to its point, there is another round.
+/// Sends one event to a webhook for each row, then compares every record. On a machine so slow that a
+/// deadline comes before the receiver gets to its point, there is another round.
 fn run(sending: &Sending, rounds: usize, chosen: impl Fn(&Row) -> bool) {
     let start = |row: Row| {
         let receiver = row.start();
@@ -103,7 +103,7 @@ fn check(sending: &Sending, row: &Row, receiver: &Hostile, hook: &Hook) -> Optio
         .then(|| format!("{}: {} bytes were taken", row.name, receiver.bytes_sent()))
 }
 
-/// What holds for every attempt, whatever the receiver did.
+/// Checks what holds for every attempt, whatever the receiver did.
 fn fault_of(attempt: &KeptAttempt, row: &Row) -> Option<String> {
     let limit = if row.record.is_timeout() { BRISK.total * 10 } else { UNHURRIED.total };
     let took = Duration::from_micros(attempt.total_us.unsigned_abs());
@@ -116,16 +116,16 @@ fn fault_of(attempt: &KeptAttempt, row: &Row) -> Option<String> {
     }
     match (&attempt.failure, &attempt.error) {
         (Some(_), Some(error)) => why_no_sentence(error).map(|why| format!("{why}: {error}")),
-        (Some(failure), None) => Some(format!("{failure} without a word")),
+        (Some(failure), None) => Some(format!("{failure} without an error")),
         (None, _) => None,
     }
 }
 
-/// What shows that an error isn't written for people.
+/// Why an error doesn't read as if written for people.
 fn why_no_sentence(error: &str) -> Option<&'static str> {
     const LIBRARY_WORDS: [&str; 8] = ["::", "Error", "(os ", "{", "Other(", "rustls", "hyper", "webpki"];
     if LIBRARY_WORDS.iter().any(|word| error.contains(word)) {
-        return Some("a library speaks");
+        return Some("it quotes a library");
     }
     let words = error.split(|letter: char| !letter.is_ascii_alphanumeric());
     let is_type_name = |word: &str| {
@@ -134,12 +134,12 @@ fn why_no_sentence(error: &str) -> Option<&'static str> {
             && letters.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
     };
     if words.into_iter().any(is_type_name) {
-        return Some("a type's name is shown");
+        return Some("it shows a type's name");
     }
     let begins_well =
         error.starts_with(|letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit());
     if !begins_well || error.ends_with('.') || error.contains(char::is_control) || error.len() > 200 {
-        return Some("not in the style of the others");
+        return Some("it isn't in the style of the others");
     }
     (error.split(' ').count() < 4).then_some("too short to be a sentence")
 }

@@ -1,4 +1,4 @@
-//! What a row of the table is made of.
+//! The parts of a row in the table.
 
 use rapport_domain::delivery::Failure;
 use rapport_store::delivery::KeptAttempt;
@@ -9,24 +9,24 @@ pub struct Row {
     pub name: &'static str,
     kind: Kind,
     pub record: Record,
-    /// What may be recorded instead, where it depends on how much had been read.
+    /// An alternative record, if the result depends on how much was read.
     instead: Option<Record>,
 }
 
 enum Kind {
     /// Nobody listens.
     Refusing,
-    /// Connections wait for ever to be accepted.
+    /// Connections are never accepted.
     Deaf,
     Steps(Opening, Vec<Step>),
 }
 
-/// What is left of an attempt: its own record, and what becomes of the delivery.
+/// The result of an attempt: its record, and what happens to the delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Record {
     pub code: Option<i64>,
     pub failure: Option<String>,
-    /// `ADDRESS` stands for the receiver's.
+    /// `ADDRESS` stands for the receiver's address.
     pub error: Option<String>,
     pub then: Then,
 }
@@ -34,11 +34,11 @@ pub struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     Succeeded,
-    /// For good.
+    /// Failed for good.
     Failed,
-    /// By the schedule: after 5 s.
+    /// Retried on schedule: after 5 s.
     Retried,
-    /// Later, since the receiver asked for it: after so many seconds.
+    /// Retried later, as the receiver asked: after this many seconds.
     RetriedAfter(i64),
 }
 
@@ -65,9 +65,9 @@ impl Record {
         Self::nothing(Failure::Timeout, error)
     }
 
-    /// A status came, and the rest broke off.
+    /// A status came, and then the response ended early.
     pub fn broken_off(code: i64, cause: &str) -> Self {
-        let error = format!("the response broke off: {cause}");
+        let error = format!("the response ended early: {cause}");
         Self { code: Some(code), ..Self::protocol(&error) }
     }
 
@@ -106,18 +106,18 @@ impl Row {
         Self { name, kind: Kind::Steps(Opening::Plain, steps), record, instead: None }
     }
 
-    /// A proper answer behind a certificate that may not be proper.
+    /// A proper response behind a possibly bad certificate.
     pub fn identity(name: &'static str, identity: Identity, record: Record) -> Self {
         let steps = vec![Step::ReadRequest, Step::send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")];
         Self { name, kind: Kind::Steps(Opening::Tls(identity), steps), record, instead: None }
     }
 
-    /// Trusted, until it comes to HTTP.
+    /// Trusted; it misbehaves in HTTP.
     pub fn trusted(name: &'static str, steps: Vec<Step>, record: Record) -> Self {
         Self { name, kind: Kind::Steps(Opening::Tls(Identity::Trusted), steps), record, instead: None }
     }
 
-    /// Reads the request, says this, says goodbye.
+    /// Reads the request, sends this, and closes the connection properly.
     pub fn says(name: &'static str, response: &str, record: Record) -> Self {
         Self::trusted(name, vec![Step::ReadRequest, Step::send(response)], record)
     }
@@ -139,13 +139,13 @@ impl Row {
         }
     }
 
-    /// It goes on until the client has had enough.
+    /// Whether it sends until the client gives up.
     pub fn is_flood(&self) -> bool {
         self.has(|step| matches!(step, Step::Flood(_)))
     }
 
-    /// The client must close such a connection, and not keep it for another request. A receiver that doesn't
-    /// read can't see that.
+    /// Whether the client must close the connection instead of keeping it. A receiver that doesn't read can't
+    /// see that.
     pub fn must_be_left(&self) -> bool {
         let is_blind = self.has(|step| matches!(step, Step::Ignore));
         !is_blind && (self.record.failure.is_some() || self.is_flood())

@@ -1,4 +1,4 @@
-//! Receivers that fail before any HTTP: no connection, no TLS, no certificate to trust.
+//! Receivers that fail before any HTTP: no connection, no TLS, no trusted certificate.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn connections() -> Vec<Row> {
             "nobody listens",
             Record::nothing(
                 Failure::Connect,
-                "ADDRESS refused the connection; check that the receiver runs and its port is open",
+                "ADDRESS refused the connection; check that the receiver is up and listening",
             ),
         ),
         Row::deaf(
@@ -73,7 +73,7 @@ fn handshakes() -> Vec<Row> {
             alert(112),
             refused("alert 112 (unrecognized_name); check the URL's host name"),
         ),
-        Row::plain("sends an alert of its own", alert(99), refused("alert 99; look into its log")),
+        Row::plain("sends an alert of its own", alert(99), refused("alert 99; check its log")),
         Row::plain(
             "speaks TLS 1.1 only",
             after_hello(&server_hello([3, 2], [0xc0, 0x13])),
@@ -84,7 +84,7 @@ fn handshakes() -> Vec<Row> {
         Row::plain(
             "chooses a cipher nobody offered",
             after_hello(&server_hello([3, 3], [0x00, 0x2f])),
-            Record::tls("the receiver broke the rules of TLS; update its TLS software"),
+            Record::tls("the receiver violated the TLS protocol; update its TLS software"),
         ),
         Row::plain(
             "announces a handshake without end",
@@ -99,7 +99,7 @@ fn handshakes() -> Vec<Row> {
     ]
 }
 
-/// The first message of a server, as an old or a strange one would send it.
+/// A server's first message, as an old or odd server would send it.
 fn server_hello(version: [u8; 2], cipher: [u8; 2]) -> Vec<u8> {
     let mut body = version.to_vec();
     body.extend([7; 32]);

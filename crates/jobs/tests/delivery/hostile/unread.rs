@@ -1,5 +1,5 @@
-//! Requests larger than what the network holds, at receivers that don't read them: the client's writes block, and
-//! its connection must still end.
+//! Requests too large for the network's buffers, sent to receivers that don't read them: the client's writes
+//! block, and its connection must still end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::harness::{Names, eventually, trusting_receivers};
 const LARGE: usize = 16 << 20;
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// One attempt with a large payload, after which no connection may be left.
+/// Makes one attempt with a large payload, after which no connection may remain.
 fn attempt(steps: Vec<Step>, limits: Limits) -> Attempt {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");

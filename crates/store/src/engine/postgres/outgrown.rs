@@ -1,4 +1,4 @@
-//! A connection makes its plans anew when a table has outgrown them.
+//! A connection makes new plans when a table has outgrown them.
 
 use rapport_testkit::PostgresServer;
 
@@ -22,7 +22,7 @@ fn kept_plan(connection: &mut Conn) -> String {
 fn run(connection: &mut Conn) -> String {
     connection.begin("BEGIN").expect("begun");
     let found = connection.query_keys(&LOCK, &[Value::Int(1)], &[Value::Bytes(&[0; 16])]).expect("run");
-    assert!(found.is_empty(), "nobody has this id");
+    assert!(found.is_empty(), "this id does not exist");
     let plan = kept_plan(connection);
     connection.control("COMMIT").expect("committed");
     plan
@@ -33,11 +33,11 @@ fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
     let url = PostgresServer::shared().fresh_database();
     migrate(&url).expect("migrated");
     let mut raw = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
-    // Its ANALYZE would end the plan as well.
+    // Its ANALYZE would discard the plan as well.
     raw.batch_execute("ALTER TABLE delivery SET (autovacuum_enabled = off)").expect("set");
     let mut connection = Conn::open(&url).expect("opened");
     let plan = run(&mut connection);
-    assert!(plan.contains("Filter: (id = ANY ($2))"), "an empty table is read by company alone:\n{plan}");
+    assert!(plan.contains("Filter: (id = ANY ($2))"), "an empty table is read by company only:\n{plan}");
 
     let filled = raw.batch_execute(
         "INSERT INTO delivery (company, id, webhook, event, kind, state, next_at, attempts, scheduled, created_at) \
@@ -51,7 +51,7 @@ fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
         if plan.contains("(id = ANY ($2)))") && !plan.contains("Filter") {
             return;
         }
-        assert!(Instant::now() < deadline, "still the plan of the empty table:\n{plan}");
+        assert!(Instant::now() < deadline, "still using the plan for the empty table:\n{plan}");
         thread::sleep(LOOK_EVERY / 10);
     }
 }

@@ -1,9 +1,9 @@
-//! What of a group runs in one transaction, and in which batches.
+//! Decides which jobs of a group run in one transaction, and in which batches.
 //!
-//! A group is bounded by its weight when it is taken, but what a row costs depends on what is in memory: with
-//! a cold cache a hundred times as much. So it is bounded by time as well: past the limit the writer commits
-//! what it has, and the rest goes back to the front of the queue. Every lane that waits gets at least one
-//! batch of each transaction, so that no lane can starve another.
+//! A group is bounded by weight when it is taken, but the cost of a row depends on what is in memory: with a
+//! cold cache it is a hundred times higher. So it is bounded by time as well: past the limit the writer
+//! commits what it has, and the rest goes back to the front of the queue. Every waiting lane gets at least
+//! one batch of each transaction, so no lane can starve another.
 
 use std::any::TypeId;
 use std::collections::{HashMap, VecDeque};
@@ -11,18 +11,24 @@ use std::time::{Duration, Instant};
 
 use crate::queue::{Job, Lane, Waiting};
 
+<<<<<<< HEAD
 /// Past this a transaction takes up no more than each lane's first batch.
 const LONGEST_GROUP: Duration = Duration::from_millis(80);
 /// The same while the checkpointer waits for a pause.
 const SHORT_GROUP: Duration = Duration::from_millis(20);
 /// What one batch should take at most.
+=======
+/// After this long, a transaction takes on only each lane's first batch.
+const LONGEST_GROUP: Duration = Duration::from_millis(100);
+/// The most time one batch should take.
+>>>>>>> merge
 const LONGEST_BATCH: Duration = Duration::from_millis(40);
-/// A family's batches are never cut to less than this, and begin with it while its cost is unknown.
+/// A family's batches never get smaller than this, and start with it while its cost is unknown.
 const LEAST_WEIGHT: usize = 64;
 
 pub type Batch = Vec<Box<dyn Job>>;
 
-/// A group, handed out batch by batch.
+/// A group that is handed out batch by batch.
 pub struct Agenda {
     jobs: VecDeque<Waiting>,
     begun: Instant,
@@ -36,7 +42,7 @@ impl Agenda {
         Self { jobs: group.into(), begun: Instant::now(), longest, served: Vec::new() }
     }
 
-    /// The next job in order, with the others of its family and company that fit beside it.
+    /// The next job in order, with others of its family and company that fit beside it.
     pub fn next(&mut self, costs: &Costs) -> Option<Batch> {
         let is_late = self.begun.elapsed() >= self.longest;
         let may_run = |waiting: &Waiting| !is_late || !self.served.contains(&waiting.lane);
@@ -65,13 +71,13 @@ impl Agenda {
         Some(batch)
     }
 
-    /// What there was no time for, in order.
+    /// The jobs that there was no time for, in order.
     pub fn left(self) -> VecDeque<Waiting> {
         self.jobs
     }
 }
 
-/// What a unit of weight took lately, by family.
+/// How long a unit of weight took recently, by family.
 #[derive(Default)]
 pub struct Costs(HashMap<TypeId, Duration>);
 
@@ -79,7 +85,7 @@ impl Costs {
     pub fn note(&mut self, batch: &Batch, took: Duration) {
         let Some(family) = batch[0].family() else { return };
         let weight: usize = batch.iter().map(|job| job.weight()).sum();
-        // What a small batch takes is mostly not by weight.
+        // The time of a small batch hardly depends on its weight.
         if weight < LEAST_WEIGHT && took < LONGEST_BATCH {
             return;
         }

@@ -1,4 +1,4 @@
-//! Why SQLite refused, in words that name what to repair.
+//! Explains why SQLite failed, and what to fix.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub fn from_sqlite(error: rusqlite::Error) -> Error {
     }
 }
 
-/// The error of a database that cannot be opened.
+/// The error for a database that can't be opened.
 pub fn cannot_open(path: &Path, error: &rusqlite::Error) -> Error {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     if let Some(missing) = directory.filter(|directory| !directory.exists()) {
@@ -26,16 +26,16 @@ pub fn cannot_open(path: &Path, error: &rusqlite::Error) -> Error {
 }
 
 pub fn read_only(path: &Path) -> Error {
-    let advice = "let the user that runs Rapport write to it and to its directory";
+    let advice = "give the user that runs Rapport write access to it and its directory";
     Error::Unavailable(format!("{} is read-only: {advice}", path.display()))
 }
 
-/// The cause where we know it, else what SQLite says.
+/// The cause if we know it, otherwise SQLite's message.
 pub fn in_words(error: &rusqlite::Error) -> String {
     named(error).unwrap_or_else(|| error.to_string())
 }
 
-/// The causes that lie outside of us: the disk, its rights, memory.
+/// Causes outside of our control: the disk, its permissions, memory.
 fn named(error: &rusqlite::Error) -> Option<String> {
     let words = match error.sqlite_error_code()? {
         ErrorCode::DiskFull => "the disk is full",
@@ -44,11 +44,9 @@ fn named(error: &rusqlite::Error) -> Option<String> {
         ErrorCode::OutOfMemory => "out of memory",
         ErrorCode::SystemIoFailure => match error.sqlite_error()?.extended_code {
             ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE => {
-                "a write to the disk failed; the disk, a quota or a limit on file sizes may be exhausted"
+                "a write to the disk failed; the disk, a quota or a file size limit may be exhausted"
             }
-            ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => {
-                "the disk failed to sync what was written"
-            }
+            ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => "the disk failed to sync written data",
             ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ => "a read from the disk failed",
             code => return Some(format!("{error} (code {code})")),
         },
@@ -65,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_called_that() {
-        // SQLite answers the same when a file may have no more pages and when the disk has no room for them.
+        // SQLite reports the same error when a file may have no more pages and when the disk is full.
         let connection = Connection::open_in_memory().expect("opened");
         connection.execute_batch("PRAGMA max_page_count = 10").expect("limited");
         let full = connection.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(100000))");

@@ -1,15 +1,16 @@
-//! The write-ahead log, kept short without ever making the writer wait for a reader or for the database file.
+//! Keeps the write-ahead log short without ever making the writer wait for a reader or for the database file.
 //!
-//! SQLite appends every commit to the log; a checkpoint copies the log into the database file and syncs it. Once
-//! all of it is copied and nobody reads from it, the next commit starts the log over. Three facts of SQLite's
-//! `walCheckpoint` shape what is done here:
+//! SQLite appends every commit to the log; a checkpoint copies the log into the database file and syncs it.
+//! Once all of it is copied and nobody reads from it, the next commit starts the log over. Three facts about
+//! SQLite's `walCheckpoint` shape this module:
 //!
-//! - A PASSIVE checkpoint waits for nobody and keeps no writer away. Whatever it costs, only this thread pays.
+//! - A PASSIVE checkpoint waits for nobody and blocks no writer. Whatever it costs, only this thread pays.
 //! - It syncs the database file only when it has reached the end of the log. Under constant writing it never
-//!   does: the writer has appended more. So nothing is synced until somebody pauses the writer, and then
-//!   everything at once, which took the writer a second when it did that itself.
+//!   does, because the writer has appended more by then. So nothing is synced until something pauses the
+//!   writer, and then everything at once, which took the writer a second when it did that itself.
 //! - The other modes hold the write lock while they copy, sync and wait for readers.
 //!
+<<<<<<< HEAD
 //! So the checkpointer copies with PASSIVE and syncs what it copied itself, all beside the writer. It does so often:
 //! a commit waits its turn at the disk, so no sync may be long. Once the log is long enough it asks the writer for a
 //! pause between two groups. In the pause it copies the little that is left, which makes SQLite sync the file, and
@@ -18,6 +19,15 @@
 //! When the sync took longer, it went on beside the writer, the next try has only what came since to sync, and
 //! the log grew a little meanwhile. When a reader holds a snapshot open, no pause is asked for again until the
 //! reader has moved on.
+=======
+//! So the checkpointer copies with PASSIVE, and once the log is long enough it asks the writer for a pause
+//! between two groups. During the pause it copies the little that is left, which makes SQLite sync the file,
+//! and then starts the log over (RESTART, which has nothing left to copy or sync by then). The pause ends
+//! when that is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not
+//! on the disk. If the sync takes longer, it continues while the writer works; the next try only has to sync
+//! what was added since, and the log has grown a little. If a reader holds a snapshot open, no further pause
+//! is requested until the reader has moved on.
+>>>>>>> merge
 //!
 //! A disk that syncs more slowly than the writer writes would never catch up. Past `FULL_FRAMES` the writer
 //! therefore pauses before every group, still with the same limit.
@@ -35,8 +45,9 @@ use crate::error::Error;
 
 /// The log is started over once it has this many frames (64 MiB).
 const RESTART_FRAMES: u32 = 16_384;
-/// A log of this length is logged as growing (128 MiB).
+/// A log of this length is reported as growing (128 MiB).
 const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
+<<<<<<< HEAD
 /// So much that is copied and not synced is synced at once (4 MiB).
 const SYNC_FRAMES: u32 = 1_024;
 /// The log may not grow much beyond this for want of a fast disk (512 MiB).
@@ -44,18 +55,29 @@ const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
 /// How long the writer may be asked to pause: the first where the log has just become long enough, the second
 /// at twice that.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+=======
+/// A slow disk can't make the log grow much beyond this (512 MiB).
+const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
+/// How long the writer may be asked to pause: the shortest applies when the log has just become long enough,
+/// the longest at four times that length.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+>>>>>>> merge
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How often a restart is tried before the checkpointer sleeps again.
+/// How many times a restart is attempted before the checkpointer sleeps again.
 const TRIES: usize = 4;
+<<<<<<< HEAD
 /// How often the checkpointer copies what has come since before it asks for a pause, or gives up for now.
 const CATCHING_UP: usize = 6;
 /// How long to wait for a short read that is in the way of the end of a pause.
+=======
+/// How long to wait for a short read that delays the end of a pause.
+>>>>>>> merge
 const BREATH: Duration = Duration::from_millis(1);
-/// What the file is cut to when the log starts over after it had grown.
+/// The size that the file is truncated to when the log starts over after it has grown.
 pub const MOST_FILE_BYTES: u32 = 2 * RESTART_FRAMES * log::FRAME_BYTES;
 
-/// How far a checkpoint came. A writer that appended meanwhile makes no difference: `frames` is what the log
-/// had when it began, so what is not `copied` is what somebody still reads.
+/// The progress of a checkpoint. Frames appended in the meantime make no difference: `frames` is the length
+/// of the log when it began, so frames that aren't `copied` are still being read.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     frames: u32,
@@ -67,13 +89,13 @@ impl Progress {
         self.copied >= self.frames
     }
 
-    /// Short reads leave a little of the log, a snapshot that is held open leaves ever more.
+    /// Short reads leave a little of the log behind; a snapshot that is held open leaves more and more.
     fn is_nearly_complete(self) -> bool {
         self.frames.saturating_sub(self.copied) <= RESTART_FRAMES / 2
     }
 }
 
-/// Runs beside the writer for as long as there is one.
+/// Runs alongside the writer for as long as there is one.
 pub struct Checkpointer {
     connection: Conn,
     disk: Disk,
@@ -103,10 +125,15 @@ impl Checkpointer {
         }
     }
 
+<<<<<<< HEAD
     /// Ends with the writer, and hands out its connection and the file.
     pub fn run(mut self) -> (Conn, Disk) {
+=======
+    /// Ends with the writer and returns its connection.
+    pub fn run(mut self) -> Conn {
+>>>>>>> merge
         while let Some(has_committed) = self.log.wait() {
-            // The writer looks at every commit; this is for a service that has nothing to write.
+            // The writer checks at every commit; this is for a service that has nothing to write.
             let _ = self.files.check();
             if has_committed || self.has_more {
                 self.round();
@@ -137,6 +164,7 @@ impl Checkpointer {
         }
     }
 
+<<<<<<< HEAD
     /// Gets close to the end of the log before the writer has to pause: its groups are short meanwhile, so that each
     /// time less has come since. Says whether a pause is worth it.
     fn catch_up(&mut self) -> bool {
@@ -170,23 +198,35 @@ impl Checkpointer {
         Some(progress)
     }
 
+=======
+    /// Copies what nobody reads any more while the writer works.
+>>>>>>> merge
     fn copy(&mut self) -> Option<Progress> {
         match self.checkpoint("PASSIVE") {
             Ok(progress) => {
                 if std::mem::take(&mut self.is_failing) {
-                    tracing::info!("checkpoints work again");
+                    tracing::info!("checkpoints succeed again");
                 }
-                // Another process is at it; what it leaves is for the next round.
+                // Another process is running a checkpoint; whatever it leaves is for the next round.
                 self.has_more = progress.is_none();
                 progress
             }
             Err(error) => {
+<<<<<<< HEAD
                 self.fail(&error);
+=======
+                self.log.count_failed();
+                self.has_more = true;
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(%error, "checkpoints failing; the write-ahead log grows until they succeed");
+                }
+>>>>>>> merge
                 None
             }
         }
     }
 
+<<<<<<< HEAD
     fn fail(&mut self, error: &Error) {
         self.log.count_failed();
         self.has_more = true;
@@ -196,6 +236,9 @@ impl Checkpointer {
     }
 
     /// Copies the rest and has the next commit start the log over, all while the writer pauses.
+=======
+    /// Copies the rest and makes the next commit start the log over, while the writer pauses.
+>>>>>>> merge
     fn restart(&mut self, end: Instant) -> bool {
         self.stuck_at = None;
         while Instant::now() < end {
@@ -210,19 +253,20 @@ impl Checkpointer {
     }
 
     fn start_over(&mut self, end: Instant) -> bool {
-        // Another process may have written meanwhile. RESTART would copy and sync that under the write lock.
+        // Another process may have written in the meantime. RESTART would copy and sync that under the write
+        // lock.
         let still_complete = matches!(self.checkpoint("NOOP"), Ok(Some(progress)) if progress.is_complete());
         let left = end.saturating_duration_since(Instant::now());
         if !still_complete || left.is_zero() {
             return false;
         }
-        // Reads that began before the end was reached still use the log; those that begin now do not.
+        // Reads that began before the end was reached still use the log; those that begin now don't.
         let waits = self.connection.sqlite.busy_timeout(left);
         let restarted = waits.map_err(from_sqlite).and_then(|()| self.checkpoint("RESTART"));
         matches!(restarted, Ok(Some(_)))
     }
 
-    /// `None` where another process runs a checkpoint, or readers were in the way of a RESTART.
+    /// `None` if another process is running a checkpoint, or readers were in the way of a RESTART.
     fn checkpoint(&self, mode: &str) -> Result<Option<Progress>, Error> {
         let sql = format!("PRAGMA wal_checkpoint({mode})");
         let columns = |row: &rusqlite::Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));

@@ -1,8 +1,8 @@
-//! Notices when the database's files were deleted or replaced while they are in use.
+//! Notices when the database's files are deleted or replaced while they are in use.
 //!
-//! SQLite goes on writing into a file without a name, and everything it writes there is lost with the process.
-//! So what is committed is only acknowledged while the names still lead to the files that were opened. Looking
-//! never opens a file: closing it again would drop the locks that SQLite holds on it.
+//! SQLite keeps writing to a file without a name, and everything written there is lost with the process. So a
+//! commit is acknowledged only while the names still refer to the files that were opened. The check never
+//! opens a file: closing it again would drop the locks that SQLite holds on it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -29,7 +29,7 @@ struct File {
 }
 
 impl Files {
-    /// Call it while a connection is open: the log exists as long as there is one.
+    /// Call this while a connection is open: the log exists only as long as there is one.
     pub fn watch(path: &Path, health: Arc<Health>) -> Result<Self, Error> {
         let file = |what, path: PathBuf| match identity(&path) {
             Ok(identity) => Ok(File { what, path, identity }),
@@ -40,7 +40,7 @@ impl Files {
         Ok(Self { files, health })
     }
 
-    /// Looks whether the files are still there, and tells the store's health.
+    /// Checks whether the files are still there, and updates the store's health.
     pub fn check(&self) -> Result<(), Error> {
         self.health.set_fault(self.files.iter().find_map(File::fault));
         self.health.check_fault()

@@ -1,4 +1,4 @@
-//! What the writer and the checkpointer share: whose turn it is, and how long the log is.
+//! The state shared by the writer and the checkpointer: whose turn it is, and how long the log is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -28,7 +28,7 @@ struct Turn {
     has_committed: bool,
     /// The pause that the checkpointer waits for.
     wanted: Option<Duration>,
-    /// The pause before every group.
+    /// A pause before every group.
     always: Option<Duration>,
     pause_ends: Option<Instant>,
     /// The checkpointer is about to ask for a pause.
@@ -37,7 +37,7 @@ struct Turn {
 }
 
 impl Log {
-    /// The writer's side. Dropping it ends the checkpointer.
+    /// The writer's handle. Dropping it ends the checkpointer.
     pub fn writer(self: &Arc<Self>) -> Turns {
         Turns(Arc::clone(self))
     }
@@ -62,13 +62,13 @@ impl Log {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has the writer pause before every group from now on, or no longer.
+    /// Makes the writer pause before every group from now on, or stops doing so.
     pub fn pause_always(&self, limit: Option<Duration>) {
         self.turn.lock().always = limit;
     }
 
-    /// Waits until the next look at the log is due; says whether there were commits since the last one.
-    /// `None` once the writer has gone.
+    /// Waits until the next checkpoint is due; returns whether there were commits since the last one, or
+    /// `None` once the writer is gone.
     pub fn wait(&self) -> Option<bool> {
         let due = Instant::now() + CHECKPOINT_EVERY;
         let mut turn = self.turn.lock();
@@ -80,7 +80,7 @@ impl Log {
         None
     }
 
-    /// Waits for a pause of the writer, and says when it ends at the latest.
+    /// Waits for the writer to pause, and returns the latest time at which the pause ends.
     pub fn pause(&self, limit: Duration) -> Instant {
         let mut turn = self.turn.lock();
         turn.wanted = Some(limit);
@@ -109,7 +109,7 @@ impl Log {
 pub struct Turns(Arc<Log>);
 
 impl Turns {
-    /// Pauses where the checkpointer asked for it, no longer than its limit. Then it is the writer's turn.
+    /// Pauses if the checkpointer asked for it, no longer than its limit. Then the writer's turn begins.
     pub fn begin(&self) -> WritersTurn<'_> {
         let Log { turn, changed, .. } = &*self.0;
         let mut turn = turn.lock();

@@ -1,14 +1,22 @@
 //! SQLite: one writer thread that commits in groups, a few reader threads, and a checkpointer.
 //!
-//! The writer takes everything that arrived while the last commit was on its way to the disk, runs
-//! each batch in a savepoint, commits once and answers all: group commit with no waiting added.
+//! The writer takes everything that arrived while the last commit was being written to disk, runs each batch
+//! in a savepoint, commits once and settles all of them: group commit without added waiting.
 //!
+<<<<<<< HEAD
 //! - `writer` runs groups, `agenda` decides what of a group runs while there is time.
 //! - `checkpointer` keeps the write-ahead log short without making the writer wait for readers or for the database
 //!   file; `log` is what the two share.
 //! - `disk` syncs the database file beside SQLite.
 //! - `files` notices when the database was deleted or replaced.
 //! - `cause` says in words why SQLite refused.
+=======
+//! - `writer` runs groups; `agenda` decides which jobs of a group run in the time available.
+//! - `checkpointer` keeps the write-ahead log short without making the writer wait for readers or for the
+//!   database file; `log` is the state they share.
+//! - `files` notices when the database is deleted or replaced.
+//! - `cause` explains why SQLite failed.
+>>>>>>> merge
 
 mod agenda;
 mod cause;
@@ -40,12 +48,13 @@ use crate::health::Health;
 use crate::migrate;
 use crate::queue::{Group, Queue, ReadQueue};
 
-/// Earlier write-ahead-log code can corrupt a database that several connections use.
+/// Earlier versions have a bug in the write-ahead log that can corrupt a database used by several
+/// connections.
 const OLDEST_VERSION: i32 = 3_051_003;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const GROUP: Group = Group { max_jobs: 512, max_weight: 4096, one_family: false };
 
-/// What an engine that has started hands to the store.
+/// The parts of a started engine that the store needs.
 pub struct Started {
     pub threads: Vec<JoinHandle<()>>,
     pub log: Arc<Log>,
@@ -98,8 +107,13 @@ pub fn start(
         drop(disk);
     })?);
     threads.push(spawn("sqlite-checkpoint", move || {
+<<<<<<< HEAD
         let (connection, disk) = checkpointer.run();
         // The last connection to close empties and removes the log, which a connection that only reads cannot.
+=======
+        let connection = checkpointer.run();
+        // The last connection to close empties and removes the log, which a read-only connection can't do.
+>>>>>>> merge
         let _ = all_readers_closed.recv();
         drop(connection);
         drop(disk);
@@ -120,11 +134,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
     if rusqlite::version_number() < OLDEST_VERSION {
         let found = rusqlite::version();
-        return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is needed")));
+        return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is required")));
     }
     let cannot_open = |error: rusqlite::Error| cause::cannot_open(path, &error);
     let sqlite = Sqlite::open(path).map_err(cannot_open)?;
-    // SQLite opens a file that it must not write for reading, and says so only at the first write.
+    // SQLite opens a file that it can't write in read-only mode, and reports it only at the first write.
     if sqlite.is_readonly(MAIN_DB).map_err(cannot_open)? {
         return Err(cause::read_only(path));
     }
@@ -148,7 +162,7 @@ fn open_reader(path: &Path, cache_bytes: usize) -> Result<Conn, Error> {
     Conn::tuned(sqlite, cache_bytes)
 }
 
-/// Where SQLite keeps the write-ahead log of a database: beside the file itself, whatever links lead there.
+/// The path of SQLite's write-ahead log: next to the database file itself, after resolving links.
 fn log_of(database: &Path) -> PathBuf {
     let mut name = std::fs::canonicalize(database).unwrap_or_else(|_| database.to_owned()).into_os_string();
     name.push("-wal");

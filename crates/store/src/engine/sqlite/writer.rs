@@ -20,7 +20,7 @@ pub struct Writer {
     costs: Costs,
 }
 
-/// Batches whose transaction was lost: none of them is answered.
+/// Batches whose transaction was lost: none of them has been settled.
 struct Lost {
     jobs: Batch,
     error: Error,
@@ -42,9 +42,9 @@ impl Writer {
             Ok(()) => {}
             Err(Lost { jobs, error }) if jobs.len() > 1 => {
                 if error.is_outage() {
-                    tracing::debug!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                    tracing::debug!(%error, jobs = jobs.len(), "group rolled back; running its jobs one by one");
                 } else {
-                    tracing::warn!(%error, jobs = jobs.len(), "a group was rolled back; its jobs run one by one");
+                    tracing::warn!(%error, jobs = jobs.len(), "group rolled back; running its jobs one by one");
                 }
                 jobs.into_iter().for_each(|job| self.run_alone(job));
             }
@@ -63,7 +63,7 @@ impl Writer {
         }
     }
 
-    /// Runs batches in the transaction that was begun, commits it and answers them.
+    /// Runs batches in the open transaction, commits it and settles them.
     fn finish(&mut self, mut next: impl FnMut(&Costs) -> Option<Batch>) -> Result<(), Lost> {
         let changes = self.connection.sqlite.total_changes();
         let mut batches = Vec::new();
@@ -104,15 +104,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Runs one batch of a group. The outer error means that the whole transaction must go: SQLite
-    /// rolled it back itself (a full disk, an I/O error), or a batch without a savepoint failed.
+    /// Runs one batch of a group. The outer error means that the whole transaction must be rolled back:
+    /// SQLite did so itself (a full disk, an I/O error), or a batch without a savepoint failed.
     fn run_part(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Result<Vec<AfterCommit>, Error>, Error> {
-        // Hot families refuse nothing halfway, so they go without: under an open savepoint every
+        // Hot families never fail halfway, so they do without a savepoint: under an open savepoint every
         // statement pays for all pages changed since, and a batch of thousands becomes quadratic.
         if batch[0].family().is_some() {
             return match run_batch(&mut self.connection, batch)? {
                 (Verdict::Commit, actions) => Ok(Ok(actions)),
-                (Verdict::Rollback, _) => Err(Error::fault("a batch asked to be rolled back")),
+                (Verdict::Rollback, _) => Err(Error::fault("a batch that can't be rolled back asked for it")),
             };
         }
         let result = self.run_in_savepoint(batch);
@@ -144,8 +144,8 @@ impl Writer {
         self.connection.control("RELEASE job")
     }
 
-    /// Answers a group that could not begin. While another process holds the write lock, only callers who wait
-    /// are turned away; the rest keeps its place.
+    /// Settles a group that couldn't begin. While another process holds the write lock, only jobs with a
+    /// waiting caller are rejected; the rest keep their place.
     fn turn_away(&self, group: Vec<Waiting>, error: &Error) -> VecDeque<Waiting> {
         let keeps_place =
             |waiting: &Waiting| matches!(error, Error::Busy) && waiting.lane != Lane::Interactive;

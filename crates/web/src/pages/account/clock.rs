@@ -1,4 +1,4 @@
-//! When an account is due: contact that was made, snoozes, a cadence of its own.
+//! Logs contact, snoozes an account, and changes its cadence.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -37,7 +37,7 @@ pub async fn log_contact(
     match run(&pages, &visitor, &form, contact).await {
         Ok(_) => {
             let after = before(&pages, &visitor, id).await?;
-            let text = format!("Contact with {} is logged{}.", short(&after.reply.name), next(&after));
+            let text = format!("Contact with {} logged{}.", short(&after.reply.name), next(&after));
             Ok(pages.done(&back(&form, id), Flash::good(text)))
         }
         Err(error) => {
@@ -47,7 +47,7 @@ pub async fn log_contact(
     }
 }
 
-/// When contact is due next, to follow what was done.
+/// Says when the next contact is due, as the end of a sentence.
 fn next(answer: &Answer<Account>) -> String {
     let settings = &answer.company.settings;
     let due = answer.reply.due(settings, answer.now);
@@ -60,7 +60,7 @@ fn next(answer: &Answer<Account>) -> String {
     }
 }
 
-/// Leaves an account alone until a date; without one, no longer.
+/// Snoozes an account until a date, or ends its snooze if there is no date.
 pub async fn snooze(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -69,7 +69,7 @@ pub async fn snooze(
 ) -> Result<Response, Refusal> {
     let id = account_id(&id)?;
     let account = before(&pages, &visitor, id).await?.reply;
-    // A button for a common date beats the field beside it.
+    // A preset button overrides the date field beside it.
     let chosen = form.given("preset").or_else(|| form.given("snoozed_until"));
     let command = if chosen.is_none() && !form.is_ticked("end") {
         Err(Invalid::one("/snoozed_until", "required", "is required"))
@@ -80,7 +80,7 @@ pub async fn snooze(
         Ok(Answer { reply, .. }) => {
             let name = short(&reply.name);
             let text = match reply.snoozed_until {
-                Some(until) => format!("{name} is snoozed until {}.", date(until)),
+                Some(until) => format!("{name} snoozed until {}.", date(until)),
                 None => format!("{name} is no longer snoozed."),
             };
             let fields = snooze_again(account.snoozed_until, &form);
@@ -94,7 +94,7 @@ pub async fn snooze(
     }
 }
 
-/// The form that gives an account the snooze it had.
+/// The fields of the form that restores the previous snooze.
 fn snooze_again(until: Option<Date>, form: &Form) -> Vec<(String, String)> {
     let field = match until {
         Some(date) => ("snoozed_until".to_owned(), date.to_string()),
@@ -103,7 +103,7 @@ fn snooze_again(until: Option<Date>, form: &Form) -> Vec<(String, String)> {
     vec![field, ("next".to_owned(), form.text("next").to_owned())]
 }
 
-/// Gives an account a cadence of its own; without a number it is back on the company's.
+/// Sets the account's own cadence, or goes back to the company's.
 pub async fn change_cadence(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -117,10 +117,10 @@ pub async fn change_cadence(
     match run(&pages, &visitor, &form, edit(id, "cadence_days", days)).await {
         Ok(Answer { reply, company, .. }) => {
             let text = if let Some(days) = reply.cadence_override {
-                format!("Contact is due every {} now.", counted(days, "day", "days"))
+                format!("Contact is now due every {}.", counted(days, "day", "days"))
             } else {
                 let days = counted(company.settings.cadence_days, "day", "days");
-                format!("Contact is due every {days} now, as for the whole company.")
+                format!("Contact is now due every {days}, the company default.")
             };
             let fields =
                 vec![("cadence_days".to_owned(), had.map_or_else(String::new, |days| days.to_string()))];
@@ -134,7 +134,7 @@ pub async fn change_cadence(
     }
 }
 
-/// An edit of one member.
+/// A patch of a single member.
 fn edit(id: AccountId, member: &str, value: Value) -> Result<PatchAccount, Invalid> {
     let members: Map<String, Value> = [(member.to_owned(), value)].into_iter().collect();
     let (patch, promo_code) = Patch::parse(&members)?;

@@ -1,4 +1,4 @@
-//! What was said: a conversation with all its messages, and messages logged by hand.
+//! A conversation with its messages, and the forms that log messages by hand.
 
 use askama::Template;
 use axum::extract::{Path, RawQuery, State};
@@ -43,7 +43,7 @@ struct ConversationPage {
 }
 framed!("accounts": ConversationPage);
 
-/// A message as it is shown.
+/// A message with the names that the page shows.
 struct Spoken {
     message: Message,
     from: String,
@@ -123,7 +123,7 @@ pub async fn show(
     Ok(ConversationPage::load(&pages, &visitor, ids(&path)?, from).await?.respond())
 }
 
-/// Logs a message in the conversation that is shown.
+/// Logs a message in this conversation.
 pub async fn log(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -142,7 +142,7 @@ pub async fn log(
     }
 }
 
-/// Logs a message on an account, in one of its conversations or in a new one.
+/// Logs a message on an account, in an existing or a new conversation.
 pub async fn log_on_account(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -170,12 +170,12 @@ async fn write(
 ) -> Result<Message, Error> {
     let Some(conversation) = form.given("conversation") else {
         let start = Start::parse(&form.members(&[("subject", As::Text), ("channel", As::Text)]));
-        // The message names the faults of both.
+        // Parsing the message reports the faults of both.
         let command = log.and_then(|log| start.map(|request| StartWithMessage { account, request, log }));
         return run(pages, visitor, form, command).await;
     };
     let unknown =
-        || Invalid::one("/conversation", "unknown_conversation", "is no conversation of this account");
+        || Invalid::one("/conversation", "unknown_conversation", "is not a conversation of this account");
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
     let access = visitor.access();
     let found = pages.app().read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));
@@ -183,7 +183,7 @@ async fn write(
     run(pages, visitor, form, log.map(|log| LogMessage { conversation, log })).await
 }
 
-/// The members of a message, with its time as the company counts.
+/// The members of a message. A time without a zone is in the company's.
 fn typed(form: &Form, zone: &jiff::tz::TimeZone) -> Map<String, Value> {
     let mut members = form.members(&[
         ("direction", As::Text),
@@ -197,7 +197,7 @@ fn typed(form: &Form, zone: &jiff::tz::TimeZone) -> Map<String, Value> {
 }
 
 fn logged() -> Flash {
-    Flash::good("The message is logged.")
+    Flash::good("Message logged.")
 }
 
 fn ids((account, conversation): &(String, String)) -> Result<(AccountId, ConversationId), Refusal> {

@@ -1,4 +1,4 @@
-//! What an account is: its details, its custom fields, the addresses it is known by.
+//! Edits an account's details, custom fields and email addresses.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -35,12 +35,12 @@ pub async fn details(
 ) -> Result<Response, Refusal> {
     let id = account_id(&id)?;
     let mut members = form.members(&DETAILS);
-    // A name can be changed, not taken away.
+    // A name can be changed but not removed.
     members.entry("name").or_insert_with(|| Value::from(""));
-    // What was not touched is not sent: somebody else may have changed it meanwhile.
+    // Unchanged fields are left out, because someone else may have changed them meanwhile.
     members.retain(|name, _| form.text(name).trim() != form.text(&was(name)));
     match run(&pages, &visitor, &form, patch(id, &members)).await {
-        Ok(_) => Ok(pages.done(&path_of(id), Flash::good("The details are saved."))),
+        Ok(_) => Ok(pages.done(&path_of(id), Flash::good("Details saved."))),
         Err(error) => {
             let put = |page: &mut AccountPage, draft| {
                 page.edit = Edit::Details;
@@ -56,7 +56,7 @@ fn patch(id: AccountId, members: &Map<String, Value>) -> Result<PatchAccount, In
     Ok(PatchAccount { id, patch, promo_code })
 }
 
-/// Adds a custom field, or changes one.
+/// Adds or changes a custom field.
 pub async fn put_field(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -69,8 +69,8 @@ pub async fn put_field(
     let command = field(&form, |key| is_new && known.contains_key(key));
     match run(&pages, &visitor, &form, command.and_then(|members| patch(id, &members))).await {
         Ok(_) => {
-            let done = if is_new { "is added" } else { "is saved" };
-            Ok(pages.done(&path_of(id), Flash::good(format!("The field {} {done}.", short(key)))))
+            let done = if is_new { "added" } else { "saved" };
+            Ok(pages.done(&path_of(id), Flash::good(format!("Field {} {done}.", short(key)))))
         }
         Err(error) => {
             let edit = Edit::Field(if is_new { String::new() } else { key.to_owned() });
@@ -83,7 +83,7 @@ pub async fn put_field(
     }
 }
 
-/// The members of an edit that sets one custom field.
+/// The members of a patch that sets one custom field.
 fn field(form: &Form, is_taken: impl Fn(&str) -> bool) -> Result<Map<String, Value>, Invalid> {
     let key = form.text("key").trim();
     let fault = |field: &str, code, detail: &str| Err(Invalid::one(format!("/{field}"), code, detail));
@@ -91,7 +91,7 @@ fn field(form: &Form, is_taken: impl Fn(&str) -> bool) -> Result<Map<String, Val
         return fault("key", "required", "is required");
     }
     if is_taken(key) {
-        return fault("key", "taken", "is there already; change it in its place");
+        return fault("key", "taken", "already exists; edit it instead");
     }
     let value = match field_text::read(form.text("value")) {
         Ok(value) => value,
@@ -115,7 +115,7 @@ pub async fn remove_field(
     let key = form.text("key");
     let removed = run(&pages, &visitor, &form, patch(id, &one_field(key, json!(null)))).await;
     removed.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done(&path_of(id), Flash::good(format!("The field {} is removed.", short(key)))))
+    Ok(pages.done(&path_of(id), Flash::good(format!("Field {} removed.", short(key)))))
 }
 
 pub async fn add_address(
@@ -128,7 +128,7 @@ pub async fn add_address(
     let command = address(&form).map(|address| AddAddress { account: id, address });
     match run(&pages, &visitor, &form, command).await {
         Ok((address, _)) => {
-            let text = format!("Mails from and to {} are logged here now.", short(address.as_str()));
+            let text = format!("Mail to and from {} is now logged here.", short(address.as_str()));
             let fields = vec![("address".to_owned(), address.as_str().to_owned())];
             let undo = format!("{}/addresses/remove", path_of(id));
             Ok(pages.done(&path_of(id), Flash::good(text).undo(undo, fields)))
@@ -151,7 +151,8 @@ pub async fn remove_address(
     let removed = run(&pages, &visitor, &form, command).await;
     removed.map_err(|error| visitor.refused(error))?;
     let shown = form.text("address").to_owned();
-    let flash = Flash::good(format!("The account is no longer known by {}.", short(&shown)));
+    let flash =
+        Flash::good(format!("{} removed. Mail to and from it is no longer logged here.", short(&shown)));
     let undo = format!("{}/addresses", path_of(id));
     Ok(pages.done(&path_of(id), flash.undo(undo, vec![("address".to_owned(), shown)])))
 }

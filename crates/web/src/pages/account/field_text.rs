@@ -1,15 +1,15 @@
-//! Custom fields as people type and read them: plain text is a string, and whatever reads as JSON is that.
+//! Custom fields as people type and read them. Text that parses as JSON is JSON; anything else is a string.
 
 use rapport_domain::invalid::Fault;
 use serde_json::Value;
 
 use crate::json;
 
-/// A custom field, and how its value is shown.
+/// A custom field and the text that shows its value.
 pub struct FieldRow {
     pub key: String,
     pub text: String,
-    /// An object or a list: shown as JSON.
+    /// An object or a list, shown as JSON.
     pub is_nested: bool,
 }
 
@@ -25,7 +25,7 @@ impl FieldRow {
     }
 }
 
-/// What a form shows of a value: what is typed again unchanged gives the same value.
+/// The text of a value in a form. [`read`] gives the same value back if the text is unchanged.
 pub fn write(value: &Value) -> String {
     match value {
         Value::String(text) if read(text).is_ok_and(|typed| typed == *value) => text.clone(),
@@ -36,23 +36,24 @@ pub fn write(value: &Value) -> String {
     }
 }
 
-/// What was typed: JSON where it is some, else the text itself. What only begins like JSON is most likely a slip.
+/// Reads a typed value: JSON if it parses as JSON, else a string. Malformed JSON is most likely a mistake, so it is
+/// refused.
 pub fn read(text: &str) -> Result<Value, Fault> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
-        return Err(Fault::new("required", "is required; \"\" stands for an empty text"));
+        return Err(Fault::new("required", "is required; enter \"\" for an empty text"));
     }
     match value(trimmed) {
         Some(value) => Ok(value),
         None if trimmed.starts_with(['{', '[', '"']) => Err(Fault::new(
             "malformed",
-            "begins like JSON but is none; put a text in quotes to keep it as it is",
+            "looks like JSON but is invalid; put it in quotes to keep it as text",
         )),
         None => Ok(Value::from(trimmed)),
     }
 }
 
-/// Read as strictly as a request's body is, where members are looked at one by one.
+/// Parses JSON as strictly as the API parses a request's body.
 fn value(text: &str) -> Option<Value> {
     let mut members = json::parse(format!("{{\"value\":{text}}}").as_bytes()).ok()?;
     let value = members.remove("value")?;

@@ -1,7 +1,7 @@
-//! An account's page: its details, its timeline and its Pulse card, and the forms that change it.
+//! An account's page: its details, timeline and Pulse card, and the forms that change it.
 //!
-//! `page` is what is shown, with `pulse`, `timeline` and `conversation` beside it; `editing`, `clock`, `moving` and
-//! `removal` are what its forms do. Each form leads back to the page it stood on.
+//! `page`, `pulse`, `timeline` and `conversation` show it. `editing`, `clock`, `moving` and `removal` handle its forms.
+//! Each form leads back to the page it was on.
 
 mod clock;
 mod conversation;
@@ -55,17 +55,17 @@ fn path_of(id: AccountId) -> String {
     format!("/accounts/{id}")
 }
 
-/// Where a form leads: back to the page it stood on.
+/// The page that a form was on, to go back to.
 fn back(form: &Form, id: AccountId) -> String {
     form.given("next").map_or_else(|| path_of(id), own_path)
 }
 
-/// The field that says what another one held when the form was shown.
+/// The name of the hidden field with the value that a field had when the form was shown.
 fn was(name: &str) -> String {
     format!("was_{name}")
 }
 
-/// The account as it is before a form does anything, with its company.
+/// Reads the account and its company before a form changes anything.
 async fn before(pages: &Pages, visitor: &Visitor, id: AccountId) -> Result<Answer<Account>, Refusal> {
     let access = visitor.access();
     let found = pages.app().read(&access, MEMBER, move |snapshot| rapport_store::account::get(snapshot, id));
@@ -74,7 +74,7 @@ async fn before(pages: &Pages, visitor: &Visitor, id: AccountId) -> Result<Answe
     Ok(Answer { reply: account, company, now })
 }
 
-/// Runs what a form asks for, if that could be read.
+/// Runs the command of a form, if the form was valid.
 async fn run<C: Command>(
     pages: &Pages,
     visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! The operator's change of status.
+//! Changes an account's status by hand.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -31,10 +31,10 @@ pub async fn change_status(
                     ("status".to_owned(), from.as_str().to_owned()),
                     ("next".to_owned(), form.text("next").to_owned()),
                 ];
-                Flash::good(format!("{name} is in {status} now."))
+                Flash::good(format!("{name} moved to {status}."))
                     .undo(format!("{}/move", path_of(id)), fields)
             } else {
-                Flash::good(format!("{name} was in {status} already."))
+                Flash::good(format!("{name} is already in {status}."))
             };
             Ok(pages.done(&back(&form, id), flash))
         }

@@ -1,4 +1,4 @@
-//! An account's page as it is shown: what it reads, and the forms that stand on it.
+//! Reads and renders an account's page with its forms.
 
 use askama::Template;
 use axum::extract::{Path, RawQuery, State};
@@ -28,11 +28,11 @@ use crate::pages::visitor::Visitor;
 use crate::pages::words::{money, number, when};
 use crate::pages::{MEMBER, Pages};
 
-/// Conversations that the card names and the form offers.
+/// How many conversations the card lists and the form offers.
 const CONVERSATIONS: i64 = 10;
-/// Addresses that are listed before one asks for more.
+/// How many addresses are listed before the rest are folded.
 const ADDRESSES_AT_ONCE: usize = 5;
-/// For how many days one often wants to leave a client alone.
+/// Common lengths of a snooze, in days.
 pub const SNOOZES: [(i64, &str); 3] = [(7, "1 week"), (14, "2 weeks"), (30, "30 days")];
 
 pub async fn show(
@@ -45,7 +45,7 @@ pub async fn show(
     Ok(AccountPage::load(&pages, &visitor, account_id(&id)?, view).await?.respond())
 }
 
-/// Which state of the page is asked for.
+/// The state of the page that the query asks for.
 #[derive(Debug, Clone, Default)]
 struct View {
     timeline: Wanted,
@@ -69,11 +69,11 @@ pub enum Edit {
     #[default]
     Nothing,
     Details,
-    /// A custom field; a new one where the key is empty.
+    /// A custom field, or a new one if the key is empty.
     Field(String),
 }
 
-/// The forms of the page, as they are shown.
+/// The forms on the page.
 #[derive(Default)]
 pub struct Forms {
     pub details: Draft,
@@ -103,7 +103,7 @@ pub struct AccountPage {
 }
 framed!("accounts": AccountPage);
 
-/// What the page reads of an account, in one snapshot.
+/// Everything the page reads about an account, in one snapshot.
 struct Read {
     account: Account,
     why: String,
@@ -158,8 +158,8 @@ impl AccountPage {
         })
     }
 
-    /// The page again with a form that was refused: what was typed stays. What is no fault of the form is an error
-    /// page.
+    /// Shows the page again with a form that was refused, keeping what was typed. An error that is not a fault of
+    /// the form becomes an error page.
     pub async fn again(
         pages: &Pages,
         visitor: &Visitor,
@@ -173,7 +173,7 @@ impl AccountPage {
         Ok(page.refuse())
     }
 
-    /// A path below the account's own.
+    /// A path below the account's.
     fn path(&self, rest: &str) -> String {
         format!("/accounts/{}{rest}", self.account.id)
     }
@@ -198,7 +198,7 @@ impl AccountPage {
         words::stages(self.settings())
     }
 
-    /// The days after which one often wants to be reminded.
+    /// The snooze dates to offer.
     fn snoozes(&self) -> Vec<(&'static str, Date)> {
         snoozes(&self.frame)
     }
@@ -219,19 +219,19 @@ impl AccountPage {
         format!("?show={}&before={before}#timeline", self.timeline.wanted.word)
     }
 
-    /// What an empty timeline says, and what to do about it.
+    /// The text of an empty timeline.
     fn nothing_told(&self) -> &'static str {
         if !self.timeline.wanted.is_beginning() {
-            return "Nothing older.";
+            return "No older entries.";
         }
         match self.timeline.wanted.word {
-            "messages" => "No messages yet. Log one above, or have mails logged by themselves.",
+            "messages" => "No messages yet. Log one above, or have mail logged automatically.",
             "contacts" => {
                 "No contact logged yet. Log a call, a meeting or a mail with the button at the top."
             }
             "events" => "No product events yet. They arrive through ingest.",
-            "imports" => "No import has touched this account within the last 90 days.",
-            _ => "Nothing happened yet.",
+            "imports" => "No import has changed this account in the last 90 days.",
+            _ => "Nothing has happened yet.",
         }
     }
 
@@ -239,7 +239,7 @@ impl AccountPage {
         self.path(&format!("/conversations/{}", conversation.id))
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn last_used(&self, at: &Time) -> String {
         format!("last used {}", when::date(at.day_in(self.frame.zone()).date()))
     }
@@ -259,10 +259,10 @@ fn show_query(word: &str) -> String {
 
 fn conversation_name(conversation: &Conversation) -> String {
     let channel = &conversation.channel;
-    conversation.subject.clone().unwrap_or_else(|| format!("Without a subject ({channel})"))
+    conversation.subject.clone().unwrap_or_else(|| format!("No subject ({channel})"))
 }
 
-/// The dates of the snoozes that are offered.
+/// The snooze dates to offer, with their labels.
 pub fn snoozes(frame: &Frame) -> Vec<(&'static str, Date)> {
     let today = frame.now.day_in(frame.zone());
     SNOOZES.iter().map(|(days, label)| (*label, today.minus_days(-days).date())).collect()
@@ -280,7 +280,7 @@ impl Forms {
             ("captured_value_currency", currency.code().to_owned()),
             ("promo_code", text(account.promo_code.as_ref().map(PromoCode::as_str))),
         ];
-        // What stood there when the form was shown: only what differs from it is sent on.
+        // Hidden fields keep the original values, so that only changed fields are sent.
         let kept = values.clone().map(|(name, value)| (was(name), value));
         let kept = kept.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let field = match edit {

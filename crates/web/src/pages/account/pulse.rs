@@ -11,12 +11,12 @@ use rapport_store::{Error, Snapshot, credential};
 
 use crate::pages::chart::days::DaysChart;
 
-/// What the card has to say.
+/// The state of the card.
 pub enum Pulse {
     Seen(Box<Figures>),
-    /// Activity arrives, none of it of this account.
+    /// Activity arrives, but none for this account.
     NeverSeen,
-    /// No activity of anybody ever arrived.
+    /// No activity has ever arrived for any account.
     NothingConnected,
 }
 
@@ -29,7 +29,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The features shown at once, and those that are unfolded.
+    /// The features that are always shown, and those that are folded away.
     pub fn features(&self) -> (&[Feature], &[Feature]) {
         self.features.split_at(self.features.len().min(FEATURES_AT_ONCE))
     }
@@ -41,7 +41,7 @@ pub struct Feature {
     pub name: String,
     pub count: i64,
     pub last_used_at: Time,
-    /// How long its bar is, of a hundred.
+    /// The length of its bar, in percent.
     pub percent: i64,
 }
 
@@ -64,7 +64,7 @@ impl Pulse {
     }
 }
 
-/// Events that matched no account leave no other trace.
+/// The key is the only trace of events that matched no account.
 fn key_was_used(snapshot: &mut Snapshot) -> Result<bool, Error> {
     let keys = credential::list(snapshot, Kind::IngestKey)?;
     Ok(keys.iter().any(|key| key.last_used_at.is_some()))

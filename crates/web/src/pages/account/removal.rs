@@ -1,4 +1,4 @@
-//! What cannot be taken back: an account deleted, its payloads erased. The page asks first.
+//! Deletes an account or erases its payloads. Neither can be undone, so the page asks first.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -26,7 +26,7 @@ pub async fn delete(
     let name = short(&before(&pages, &visitor, id).await?.reply.name);
     let deleted = pages.submit(&visitor, &form, DeleteAccount(id)).await;
     deleted.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done("/accounts", Flash::good(format!("{name} is deleted."))))
+    Ok(pages.done("/accounts", Flash::good(format!("{name} deleted."))))
 }
 
 pub async fn erase_payloads(
@@ -41,7 +41,7 @@ pub async fn erase_payloads(
     Ok(pages.done(&path_of(id), Flash::good(format!("{payloads} erased from the delivery history."))))
 }
 
-/// In steps, as many as it takes; the first says for which form.
+/// Erases in as many steps as it takes. Only the first carries the form id.
 async fn erase(pages: &Pages, visitor: &Visitor, form: &Form, account: AccountId) -> Result<usize, Error> {
     let mut step = pages.submit(visitor, form, ErasePayloads { account, after: None }).await?;
     let mut erased = step.erased;

@@ -1,4 +1,4 @@
-//! The timeline of an account's page: what happened, each in a line or two, and where the older ones are.
+//! The timeline on an account's page.
 
 use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, EMAIL};
@@ -17,20 +17,20 @@ use crate::api::parameters::{read_cursor, write_cursor};
 use crate::pages::words::{number, when};
 
 const LIMIT: i64 = 25;
-/// How much of a text is shown before one asks for more.
+/// How much of a text is shown before it is folded.
 const SHOWN_CHARS: usize = 280;
 const STORY: u8 = b'Y';
 const EVENTS: u8 = b'E';
 
-/// What of it is shown.
+/// Which entries are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     Story(story::Show),
-    /// Every product event by itself.
+    /// Every product event.
     Events,
 }
 
-/// What one can choose: the word in the address, and what people read.
+/// The filters: the word in the address, its label, and the entries it shows.
 pub const SHOWS: [(&str, &str, Show); 6] = [
     ("all", "All", Show::Story(story::Show::All)),
     ("moves", "Moves", Show::Story(story::Show::Moves)),
@@ -40,7 +40,7 @@ pub const SHOWS: [(&str, &str, Show); 6] = [
     ("imports", "Imports", Show::Story(story::Show::Imports)),
 ];
 
-/// Which part of the timeline is asked for.
+/// The part of the timeline that the query asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     pub word: &'static str,
@@ -60,7 +60,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// A word or a place that is none leads to the beginning.
+    /// An unknown filter or position leads to the beginning.
     pub fn read(show: &str, before: &str) -> Self {
         let (word, _, show) = SHOWS.into_iter().find(|(word, ..)| *word == show).unwrap_or(SHOWS[0]);
         let from = match show {
@@ -78,22 +78,22 @@ impl Wanted {
 pub struct Timeline {
     pub wanted: Wanted,
     pub entries: Vec<Entry>,
-    /// Where the older ones are.
+    /// The position of the older entries.
     pub older: Option<String>,
 }
 
-/// One thing that happened.
+/// One entry.
 #[derive(Debug)]
 pub struct Entry {
     pub icon: &'static str,
     pub title: String,
-    /// What follows the title.
+    /// The text after the title.
     pub rest: String,
     pub pill: Option<Status>,
-    /// By whom, and by which way.
+    /// Who did it, and how.
     pub by: String,
     pub subject: Option<String>,
-    /// A text from outside: its beginning, and the rest of it.
+    /// A text from outside: its beginning and the rest.
     pub text: Option<(String, String)>,
     pub link: Option<(&'static str, String)>,
     /// Structured data, as JSON.
@@ -191,11 +191,11 @@ fn message(account: AccountId, said: &Said) -> Entry {
     let link = format!("/accounts/{account}/conversations/{}", said.conversation);
     let entry = Entry::new("✉", title, said.at);
     let (rest, subject) = (rest.trim_start().to_owned(), said.subject.clone());
-    Entry { rest, subject, link: Some(("Open the conversation", link)), ..entry }
+    Entry { rest, subject, link: Some(("Open conversation", link)), ..entry }
         .says(Some(&dense(&said.excerpt)))
 }
 
-/// Without the empty lines that letters have.
+/// Removes empty lines.
 fn dense(text: &str) -> String {
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("\n")
@@ -207,17 +207,17 @@ fn active(account: AccountId, span: &Active) -> Entry {
         1 => events,
         days => format!("{events} on {} days since {}", number::grouped(days), when::date(span.since.date())),
     };
-    let link = Some(("See the events", format!("/accounts/{account}?show=events#timeline")));
+    let link = Some(("View events", format!("/accounts/{account}?show=events#timeline")));
     Entry { rest, link, ..Entry::new("◎", "Used the product", span.last_at) }
 }
 
 fn imported(touch: &Touch) -> Entry {
     let title = if touch.created { "Created by an import" } else { "Changed by an import" };
-    let undone = if touch.undone_at.is_some() { ", undone since" } else { "" };
+    let undone = if touch.undone_at.is_some() { ", since undone" } else { "" };
     let fields: Vec<String> = touch.differences.shown().into_iter().map(|shown| shown.field).collect();
     let text = (!touch.created && !fields.is_empty()).then(|| format!("Changed: {}", fields.join(", ")));
     let entry = Entry::new("⇩", title, touch.at);
-    let rest = format!("of {}{undone}", touch.filename);
+    let rest = format!("from {}{undone}", touch.filename);
     Entry { rest, by: format!("By {}", who(&touch.actor)), ..entry }.says(text.as_deref())
 }
 

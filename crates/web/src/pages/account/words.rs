@@ -1,4 +1,4 @@
-//! The words an account's page uses for who did something, by which way, and how.
+//! Texts on an account's page: who did something, and how.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -13,23 +13,23 @@ use serde_json::{Map, Value};
 
 use crate::pages::words::{number, when};
 
-/// How much of a name a line of its own repeats.
+/// The length at which a name is cut in a message.
 const NAME_CHARS: usize = 60;
 
 /// `3 Feb 2026`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 pub fn day(date: &Date) -> String {
     when::date(*date)
 }
 
 /// `1,932`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 pub fn grouped(number: &i64) -> String {
     number::grouped(*number)
 }
 
 /// `1 account`, `2 accounts`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 pub fn counted(number: &i64, one: &str, many: &str) -> String {
     number::counted(*number, one, many)
 }
@@ -46,7 +46,7 @@ pub fn who(actor: &Actor) -> String {
     }
 }
 
-/// By which way an account came or moved, and by whom.
+/// How an account was created or moved, and by whom.
 pub fn by(source: Source, actor: &Actor) -> String {
     match source {
         Source::Operator => format!("By {}", who(actor)),
@@ -58,9 +58,9 @@ pub fn by(source: Source, actor: &Actor) -> String {
     }
 }
 
-/// What stands beside a field for a time.
+/// The hint beside a time field.
 pub fn when_hint(zone: &TimeZone) -> String {
-    format!("Now, unless you set a time (of {}).", zone.iana_name().unwrap_or("UTC"))
+    format!("Leave empty for now. Times are in {}.", zone.iana_name().unwrap_or("UTC"))
 }
 
 /// The stages that a company tracks.
@@ -83,12 +83,12 @@ pub const fn contact_label(kind: Kind) -> &'static str {
     }
 }
 
-/// The kinds of contact that a form offers.
+/// The kinds of contact to choose from.
 pub fn contact_kinds() -> [(&'static str, &'static str); 4] {
     Kind::ALL.map(|kind| (kind.as_str(), contact_label(kind)))
 }
 
-/// What an activity event says happened.
+/// Describes an activity event.
 pub fn happened(kind: &str, feature: Option<&str>) -> String {
     let feature = feature.unwrap_or_default();
     match activity::Kind::parse(kind) {
@@ -103,7 +103,7 @@ pub fn happened(kind: &str, feature: Option<&str>) -> String {
     }
 }
 
-/// `31 days`, or less than one: what a badge says of an overdue client.
+/// The text of an overdue client's badge: `31 days`, or less than one.
 pub fn days_overdue(due: &Due) -> String {
     match due.days_overdue {
         0 => "Under a day".to_owned(),
@@ -111,12 +111,12 @@ pub fn days_overdue(due: &Due) -> String {
     }
 }
 
-/// How loud the badge is.
+/// The badge's class.
 pub const fn urgency(due: &Due) -> &'static str {
     if due.days_overdue >= 7 { "bad" } else { "warn" }
 }
 
-/// A line that explains a due date, in two: what happened, and how often it should.
+/// Splits the explanation of a due date in two: the last contact, and the cadence.
 pub fn because(why: &str) -> (String, String) {
     let (what, often) = why.rfind("; every ").map_or((why, ""), |at| (&why[..at], &why[at + 2..]));
     let mut letters = what.chars();
@@ -124,18 +124,18 @@ pub fn because(why: &str) -> (String, String) {
     (format!("{first}{}", letters.as_str()), often.to_owned())
 }
 
-/// The beginning of a text, and whether there is more of it.
+/// Splits a text after so many characters.
 pub fn cut(text: &str, chars: usize) -> (&str, &str) {
     text.char_indices().nth(chars).map_or((text, ""), |(at, _)| text.split_at(at))
 }
 
-/// A name for a line that must stay short.
+/// A name, cut if it is long.
 pub fn short(name: &str) -> String {
     let (head, rest) = cut(name, NAME_CHARS);
     if rest.is_empty() { head.to_owned() } else { format!("{}…", head.trim_end()) }
 }
 
-/// A time typed into a form is the company's; what is none stays as it is, for its parser to refuse.
+/// Reads a time typed into a form in the company's zone. An invalid time is left for its parser to refuse.
 pub fn take_local_time(members: &mut Map<String, Value>, name: &str, zone: &TimeZone) {
     let typed = members.get(name).and_then(Value::as_str).and_then(|text| text.parse::<DateTime>().ok());
     let zoned = typed.and_then(|typed| zone.to_ambiguous_zoned(typed).compatible().ok());

@@ -1,7 +1,7 @@
-//! What the address of the list asks for: filters, order, columns, and where the page begins.
+//! The query of the accounts list: filters, order, columns, and the start of the page.
 //!
-//! An address has one spelling, so that a saved view is known again and links stay short: what a form sends (empty
-//! fields, a custom field in two parts) is led to that spelling.
+//! A query has one canonical spelling, so that a saved view can be recognised and links stay short. The query that a
+//! form sends (empty fields, a custom field in two parts) is redirected to it.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -16,7 +16,7 @@ use crate::pages::accounts::column::Column;
 use crate::pages::form::Form;
 use crate::problem::Problem;
 
-/// Parameters that filter, in the order they are spelled; those that may be repeated say so.
+/// The filter parameters in canonical order, and whether each may be repeated.
 const FILTERS: [(&str, bool); 14] = [
     ("q", false),
     ("status", true),
@@ -33,26 +33,26 @@ const FILTERS: [(&str, bool); 14] = [
     ("campaign_hold", false),
     ("has_field", true),
 ];
-/// Those whose values may be joined by commas.
+/// Parameters whose values may be joined by commas.
 const JOINED: [&str; 2] = ["status", "channel"];
 const KEYED: [&str; 2] = ["field.", "field_prefix."];
 const SORT: &str = "sort";
 const COLUMNS: &str = "columns";
 const CURSOR: &str = "cursor";
-/// What the form for a custom field sends; without a value it asks whether the field is there.
+/// The custom field in the form. Without a value it asks whether the field exists.
 const FIELD_KEY: &str = "field_key";
 const FIELD_VALUE: &str = "field_value";
 const MAX_COLUMNS: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// In the one spelling, without the cursor.
+    /// The canonical parameters, without the cursor.
     pairs: Vec<(String, String)>,
     pub cursor: Option<String>,
 }
 
 impl Asked {
-    /// What a query asks for, and whether it was spelled as it should be.
+    /// Reads a query, and says whether its spelling was canonical.
     pub fn read(query: &Form) -> (Self, bool) {
         let given: Vec<(String, String)> =
             query.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -67,7 +67,7 @@ impl Asked {
         Self::read(&Form::of_query(Some(query))).0
     }
 
-    /// The query of an address of the list, which was sent along with a form.
+    /// Reads the address of a list that was sent along with a form.
     pub fn of_address(address: &str) -> Self {
         Self::of_query(address.split_once('?').map_or("", |(_, query)| query))
     }
@@ -77,7 +77,7 @@ impl Asked {
         url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
     }
 
-    /// The first page of what is asked for.
+    /// The address of the first page.
     pub fn href(&self) -> String {
         self.under(PATH)
     }
@@ -87,7 +87,7 @@ impl Asked {
         if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
     }
 
-    /// This very page.
+    /// The address of this page.
     pub fn address(&self) -> String {
         match &self.cursor {
             Some(cursor) => self.page_href(cursor),
@@ -108,13 +108,13 @@ impl Asked {
         Self::of_pairs(pairs).href()
     }
 
-    /// The same without one filter.
+    /// The address without one filter.
     pub fn without(&self, name: &str, value: &str) -> String {
         let others = self.pairs.iter().filter(|(known, held)| known != name || held != value);
         Self::of_pairs(others.cloned().collect()).href()
     }
 
-    /// The same order and columns without any filter.
+    /// The address with the same order and columns but no filters.
     pub fn unfiltered(&self) -> String {
         let others = self.pairs.iter().filter(|(name, _)| !is_filter(name));
         Self::of_pairs(others.cloned().collect()).href()
@@ -129,7 +129,7 @@ impl Asked {
         filters.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Filters that the form has no fields of its own for: it sends them along.
+    /// Filters without a field in the form, which sends them as hidden fields.
     pub fn kept(&self) -> impl Iterator<Item = (&str, &str)> {
         const SHOWN_ELSEWHERE: [&str; 3] = ["imported_id", "campaign_hold", "has_field"];
         let is_kept = |name: &str| SHOWN_ELSEWHERE.contains(&name) || is_keyed(name) || name == SORT;
@@ -143,7 +143,7 @@ impl Asked {
         self.filters().next().is_some()
     }
 
-    /// How many, the search aside: that one is in sight.
+    /// The number of filters, without the search, which is always visible.
     pub fn filter_count(&self) -> usize {
         self.filters().filter(|(name, _)| *name != "q").count()
     }
@@ -152,7 +152,7 @@ impl Asked {
         self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// The day of a time, for a field of dates.
+    /// The day of a time, for a date field.
     pub fn day(&self, name: &str) -> &str {
         self.value(name).get(..10).unwrap_or("")
     }
@@ -171,7 +171,7 @@ impl Asked {
         if chosen.is_empty() { Column::DEFAULT.to_vec() } else { chosen }
     }
 
-    /// The filter, read as the API reads it; days are days in the company's zone.
+    /// Parses the filter as the API does. Days are in the company's zone.
     pub fn filter(&self, zone: &TimeZone) -> Result<Filter, Problem> {
         let timed = |(name, value): (&str, &str)| {
             let is_time = name.ends_with("_before") || name.ends_with("_after");
@@ -200,7 +200,7 @@ fn is_filter(name: &str) -> bool {
     is_keyed(name) || FILTERS.iter().any(|(known, _)| *known == name)
 }
 
-/// The known parameters that say something, each once, in one order.
+/// The known, non-empty parameters, without repetition and in canonical order.
 fn spelled(query: &Form) -> Vec<(String, String)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: &str| {
@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(asked.query(), spelled, "{given}");
             assert_eq!(is_right, given == spelled, "{given}");
             let (again, is_right) = Asked::read(&Form::of_query(Some(&asked.query())));
-            assert!(is_right && again == asked, "{given} is led to its spelling once");
+            assert!(is_right && again == asked, "{given} is redirected once");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Accounts of one page moved together, and moved back.
+//! Moves several accounts of a page at once, and moves them back.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -22,7 +22,7 @@ use crate::pages::visitor::Visitor;
 use crate::pages::words::number::counted;
 
 const UNDO: &str = "/accounts/bulk/undo";
-/// A flash has little room: from a longer address the undo leads to the plain list.
+/// A flash has little room, so the undo of a list with a longer address leads to the unfiltered list.
 const MAX_NEXT: usize = 300;
 
 pub async fn apply(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
@@ -44,7 +44,7 @@ pub async fn apply(State(pages): State<Pages>, visitor: Visitor, form: Form) -> 
     }
 }
 
-/// The accounts that are ticked, or all that the page had.
+/// The ticked accounts, or all accounts of the page.
 fn wanted(form: &Form) -> Result<(BulkMove, Status), Invalid> {
     let change = StatusChange::parse(&form.members(&[("status", As::Text), ("note", As::Text)]))?;
     let status = change.status;
@@ -60,7 +60,9 @@ fn flash(done: &Moved, status: Status, next: &str) -> Flash {
     let Moved { moved, stayed, missed } = done;
     let mut said = vec![format!("{} moved to {}.", accounts(moved.len()), status.label())];
     said.extend((*stayed > 0).then(|| format!("{stayed} already there.")));
-    said.extend((*missed > 0).then(|| format!("{} could not be moved: gone meanwhile.", accounts(*missed))));
+    said.extend(
+        (*missed > 0).then(|| format!("Not moved because deleted meanwhile: {}.", accounts(*missed))),
+    );
     let text = said.join(" ");
     if moved.is_empty() {
         return Flash::bad(text);
@@ -87,7 +89,9 @@ pub async fn undo(State(pages): State<Pages>, visitor: Visitor, form: Form) -> R
     let done = pages.submit(&visitor, &form, MoveAccounts(bulk)).await;
     let Moved { moved, missed, .. } = done.map_err(|error| visitor.refused(error))?;
     let mut said = vec![format!("{} moved back.", accounts(moved.len()))];
-    said.extend((missed > 0).then(|| format!("Left as they are, changed meanwhile: {}.", accounts(missed))));
+    said.extend(
+        (missed > 0).then(|| format!("Not moved back because changed meanwhile: {}.", accounts(missed))),
+    );
     Ok(pages.done(&next(&form), Flash::good(said.join(" "))))
 }
 

@@ -1,4 +1,4 @@
-//! What the list is filtered by, as people read it; each with the way to take it off.
+//! The filters of the list in words, each with a link that removes it.
 
 use rapport_domain::channel::Channel;
 use rapport_domain::pipeline::Status;
@@ -9,7 +9,7 @@ use crate::pages::words::when::date;
 /// A filter in words.
 pub struct Chip {
     pub text: String,
-    /// Where the list is without it.
+    /// The list without this filter.
     pub href: String,
 }
 

@@ -1,4 +1,4 @@
-//! The columns of the list, beside the name that every row has.
+//! The columns of the list. The name is always shown.
 
 use rapport_domain::custom_fields::MAX_KEY;
 use rapport_store::account_list::Sort;
@@ -36,7 +36,7 @@ impl Column {
         Self::Created,
         Self::Updated,
     ];
-    /// Unless others are asked for.
+    /// The columns shown by default.
     pub const DEFAULT: [Self; 6] =
         [Self::Status, Self::Value, Self::Channel, Self::LastSeen, Self::LastContact, Self::Created];
 
@@ -47,7 +47,7 @@ impl Column {
         Self::FIXED.into_iter().find(|column| column.word() == text)
     }
 
-    /// As the address spells it.
+    /// Its word in the address.
     pub fn word(&self) -> String {
         let word = match self {
             Self::Status => "status",
@@ -81,7 +81,7 @@ impl Column {
         }
     }
 
-    /// The order that a click on the head asks for first, and the one a second click does.
+    /// The orders that the first and the second click on the heading ask for.
     pub fn sorts(&self) -> Option<(Sort, Sort)> {
         match self {
             Self::Created => Some((Sort::Newest, Sort::Oldest)),
@@ -90,7 +90,7 @@ impl Column {
         }
     }
 
-    /// What the export of it is called.
+    /// The columns of its export.
     pub fn exported(&self) -> Vec<export::Column> {
         let members: &[&'static str] = match self {
             Self::Status => &["status"],

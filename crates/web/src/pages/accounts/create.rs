@@ -1,4 +1,4 @@
-//! An account made by hand.
+//! Creates an account by hand.
 
 use askama::Template;
 use axum::extract::State;
@@ -20,9 +20,9 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
-/// Custom fields that the form has room for; the account's own page takes more.
+/// Rows for custom fields in the form. More can be added on the account's page.
 const FIELD_ROWS: usize = 4;
-/// Promo codes and keys that the form suggests.
+/// How many promo codes and keys the form suggests.
 const MOST_SUGGESTED: usize = 100;
 
 #[derive(Template)]
@@ -61,7 +61,7 @@ pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) ->
     match created {
         Ok(created) => {
             let account = created.reply;
-            let flash = Flash::good(format!("“{}” is created.", account.name));
+            let flash = Flash::good(format!("“{}” created.", account.name));
             Ok(pages.done(&format!("/accounts/{}", account.id), flash))
         }
         Err(error) => {
@@ -85,7 +85,7 @@ fn parse(form: &Form) -> Result<account::Create, Invalid> {
     account::Create::parse(&members)
 }
 
-/// Custom fields are pairs of fields in the form; they are texts.
+/// Custom fields are pairs of fields in the form. Their values are strings.
 fn typed_fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
     let wrong = |code, detail: &str| Invalid::one("/custom_fields", code, detail);
     let mut fields = Map::new();
@@ -94,17 +94,17 @@ fn typed_fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
         match (key, value) {
             (Some(key), Some(value)) => {
                 if fields.insert(key.to_owned(), Value::from(value)).is_some() {
-                    return Err(wrong("repeated", "a field may be named once"));
+                    return Err(wrong("repeated", "each field can be used only once"));
                 }
             }
-            (None, Some(_)) => return Err(wrong("required", "a value needs the name of its field")),
+            (None, Some(_)) => return Err(wrong("required", "every value needs a field name")),
             (Some(_) | None, None) => {}
         }
     }
     Ok(fields)
 }
 
-/// A taken imported_id is a fault of that field.
+/// Reports a taken imported_id as a fault of that field.
 fn beside_its_field(error: Error) -> Error {
     match error {
         Error::Conflict { code: "imported_id_taken", detail } => {

@@ -1,4 +1,4 @@
-//! What the list shows, as a file for spreadsheets: the accounts of all its pages, in the columns that are shown.
+//! Exports the list as CSV: the accounts of all its pages, with the columns that are shown.
 
 use axum::extract::{RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, HeaderValue};

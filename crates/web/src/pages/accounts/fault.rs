@@ -1,12 +1,12 @@
-//! What is wrong with the address of the list, as the page says it above the filters.
+//! Faults in the query of the list, which the page shows above the filters.
 
 use crate::pages::draft::sentence;
 use crate::problem::Problem;
 
-/// A part of the address that cannot be read.
+/// An invalid parameter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The filter, as its field is labelled.
+    /// The label of the filter.
     pub name: String,
     pub text: String,
 }
@@ -48,12 +48,12 @@ fn label(name: &str) -> String {
     label.to_owned()
 }
 
-/// The words of the API, where they suit a person.
+/// The API's message, or a friendlier one where we have one.
 fn words(name: &str, detail: &str) -> String {
     match name {
-        "cursor" => "The address names no page of this list.".to_owned(),
+        "cursor" => "This link doesn’t lead to a page of this list.".to_owned(),
         name if name.ends_with("_after") || name.ends_with("_before") => {
-            "Must be a day such as 2026-05-12, or a time as ISO 8601 writes it.".to_owned()
+            "Must be a date such as 2026-05-12, or an ISO 8601 time.".to_owned()
         }
         _ => sentence(detail),
     }
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn faults_are_named_as_the_fields_are() {
         assert_eq!(said("overdue=maybe"), ["Overdue: Must be true or false."]);
-        assert_eq!(said("channel=x&channel=y"), ["Channel: Must be the id of a channel."]);
-        assert_eq!(said("cursor=zzz"), ["Page: The address names no page of this list."]);
-        let day = "Must be a day such as 2026-05-12, or a time as ISO 8601 writes it.";
+        assert_eq!(said("channel=x&channel=y"), ["Channel: Must be a channel id."]);
+        assert_eq!(said("cursor=zzz"), ["Page: This link doesn’t lead to a page of this list."]);
+        let day = "Must be a date such as 2026-05-12, or an ISO 8601 time.";
         assert_eq!(said("seen_after=soon"), [format!("Last seen since: {day}")]);
         assert_eq!(said("field.a=%00").len(), 1);
     }

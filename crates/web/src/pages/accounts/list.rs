@@ -1,4 +1,4 @@
-//! The list itself.
+//! The list of accounts.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -25,12 +25,12 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
-/// More accounts are not counted.
+/// Accounts are counted up to this number.
 const MOST_COUNTED: i64 = 10_000;
-/// Custom fields and channels that the menus offer; an address may name others.
+/// How many custom fields and channels the menus offer. A query may name others.
 const MOST_FIELDS: i64 = 40;
 const MOST_CHANNELS: usize = 40;
-/// How much of a custom field a row shows.
+/// How many characters of a custom field a row shows.
 const MOST_FIELD_CHARS: usize = 120;
 
 #[derive(Template)]
@@ -47,7 +47,7 @@ pub struct AccountsPage {
     fields: Vec<String>,
     views: Vec<SavedView>,
     chips: Vec<Chip>,
-    /// What of the address cannot be read; nothing is listed then.
+    /// Faults in the query. If there are any, nothing is listed.
     faults: Vec<Fault>,
     pub saving: Draft,
     pub renaming: Draft,
@@ -55,7 +55,7 @@ pub struct AccountsPage {
 }
 framed!("accounts": AccountsPage);
 
-/// An account, and its custom fields where some are shown.
+/// An account, with its custom fields if any are shown.
 struct Row {
     account: Account,
     fields: Map<String, Value>,
@@ -63,7 +63,7 @@ struct Row {
 }
 
 impl Row {
-    /// A custom field as text; long ones are cut.
+    /// A custom field as text, cut if it is long.
     fn field(&self, key: &str) -> String {
         let text = match self.fields.get(key) {
             None | Some(Value::Null) => return String::new(),
@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// What a page reads.
+/// Everything the page reads.
 struct Found {
     page: AccountPage,
     count: CappedCount,
@@ -138,7 +138,7 @@ impl AccountsPage {
         self.views.iter().find(|view| view.query == query)
     }
 
-    /// The channels that the form offers: some, and those that are chosen.
+    /// The channels to choose from, including the selected ones.
     fn offered_channels(&self) -> impl Iterator<Item = (&Channel, bool)> {
         let chosen = |channel: &Channel| self.asked.has("channel", &channel.id.to_string());
         let channels =
@@ -148,7 +148,7 @@ impl AccountsPage {
             .map(|(_, channel, is_chosen)| (channel, is_chosen))
     }
 
-    /// Every column that may be chosen, and whether it is.
+    /// The columns to choose from, and whether each is selected.
     fn offered_columns(&self) -> Vec<(Column, bool)> {
         let fields = self.fields.iter().cloned().map(Column::Field);
         let mut offered: Vec<Column> = Column::FIXED.into_iter().chain(fields).collect();
@@ -162,7 +162,7 @@ impl AccountsPage {
             .collect()
     }
 
-    /// Where a click on a head leads, and what the present order is in its words; nothing where it sorts nothing.
+    /// The link and the current order of a column heading. None if the column is not sortable.
     fn head(&self, sorts: Option<(Sort, Sort)>) -> Option<Head> {
         let (first, second) = sorts?;
         let is_first = self.sort == first;
@@ -179,7 +179,7 @@ impl AccountsPage {
         self.head(Some((Sort::Name, Sort::NameDescending)))
     }
 
-    /// The ids on this page, for "all of them".
+    /// The ids on this page, for "select all".
     fn ids(&self) -> String {
         let ids: Vec<String> = self.rows.iter().map(|row| row.account.id.to_string()).collect();
         ids.join(" ")
@@ -223,7 +223,7 @@ fn list_and_count(
     let is_first = list.cursor.is_none();
     let page = list.run(snapshot)?;
     let count = if list.filter.q.is_some() && (!is_first || page.next.is_some()) {
-        // Counting what is searched for means reading every account that has one of the words.
+        // Counting the matches of a search would read every account that has one of the words.
         CappedCount { count: DEFAULT_LIMIT, capped: true }
     } else {
         count_capped(snapshot, &list.filter, list.now, MOST_COUNTED)?

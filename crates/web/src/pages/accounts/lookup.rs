@@ -1,4 +1,4 @@
-//! An account made of what the home page of a domain says: shown first, then created.
+//! Creates an account from a domain's home page, after showing what was found.
 
 use askama::Template;
 use axum::extract::State;
@@ -26,13 +26,13 @@ struct LookupPage {
     frame: Frame,
     draft: Draft,
     found: Option<Preview>,
-    /// The account that was made from this domain already.
+    /// The account that was already created from this domain.
     known: Option<AccountId>,
 }
 framed!("accounts": LookupPage);
 
 impl LookupPage {
-    /// Custom fields that an account made of it gets.
+    /// The custom fields of the new account.
     fn fields(&self) -> Vec<(String, String)> {
         let fields = self.found.as_ref().map(Preview::fields).unwrap_or_default();
         let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -45,9 +45,10 @@ pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Respon
     Ok(LookupPage { frame, draft: Draft::default(), found: None, known: None }.respond())
 }
 
-/// Fetches the page and shows what it says. Sent as a form, so that no link elsewhere has us fetch anything.
+/// Fetches the home page and shows what was found. A form sends this, so that a link on another site cannot make us
+/// fetch anything.
 pub async fn preview(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    // Nobody has us call elsewhere who may not call here.
+    // Check the role before fetching anything.
     let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
     let found = match Request::parse(&form.members(&[("domain", As::Text)])) {
         Ok(request) => reader::preview(pages.app(), &request.site).await,
@@ -84,7 +85,7 @@ pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) ->
     match pages.submit(&visitor, &form, command).await {
         Ok(created) => {
             let account = created.reply;
-            let flash = Flash::good(format!("“{}” is created from {}.", account.name, site.name));
+            let flash = Flash::good(format!("“{}” created from {}.", account.name, site.name));
             Ok(pages.done(&format!("/accounts/{}", account.id), flash))
         }
         Err(error) => refuse(frame, &visitor, &form, error, Some(preview)),

@@ -1,4 +1,4 @@
-//! Accounts as a table: found, filtered, saved as views, moved together, exported; and new ones by hand or by domain.
+//! The accounts pages: the list with its filters, views, bulk moves and export, and the forms for new accounts.
 
 mod asked;
 mod bulk;
@@ -34,7 +34,7 @@ pub fn routes() -> Router<Pages> {
         .route("/accounts/lookup/create", post(lookup::create))
 }
 
-/// What the days of filters are days in.
+/// The company's zone, which the days in filters refer to.
 fn zone(snapshot: &mut Snapshot) -> Result<TimeZone, Error> {
     let company = company::get(snapshot)?;
     Ok(company.map_or(TimeZone::UTC, |company| company.settings.time_zone))

@@ -1,4 +1,4 @@
-//! Views of the list that the company keeps under a name.
+//! Saved views of the list, shared by the whole company.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -30,9 +30,7 @@ pub async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> R
         Err(invalid) => Err(invalid.into()),
     };
     match saved {
-        Ok(name) => {
-            Ok(pages.done(&asked.href(), Flash::good(format!("The view “{name}” is saved for everyone."))))
-        }
+        Ok(name) => Ok(pages.done(&asked.href(), Flash::good(format!("View “{name}” saved for everyone.")))),
         Err(error) => {
             let saving = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             let mut page = AccountsPage::load(&pages, &visitor, asked).await?;
@@ -52,7 +50,7 @@ pub async fn rename(State(pages): State<Pages>, visitor: Visitor, form: Form) ->
         Err(invalid) => Err(Error::from(invalid)),
     };
     match renamed {
-        Ok(()) => Ok(pages.done(&asked.href(), Flash::good("The view has its new name."))),
+        Ok(()) => Ok(pages.done(&asked.href(), Flash::good("View renamed."))),
         Err(error) => {
             let renaming = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             let mut page = AccountsPage::load(&pages, &visitor, asked).await?;
@@ -65,7 +63,7 @@ pub async fn rename(State(pages): State<Pages>, visitor: Visitor, form: Form) ->
 pub async fn delete(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let deleted = pages.submit(&visitor, &form, DeleteView(form.text("view").to_owned())).await;
     let SavedView { name, query, .. } = deleted.map_err(|error| visitor.refused(error))?;
-    let flash = Flash::good(format!("The view “{name}” is deleted."));
+    let flash = Flash::good(format!("View “{name}” deleted."));
     let fields = vec![("name".to_owned(), name), ("query".to_owned(), query)];
     Ok(pages.done(PATH, flash.undo("/accounts/views", fields)))
 }

@@ -1,5 +1,5 @@
-//! The form of a campaign, new or changed, with the count of what is typed: asked for by its button, which saves
-//! nothing, and by the script as one types.
+//! The form of a new or existing campaign, with live counts. The Count button and the script ask for the counts, and
+//! neither saves anything.
 
 use askama::Template;
 use axum::extract::{Path, RawQuery, State};
@@ -27,9 +27,9 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, MOST_COUNTED, Pages};
 
-/// Names of custom fields that are offered.
+/// How many names of custom fields the form suggests.
 const NAMES: i64 = 200;
-/// Empty rows for custom fields that the form ends with.
+/// Empty rows for custom fields at the end of the form.
 const SPARE_ROWS: usize = 2;
 
 #[derive(Template)]
@@ -40,7 +40,7 @@ struct EditPage {
     draft: Draft,
     rows: Vec<FieldRow>,
     channels: Vec<Channel>,
-    /// Chosen channels that are there no more: dropping one would let everybody in.
+    /// Selected channels that were deleted. Dropping the last one would include everyone.
     gone: Vec<String>,
     names: Vec<String>,
     counted: Option<Counted>,
@@ -59,7 +59,7 @@ impl Counted {
     }
 }
 
-/// What the form is shown with, and what is wrong with what was typed.
+/// Everything the form shows, and the faults of what was typed.
 struct Read {
     existing: Option<Campaign>,
     form: Form,
@@ -69,7 +69,7 @@ struct Read {
 }
 
 impl EditPage {
-    /// The form with what was typed; with what the campaign is, or a beginning, where nothing was.
+    /// Loads the form with what was typed, else with the campaign, else with defaults.
     async fn load(
         pages: &Pages,
         visitor: &Visitor,
@@ -99,7 +99,7 @@ impl EditPage {
             .map_or_else(|| format!("{PATH}/new"), |existing| format!("{PATH}/{}/edit", existing.id))
     }
 
-    /// A day is chosen from a calendar; a time that the API gave stays a text.
+    /// A date field for a day, and a text field for a time set through the API.
     fn input_type(&self, name: &str) -> &'static str {
         let text = self.draft.value(name);
         if text.is_empty() || text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10 {
@@ -182,7 +182,7 @@ pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) ->
     };
     match done {
         Ok(created) => {
-            let flash = Flash::good(format!("{} is saved.", created.name));
+            let flash = Flash::good(format!("{} saved.", created.name));
             Ok(pages.done(&format!("{PATH}/{}", created.id), flash))
         }
         Err(error) => page.refused(&form, named(error), &visitor),
@@ -203,14 +203,14 @@ pub async fn change(
     };
     match done {
         Ok(changed) => {
-            let flash = Flash::good(format!("{} is saved.", changed.name));
+            let flash = Flash::good(format!("{} saved.", changed.name));
             Ok(pages.done(&format!("{PATH}/{id}"), flash))
         }
         Err(error) => page.refused(&form, named(error), &visitor),
     }
 }
 
-/// A name that is taken is a fault of the name.
+/// Reports a taken name as a fault of the name.
 fn named(error: Error) -> Error {
     match error {
         Error::Conflict { code: "name_taken", detail } => Invalid::one("/name", "name_taken", detail).into(),

@@ -1,4 +1,4 @@
-//! A campaign as the fields of its form, and back: into the members that the API takes, for the same parsers.
+//! Converts a campaign to the fields of its form, and the form to the members that the API parses.
 
 use jiff::Zoned;
 use jiff::civil::Date;
@@ -13,10 +13,10 @@ use crate::pages::form::{As, FORM, Form};
 
 const TIMES: [&str; 4] = ["seen_after", "seen_before", "contacted_after", "contacted_before"];
 const FLAGS: [&str; 5] = ["tracked", "overdue", "seen", "contacted", "campaign_hold"];
-/// The names of a row about a custom field: the field, the test, the value.
+/// The field names in a row for a custom field: field, test, value.
 const ROW: [&str; 3] = ["field", "test", "value"];
 
-/// A row of the form about one custom field.
+/// A row for one custom field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldRow {
     pub key: String,
@@ -38,7 +38,7 @@ pub fn aim(form: &Form, zone: &TimeZone) -> Result<Aim, Invalid> {
     body(form, zone, false).and_then(|body| Aim::parse(&body)).map_err(flat)
 }
 
-/// The change that makes a campaign what the form says.
+/// The patch that applies the form to a campaign.
 pub fn patch(form: &Form, zone: &TimeZone) -> Result<Patch, Invalid> {
     let Draft { name, aim } = draft(form, zone)?;
     Ok(Patch {
@@ -73,7 +73,7 @@ fn body(form: &Form, zone: &TimeZone, with_name: bool) -> Result<Map<String, Val
     Ok(body)
 }
 
-/// A day is its beginning where the company is; anything else is left to the parser.
+/// Converts a day to its start in the company's zone. Anything else is left to the parser.
 fn in_zone(text: &str, zone: &TimeZone) -> String {
     text.parse::<Date>()
         .ok()
@@ -81,13 +81,13 @@ fn in_zone(text: &str, zone: &TimeZone) -> String {
         .map_or_else(|| text.to_owned(), |date| Time::start_of_day(date, zone).to_string())
 }
 
-/// The rows about custom fields; rows that say "is" of one field give its values.
+/// Reads the rows for custom fields. Several "is" rows for one field are its alternative values.
 fn fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
     let mut fields: Map<String, Value> = Map::new();
     for FieldRow { key, test, value } in rows(form).into_iter().filter(|row| !row.is_empty()) {
         let key = key.trim().to_owned();
         if key.is_empty() {
-            return Err(Invalid::one("/fields", "required", "say which field has this value"));
+            return Err(Invalid::one("/fields", "required", "a value needs a field"));
         }
         let test = match test.as_str() {
             "exists" => json!({"exists": true}),
@@ -100,7 +100,7 @@ fn fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
             }
             (Some(Value::Array(values)), Value::Array(mut more)) => values.append(&mut more),
             _ => {
-                let detail = format!("name {key} in one row, or only in rows that say “is”");
+                let detail = format!("use {key} in one row, or only in “is” rows");
                 return Err(Invalid::one("/fields", "repeated", detail));
             }
         }
@@ -117,11 +117,11 @@ pub fn rows(form: &Form) -> Vec<FieldRow> {
         .collect()
 }
 
-/// The parsers name members of `filters`; the form has them beside the others.
+/// Moves faults of members of `filters` to the fields of the form, which has no nesting.
 fn flat(invalid: Invalid) -> Invalid {
     let flat = |error: FieldError| {
         let pointer = error.pointer.strip_prefix("/filters").filter(|rest| rest.starts_with('/'));
-        // Which of the fields: its name is part of what is said.
+        // The message includes the name of the custom field.
         let detail = match pointer.and_then(|pointer| pointer.strip_prefix("/fields/")) {
             Some(field) => format!("{} {}", field.replace("~1", "/").replace("~0", "~"), error.detail),
             None => error.detail,
@@ -131,12 +131,12 @@ fn flat(invalid: Invalid) -> Invalid {
     Invalid(invalid.0.into_iter().map(flat).collect())
 }
 
-/// What the form of a new campaign begins with.
+/// The form of a new campaign.
 pub fn blank() -> Form {
     Form::of(&[("goal".to_owned(), Goal::Acquisition.as_str().to_owned())])
 }
 
-/// The form of a campaign that is there.
+/// The form of an existing campaign.
 pub fn of_campaign(campaign: &Campaign, zone: &TimeZone) -> Form {
     let Campaign { name, aim, .. } = campaign;
     let mut pairs =
@@ -181,13 +181,13 @@ fn of_filter(filter: &Filter, zone: &TimeZone) -> Vec<(String, String)> {
     pairs
 }
 
-/// The day that begins then where the company is, else the time.
+/// The day that starts at this time in the company's zone, else the time itself.
 fn day_or_time(time: Time, zone: &TimeZone) -> String {
     let date = Zoned::new(time.to_timestamp(), zone.clone()).date();
     if Time::start_of_day(date, zone) == time { date.to_string() } else { time.to_string() }
 }
 
-/// Whether somebody typed something: the hidden field alone does not count.
+/// Whether nothing was typed. The hidden field does not count.
 pub fn is_blank(form: &Form) -> bool {
     form.fields().all(|(name, _)| name == FORM)
 }

@@ -1,4 +1,4 @@
-//! The list of campaigns, newest first. Without counts: each would be a count of accounts.
+//! The list of campaigns, newest first. It shows no counts, because each would have to count accounts.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -27,7 +27,7 @@ struct ListPage {
 framed!("campaigns": ListPage);
 
 impl ListPage {
-    /// What the campaign's filters ask for, in one line.
+    /// The campaign's filters in one line.
     fn summary(&self, campaign: &Campaign) -> String {
         let filters = words::filters(&campaign.aim.filters, &self.channels, self.frame.zone());
         let parts: Vec<String> =

@@ -1,4 +1,4 @@
-//! Campaigns: listed, made and edited with a live count, looked at with their members, exported, deleted.
+//! The campaign pages: the list, the form with live counts, and a campaign with its members and export.
 
 mod edit;
 mod fields;

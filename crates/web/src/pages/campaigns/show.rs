@@ -1,4 +1,4 @@
-//! A campaign: its goal and filters, who is in, who is not and why, its export, its end.
+//! A campaign: its goal and filters, who is included, who is excluded and why; its export and deletion.
 
 use askama::Template;
 use axum::extract::{Path, RawQuery, State};
@@ -57,7 +57,7 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let id = id_of(&id)?;
-    // What is no cursor any more leads to the beginning.
+    // An invalid cursor leads to the beginning.
     let cursor = Cursor::parse(Form::of_query(query.as_deref()).text("cursor"), SORT).ok();
     let (is_later, now) = (cursor.is_some(), pages.app().now());
     let found = pages.show(&visitor, MEMBER, move |snapshot| {
@@ -103,5 +103,5 @@ pub async fn delete(
 ) -> Result<Response, Refusal> {
     let done = pages.submit(&visitor, &form, DeleteCampaign(id_of(&id)?)).await;
     done.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done(PATH, Flash::good("The campaign is deleted. Its accounts stay as they are.")))
+    Ok(pages.done(PATH, Flash::good("Campaign deleted. Its accounts stay.")))
 }

@@ -1,4 +1,4 @@
-//! What goals, rules and filters are called.
+//! Goals, rules and filters in words.
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;
@@ -22,10 +22,10 @@ pub const fn goal(goal: &Goal) -> &'static str {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 pub const fn about_goal(goal: &Goal) -> &'static str {
     match goal {
-        Goal::Acquisition => "Win new customers: everybody but customers and trials",
-        Goal::Reactivation => "Win customers back: everybody but customers and trials",
-        Goal::Expansion => "Grow with customers: nobody else",
-        Goal::Announcement => "Tell everybody",
+        Goal::Acquisition => "Win new customers: everyone except customers and trials",
+        Goal::Reactivation => "Win customers back: everyone except customers and trials",
+        Goal::Expansion => "Grow existing customers: customers only",
+        Goal::Announcement => "Tell everyone",
     }
 }
 
@@ -33,7 +33,7 @@ pub const fn about_goal(goal: &Goal) -> &'static str {
 pub const fn rule(rule: &Rule) -> &'static str {
     match rule {
         Rule::DoNotContact => "Do not contact",
-        Rule::CampaignHold => "Left Do not contact by activity",
+        Rule::CampaignHold => "Reactivated from Do not contact",
         Rule::Customers => "Customers",
         Rule::Trials => "In trial",
         Rule::NotCustomers => "Not customers",
@@ -44,14 +44,14 @@ pub const fn rule(rule: &Rule) -> &'static str {
 pub const fn about_rule(rule: &Rule) -> &'static str {
     match rule {
         Rule::DoNotContact => "Never in any campaign",
-        Rule::CampaignHold => "Out until somebody moves them by hand",
-        Rule::Customers => "The goal is about those who are no customers",
-        Rule::Trials => "They count as customers unless trials are included",
-        Rule::NotCustomers => "The goal is about customers",
+        Rule::CampaignHold => "Excluded until someone moves them",
+        Rule::Customers => "The goal excludes customers",
+        Rule::Trials => "Treated as customers unless trials are included",
+        Rule::NotCustomers => "The goal includes only customers",
     }
 }
 
-/// What a filter asks for: names and what must hold, those given.
+/// The conditions of a filter, as pairs of name and text.
 pub fn filters(filter: &Filter, channels: &[Channel], zone: &TimeZone) -> Vec<(&'static str, String)> {
     let mut parts = Vec::new();
     let mut part = |name, text: String| {
@@ -63,7 +63,7 @@ pub fn filters(filter: &Filter, channels: &[Channel], zone: &TimeZone) -> Vec<(&
     let statuses: Vec<&str> = filter.statuses.iter().map(|status| status.label()).collect();
     part("Stage", statuses.join(", "));
     let channel =
-        |id| channels.iter().find(|channel| channel.id == id).map_or("a deleted one", |found| &found.name);
+        |id| channels.iter().find(|channel| channel.id == id).map_or("deleted channel", |found| &found.name);
     let names: Vec<&str> = filter.channels.iter().map(|id| channel(*id)).collect();
     part("Channel", names.join(", "));
     part("Last seen", times(filter.seen, filter.seen_after, filter.seen_before, zone));
@@ -88,7 +88,7 @@ fn times(ever: Option<bool>, after: Option<Time>, before: Option<Time>, zone: &T
     [ever, after, before].into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
-/// A day where the time is its beginning.
+/// A time as text, or only its day if the day starts then.
 fn moment(time: Time, zone: &TimeZone) -> String {
     let at = Zoned::new(time.to_timestamp(), zone.clone());
     let pattern = if Time::start_of_day(at.date(), zone) == time { "%-d %b %Y" } else { "%-d %b %Y, %H:%M" };
@@ -98,12 +98,12 @@ fn moment(time: Time, zone: &TimeZone) -> String {
 fn test(key: &str, test: &FieldTest) -> String {
     match test {
         FieldTest::Is(values) => format!("{key} is {}", values.join(" or ")),
-        FieldTest::Exists => format!("{key} is there"),
+        FieldTest::Exists => format!("{key} exists"),
         FieldTest::BeginsWith(text) => format!("{key} begins with {text}"),
     }
 }
 
-/// The accounts of a filter, as the address of their list.
+/// The address of the list of accounts that match a filter.
 pub fn accounts(filter: &Filter) -> String {
     let mut query = Serializer::new(String::new());
     if let Value::Object(members) = filter.to_json() {
@@ -171,7 +171,7 @@ mod tests {
             "Stage: Lost, In trial",
             "Last seen: before 12 May 2026",
             "Last contact: never",
-            "Custom fields: plan is pro or team, city begins with Ber, vat is there",
+            "Custom fields: plan is pro or team, city begins with Ber, vat exists",
         ];
         assert_eq!(told, expected);
     }

@@ -1,4 +1,4 @@
-//! What admins do to a channel and its codes.
+//! Changes to a channel and its codes, by admins.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -28,7 +28,7 @@ pub async fn rename(
         Err(invalid) => Err(invalid.into()),
     };
     match renamed {
-        Ok(_) => Ok(pages.done(&path_of(id), Flash::good("The channel has its new name."))),
+        Ok(_) => Ok(pages.done(&path_of(id), Flash::good("Channel renamed."))),
         Err(error) => {
             let renaming = refused(&visitor, &form, error)?;
             let mut page = ChannelPage::load(&pages, &visitor, id, None, true).await?;
@@ -46,7 +46,7 @@ pub async fn delete(
 ) -> Result<Response, Refusal> {
     let id = read_id(&id)?;
     match pages.submit(&visitor, &form, DeleteChannel(id)).await {
-        Ok(()) => Ok(pages.done(PATH, Flash::good("The channel and its codes are deleted."))),
+        Ok(()) => Ok(pages.done(PATH, Flash::good("Channel and codes deleted."))),
         Err(error) => {
             let deleting = refused(&visitor, &form, error)?;
             let mut page = ChannelPage::load(&pages, &visitor, id, None, true).await?;
@@ -72,7 +72,7 @@ pub async fn add_code(
     };
     match added {
         Ok(added) => {
-            let state = if added.archived_at.is_some() { "back, archived" } else { "live" };
+            let state = if added.archived_at.is_some() { "restored and archived" } else { "active" };
             let flash = Flash::good(format!("The code {} is {state}.", added.code.as_str()));
             Ok(pages.done(&path_of(channel), flash))
         }
@@ -97,9 +97,9 @@ pub async fn archive_code(
     let done = pages.submit(&visitor, &form, command).await.map_err(|error| visitor.refused(error))?;
     let code = done.code.as_str();
     let text = if archived {
-        format!("The code {code} is archived: it matches no more.")
+        format!("Code {code} archived. It no longer matches.")
     } else {
-        format!("The code {code} is live again.")
+        format!("Code {code} restored. It matches again.")
     };
     let back = vec![("code".to_owned(), code.to_owned()), ("archived".to_owned(), (!archived).to_string())];
     let path = path_of(channel);
@@ -114,7 +114,7 @@ pub async fn delete_code(
 ) -> Result<Response, Refusal> {
     let channel = read_id(&id)?;
     let code = parse_code(&form)?;
-    let flash = Flash::good(format!("The code {} is deleted.", code.as_str()));
+    let flash = Flash::good(format!("Code {} deleted.", code.as_str()));
     let back = [("code", code.as_str()), ("archived", form.text("archived"))];
     let back = back.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let deleted = pages.submit(&visitor, &form, DeleteCode { channel, code }).await;

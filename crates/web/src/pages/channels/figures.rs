@@ -1,4 +1,4 @@
-//! What channels and codes brought, as rows of a page.
+//! The accounts and values of channels and codes, as rows of a page.
 
 use rapport_domain::channel::ChannelCode;
 use rapport_domain::channel_total::{CodeTotal, Figures};
@@ -6,12 +6,12 @@ use rapport_domain::channel_total::{CodeTotal, Figures};
 use crate::pages::words::number::grouped;
 use crate::pages::words::total::total;
 
-/// How a code stands.
+/// The state of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Live,
     Archived,
-    /// Accounts have it, and the channel has it no more.
+    /// Deleted from the channel, but accounts still have it.
     Gone,
 }
 
@@ -21,7 +21,7 @@ pub struct CodeRow {
     pub shown: Shown,
 }
 
-/// Figures in words.
+/// Accounts and values as text.
 #[derive(Default)]
 pub struct Shown {
     pub accounts: i64,
@@ -40,8 +40,8 @@ impl Shown {
     }
 }
 
-/// The codes of one channel with what they brought: live ones first, then archived ones, then those that only
-/// accounts still have.
+/// The codes of a channel with their figures: live ones first, then archived ones, then deleted ones that accounts
+/// still have.
 pub fn code_rows(codes: &[ChannelCode], totals: &[CodeTotal]) -> Vec<CodeRow> {
     let of = |folded: &str| Shown::of(totals.iter().filter(|total| total.code.eq_ignore_ascii_case(folded)));
     let known = codes.iter().map(|code| CodeRow {

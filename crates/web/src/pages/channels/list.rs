@@ -1,4 +1,4 @@
-//! All channels.
+//! The list of channels.
 
 use askama::Template;
 use axum::extract::{RawQuery, State as Shared};
@@ -20,7 +20,7 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, MEMBER, Pages};
 
-/// Channels of a page, and codes of each that it shows.
+/// How many channels a page shows, and how many codes of each.
 const MOST: usize = 25;
 const MOST_CODES: usize = 6;
 
@@ -40,7 +40,7 @@ struct Listed {
     channel: Channel,
     figures: Figures,
     codes: Vec<CodeRow>,
-    /// Codes that are on the channel's own page only.
+    /// How many codes are shown only on the channel's page.
     more: usize,
 }
 
@@ -64,7 +64,7 @@ impl ChannelsPage {
         after: Option<ChannelId>,
         draft: Draft,
     ) -> Result<Self, Refusal> {
-        // Whoever sees the form again is who may send it.
+        // Only those who may send the form see it again.
         let needs = if draft.has_faults() { ADMIN } else { MEMBER };
         let found = pages.show(visitor, needs, |snapshot| {
             let channels = (channel::list(snapshot)?, channel::all_codes(snapshot)?);
@@ -98,7 +98,7 @@ pub async fn create(Shared(pages): Shared<Pages>, visitor: Visitor, form: Form) 
     };
     match created {
         Ok(channel) => {
-            let flash = Flash::good(format!("“{}” is created. Give it a promo code next.", channel.name));
+            let flash = Flash::good(format!("“{}” created. Next, add a promo code.", channel.name));
             Ok(pages.done(&path_of(channel.id), flash))
         }
         Err(error) => {
@@ -108,7 +108,7 @@ pub async fn create(Shared(pages): Shared<Pages>, visitor: Visitor, form: Form) 
     }
 }
 
-/// The name that a channel is to have, as the API takes it.
+/// Parses the name of a channel as the API does.
 pub fn parse_name(form: &Form) -> Result<String, Invalid> {
     let members = form.members(&[("name", As::Text)]);
     let mut members = Members::of(&members);

@@ -1,5 +1,5 @@
-//! Channels: their promo codes, and what each brought. The figures are counted in the background, so a page says of
-//! when they are.
+//! The channel pages: promo codes, and the accounts and values of each. The figures are counted in the background, so a
+//! page says how old they are.
 
 mod change;
 mod figures;
@@ -35,7 +35,7 @@ fn path_of(id: ChannelId) -> String {
     format!("{PATH}/{id}")
 }
 
-/// The form again, with the fault beside its field. Who may not do it at all is told so.
+/// The form again, with the fault beside its field. A visitor without the role gets an error page instead.
 fn refused(visitor: &Visitor, form: &Form, error: Error) -> Result<Draft, Refusal> {
     let error = match error {
         Error::Conflict { code: code @ "name_taken", detail } => Invalid::one("/name", code, detail).into(),

@@ -1,4 +1,4 @@
-//! One channel: what it brought, and its codes.
+//! A channel: its figures and its codes.
 
 use askama::Template;
 use axum::extract::{Path, RawQuery, State as Shared};
@@ -17,7 +17,7 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, MEMBER, Pages};
 
-/// Codes of a page.
+/// How many codes a page shows.
 const MOST: usize = 50;
 
 #[derive(Template)]
@@ -37,7 +37,7 @@ pub struct ChannelPage {
 framed!("channels": ChannelPage);
 
 impl ChannelPage {
-    /// After a code, or from the beginning. Forms that were refused are shown to who may send them.
+    /// Loads the codes after `after`, or from the beginning. Only admins see forms that were refused.
     pub async fn load(
         pages: &Pages,
         visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! Something counted day by day, as bars; the text alternative says the trend in words.
+//! Counts per day as bars. The text alternative describes the trend.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::pages::words::when::date;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 56.0;
-/// How much of a day's place its bar takes.
+/// The part of a day's slot that its bar takes.
 const BAR_PART: f64 = 0.72;
-/// A day with anything at all is to be seen.
+/// The least height of a day that has anything, so that it is visible.
 const MIN_HEIGHT: f64 = 2.0;
-/// The line that days without anything leave.
+/// The height of a day without anything.
 const EMPTY_HEIGHT: f64 = 0.75;
-/// How much more, or less, is a trend and no chance.
+/// The ratio from which a rise or fall counts as a trend.
 const RISE: f64 = 1.25;
 const FALL: f64 = 0.75;
-/// Weekends are quiet where they have less than this part of a working day.
+/// Weekends are quiet if they have less than this part of a working day.
 const QUIET_PART: f64 = 1.0 / 3.0;
 
 /// Counts of consecutive days, oldest first.
@@ -29,7 +29,7 @@ pub struct DaysChart {
 }
 
 impl DaysChart {
-    /// `what` begins the text alternative: "Activity per day".
+    /// `what` starts the text alternative, such as "Activity per day".
     pub fn new(what: &str, days: Vec<(Date, i64)>) -> Self {
         let label = format!("{what} over {}: {}", counted(length(&days), "day", "days"), in_words(&days));
         Self { days, label }
@@ -46,7 +46,7 @@ impl DaysChart {
 
 impl fmt::Display for DaysChart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Numbers, dates and our own words: nothing in it comes from outside.
+        // Only numbers, dates and fixed texts, so nothing needs escaping.
         write!(
             f,
             r#"<svg class="chart days" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{}">"#,
@@ -74,7 +74,7 @@ impl fmt::Display for DaysChart {
 
 impl HtmlSafe for DaysChart {}
 
-/// The trend: how the last third compares to the first, the busiest day, and whether weekends are quiet.
+/// Describes the trend: how the last third compares to the first, the busiest day, and whether weekends are quiet.
 fn in_words(days: &[(Date, i64)]) -> String {
     let total = total(days);
     let Some((busiest, most)) = days.iter().max_by_key(|(_, count)| *count).filter(|_| total > 0) else {

@@ -1,4 +1,4 @@
-//! Figures drawn as SVG on the server, each with what it says in words.
+//! Charts drawn as SVG on the server, each with a text alternative.
 
 pub mod days;
 pub mod phases;

@@ -1,4 +1,4 @@
-//! The parts of an attempt, one after the other, as a small bar.
+//! The phases of an attempt as a small bar.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use rapport_store::delivery::KeptAttempt;
 const WIDTH: i64 = 120;
 const HEIGHT: i64 = 8;
 
-/// How long each part took, in microseconds.
+/// How long each phase took, in microseconds.
 pub struct Phases {
     parts: Vec<Part>,
     total: i64,
 }
 
-/// A part of an attempt.
+/// A phase of an attempt.
 pub struct Part {
     class: &'static str,
     pub name: &'static str,
@@ -61,7 +61,7 @@ fn millis(micros: i64) -> String {
 
 impl fmt::Display for Phases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The numbers stand beside it in words, so the figure itself is decoration.
+        // The numbers are beside it as text, so the bar is only decoration.
         write!(
             f,
             r#"<svg class="phases" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" aria-hidden="true"><rect class="rest" width="{WIDTH}" height="{HEIGHT}" rx="2"/>"#

@@ -1,4 +1,4 @@
-//! A count per day as a line, small enough to stand beside a number.
+//! Counts per day as a small line.
 
 use std::fmt::{self, Write as _};
 
@@ -10,7 +10,7 @@ use crate::pages::words::when::date;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 48.0;
-/// Room for the line's own thickness.
+/// Room for the line's thickness.
 const EDGE: f64 = 1.5;
 
 /// Counts of consecutive days, oldest first.
@@ -20,7 +20,7 @@ pub struct Sparkline {
 }
 
 impl Sparkline {
-    /// The days that end with `today`; those that `found` leaves out had nothing.
+    /// The days up to `today`. Days missing from `found` have a count of zero.
     pub fn new(found: &[(Day, i64)], today: Day, days: i64) -> Self {
         let count = |day: Day| found.iter().find(|(found, _)| *found == day).map_or(0, |(_, count)| *count);
         let days = (0..days).rev().map(|back| today.minus_days(back)).map(|day| (day, count(day)));
@@ -54,7 +54,7 @@ impl Sparkline {
 
 impl fmt::Display for Sparkline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Numbers, dates and our own words: nothing in it comes from outside.
+        // Only numbers, dates and fixed texts, so nothing needs escaping.
         let most = float(self.days.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1));
         let step = WIDTH / float(i64::try_from(self.days.len()).unwrap_or(1).max(2) - 1);
         let mut points = String::new();
@@ -65,7 +65,7 @@ impl fmt::Display for Sparkline {
         let points = points.trim_end();
         write!(
             f,
-            r#"<svg class="chart spark" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{}"><polygon class="area" points="0,{HEIGHT} {points} {WIDTH},{HEIGHT}"/><polyline class="line" points="{points}"/></svg>"#,
+            r#"<svg class="chart spark" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{}"><polygon class="area" points="0,{HEIGHT} {points} {WIDTH},{HEIGHT}"/><polyline class="curve" points="{points}"/></svg>"#,
             self.label()
         )
     }

@@ -1,4 +1,4 @@
-//! The stages of the pipeline as bars, one a stage; the longest is the stage with the most accounts.
+//! The stages of the pipeline as bars. The stage with the most accounts has the longest.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::pages::words::number::capped;
 
 const WIDTH: f64 = 200.0;
 const HEIGHT: f64 = 10.0;
-/// A stage with anybody in it is to be seen.
+/// The least width of a stage that has accounts, so that it is visible.
 const LEAST: f64 = 2.0;
 
-/// What a stage's number says to those who do not see where it stands: `3 accounts, Customer`.
+/// The label of a stage's number for screen readers: `3 accounts, Customer`.
 pub fn label(stage: &Stage) -> String {
     let CappedCount { count, capped: more } = stage.accounts;
     let accounts = if count == 1 && !more { "account" } else { "accounts" };
@@ -44,7 +44,7 @@ impl StageBar {
 
 impl fmt::Display for StageBar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Numbers and our own words: nothing in it comes from outside.
+        // Only numbers and fixed texts, so nothing needs escaping.
         let Self { status, accounts, width } = self;
         let (count, label) = (capped(accounts), status.label());
         write!(

@@ -1,4 +1,4 @@
-//! Deliveries day by day: succeeded, failed, and those still to be made.
+//! Deliveries per day: succeeded, failed and pending.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const SLOT: i64 = 20;
 const BAR: i64 = 14;
 const HEIGHT: i64 = 80;
 
-/// One bar: a day and how its deliveries stand.
+/// One bar: a day and its deliveries by state.
 #[derive(Debug, Clone, Copy)]
 pub struct Bar {
     pub day: Date,
@@ -34,11 +34,11 @@ impl Bar {
 pub struct SuccessChart(pub Vec<Bar>);
 
 impl SuccessChart {
-    /// What the figure says, for who does not see it.
+    /// The text alternative.
     pub fn summary(&self) -> String {
         let (succeeded, failed, open) = self.sums();
         format!(
-            "Deliveries in {} days: {} succeeded, {} failed, {} to be made",
+            "Deliveries in {} days: {} succeeded, {} failed, {} pending",
             self.0.len(),
             grouped(succeeded),
             grouped(failed),
@@ -54,7 +54,7 @@ impl SuccessChart {
         self.0.iter().any(|bar| bar.tally.capped)
     }
 
-    /// Of those that have ended, in hundredths.
+    /// The share of finished deliveries that succeeded, in percent.
     pub fn share(&self) -> Option<i64> {
         let (succeeded, failed, _) = self.sums();
         share(succeeded, failed)
@@ -67,7 +67,7 @@ impl SuccessChart {
     }
 }
 
-/// How many of a hundred succeeded; all only where none failed, none only where none succeeded.
+/// The share that succeeded in percent: 100 only if none failed, 0 only if none succeeded.
 pub fn share(succeeded: i64, failed: i64) -> Option<i64> {
     let ended = succeeded + failed;
     match (succeeded, failed) {
@@ -80,13 +80,13 @@ pub fn share(succeeded: i64, failed: i64) -> Option<i64> {
 
 impl fmt::Display for SuccessChart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing in it comes from outside: numbers and dates of ours.
+        // Only numbers and dates, so nothing needs escaping.
         let width = i64::try_from(self.0.len()).unwrap_or(0) * SLOT;
         let most = self.0.iter().map(|bar| bar.tally.all()).max().unwrap_or(0).max(1);
         let summary = self.summary();
         write!(
             f,
-            r#"<svg class="chart days" viewBox="0 0 {width} {HEIGHT}" height="{HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{summary}">"#
+            r#"<svg class="chart success" viewBox="0 0 {width} {HEIGHT}" height="{HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{summary}">"#
         )?;
         for (place, Bar { day, tally }) in (0_i64..).zip(&self.0) {
             let x = place * SLOT + (SLOT - BAR) / 2;
@@ -94,7 +94,7 @@ impl fmt::Display for SuccessChart {
             let more = if tally.capped { ", and more" } else { "" };
             write!(
                 f,
-                "<g><title>{}: {succeeded} succeeded, {failed} failed, {open} to be made{more}</title>",
+                "<g><title>{}: {succeeded} succeeded, {failed} failed, {open} pending{more}</title>",
                 date(*day)
             )?;
             let mut top = HEIGHT;
@@ -142,9 +142,9 @@ mod tests {
             Bar { day: day.tomorrow().unwrap(), tally: Tally::default() },
         ]);
         let drawn = chart.to_string();
-        assert!(drawn.contains("15 Nov 2026: 1000 succeeded, 1 failed, 1 to be made, and more"), "{drawn}");
+        assert!(drawn.contains("15 Nov 2026: 1000 succeeded, 1 failed, 1 pending, and more"), "{drawn}");
         assert_eq!(drawn.matches("<rect").count(), 3);
         assert!(!drawn.contains("y=\"-"), "{drawn}");
-        assert_eq!(chart.summary(), "Deliveries in 2 days: 1,000 succeeded, 1 failed, 1 to be made");
+        assert_eq!(chart.summary(), "Deliveries in 2 days: 1,000 succeeded, 1 failed, 1 pending");
     }
 }

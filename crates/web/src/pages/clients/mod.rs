@@ -1,6 +1,6 @@
-//! The Clients page: who is overdue, most overdue first, who will be soon, who is snoozed, and all of them.
+//! The Clients page: overdue clients, most overdue first, and tabs for due soon, snoozed and all tracked clients.
 //!
-//! What its forms do is done by the account's own routes, which lead back here.
+//! Its forms are handled by the account's routes, which lead back here.
 
 use askama::Template;
 use axum::Router;
@@ -38,7 +38,7 @@ struct ClientsPage {
     tab: Tab,
     counts: [(Tab, CappedCount); 4],
     clients: Vec<Client>,
-    /// The address of the page itself, for forms to come back to.
+    /// The address of this page, which its forms lead back to.
     here_path: String,
     next: Option<String>,
     is_first: bool,
@@ -65,7 +65,7 @@ async fn show(
     Ok(ClientsPage { frame, tab, counts, clients: page.items, here_path, next, is_first }.respond())
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 fn path_of(tab: &Tab) -> String {
     format!("{PATH}?tab={}", tab.as_str())
 }
@@ -76,7 +76,7 @@ fn counts(snapshot: &mut Snapshot, now: Time) -> Result<[(Tab, CappedCount); 4],
     Ok([count(overdue)?, count(soon)?, count(snoozed)?, count(tracked)?])
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 const fn label(tab: &Tab) -> &'static str {
     match tab {
         Tab::Overdue => "Overdue",
@@ -87,17 +87,17 @@ const fn label(tab: &Tab) -> &'static str {
 }
 
 impl ClientsPage {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates hand references to what they call")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn is_here(&self, tab: &Tab) -> bool {
         self.tab == *tab
     }
 
-    /// Nobody is tracked at all.
+    /// Whether the company has no clients at all.
     fn is_without_clients(&self) -> bool {
         self.counts.iter().all(|(_, count)| count.count == 0)
     }
 
-    /// The column that says when.
+    /// The heading of the date column.
     fn when_label(&self) -> &'static str {
         match self.tab {
             Tab::Overdue => "Overdue",
@@ -106,7 +106,7 @@ impl ClientsPage {
         }
     }
 
-    /// The accounts that are listed, as the export asks for them; two of the lists are no filter of accounts.
+    /// The query that exports the listed accounts. Two of the tabs cannot be expressed as a filter of accounts.
     fn export_query(&self) -> Option<&'static str> {
         match self.tab {
             Tab::Overdue => Some("overdue=true"),
@@ -123,13 +123,13 @@ impl ClientsPage {
         client.due.due_at.map(|at| at.day_in(self.frame.zone()).date())
     }
 
-    /// The day a snooze ends, while it lasts.
+    /// The day a snooze ends, if the client is snoozed.
     fn snoozed_until(&self, client: &Client) -> Option<Date> {
         let until = client.account.snoozed_until;
         until.filter(|_| is_snoozed(until, self.frame.zone(), self.frame.now))
     }
 
-    /// In a week, as dates are typed.
+    /// The date in a week, for a date field.
     fn a_week_on(&self) -> String {
         snoozes(&self.frame).first().map(|(_, date)| date.to_string()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the dashboard shows, read in one snapshot: bounded index reads, each.
+//! The figures on the dashboard, read in one snapshot. Each is a bounded index read.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
@@ -13,7 +13,7 @@ use rapport_store::{Error, Query as _, Snapshot, activity_day, company, webhook}
 
 use super::{RECENT_DAYS, WORST};
 
-/// More overdue clients are not counted.
+/// Overdue clients are counted up to this number.
 const MANY: i64 = 1_000;
 
 pub struct Figures {
@@ -26,7 +26,7 @@ pub struct Figures {
     pub webhooks: Vec<Webhook>,
     pub delivered: Delivered,
     pub failed_mails: i64,
-    /// Since when deliveries and mails count.
+    /// The first day of the recent deliveries and mails.
     pub lately: Day,
 }
 
@@ -55,13 +55,13 @@ impl Figures {
         self.stages.iter().all(|stage| stage.accounts.count == 0)
     }
 
-    /// When the stages were counted that are too large to be counted now.
+    /// When the large stages were last counted in the background.
     pub fn as_of(&self) -> Option<Time> {
         self.stages.iter().filter_map(|stage| stage.as_of).min()
     }
 }
 
-/// The first instant of the week in the zone; weeks begin on Monday.
+/// The start of the week in the zone. Weeks start on Monday.
 fn week_start(now: Time, zone: &TimeZone) -> Time {
     let today: Date = now.day_in(zone).date();
     let since = today.weekday().since(Weekday::Monday);

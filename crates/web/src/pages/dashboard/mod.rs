@@ -1,4 +1,4 @@
-//! The dashboard: what needs somebody today, and how the company stands.
+//! The dashboard: what needs attention today, and an overview of the company.
 
 mod figures;
 
@@ -21,9 +21,9 @@ use crate::pages::visitor::Visitor;
 use crate::pages::words::number::{counted, grouped};
 use crate::pages::{MEMBER, Pages};
 
-/// The worst are shown, the others counted.
+/// How many of the most overdue clients are listed.
 const WORST: i64 = 5;
-/// Deliveries and mails count as recent for so long, today included.
+/// How many days deliveries and mails count as recent, including today.
 const RECENT_DAYS: i64 = 7;
 
 pub fn routes() -> Router<Pages> {
@@ -85,12 +85,12 @@ fn days_overdue(client: &Client) -> String {
     counted(client.due.days_overdue, "day", "days")
 }
 
-/// What a webhook is called: how it was described, else where it goes.
+/// A webhook's description, else its URL.
 fn name_of(webhook: &Webhook) -> &str {
     if webhook.description.is_empty() { &webhook.url } else { &webhook.description }
 }
 
-/// The share that succeeded of what came to an end, in whole percent; rounded down, so that 100 means all.
+/// The share of finished deliveries that succeeded, in percent. Rounded down, so that 100 means all.
 fn success_share(delivered: &Delivered) -> Option<i64> {
     let ended = delivered.succeeded + delivered.failed;
     (ended > 0).then(|| delivered.succeeded * 100 / ended)

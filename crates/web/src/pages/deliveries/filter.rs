@@ -1,4 +1,4 @@
-//! The filter of the log, as it stands in the address and as it is typed. The names are those of the API.
+//! The filter of the log, in the address and in the form. Its names are those of the API.
 
 use jiff::Zoned;
 use jiff::civil::DateTime;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use crate::pages::form::Form;
 
 const NAMES: [&str; 6] = ["webhook", "type", "state", "account", "since", "until"];
-/// As browsers write a time without its zone.
+/// How browsers write a time without a zone.
 const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
 
-/// Reads the filter of an address. A time without a zone is meant in the company's; an account goes by either id.
+/// Reads the filter. A time without a zone is in the company's. An account may be given by either of its ids.
 pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Result<Filter, Invalid>, Error> {
     let mut given = Map::new();
     for name in NAMES {
@@ -34,7 +34,7 @@ pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Res
 }
 
 fn with_zone(text: &str, zone: &TimeZone) -> String {
-    // Without a zone the API would take it for UTC.
+    // Without a zone the API would read it as UTC.
     let has_zone =
         text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
     if has_zone {
@@ -53,7 +53,7 @@ fn with_own_id(snapshot: &mut Snapshot, text: &str) -> Result<String, Error> {
     Ok(found.map_or_else(|| text.to_owned(), |(_, id)| id.to_string()))
 }
 
-/// The filter as fields: what it means, whichever way it was typed.
+/// The filter as fields in canonical form, however it was typed.
 pub fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
     let values = [
         filter.webhook.map(|id| id.to_string()),
@@ -66,14 +66,14 @@ pub fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
     NAMES.into_iter().zip(values).filter_map(|(name, value)| value.map(|value| (name, value))).collect()
 }
 
-/// The filter as the query of an address, with more fields behind it.
+/// The filter as a query string, followed by more fields.
 pub fn query(filter: &Filter, more: &[(&str, &str)]) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(fields(filter)).extend_pairs(more);
     query.finish()
 }
 
-/// A time for a field of a form.
+/// A time as the value of a form field.
 pub fn local(time: Time, zone: &TimeZone) -> String {
     Zoned::new(time.to_timestamp(), zone.clone()).strftime(LOCAL).to_string()
 }

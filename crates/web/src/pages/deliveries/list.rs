@@ -1,4 +1,4 @@
-//! The log: every delivery of the last months, newest first, live on its first page.
+//! The log of deliveries, newest first. Its first page updates live.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -23,7 +23,7 @@ use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const LIMIT: i64 = 50;
-/// Webhooks to choose from.
+/// How many webhooks the filter offers.
 const MAX_CHOICES: usize = 200;
 
 #[derive(Template)]
@@ -45,17 +45,17 @@ impl ListPage {
         self.filter != Filter::default()
     }
 
-    #[expect(clippy::unused_self, reason = "templates ask it of the page")]
+    #[expect(clippy::unused_self, reason = "templates call it on the page")]
     fn states(&self) -> [(&'static str, &'static str); 4] {
         DeliveryState::ALL.map(|state| (state.as_str(), state_name(state)))
     }
 
-    #[expect(clippy::unused_self, reason = "templates ask it of the page")]
+    #[expect(clippy::unused_self, reason = "templates call it on the page")]
     fn kinds(&self) -> [Kind; 5] {
         Kind::ALL
     }
 
-    /// What the form holds is what the address says, as the API would write it.
+    /// Whether the filter has this value, compared in canonical form.
     fn has(&self, name: &str, value: &str) -> bool {
         self.draft.has(name, value)
     }

@@ -1,4 +1,4 @@
-//! Deliveries: the log with its filters, and one delivery with everything that is known of it.
+//! The delivery pages: the log with its filters, and a delivery with its attempts.
 
 pub mod filter;
 mod list;

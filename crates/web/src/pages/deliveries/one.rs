@@ -1,4 +1,4 @@
-//! One delivery: what is sent, with which headers, and what came of every attempt.
+//! A delivery: its payload, headers and attempts.
 
 use askama::Template;
 use axum::body::Body;
@@ -27,11 +27,11 @@ use crate::pages::words::number::grouped;
 use crate::pages::{ADMIN, Pages};
 
 const WHAT: &str = "delivery";
-/// Attempts of the schedule; those that somebody asked for are not part of it.
+/// How many attempts the schedule has. Manual attempts are not part of it.
 const SCHEDULED: usize = SCHEDULE_SECONDS.len() + 1;
-/// A payload is shown up to so many characters; the whole of it can be saved.
+/// How many characters of a payload are shown. The whole payload can be downloaded.
 const MAX_SHOWN: usize = 32_000;
-/// The newest attempts that are shown.
+/// How many attempts are shown, newest first.
 const MAX_ATTEMPTS: usize = 50;
 
 #[derive(Template)]
@@ -77,19 +77,19 @@ impl AttemptView {
         Self { kept, phases, excerpt }
     }
 
-    /// What went wrong; the code stands beside it.
+    /// The error without the response code, which is shown beside it.
     fn error(&self) -> &str {
         without_code(self.kept.response_code, self.kept.error.as_deref().unwrap_or_default())
     }
 
-    /// Why no complete response came, in words.
+    /// Why there was no complete response.
     fn failure(&self) -> Option<&str> {
         self.kept.failure.as_deref().map(|failure| match failure {
             "dns" => "name not found",
             "connect" => "no connection",
-            "tls" => "bad certificate or TLS",
-            "timeout" => "took too long",
-            "protocol" => "no proper answer",
+            "tls" => "invalid certificate or TLS error",
+            "timeout" => "timed out",
+            "protocol" => "invalid response",
             "destination_refused" => "destination refused",
             other => other,
         })
@@ -131,7 +131,7 @@ pub async fn show(
     Ok(page.respond())
 }
 
-/// The payload byte for byte, to save and to sign.
+/// The exact bytes of the payload, to download and to sign.
 pub async fn payload(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -164,6 +164,6 @@ pub async fn redeliver(
     let id: DeliveryId = named(&id, WHAT)?;
     let asked = pages.submit(&visitor, &form, Redeliver(id)).await;
     let flash =
-        asked.map(|_| Flash::good("Another attempt is on its way. It shows below when it has ended."));
+        asked.map(|_| Flash::good("Redelivery started. The attempt appears below when it has finished."));
     settle(&pages, &visitor, &format!("{PATH}/{id}"), flash)
 }

@@ -1,4 +1,4 @@
-//! A delivery as a line of a table.
+//! A delivery as a row of a table.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use crate::pages::webhooks::{name, place};
 pub struct Row {
     pub delivery: Delivery,
     pub shown: Appearance,
-    /// What the account is called, unless it is deleted.
+    /// The account's name, unless it was deleted.
     pub account: Option<(AccountId, Option<String>)>,
-    /// Where the webhook points, unless it is deleted.
+    /// The webhook's URL, unless it was deleted.
     pub webhook: Option<(WebhookId, String)>,
-    /// Its description, or where it points.
+    /// Its description, or its URL.
     pub webhook_name: String,
 }
 
@@ -28,13 +28,13 @@ impl Row {
         badge(self.shown.state)
     }
 
-    /// The code that was answered, or what kept one from coming.
+    /// The response code, and the error.
     pub fn response(&self) -> (Option<i64>, &str) {
         response(&self.delivery, &self.shown)
     }
 }
 
-/// Looks up what the lines of a table name.
+/// Looks up the names that the rows show.
 pub fn rows(snapshot: &mut Snapshot, listed: Vec<Listed>) -> Result<Vec<Row>, Error> {
     let names = account_names(snapshot, &listed)?;
     let webhooks: HashMap<WebhookId, Webhook> =
@@ -52,7 +52,7 @@ pub fn rows(snapshot: &mut Snapshot, listed: Vec<Listed>) -> Result<Vec<Row>, Er
     Ok(listed.into_iter().map(row).collect())
 }
 
-/// The colour and the word of a state.
+/// The class and the label of a state.
 pub const fn badge(state: Shown) -> (&'static str, &'static str) {
     let colour = match state {
         Shown::Pending => "",
@@ -73,7 +73,7 @@ fn response<'a>(delivery: &Delivery, shown: &'a Appearance) -> (Option<i64>, &'a
     (delivery.response_code, without_code(delivery.response_code, error))
 }
 
-/// An error that begins with the code, without it: the code stands beside it.
+/// Removes the response code from the start of an error, because it is shown beside it.
 pub fn without_code(code: Option<i64>, error: &str) -> &str {
     let code = code.map(|code| code.to_string());
     code.and_then(|code| error.strip_prefix(&code)).map_or(error, str::trim_start)

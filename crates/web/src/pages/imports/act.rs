@@ -1,4 +1,4 @@
-//! What is done to an import as a whole: started, undone, cancelled or removed; and its error file.
+//! Starts, undoes, cancels or removes an import, and serves its error file.
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -13,7 +13,7 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
-/// Starts what the dry run has shown. A second arrival finds it started.
+/// Starts the import that the dry run has shown. If the form arrives twice, the second finds it started.
 pub async fn start(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -40,7 +40,7 @@ pub async fn undo(
     })
 }
 
-/// Stops one that runs. One that has ended meanwhile stays as it is.
+/// Cancels a running import. One that has finished meanwhile stays as it is.
 pub async fn cancel(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -50,7 +50,7 @@ pub async fn cancel(
     let id = wanted(&id)?;
     Ok(match pages.submit(&visitor, &form, CancelImport(id)).await {
         Ok(()) => {
-            let text = "The import is cancelled. What it has taken in stays until you undo it.";
+            let text = "Import cancelled. Rows already imported stay until you undo them.";
             pages.done(&path_of(id), Flash::good(text))
         }
         Err(error) => not_now(&pages, &visitor, id, error),
@@ -65,7 +65,7 @@ pub async fn remove(
 ) -> Result<Response, Refusal> {
     let id = wanted(&id)?;
     Ok(match pages.submit(&visitor, &form, RemoveImport(id)).await {
-        Ok(()) => pages.done(PATH, Flash::good("The import is removed, with its file.")),
+        Ok(()) => pages.done(PATH, Flash::good("Import and file removed.")),
         Err(error) => not_now(&pages, &visitor, id, error),
     })
 }

@@ -1,4 +1,4 @@
-//! What the file looks like, and what each of its columns is. A dry run follows.
+//! The columns step: a sample of the file, and a field for each column. The dry run follows.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -22,7 +22,7 @@ use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const SHOWN_ROWS: usize = 5;
-/// A wider file shows so many columns of its first rows; all of them can be mapped.
+/// How many columns of the first rows are shown. All columns can be mapped.
 const SHOWN_COLUMNS: usize = 12;
 const MAX_CELL_CHARS: usize = 80;
 
@@ -32,21 +32,21 @@ pub struct ColumnsPage {
     frame: Frame,
     step: Step,
     import: Import,
-    /// The first rows of the file, as far as they are shown.
+    /// The first rows of the file.
     rows: Vec<Vec<String>>,
     columns: Vec<Column>,
-    /// The names of the fields that show their own faults.
+    /// The names of the fields that show their faults themselves.
     shown: String,
-    /// What each column is chosen to be.
+    /// The field of each column.
     draft: Draft,
-    /// How the file is read.
+    /// The encoding and delimiter.
     layout: Draft,
     encodings: Vec<(&'static str, &'static str)>,
     delimiters: Vec<(&'static str, &'static str)>,
 }
 framed!("imports": ColumnsPage);
 
-/// A column with the names of its two fields in the form.
+/// A column, with the names of its two form fields.
 struct Column {
     name: String,
     samples: Vec<String>,
@@ -56,9 +56,9 @@ struct Column {
 
 impl ColumnsPage {
     const MODES: [(Mode, &'static str); 3] = [
-        (Mode::Both, "Create new accounts and update those that are there"),
+        (Mode::Both, "Create new accounts and update existing ones"),
         (Mode::Create, "Only create new accounts"),
-        (Mode::Update, "Only update accounts that are there"),
+        (Mode::Update, "Only update existing accounts"),
     ];
 
     async fn load(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Self, Refusal> {
@@ -124,7 +124,7 @@ fn key_field(number: usize) -> String {
     format!("key-{number}")
 }
 
-/// The mapping as the form has it.
+/// The mapping as form fields.
 fn chosen(import: &Import) -> Draft {
     let fields = import.mapping.0.iter().enumerate().flat_map(|(number, target)| {
         let (word, key) = match target {
@@ -144,14 +144,14 @@ pub async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let page = ColumnsPage::load(&pages, &visitor, wanted(&id)?).await?;
-    // What has begun is not chosen any more.
+    // Once the import has started, the columns are fixed.
     if page.import.state != Stage::Uploaded {
         return Ok(Redirect::to(&path_of(page.import.id)).into_response());
     }
     Ok(page.respond())
 }
 
-/// The dry run.
+/// Starts the dry run.
 pub async fn try_out(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -178,7 +178,7 @@ pub async fn try_out(
     }
 }
 
-/// The columns by another encoding or delimiter.
+/// Reads the file again with another encoding or delimiter.
 pub async fn read_again(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -193,7 +193,7 @@ pub async fn read_again(
     };
     match read {
         Ok(_) => {
-            let text = "The file is read again. Check what each column is.";
+            let text = "File read again. Check the columns.";
             Ok(pages.done(&format!("{}/columns", path_of(id)), Flash::good(text)))
         }
         Err(error @ Error::Invalid(_)) => {
@@ -204,7 +204,7 @@ pub async fn read_again(
     }
 }
 
-/// What was chosen, as the API takes it.
+/// The mapping as the API takes it.
 fn request(form: &Form, import: &Import) -> Result<Request, Invalid> {
     let mapping = import.columns.iter().enumerate().filter_map(|(number, column)| {
         let word = match form.text(&target_field(number)) {
@@ -219,7 +219,7 @@ fn request(form: &Form, import: &Import) -> Result<Request, Invalid> {
     Request::parse(&members)
 }
 
-/// Faults point to columns by their names; the form has them by their numbers.
+/// Moves faults from the names of columns to the numbered fields of the form.
 fn beside_the_columns(mut invalid: Invalid, import: &Import) -> Invalid {
     for fault in &mut invalid.0 {
         let Some(rest) = fault.pointer.strip_prefix("/mapping") else { continue };

@@ -1,4 +1,4 @@
-//! A body that is read in step with what becomes of it: a reader of forms may look ahead only so far, whatever is sent.
+//! Limits how far a form reader may read ahead of the code that consumes its parts, whatever is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use axum::body::{Body, Bytes};
 use hyper::body::Frame;
 use parking_lot::Mutex;
 
-/// Far more than a form has between two parts of its file.
+/// Far more than a browser sends between two parts of the file.
 const MAX_AHEAD_BYTES: usize = 4 << 20;
 
-/// Held by who takes the parts.
+/// Held by the consumer of the parts.
 #[derive(Clone)]
 pub struct Leash(Arc<Rope>);
 
@@ -26,17 +26,17 @@ impl Leash {
         Self(Arc::new(Rope { body: Mutex::new(body), ahead: AtomicUsize::new(0) }))
     }
 
-    /// What the reader reads.
+    /// The limited body, for the reader.
     pub fn body(&self) -> Body {
         Body::new(Leashed(Arc::clone(&self.0)))
     }
 
-    /// Something was taken: the reader may go on.
+    /// Says that a part was consumed, so the reader may continue.
     pub fn give(&self) {
         self.0.ahead.store(0, Ordering::Relaxed);
     }
 
-    /// The rest, once nobody reads any more.
+    /// The rest of the body, once the reader is gone.
     pub fn rest(self) -> Option<Body> {
         Arc::into_inner(self.0).map(|rope| rope.body.into_inner())
     }
@@ -56,7 +56,7 @@ impl hyper::body::Body for Leashed {
         if let Poll::Ready(Some(Ok(frame))) = &polled {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             if self.0.ahead.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_AHEAD_BYTES {
-                return Poll::Ready(Some(Err("the form is not one that a browser sends".into())));
+                return Poll::Ready(Some(Err("the form is malformed".into())));
             }
         }
         polled.map_err(Into::into)

@@ -1,4 +1,4 @@
-//! All imports, and the upload of another one.
+//! The list of imports, with the upload form.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -22,7 +22,7 @@ const PAGE: i64 = 50;
 pub struct ListPage {
     frame: Frame,
     imports: Vec<Import>,
-    /// Where the next page begins.
+    /// The start of the next page.
     next: Option<ImportId>,
     is_first: bool,
     draft: Draft,
@@ -41,15 +41,15 @@ impl ListPage {
     ) -> Result<Self, Refusal> {
         let read = pages.show(visitor, ADMIN, move |snapshot| import::list(snapshot, before, PAGE));
         let Shown { frame, reply } = read.await?;
-        let found_out = [("", "Found out")];
+        let automatic = [("", "Detect automatically")];
         Ok(Self {
             next: reply.items.last().filter(|_| reply.more).map(|last| last.id),
             imports: reply.items,
             is_first: before.is_none(),
             draft,
             max_bytes: pages.0.max_import_bytes,
-            encodings: found_out.into_iter().chain(words::ENCODINGS).collect(),
-            delimiters: found_out.into_iter().chain(words::DELIMITERS).collect(),
+            encodings: automatic.into_iter().chain(words::ENCODINGS).collect(),
+            delimiters: automatic.into_iter().chain(words::DELIMITERS).collect(),
             frame,
         })
     }

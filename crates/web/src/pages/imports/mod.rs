@@ -1,5 +1,5 @@
-//! The import wizard: a CSV file is uploaded, somebody says what its columns are, a dry run says what it would do, then
-//! it runs, and it can be undone. `/imports/{id}` shows the step that an import is in; every step survives a reload.
+//! The import wizard: upload a CSV file, map its columns, check a dry run, run the import, and undo it if needed.
+//! `/imports/{id}` shows the current step of an import. Every step survives a reload.
 
 mod act;
 mod columns;
@@ -25,11 +25,11 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
-/// The list, and where a file is sent.
+/// The list, and the target of the upload.
 pub const PATH: &str = "/imports";
 
 pub fn routes() -> Router<Pages> {
-    // An upload keeps to a limit of its own.
+    // Uploads have their own size limit.
     let list = get(list::show).post(upload::upload).layer(DefaultBodyLimit::disable());
     Router::new()
         .route(PATH, list)
@@ -47,7 +47,7 @@ fn path_of(id: ImportId) -> String {
     format!("{PATH}/{id}")
 }
 
-/// The id in an address; whoever makes one up finds nothing.
+/// Parses the id in an address. An invalid one is not found.
 fn wanted(segment: &str) -> Result<ImportId, Refusal> {
     segment.parse().map_err(|_| Refusal::not_found("import"))
 }
@@ -59,7 +59,7 @@ async fn find(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Shown<Im
     Ok(Shown { frame, reply })
 }
 
-/// What an import cannot do now is said on the page of what it does.
+/// Shows the import with a message if it cannot do what was asked in its current state.
 fn not_now(pages: &Pages, visitor: &Visitor, id: ImportId, error: Error) -> Response {
     match error {
         Error::Conflict { detail, .. } => pages.done(&path_of(id), Flash::bad(sentence(&detail))),

@@ -1,4 +1,4 @@
-//! The step that an import is in: what a dry run found, how far it has come, what it did.
+//! The current step of an import: the result of the dry run, the progress, or the final result.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -22,12 +22,12 @@ struct ImportPage {
     step: Step,
     import: Import,
     tried: Option<Tried>,
-    /// Until when it can be undone, if it still can.
+    /// When the undo expires, if the import can still be undone.
     undo_until: Option<Time>,
 }
 framed!("imports": ImportPage);
 
-/// What a dry run found.
+/// The result of a dry run.
 #[derive(Deserialize)]
 struct Tried {
     rows: i64,
@@ -59,7 +59,7 @@ struct RowError {
 }
 
 impl ImportPage {
-    /// How far what runs has come, of a hundred.
+    /// The progress, in percent.
     fn percent(&self) -> i64 {
         let (done, all) = match self.import.state {
             Stage::Undoing => (self.import.undo.done, self.import.accounts),
@@ -68,7 +68,7 @@ impl ImportPage {
         if all == 0 { 100 } else { (done.saturating_mul(100) / all).clamp(0, 100) }
     }
 
-    /// Whether anything would be done.
+    /// Whether the import would change anything.
     fn has_work(&self) -> bool {
         self.tried.as_ref().is_some_and(|tried| tried.counts.created + tried.counts.updated > 0)
     }

@@ -1,5 +1,5 @@
-//! The upload by a form: streamed from the connection into storage, as the API's is. The file is the form's last field,
-//! so that what is said about it is known when it begins.
+//! The upload form. Like the API's upload, it streams from the connection into storage. The file is the form's last
+//! field, so that its options are known when it starts.
 
 use axum::body::Bytes;
 use axum::extract::multipart::{Field, Multipart};
@@ -27,10 +27,10 @@ use crate::pages::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const FILE: &str = "file";
-/// What comes beside the file.
+/// The longest field besides the file.
 const MAX_FIELD_BYTES: usize = 1_000;
 const MAX_FIELDS: usize = 10;
-/// What the form's own lines take of a body, beside the file.
+/// Room for the rest of the form in the body, besides the file.
 const ENVELOPE_BYTES: u64 = 16 << 10;
 
 pub async fn upload(
@@ -47,13 +47,13 @@ pub async fn upload(
     if received.is_err()
         && let Some(rest) = leash.rest()
     {
-        // A browser that is not read to the end does not show the answer.
+        // A browser shows the response only if its whole request was read.
         json::drain(rest).await;
     }
     match received {
         Ok(import) => Ok(Redirect::to(&path_of(import.id)).into_response()),
         Err(Error::Conflict { code: ALREADY_SENT, .. }) => {
-            Ok(pages.done(PATH, Flash::good("This file is uploaded already.")))
+            Ok(pages.done(PATH, Flash::good("This file was already uploaded.")))
         }
         Err(error) => {
             let draft = Draft::refused(&Form::of(&fields), of_the_file(error));
@@ -63,7 +63,7 @@ pub async fn upload(
     }
 }
 
-/// Takes the form in as it comes. What goes wrong on the way leaves nothing behind.
+/// Stores the file while it arrives. If anything goes wrong, nothing is left behind.
 async fn receive(
     pages: &Pages,
     visitor: &Visitor,
@@ -76,7 +76,7 @@ async fn receive(
         return Err(too_large(pages));
     }
     let multipart = Multipart::from_request(request, &()).await;
-    let mut multipart = multipart.map_err(|_| at_fault("malformed", "choose a file, then upload it"))?;
+    let mut multipart = multipart.map_err(|_| at_fault("malformed", "choose a file to upload"))?;
     while fields.len() < MAX_FIELDS {
         let next = tokio::time::timeout(pages.0.body_timeout, multipart.next_field()).await;
         let Some(field) = next.map_err(|_| broken())?.map_err(|_| broken())? else { break };
@@ -87,7 +87,7 @@ async fn receive(
         let name = field.name().unwrap_or_default().to_owned();
         fields.push((name, small(pages, field).await?));
     }
-    Err(at_fault("required", "choose a file first"))
+    Err(at_fault("required", "choose a file to upload"))
 }
 
 /// The text of a field that is not the file.
@@ -110,9 +110,9 @@ async fn take_file(
     form: &Form,
 ) -> Result<Import, Error> {
     let filename = plain_name(field.file_name().unwrap_or_default());
-    // A browser sends a nameless file where none was chosen.
+    // A browser sends a file without a name if none was chosen.
     if filename.is_empty() {
-        return Err(at_fault("required", "choose a file first"));
+        return Err(at_fault("required", "choose a file to upload"));
     }
     let options = options(filename, form)?;
     let id = form.id()?;
@@ -158,7 +158,7 @@ fn options(filename: String, form: &Form) -> Result<UploadOptions, Invalid> {
     if errors.is_empty() { Ok(UploadOptions { filename, charset, delimiter }) } else { Err(Invalid(errors)) }
 }
 
-/// The name alone: older browsers say the whole path.
+/// The file name without its path, which older browsers include.
 fn plain_name(sent: &str) -> String {
     let name = sent.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = name.chars().filter(|letter| !letter.is_control());
@@ -170,14 +170,14 @@ fn at_fault(code: &'static str, detail: impl Into<String>) -> Error {
 }
 
 fn broken() -> Error {
-    at_fault("broken_body", "the upload ended before it was complete; try again")
+    at_fault("broken_body", "the upload was interrupted; try again")
 }
 
 fn too_large(pages: &Pages) -> Error {
     at_fault("body_too_large", format!("the file must be at most {}", words::bytes(pages.0.max_import_bytes)))
 }
 
-/// What is wrong with a file stands beside its field.
+/// Moves a fault of the file beside its field.
 fn of_the_file(error: Error) -> Error {
     let Error::Invalid(mut invalid) = error else { return error };
     for fault in invalid.0.iter_mut().filter(|fault| fault.pointer.is_empty()) {

@@ -1,4 +1,4 @@
-//! Imports as people read them: their states, fields, sizes.
+//! Imports in words: states, fields and sizes.
 
 use rapport_domain::history::Actor;
 use rapport_domain::import::reading::Delimiter;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::pages::words::money::money;
 
-/// What a column can be: the words of the interface, with what people call it. `CUSTOM` asks for a name.
+/// The fields that a column can be mapped to, with their labels. `CUSTOM` also needs a name.
 pub const FIELDS: [(&str, &str); 9] = [
     ("imported_id", "Imported id"),
     ("name", "Name"),
     ("status", "Status"),
     ("promo_code", "Promo code"),
     ("captured_value", "Value"),
-    ("captured_value_currency", "Currency of the value"),
+    ("captured_value_currency", "Currency"),
     ("cadence_days", "Cadence in days"),
     (CUSTOM, "Custom field"),
     ("ignore", "Ignore this column"),
@@ -24,7 +24,7 @@ pub const FIELDS: [(&str, &str); 9] = [
 pub const CUSTOM: &str = "custom";
 const CUSTOM_PREFIX: &str = "custom_fields.";
 
-/// The encodings that files of spreadsheets come in; any other by the API.
+/// Common encodings of spreadsheet exports. The API accepts others.
 pub const ENCODINGS: [(&str, &str); 9] = [
     ("UTF-8", "UTF-8"),
     ("windows-1252", "Windows-1252 (Western European)"),
@@ -40,7 +40,7 @@ pub const ENCODINGS: [(&str, &str); 9] = [
 pub const DELIMITERS: [(&str, &str); 4] =
     [(",", "Comma"), (";", "Semicolon"), ("tab", "Tab"), ("|", "Vertical bar")];
 
-/// Where in the wizard an import is.
+/// The steps of the wizard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Step {
     Upload,
@@ -74,7 +74,7 @@ impl Step {
     }
 }
 
-/// What an import does, and the look of its badge.
+/// The label and the class of the badge of an import.
 pub fn state(import: &Import) -> (&'static str, &'static str) {
     match import.state {
         State::Uploading => ("Uploading", "warn"),
@@ -103,13 +103,13 @@ pub fn delimiter(delimiter: Delimiter) -> String {
     known.map_or(text, |(_, label)| label.to_lowercase())
 }
 
-/// As its field in a form has it.
+/// The value of the form field.
 pub fn delimiter_value(delimiter: Delimiter) -> String {
     let text = delimiter.text();
     if text == "\t" { "tab".to_owned() } else { text }
 }
 
-/// What a field of a difference is called.
+/// The label of a changed field.
 pub fn field(name: &str) -> String {
     match FIELDS.iter().find(|(word, _)| *word == name) {
         Some((_, label)) => (*label).to_owned(),
@@ -117,7 +117,7 @@ pub fn field(name: &str) -> String {
     }
 }
 
-/// A value of a field, as text.
+/// The value of a field as text.
 pub fn value(field: &str, value: &Value) -> String {
     match value {
         Value::Null => "—".to_owned(),
@@ -132,7 +132,7 @@ pub fn value(field: &str, value: &Value) -> String {
     }
 }
 
-/// As a dry run writes it: `47700.00 EUR`.
+/// Parses money as a dry run writes it: `47700.00 EUR`.
 fn read_money(text: &str) -> Option<Money> {
     let (amount, currency) = text.split_once(' ')?;
     Some(Money { amount: Amount::parse(amount).ok()?, currency: Currency::parse(currency).ok()? })

@@ -1,4 +1,4 @@
-//! The board: a column for each stage, with its count and value; each column pages on its own.
+//! The board: a column for each stage, with its count and value. Each column has its own paging.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::pages::words::number::counted;
 use crate::pages::{MEMBER, Pages};
 
 const SORT: Sort = Sort::Newest;
-/// Cards of a column at a time; a column that is folded away has fewer.
+/// How many cards a column shows. A folded column shows fewer.
 const CARDS: i64 = 14;
 const FOLDED_CARDS: i64 = 8;
 
@@ -30,10 +30,10 @@ const FOLDED_CARDS: i64 = 8;
 struct BoardPage {
     frame: Frame,
     columns: Vec<Column>,
-    /// Lost and Do not contact: there, but out of the way.
+    /// Lost and Do not contact, which are folded.
     folded: Vec<Column>,
     as_of: Option<Time>,
-    /// Keeps the columns where they are after a move.
+    /// The query that keeps the positions of the columns after a move.
     query: String,
 }
 framed!("pipeline": BoardPage);
@@ -47,11 +47,11 @@ impl BoardPage {
 struct Column {
     stage: Stage,
     cards: Vec<Card>,
-    /// The board with this column's next cards.
+    /// The address of this column's next cards.
     more: Option<String>,
-    /// The board with this column from its beginning, where it is not there.
+    /// The address of this column's first cards, unless they are shown.
     first: Option<String>,
-    /// One that is folded away is open after somebody did something in it.
+    /// A folded column is open after a move in it.
     is_open: bool,
 }
 
@@ -91,7 +91,7 @@ const fn is_folded(status: Status) -> bool {
     matches!(status, Status::Lost | Status::DoNotContact)
 }
 
-/// Where the columns stand: the cursor of each that is not at its beginning, and which of the folded ones is open.
+/// The positions of the columns: the cursor of each that is not at its beginning, and the folded one that is open.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     cursors: BTreeMap<&'static str, Cursor>,
@@ -103,7 +103,7 @@ const OPEN: &str = "open";
 impl Places {
     pub fn read(query: &Form) -> Self {
         let place = |status: Status| {
-            // What is no cursor any more leads to the beginning.
+            // An invalid cursor leads to the beginning.
             let cursor = Cursor::parse(query.text(&format!("after_{status}")), SORT).ok()?;
             Some((status.as_str(), cursor))
         };
@@ -114,7 +114,7 @@ impl Places {
         }
     }
 
-    /// With this column open, if it is one that is folded away.
+    /// With this column open, if it is folded.
     pub fn opened(mut self, status: Status) -> Self {
         if is_folded(status) {
             self.open = Some(status);
@@ -122,7 +122,7 @@ impl Places {
         self
     }
 
-    /// As the query of an address, with its question mark; empty where all columns are at their beginning.
+    /// The query string with its question mark, or empty if all columns are at their beginning.
     pub fn query(&self) -> String {
         let pairs = self.cursors.iter().map(|(status, cursor)| format!("after_{status}={cursor}"));
         let pairs = pairs.chain(self.open.map(|status| format!("{OPEN}={status}")));
@@ -130,7 +130,7 @@ impl Places {
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
-    /// The board with one column elsewhere.
+    /// The address of the board with one column at another position.
     fn with(&self, status: Status, cursor: Option<Cursor>) -> String {
         let mut places = self.clone().opened(status);
         match cursor {

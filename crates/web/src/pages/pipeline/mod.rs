@@ -1,4 +1,4 @@
-//! The pipeline: a board of accounts by stage, moves between stages, and the list of moves.
+//! The pipeline pages: the board, moves between stages, and the list of moves.
 
 mod board;
 mod moves;
@@ -26,7 +26,7 @@ pub fn routes() -> Router<Pages> {
         .route("/pipeline/{id}/move", post(change_stage))
 }
 
-/// The operator's move, from a card's menu or by dragging it.
+/// Moves an account, from the card's menu or by dragging it.
 async fn change_stage(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -43,7 +43,7 @@ async fn change_stage(
     };
     let StatusChanged { account, moved, from } = done.map_err(|error| visitor.refused(error))?;
     let account = account.reply;
-    // Whoever works through the lost ones finds that column open again.
+    // Keep a folded column open for someone who is working through it.
     let places = places.opened(from);
     let to = account.status.label();
     let flash = if moved {
@@ -51,7 +51,7 @@ async fn change_stage(
         Flash::good(format!("Moved {} to {to}.", account.name))
             .undo(format!("/pipeline/{id}/move{}", places.query()), back)
     } else {
-        Flash::good(format!("{} is in {to} already.", account.name))
+        Flash::good(format!("{} is already in {to}.", account.name))
     };
     Ok(pages.done(&format!("/pipeline{}", places.query()), flash))
 }

@@ -35,12 +35,12 @@ pub async fn show(
     Ok(MovesPage { frame, moves, is_later: before.is_some() }.respond())
 }
 
-/// Where it was before; a move always was somewhere.
+/// The stage before the move. Every move has one.
 fn from(entry: &HistoryEntry) -> Status {
     entry.from.unwrap_or(entry.to)
 }
 
-/// Who or what moved it.
+/// Who or what moved the account.
 fn by(entry: &HistoryEntry) -> String {
     match (&entry.actor, entry.source) {
         (Actor::Person { name, .. }, _) => name.clone(),

@@ -1,4 +1,4 @@
-//! Bulk redelivery: counted, confirmed, followed, cancelled.
+//! The bulk redelivery pages: count and confirm, progress, cancel, and the list.
 
 use askama::Template;
 use axum::Router;
@@ -27,7 +27,7 @@ use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/redeliveries";
 const WHAT: &str = "redelivery";
-/// The newest that are listed.
+/// How many are listed, newest first.
 const RECENT: i64 = 50;
 
 pub fn routes() -> Router<Pages> {
@@ -38,7 +38,7 @@ pub fn routes() -> Router<Pages> {
         .route("/redeliveries/{id}/cancel", post(cancel))
 }
 
-/// A filter in words: each part with its name.
+/// A filter in words, as pairs of name and value.
 type Described = Vec<(&'static str, String)>;
 
 #[derive(Template)]
@@ -61,7 +61,7 @@ impl NewPage {
     }
 }
 
-/// Says how many it would be, and asks.
+/// Shows the count and asks for confirmation.
 async fn ask(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -85,13 +85,13 @@ async fn ask(
     Ok(NewPage { frame, described, fields, query, counted }.respond())
 }
 
-/// Failed deliveries, unless something else was chosen: nobody wants everything again.
+/// Defaults to failed deliveries, because nobody wants to send everything again.
 fn or_failed(filter: Filter) -> Filter {
     if filter == Filter::default() { Filter { state: Some(Listed::Failed), ..filter } } else { filter }
 }
 
 async fn start(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    // Who may not do this hears so, whatever the form says.
+    // Check the role before the form.
     pages.show(&visitor, ADMIN, |_| Ok(())).await?;
     match try_start(&pages, &visitor, &form).await {
         Ok(started) => {
@@ -118,7 +118,7 @@ struct ListPage {
     lines: Vec<View>,
 }
 
-/// A bulk redelivery with how far it has come.
+/// A bulk redelivery and its progress.
 struct View {
     redelivery: Redelivery,
     unmade: i64,
@@ -154,7 +154,7 @@ impl View {
         (self.redelivery.queued - self.unmade).max(0)
     }
 
-    /// Of a thousand parts, for the bar.
+    /// The progress in thousandths, for the bar.
     fn permille(&self) -> i64 {
         let over = self.done() + self.redelivery.skipped;
         (over * 1_000 / self.redelivery.total.max(1)).clamp(0, 1_000)

@@ -1,4 +1,4 @@
-//! An entry of the audit log in words: what was done, and what it changed from and to.
+//! Entries of the audit log in words.
 
 use rapport_domain::history::Actor;
 use rapport_domain::member::Member;
@@ -6,10 +6,10 @@ use rapport_domain::time::Time;
 use rapport_store::audit::AuditEntry;
 use serde_json::{Map, Value};
 
-/// What is shown of a value, in characters.
+/// How many characters of a value are shown.
 const MAX_SHOWN: usize = 300;
 
-/// What was done, by the log's own word for it.
+/// The text of each action of the log.
 const ACTIONS: [(&str, &str); 45] = [
     ("account.payloads_erased", "Erased an account's payloads"),
     ("campaign.changed", "Changed a campaign"),
@@ -28,15 +28,15 @@ const ACTIONS: [(&str, &str); 45] = [
     ("inbound_key.rotated", "Rotated the inbound key"),
     ("ingest_key.rotated", "Rotated the ingest key"),
     ("invitation.accepted", "Accepted an invitation"),
-    ("invitation.created", "Invited somebody"),
-    ("invitation.resent", "Sent an invitation again"),
+    ("invitation.created", "Invited someone"),
+    ("invitation.resent", "Resent an invitation"),
     ("invitation.revoked", "Revoked an invitation"),
     ("mail.tested", "Sent a test mail"),
     ("member.added", "Added a member"),
     ("member.changed", "Changed a member"),
     ("member.removed", "Removed a member"),
     ("password.changed", "Changed the password"),
-    ("password_reset.sent", "Sent a link for a new password"),
+    ("password_reset.sent", "Sent a password-reset link"),
     ("person.renamed", "Changed their name"),
     ("promo_code.archived", "Archived a promo code"),
     ("promo_code.created", "Created a promo code"),
@@ -58,7 +58,7 @@ const ACTIONS: [(&str, &str); 45] = [
     ("webhook.secret_rotated", "Rotated a webhook's secret"),
 ];
 
-/// Pages of what was changed, by how its id begins.
+/// The pages of changed things, by the prefix of the id.
 const PLACES: [(&str, &str); 5] = [
     ("acc_", "/accounts/"),
     ("cmp_", "/campaigns/"),
@@ -67,12 +67,12 @@ const PLACES: [(&str, &str); 5] = [
     ("imp_", "/imports/"),
 ];
 
-/// One entry as it is shown.
+/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub at: Time,
     pub who: String,
-    /// What kind of caller, where the name alone does not say it.
+    /// The kind of caller, if the name does not say it.
     pub kind: &'static str,
     pub what: String,
     pub target: Option<Target>,
@@ -83,17 +83,17 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub id: String,
-    /// Of a person who is a member still.
+    /// The name, if this is a person who is still a member.
     pub name: Option<String>,
-    /// Its page, where it has one.
+    /// Its page, if it has one.
     pub href: Option<String>,
 }
 
-/// One member of what was noted.
+/// One changed or recorded member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub name: String,
-    /// What it was, where it was changed.
+    /// The old value, if it was changed.
     pub from: Option<String>,
     pub to: String,
 }
@@ -105,7 +105,7 @@ impl Line {
         let known = ACTIONS.iter().find(|(word, _)| *word == action);
         let what = known.map_or_else(|| sentence(&action), |(_, words)| (*words).to_owned());
         let is_gone = action.ends_with(".deleted") || action.ends_with(".removed");
-        // Whoever did something to themselves need not be named twice.
+        // A person who changed themselves is already named as the actor.
         let is_own = |id: &String| matches!(&actor, Actor::Person { id: own, .. } if own.to_string() == *id);
         let target = target.filter(|id| !is_own(id)).map(|id| {
             let place = PLACES.iter().find(|(prefix, _)| id.starts_with(prefix) && !is_gone);
@@ -166,7 +166,7 @@ fn shown(value: &Value) -> String {
     text.chars().take(MAX_SHOWN).chain(['…']).collect()
 }
 
-/// A word of the log that has no words of ours yet: `thing.was_done` is `Thing was done`.
+/// The text of an action that is not in the table: `thing.was_done` becomes `Thing was done`.
 fn sentence(action: &str) -> String {
     let words = action.replace(['.', '_'], " ");
     let mut letters = words.chars();

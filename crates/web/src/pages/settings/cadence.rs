@@ -1,5 +1,5 @@
-//! The cadence: how often clients are to be contacted, and which stages' accounts are clients. What other settings
-//! would change is shown before they are saved.
+//! The cadence: how often to contact clients, and which stages are tracked. A preview shows the effect of new settings
+//! before they are saved.
 
 use askama::Template;
 use axum::Router;
@@ -37,16 +37,16 @@ struct CadencePage {
     draft: Draft,
     stages: [Status; 3],
     longest: i64,
-    /// Who is overdue now.
+    /// The number of clients that are overdue now.
     overdue: CappedCount,
-    /// What the settings that were typed would change.
+    /// The effect of the typed settings.
     preview: Option<Difference>,
 }
 framed!("settings": CadencePage);
 tabbed!("cadence": CadencePage);
 
 impl CadencePage {
-    /// The page, with what these members would change where they are given.
+    /// Loads the page, with a preview of these members if they are given.
     async fn load(
         pages: &Pages,
         visitor: &Visitor,
@@ -99,9 +99,7 @@ async fn show(
 
 async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match pages.submit(&visitor, &form, PatchSettings(members(&form))).await {
-        Ok(_) => {
-            Ok(pages.done(PATH, Flash::good("The cadence is saved.").link("See the clients", "/clients")))
-        }
+        Ok(_) => Ok(pages.done(PATH, Flash::good("Cadence saved.").link("View clients", "/clients"))),
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             let (page, _) = CadencePage::load(&pages, &visitor, None).await?;
@@ -112,7 +110,7 @@ async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Resul
 
 fn members(form: &Form) -> Map<String, Value> {
     let mut members = form.members(&[("cadence_days", As::Number), ("tracked_stages", As::Ticks)]);
-    // Left empty it is no number, rather than not there.
+    // An empty field is an invalid number, not a missing member.
     members.entry("cadence_days").or_insert_with(|| Value::from(""));
     members
 }

@@ -1,4 +1,4 @@
-//! The company: its name, its time zone, its currency.
+//! The company: its name, time zone and currency.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings";
 const FIELDS: [&str; 2] = ["time_zone", "default_currency"];
-/// Offered while typing; every other ISO 4217 code is taken too.
+/// Suggestions. Every other ISO 4217 code is accepted too.
 const CURRENCIES: [&str; 24] = [
     "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "ILS", "INR", "JPY", "KRW",
     "MXN", "NOK", "NZD", "PLN", "RON", "SEK", "SGD", "USD", "ZAR",
@@ -30,7 +30,7 @@ const CURRENCIES: [&str; 24] = [
 pub fn routes() -> Router<Pages> {
     Router::new()
         .route(PATH, get(show).post(save))
-        // Webhooks are settings too, on a page of their own.
+        // Webhooks are settings too, but have their own page.
         .route("/settings/webhooks", get(|| async { Redirect::to("/webhooks") }))
 }
 
@@ -57,7 +57,7 @@ impl CompanyPage {
     }
 }
 
-/// The zones by their usual names.
+/// The common names of time zones.
 static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let is_usual = |name: &str| {
         let area = name.split_once('/').map(|(area, _)| area);
@@ -76,7 +76,7 @@ async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, 
 
 async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match pages.submit(&visitor, &form, PatchSettings(typed(&form, &FIELDS))).await {
-        Ok(_) => Ok(pages.done(PATH, Flash::good("The company's settings are saved."))),
+        Ok(_) => Ok(pages.done(PATH, Flash::good("Company settings saved."))),
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             Ok(CompanyPage { draft, ..CompanyPage::load(&pages, &visitor).await? }.refuse())

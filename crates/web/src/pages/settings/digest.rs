@@ -1,4 +1,4 @@
-//! The weekly digest: when it goes, what it would say now, and those that were made.
+//! The weekly digest: its schedule, a preview, and past digests.
 
 use askama::Template;
 use axum::Router;
@@ -25,7 +25,7 @@ use crate::pages::words::number::counted;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/digest";
-/// A mail brings its own looks, and nothing else may come with it.
+/// Allows the inline styles of a mail, and nothing else.
 const MAIL_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; \
                            base-uri 'none'; form-action 'none'";
 const WEEKDAYS: [(&str, &str); 7] = [
@@ -97,9 +97,9 @@ async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Resul
     let members = form.members(&[("digest_enabled", As::Ticked), ("digest_weekday", As::Text)]);
     match pages.submit(&visitor, &form, PatchSettings(members)).await {
         Ok(company) if company.settings.digest_enabled => {
-            Ok(pages.done(PATH, Flash::good("The digest's weekday is saved.")))
+            Ok(pages.done(PATH, Flash::good("Digest schedule saved.")))
         }
-        Ok(_) => Ok(pages.done(PATH, Flash::good("The weekly digest is off."))),
+        Ok(_) => Ok(pages.done(PATH, Flash::good("Weekly digest turned off."))),
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
             Ok(DigestPage { draft, ..DigestPage::load(&pages, &visitor, None).await? }.refuse())
@@ -107,7 +107,7 @@ async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Resul
     }
 }
 
-/// Sends it now, to whoever asks or to everyone.
+/// Sends the digest now, to the visitor or to everyone.
 async fn send(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
     let everyone = form.text("to") == "everyone";
@@ -117,8 +117,8 @@ async fn send(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Resul
     match send_once(pages.app(), &access, address, audience, id).await {
         Ok(mails) => {
             let mails = counted(i64::try_from(mails).unwrap_or(0), "mail is", "mails are");
-            let flash = Flash::good(format!("The digest is made: {mails} on the way."));
-            Ok(pages.done(PATH, flash.link("See the mails", "/settings/mail")))
+            let flash = Flash::good(format!("Digest created: {mails} on the way."));
+            Ok(pages.done(PATH, flash.link("View mail", "/settings/mail")))
         }
         Err(error) => {
             let sending = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;

@@ -1,4 +1,4 @@
-//! The keys that other systems send activity and mail with, how to send, and what was rejected lately.
+//! The ingest and inbound keys, examples of how to use them, and recently rejected events.
 
 use askama::Template;
 use axum::Router;
@@ -36,7 +36,7 @@ struct IngestPage {
     ingest_key: Option<Credential>,
     inbound_key: Option<Credential>,
     rejects: Page<Reject>,
-    /// Just made: shown this once.
+    /// A key that was just created, shown only once.
     made: Option<(Key, String)>,
 }
 framed!("ingest": IngestPage);
@@ -56,7 +56,7 @@ impl IngestPage {
         Ok(Self { frame, ingest_key, inbound_key, rejects, made: None })
     }
 
-    /// A key just made, for the one time it is shown.
+    /// The text of a key that was just created.
     fn made_of(&self, key: Key) -> Option<&str> {
         self.made.as_ref().filter(|(made, _)| *made == key).map(|(_, text)| text.as_str())
     }

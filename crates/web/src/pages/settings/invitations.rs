@@ -1,4 +1,4 @@
-//! Inviting somebody, and what can be done to an open invitation. Where the server has no mail the link is shown once.
+//! Sends, resends and revokes invitations. If mail is not configured, the link is shown once instead.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -24,7 +24,7 @@ pub fn routes() -> Router<Pages> {
         .route("/settings/invitations/{id}/revoke", post(revoke).merge(back_to(PATH)))
 }
 
-/// The form on the members page.
+/// Handles the invitation form on the members page.
 pub async fn invite(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let invited = match read(&form) {
         Ok(command) => pages.submit(&visitor, &form, command).await,
@@ -53,7 +53,8 @@ async fn sent(pages: &Pages, visitor: &Visitor, invited: Invited) -> Result<Resp
     match link {
         None => Ok(pages.done(PATH, Flash::good(format!("An invitation to {email} is on its way.")))),
         Some(url) => {
-            let what = format!("The invitation for {email}. It works once, for {INVITATION_DAYS} days");
+            let what =
+                format!("The invitation for {email}. It works once and expires in {INVITATION_DAYS} days.");
             show_link(pages, visitor, what, url).await
         }
     }
@@ -79,7 +80,7 @@ async fn revoke(
 ) -> Result<Response, Refusal> {
     let id = read_id(&id)?;
     act(&pages, &visitor, &form, RevokeInvitation(id), |()| {
-        Flash::good("The invitation is revoked: its link leads nowhere any more.")
+        Flash::good("Invitation revoked. Its link no longer works.")
     })
     .await
 }

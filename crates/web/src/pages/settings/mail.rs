@@ -1,4 +1,4 @@
-//! Mail: by what server it goes, whether it works, and what became of the last ones.
+//! Mail: the server, a test, and recent mail with its state.
 
 use askama::Template;
 use axum::Router;
@@ -56,13 +56,13 @@ const fn kind_label(kind: Kind) -> &'static str {
     match kind {
         Kind::Digest => "Weekly digest",
         Kind::Invitation => "Invitation",
-        Kind::PasswordReset => "New password",
-        Kind::WebhookDisabled => "Webhook switched off",
+        Kind::PasswordReset => "Password reset",
+        Kind::WebhookDisabled => "Webhook disabled",
         Kind::Test => "Test",
     }
 }
 
-/// What is said of a state, and how good it is.
+/// The label and the class of a state.
 const fn state_label(state: MailState) -> (&'static str, &'static str) {
     match state {
         MailState::Waiting => ("Waiting", "warn"),
@@ -83,7 +83,7 @@ async fn show(
 async fn test(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match pages.submit(&visitor, &form, SendTestMail).await {
         Ok(email) => {
-            let text = format!("A test to {} is on its way. Its outcome shows below.", email.as_str());
+            let text = format!("Test mail to {} is on its way. The result appears below.", email.as_str());
             Ok(pages.done(PATH, Flash::good(text)))
         }
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Who works in the company: members with their roles, and open invitations.
+//! The members of the company with their roles, and pending invitations.
 
 use askama::Template;
 use axum::Router;
@@ -43,16 +43,16 @@ struct MembersPage {
     next: Option<PersonId>,
     invitations: Vec<Invitation>,
     roles: Vec<(&'static str, &'static str)>,
-    /// The form that invites.
+    /// The invitation form.
     draft: Draft,
-    /// What was wrong with what was done to a member or an invitation.
+    /// The faults of an action on a member or an invitation.
     acted: Draft,
     link: Option<Link>,
 }
 framed!("settings": MembersPage);
 tabbed!("members": MembersPage);
 
-/// A link to hand over by hand, shown once.
+/// A link to share by hand, shown once.
 struct Link {
     what: String,
     url: String,
@@ -70,7 +70,7 @@ impl MembersPage {
         Ok(Self { frame, members, next, invitations, roles, draft, acted, link: None })
     }
 
-    /// Whether whoever looks may change this member: nobody changes a higher role.
+    /// Whether the visitor may change this member. Nobody may change a higher role.
     fn may_change(&self, member: &Member) -> bool {
         member.role <= self.frame.role
     }
@@ -89,7 +89,7 @@ async fn show(
     Ok(MembersPage::load(&pages, &visitor, after).await?.respond())
 }
 
-/// Runs what a form does to a member or an invitation; what is refused stands at the top of the page.
+/// Runs an action on a member or an invitation. Its faults are shown at the top of the page.
 pub(super) async fn act<C: Command>(
     pages: &Pages,
     visitor: &Visitor,
@@ -113,7 +113,7 @@ pub(super) async fn refuse_act(
     Ok(MembersPage { acted, ..MembersPage::load(pages, visitor, None).await? }.refuse())
 }
 
-/// The form that invites again, with what is wrong.
+/// Shows the invitation form again with its faults.
 pub(super) async fn refuse_invite(
     pages: &Pages,
     visitor: &Visitor,
@@ -124,7 +124,7 @@ pub(super) async fn refuse_invite(
     Ok(MembersPage { draft, ..MembersPage::load(pages, visitor, None).await? }.refuse())
 }
 
-/// The page with a link on it, this once.
+/// Shows the page with a link, once.
 pub(super) async fn show_link(
     pages: &Pages,
     visitor: &Visitor,
@@ -152,7 +152,7 @@ async fn change_role(
     };
     let change = ChangeMember { person, role: Some(role), active: None };
     act(&pages, &visitor, &form, change, |changed| {
-        Flash::good(format!("{} has the role {} now.", changed.name, changed.role.as_str()))
+        Flash::good(format!("{} now has the role {}.", changed.name, changed.role.as_str()))
     })
     .await
 }
@@ -174,7 +174,7 @@ async fn deactivate(
     let person = person(&id)?;
     let change = ChangeMember { person, role: None, active: Some(false) };
     act(&pages, &visitor, &form, change, |changed| {
-        Flash::good(format!("{} cannot log in any more.", changed.name))
+        Flash::good(format!("{} can no longer log in.", changed.name))
             .undo(format!("/settings/members/{person}/reactivate"), Vec::new())
     })
     .await
@@ -199,7 +199,7 @@ async fn remove(
 ) -> Result<Response, Refusal> {
     let person = person(&id)?;
     act(&pages, &visitor, &form, RemoveMember(person), |()| {
-        Flash::good("The member is removed. What they did stays in the history.")
+        Flash::good("Member removed. Their changes stay in the history.")
     })
     .await
 }
@@ -212,9 +212,9 @@ async fn reset_password(
 ) -> Result<Response, Refusal> {
     let person = person(&id)?;
     match pages.submit(&visitor, &form, SendReset(person)).await {
-        Ok(None) => Ok(pages.done(PATH, Flash::good("A mail with a link for a new password is on its way."))),
+        Ok(None) => Ok(pages.done(PATH, Flash::good("A mail with a password-reset link is on its way."))),
         Ok(Some(url)) => {
-            let what = "The link for a new password. It works once, for an hour".to_owned();
+            let what = "The password-reset link. It works once and expires in an hour.".to_owned();
             show_link(&pages, &visitor, what, url).await
         }
         Err(error) => refuse_act(&pages, &visitor, &form, error).await,

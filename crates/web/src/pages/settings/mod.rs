@@ -1,5 +1,5 @@
-//! The settings area: the company, its cadence and digest, who works in it, its keys, its mail, what was changed by
-//! whom, and how the service does. For admins only; a row of tabs leads from one page to the next.
+//! The settings area: company, cadence, digest, members, tokens and keys, mail, audit log and system. For admins only.
+//! Tabs link its pages.
 
 mod audit;
 mod audit_words;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::pages::Pages;
 use crate::pages::form::Form;
 
-/// Rows of a list on one page.
+/// How many rows a page of a list shows.
 const ROWS: usize = 50;
 
 pub fn routes() -> Router<Pages> {
@@ -39,7 +39,7 @@ pub fn routes() -> Router<Pages> {
         .merge(system::routes())
 }
 
-/// Says which tab a page belongs to.
+/// Sets the tab of a page.
 macro_rules! tabbed {
     ($tab:literal: $($page:ty),+ $(,)?) => {$(
         impl $page {
@@ -51,17 +51,17 @@ macro_rules! tabbed {
 }
 use tabbed;
 
-/// Where only forms are sent to: whoever loads the address again gets the page that the form is on.
+/// For addresses that only forms are sent to: loading one again shows the page with the form.
 fn back_to(path: &'static str) -> MethodRouter<Pages> {
     get(move || async move { Redirect::to(path) })
 }
 
-/// Fields as members, also those left empty: their parser says what is wrong with that.
+/// Fields as members, including empty ones, which their parser refuses.
 fn typed(form: &Form, names: &[&'static str]) -> Map<String, Value> {
     names.iter().map(|name| ((*name).to_owned(), Value::from(form.text(name).trim()))).collect()
 }
 
-/// The roles that somebody of a role may give, as options.
+/// The roles that a person with this role may give, as options.
 fn roles_up_to(highest: Role) -> Vec<(&'static str, &'static str)> {
     let roles = Role::ALL.into_iter().filter(|role| *role <= highest);
     roles.map(|role| (role.as_str(), role_label(role))).collect()
@@ -71,11 +71,11 @@ const fn role_label(role: Role) -> &'static str {
     match role {
         Role::Member => "Member: works with accounts",
         Role::Admin => "Admin: also manages settings, keys, members and webhooks",
-        Role::Owner => "Owner: an admin whom only an owner can remove",
+        Role::Owner => "Owner: an admin that only an owner can remove",
     }
 }
 
-/// A stretch of a list that was read whole, and where the next one begins where there is more.
+/// A page of a list that was read completely, and the start of the next page if there is one.
 fn stretch<T, K: PartialEq>(items: Vec<T>, key: impl Fn(&T) -> K, after: Option<&K>) -> (Vec<T>, Option<K>) {
     let begin = after.and_then(|after| items.iter().position(|item| key(item) == *after));
     let mut rest = items.into_iter().skip(begin.map_or(0, |place| place + 1));

@@ -1,4 +1,4 @@
-//! How the service does: version, database, what it does by itself, how it is reached.
+//! The state of the service: version, address, database and background jobs.
 
 use askama::Template;
 use axum::Router;
@@ -27,7 +27,7 @@ struct SystemPage {
     frame: Frame,
     version: &'static str,
     facts: Facts,
-    /// Writes that wait for the database.
+    /// Writes waiting for the database.
     waiting: usize,
     jobs: Vec<(Job, JobReport)>,
 }

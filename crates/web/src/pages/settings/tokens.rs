@@ -1,4 +1,4 @@
-//! API tokens: listed, made and shown once, revoked.
+//! Lists, creates and revokes API tokens. A new token is shown once.
 
 use askama::Template;
 use axum::Router;
@@ -97,5 +97,5 @@ async fn revoke(
     let id = id.parse().map_err(|_| Refusal::not_found("token"))?;
     let revoked = pages.submit(&visitor, &form, RevokeToken(id)).await;
     revoked.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done(PATH, Flash::good("The token is revoked: it is refused from now on.")))
+    Ok(pages.done(PATH, Flash::good("Token revoked. It no longer works.")))
 }

@@ -1,4 +1,4 @@
-//! What can be done with a webhook: test, rotate, enable, disable, delete.
+//! Tests, rotates, enables, disables and deletes a webhook.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -28,8 +28,8 @@ pub async fn test(
     let id: WebhookId = named(&id, WHAT)?;
     let sent = pages.submit(&visitor, &form, TestWebhook(id)).await;
     let flash = sent.map(|delivery| {
-        let flash = Flash::good("A test is on its way. What comes of it shows below in a moment.");
-        flash.link("See the test", format!("/deliveries/{}", delivery.id))
+        let flash = Flash::good("Test sent. The result appears below in a moment.");
+        flash.link("View test", format!("/deliveries/{}", delivery.id))
     });
     settle(&pages, &visitor, &own(id), flash)
 }
@@ -58,8 +58,8 @@ pub async fn enable(
 ) -> Result<Response, Refusal> {
     let id: WebhookId = named(&id, WHAT)?;
     let (held, text) = match form.text("held") {
-        "drop" => (Held::Drop, "The webhook is enabled. What was held is dropped."),
-        _ => (Held::Send, "The webhook is enabled. What was held is sent now, oldest first."),
+        "drop" => (Held::Drop, "Webhook enabled. Held deliveries were dropped."),
+        _ => (Held::Send, "Webhook enabled. Held deliveries are being sent, oldest first."),
     };
     let enabled = pages.submit(&visitor, &form, EnableWebhook { id, held }).await;
     settle(&pages, &visitor, &own(id), enabled.map(|_| Flash::good(text)))
@@ -74,7 +74,7 @@ pub async fn disable(
     let id: WebhookId = named(&id, WHAT)?;
     let disabled = pages.submit(&visitor, &form, DisableWebhook(id)).await;
     let flash = disabled.map(|_| {
-        let flash = Flash::good("The webhook is disabled. What happens meanwhile is held.");
+        let flash = Flash::good("Webhook disabled. New events are held.");
         flash.undo(format!("{}/enable", own(id)), vec![("held".to_owned(), "send".to_owned())])
     });
     settle(&pages, &visitor, &own(id), flash)
@@ -88,7 +88,7 @@ pub async fn delete(
 ) -> Result<Response, Refusal> {
     let id: WebhookId = named(&id, WHAT)?;
     let deleted = pages.submit(&visitor, &form, DeleteWebhook(id)).await;
-    let text = format!("The webhook is deleted. Its deliveries stay in the log for {HISTORY_DAYS} days.");
+    let text = format!("Webhook deleted. Its deliveries stay in the log for {HISTORY_DAYS} days.");
     settle(&pages, &visitor, PATH, deleted.map(|()| Flash::good(text)))
 }
 

@@ -1,4 +1,4 @@
-//! The signature checker: what somebody received, and what is wrong with it. Nothing of it is kept.
+//! The signature checker. It explains why a received request has an invalid signature, and stores nothing.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -16,7 +16,7 @@ use crate::pages::visitor::Visitor;
 use crate::pages::webhooks::place;
 use crate::pages::{ADMIN, Pages};
 
-/// Webhooks to choose from.
+/// How many webhooks the form offers.
 const MAX_CHOICES: usize = 200;
 
 #[derive(Template)]
@@ -47,7 +47,7 @@ pub async fn show(
 }
 
 pub async fn check(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    // The secret is not among what is shown again.
+    // The secret is never shown again.
     let kept = ["webhook", "signature", "body"].map(|name| (name, form.text(name).to_owned()));
     let draft = Draft::new(kept);
     let secret = match form.text("webhook").parse() {
@@ -69,23 +69,23 @@ fn some(mut webhooks: Vec<Webhook>) -> Vec<Webhook> {
     webhooks
 }
 
-/// Whether it is valid, what it is, and what to do about it.
+/// Whether the signature is valid, with a title and an explanation.
 fn words(finding: &Finding) -> (bool, &'static str, String) {
     let (title, text) = match finding {
         Finding::Genuine => {
-            return (true, "The signature is valid", "The body is what was signed with this secret.".to_owned());
+            return (true, "Valid signature", "The body was signed with this secret.".to_owned());
         }
-        Finding::Malformed(malformed) => ("The header is malformed", malformed_words(*malformed)),
-        Finding::BodyChanged(change) => ("The body was changed", change_words(*change).to_owned()),
-        Finding::WrongSecret(mistake) => ("The secret is wrong", mistake_words(mistake)),
+        Finding::Malformed(malformed) => ("Malformed header", malformed_words(*malformed)),
+        Finding::BodyChanged(change) => ("Changed body", change_words(*change).to_owned()),
+        Finding::WrongSecret(mistake) => ("Wrong secret", mistake_words(mistake)),
         Finding::NoSecret => (
-            "There is no secret to check with",
-            "The webhook was deleted, or the server cannot open its secret. Paste the secret instead.".to_owned(),
+            "No secret to check with",
+            "The webhook was deleted, or the server can’t decrypt its secret. Paste the secret instead.".to_owned(),
         ),
         Finding::Unclear => (
-            "The signature is not valid",
-            "The secret is another one, or the body was changed. Paste the body exactly as it arrived, before \
-             anything parses it; one that names an event of yours says which of the two it is."
+            "Invalid signature",
+            "Either the secret is wrong or the body was changed. Paste the body exactly as it arrived, before parsing. If \
+             it contains the id of one of your events, we can tell which of the two it is."
                 .to_owned(),
         ),
     };
@@ -95,11 +95,11 @@ fn words(finding: &Finding) -> (bool, &'static str, String) {
 fn malformed_words(malformed: Malformed) -> String {
     match malformed {
         Malformed::Empty => "Paste the value of X-Service-Signature.".to_owned(),
-        Malformed::NoScheme => "It must begin with “sha256=”.".to_owned(),
+        Malformed::NoScheme => "It must start with “sha256=”.".to_owned(),
         Malformed::Length(found) => {
-            format!("64 characters must follow “sha256=”; here are {found}. Was it cut?")
+            format!("“sha256=” must be followed by 64 characters, but there are {found}. Was it cut off?")
         }
-        Malformed::UpperCase => "The letters must be lower case: a to f.".to_owned(),
+        Malformed::UpperCase => "The letters a to f must be lower case.".to_owned(),
         Malformed::NotHexadecimal => "Only 0 to 9 and a to f may follow “sha256=”.".to_owned(),
     }
 }
@@ -107,28 +107,28 @@ fn malformed_words(malformed: Malformed) -> String {
 const fn change_words(change: Change) -> &'static str {
     match change {
         Change::Ends => {
-            "The secret is right. There are blanks or line breaks at the ends of the body that were not there when \
-             it was signed, or some are missing."
+            "The secret is correct. Spaces or line breaks at the start or end of the body were added or removed after it was \
+             signed."
         }
         Change::Layout => {
-            "The secret is right. The body was parsed and written again: verify the raw bytes before parsing them."
+            "The secret is correct. The body was parsed and serialized again. Verify the raw bytes before parsing them."
         }
-        Change::Content => "The secret is right, but this is not the body that was sent for this event.",
+        Change::Content => "The secret is correct, but this isn’t the body that was sent for this event.",
     }
 }
 
 fn mistake_words(mistake: &Mistake) -> String {
     match mistake {
-        Mistake::Blanks => "There are blanks around it; without them the signature is valid.".to_owned(),
+        Mistake::Blanks => "It has spaces around it. Without them the signature is valid.".to_owned(),
         Mistake::Prefix => {
-            "The secret begins with “whs_”, which belongs to it; with it the signature is valid.".to_owned()
+            "The prefix “whs_” is part of the secret. With it the signature is valid.".to_owned()
         }
         Mistake::Other(webhook) => {
             format!("The signature was made with the secret of another webhook: {}.", place(webhook))
         }
         Mistake::Unknown => {
-            "The body is exactly what was sent, so it was signed with another secret: perhaps one from before it was \
-             rotated."
+            "The body is exactly what was sent, so it was signed with a different secret, perhaps one from before a \
+             rotation."
                 .to_owned()
         }
     }

@@ -1,4 +1,4 @@
-//! A webhook made or edited: where it points, what it is called, which events it gets.
+//! Creates or edits a webhook: its URL, description and events.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -23,7 +23,7 @@ use crate::pages::webhooks::secret::SecretPage;
 use crate::pages::webhooks::{PATH, meaning, named};
 use crate::pages::{ADMIN, Pages};
 
-/// Which events: all of them, or those that are ticked.
+/// The field that selects all events or only the ticked ones.
 const WHICH: &str = "which";
 const ALL: &str = "all";
 const SOME: &str = "some";
@@ -32,7 +32,7 @@ const SOME: &str = "some";
 #[template(path = "webhooks/edit.html")]
 struct EditPage {
     frame: Frame,
-    /// The one that is edited; none where one is made.
+    /// The webhook that is edited. None for a new one.
     webhook: Option<Webhook>,
     draft: Draft,
     kinds: [(Kind, &'static str); 4],
@@ -99,7 +99,7 @@ pub async fn save(
     match try_save(&pages, &visitor, &form, id).await {
         Ok(webhook) => {
             let path = format!("{PATH}/{}", webhook.id);
-            Ok(pages.done(&path, Flash::good("The webhook is saved.")))
+            Ok(pages.done(&path, Flash::good("Webhook saved.")))
         }
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
@@ -111,7 +111,7 @@ pub async fn save(
 
 async fn try_save(pages: &Pages, visitor: &Visitor, form: &Form, id: WebhookId) -> Result<Webhook, Error> {
     let mut members = members(form);
-    // What is emptied on the page is meant to be empty.
+    // An empty field clears the description.
     members.entry("description").or_insert_with(|| Value::from(""));
     members.entry("url").or_insert_with(|| Value::from(""));
     let patch = Patch::parse(&members)?;
@@ -121,7 +121,7 @@ async fn try_save(pages: &Pages, visitor: &Visitor, form: &Form, id: WebhookId) 
     pages.submit(visitor, form, PatchWebhook { id, patch }).await
 }
 
-/// The members that the API takes.
+/// The form as the members that the API takes.
 fn members(form: &Form) -> Map<String, Value> {
     let mut members = form.members(&[("url", As::Text), ("description", As::Text), ("events", As::Ticks)]);
     if form.text(WHICH) == ALL {
@@ -130,7 +130,7 @@ fn members(form: &Form) -> Map<String, Value> {
     members
 }
 
-/// Resolves the destination and refuses what no attempt would be let through to; only for who may have webhooks.
+/// Resolves the destination and refuses it if no attempt would be allowed. Checks the role first.
 async fn judge(pages: &Pages, visitor: &Visitor, url: &Destination) -> Result<(), Error> {
     pages.app().read(&visitor.access(), ADMIN, |_| Ok(())).await?;
     let judged = pages.app().services().check_destination(url).await;

@@ -1,4 +1,4 @@
-//! All webhooks of the company: where they point, how they stand, how their deliveries went.
+//! The list of webhooks with their state and success rate.
 
 use askama::Template;
 use axum::extract::{RawQuery, State};
@@ -18,7 +18,7 @@ use crate::pages::words::number::capped_at;
 use crate::pages::{ADMIN, Pages};
 
 const LIMIT: usize = 50;
-/// How a webhook does is told from so many deliveries, of so many days.
+/// How many deliveries the success rate covers, and of how many days.
 const NEWEST: i64 = 100;
 const DAYS: i64 = 7;
 
@@ -54,7 +54,7 @@ impl Line {
         kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// `98%`, of how many.
+    /// The share that succeeded in percent, and of how many.
     fn share(&self) -> Option<(i64, String)> {
         let Tally { succeeded, failed, capped, .. } = self.tally;
         share(succeeded, failed).map(|share| (share, capped_at(succeeded + failed, capped)))

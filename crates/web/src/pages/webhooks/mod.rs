@@ -1,4 +1,4 @@
-//! Webhooks: listed, made, edited, tested, switched off and on, and how to receive them.
+//! The webhook pages: the list, a webhook with its actions, the signature checker, and how to receive webhooks.
 
 mod act;
 mod check;
@@ -40,12 +40,12 @@ pub fn routes() -> Router<Pages> {
         .route("/webhooks/{id}/delete", post(act::delete))
 }
 
-/// The id in a path; what does not parse names nothing there is.
+/// Parses the id in a path. An invalid one is not found.
 pub fn named<T: FromStr>(text: &str, what: &'static str) -> Result<T, Refusal> {
     text.parse().map_err(|_| Refusal::not_found(what))
 }
 
-/// Goes on to a page that says what was done, or why it was not.
+/// Redirects to a page that says what was done, or why it failed.
 pub fn settle(
     pages: &Pages,
     visitor: &Visitor,
@@ -59,17 +59,17 @@ pub fn settle(
     }
 }
 
-/// What people know a webhook by: where it points.
+/// The webhook's URL without the scheme, which people recognise it by.
 pub fn place(webhook: &Webhook) -> &str {
     webhook.url.strip_prefix("https://").unwrap_or(&webhook.url)
 }
 
-/// What its people call it; where it points if they do not.
+/// The webhook's description, else its URL.
 pub fn name(webhook: &Webhook) -> &str {
     if webhook.description.is_empty() { place(webhook) } else { &webhook.description }
 }
 
-/// The colour and the word of a switch.
+/// The class and the label of a switch.
 pub fn badge(switch: &Switch) -> (&'static str, &'static str) {
     match switch {
         Switch::Enabled => ("good", "Enabled"),
@@ -78,13 +78,17 @@ pub fn badge(switch: &Switch) -> (&'static str, &'static str) {
     }
 }
 
-/// When an event of a kind happens.
+/// When an event of this kind is sent.
 pub const fn meaning(kind: Kind) -> &'static str {
     match kind {
-        Kind::AccountCreated => "An account was made: by hand, by an import, over the API or by activity.",
-        Kind::AccountStatusChanged => "An account moved to another stage; says from where and by what.",
-        Kind::MessageInbound => "A message of a client came in.",
-        Kind::ClientContactDue => "A tracked client has become due for contact; once until it is contacted.",
-        Kind::WebhookTest => "A test that somebody sent to this webhook.",
+        Kind::AccountCreated => "An account was created: by hand, by an import, through the API or by mail.",
+        Kind::AccountStatusChanged => {
+            "An account moved to another stage. Includes the previous stage and the source."
+        }
+        Kind::MessageInbound => "An inbound message was logged.",
+        Kind::ClientContactDue => {
+            "A tracked client became overdue for contact. Sent once until the next contact."
+        }
+        Kind::WebhookTest => "Someone sent a test to this webhook.",
     }
 }

@@ -1,4 +1,4 @@
-//! One webhook: how it stands and what to do about it, how its deliveries went, and the newest of them.
+//! A webhook: its state and actions, a chart of its deliveries, and the latest ones.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -23,11 +23,11 @@ use crate::pages::webhooks::{badge, meaning, named, place};
 use crate::pages::words::number::{capped_at, counted};
 use crate::pages::{ADMIN, Pages};
 
-/// Deliveries under the webhook; the log has the others.
+/// How many deliveries are listed. The log has the others.
 const LIMIT: i64 = 20;
-/// What is held is counted up to this.
+/// Held deliveries are counted up to this number.
 const MAX_HELD: i64 = 10_000;
-/// Days of the figure, and how many deliveries of each it looks at.
+/// The days of the chart, and how many deliveries of each it counts.
 const DAYS: i64 = 14;
 const PER_DAY: i64 = 300;
 
@@ -46,7 +46,7 @@ struct WebhookPage {
 framed!("webhooks": WebhookPage);
 
 impl WebhookPage {
-    /// Why it failed, without the code, which is shown before it.
+    /// The error without the response code, which is shown before it.
     #[expect(clippy::unused_self, reason = "templates call methods only")]
     fn reason<'a>(&self, failure: &'a LastFailure) -> &'a str {
         without_code(failure.response_code, failure.error.as_deref().unwrap_or_default())
@@ -71,7 +71,7 @@ impl WebhookPage {
         }
     }
 
-    /// The rule itself is asked; nothing is changed.
+    /// Asks the domain rule without changing anything.
     fn can_be_enabled(&self) -> bool {
         self.webhook.clone().enable(self.frame.now).is_ok()
     }
@@ -91,7 +91,7 @@ impl WebhookPage {
         self.webhook.events.kinds().iter().map(|kind| (kind.as_str(), meaning(*kind))).collect()
     }
 
-    #[expect(clippy::unused_self, reason = "templates ask it of the page")]
+    #[expect(clippy::unused_self, reason = "templates call it on the page")]
     fn states(&self) -> [(&'static str, &'static str); 4] {
         DeliveryState::ALL.map(|state| (state.as_str(), state_name(state)))
     }
@@ -150,7 +150,7 @@ fn read(snapshot: &mut Snapshot, id: WebhookId, now: Time) -> Result<Option<Read
     }))
 }
 
-/// Each day's deliveries, by the day their event happened in the company's zone.
+/// The deliveries of each day. The day is that of the event, in the company's zone.
 fn bars(snapshot: &mut Snapshot, id: WebhookId, zone: &TimeZone, now: Time) -> Result<Vec<Bar>, Error> {
     let today = now.day_in(zone);
     let mut bars = Vec::new();

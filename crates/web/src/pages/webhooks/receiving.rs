@@ -1,4 +1,4 @@
-//! How to receive webhooks: what is sent, what an answer means, how to verify. The figures are those of the rules.
+//! How to receive webhooks: requests, response codes and signatures. The numbers come from the rules themselves.
 
 use askama::Template;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::pages::visitor::Visitor;
 use crate::pages::webhooks::meaning;
 use crate::pages::{ADMIN, Pages};
 
-/// A program that verifies a signature, as the documentation has it and its test runs it.
+/// A program from the documentation that verifies a signature. A test runs it.
 pub struct Snippet {
     pub language: &'static str,
     pub code: &'static str,

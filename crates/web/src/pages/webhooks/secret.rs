@@ -1,4 +1,4 @@
-//! A secret, the one time it is shown, and how to verify with it.
+//! Shows a secret once, and how to verify signatures with it.
 
 use askama::Template;
 use rapport_domain::webhook::Webhook;
@@ -19,12 +19,12 @@ pub struct SecretPage {
 framed!("webhooks": SecretPage);
 
 impl SecretPage {
-    /// Of a webhook that was just made.
+    /// The secret of a new webhook.
     pub fn made(frame: Frame, webhook: Webhook, secret: String) -> Self {
         Self { frame, webhook, secret, is_new: true, snippets: &SNIPPETS }
     }
 
-    /// Of a webhook whose secret was replaced.
+    /// The secret of a webhook after a rotation.
     pub fn rotated(frame: Frame, webhook: Webhook, secret: String) -> Self {
         Self { is_new: false, ..Self::made(frame, webhook, secret) }
     }

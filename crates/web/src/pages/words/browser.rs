@@ -1,6 +1,6 @@
-//! What a browser calls itself, in the words of who uses it.
+//! Names browsers by their `User-Agent`.
 
-/// The first that is found counts: most browsers also claim to be others.
+/// The first match counts, because most browsers also claim to be others.
 const BROWSERS: [(&str, &str); 6] = [
     ("Edg/", "Edge"),
     ("OPR/", "Opera"),
@@ -18,7 +18,7 @@ const SYSTEMS: [(&str, &str); 6] = [
     ("Linux", "Linux"),
 ];
 
-/// `Firefox on Linux`; what it says itself where that is neither.
+/// `Firefox on Linux`, or the header itself if neither is known.
 pub fn named(text: &str) -> String {
     let known = |table: &[(&str, &'static str)]| {
         table.iter().find(|(mark, _)| text.contains(mark)).map(|(_, name)| *name)

@@ -1,4 +1,4 @@
-//! Numbers, money and times as people read them.
+//! Numbers, money and times as text.
 
 pub mod browser;
 pub mod money;

@@ -4,7 +4,7 @@ use rapport_domain::money::Money;
 
 use super::number::group;
 
-/// Symbols that mean one currency to most people; others go by their code.
+/// Symbols that most people recognise. Other currencies are shown by their code.
 const SYMBOLS: [(&str, &str); 5] = [("EUR", "€"), ("USD", "$"), ("GBP", "£"), ("JPY", "¥"), ("INR", "₹")];
 
 pub fn money(money: &Money) -> String {

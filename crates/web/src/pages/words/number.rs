@@ -9,12 +9,12 @@ pub fn grouped(number: i64) -> String {
     format!("{sign}{}", group(&digits))
 }
 
-/// `1,932`, or `10,000+` where more were not counted.
+/// `1,932`, or `10,000+` if counting stopped there.
 pub fn capped(count: &CappedCount) -> String {
     format!("{}{}", grouped(count.count), if count.capped { "+" } else { "" })
 }
 
-/// `300`, or `300+` where more were not looked at.
+/// `300`, or `300+` if counting stopped there.
 pub fn capped_at(count: i64, is_capped: bool) -> String {
     capped(&CappedCount { count, capped: is_capped })
 }

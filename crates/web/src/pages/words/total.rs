@@ -1,4 +1,4 @@
-//! Sums of money: as money, however large.
+//! Sums of money, however large.
 
 use rapport_domain::channel_total::Sum;
 use rapport_domain::money::{Amount, Currency, Money};
@@ -14,7 +14,7 @@ pub fn total(currency: Currency, sum: Sum) -> String {
     if i64::try_from(sum).is_ok() {
         return money(&Money { amount: amount(sum), currency });
     }
-    // Too large for an amount: its whole part goes where the zero of the rest stands.
+    // The sum is too large for an amount, so its whole part replaces the zero of the formatted rest.
     let rest = money(&Money { amount: amount(sum % UNITS), currency });
     rest.replacen('0', &group(&(sum / UNITS).to_string()), 1)
 }

@@ -1,4 +1,4 @@
-//! Times: how long ago, with the exact time on hover.
+//! Relative times, with the exact time on hover.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const MICROS: i64 = 1_000_000;
 
-/// `<time>` with the exact time in the company's zone; the script says it in the viewer's.
+/// A `<time>` element with the exact time in the company's zone. The script converts it to the viewer's.
 pub struct When {
     time: Time,
     text: String,
@@ -30,7 +30,7 @@ impl When {
 
 impl fmt::Display for When {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing in it comes from outside.
+        // Only numbers and fixed texts, so nothing needs escaping.
         let Self { time, text, exact } = self;
         write!(f, r#"<time datetime="{time}" title="{exact}">{text}</time>"#)
     }
@@ -60,7 +60,7 @@ pub fn relative(time: Time, now: Time, zone: &TimeZone) -> String {
     }
 }
 
-/// `2 Sep`, with the year where it is another one.
+/// `2 Sep`, with the year if it is not the current one.
 fn short_date(date: Date, today: Date) -> String {
     let pattern = if date.year() == today.year() { "%-d %b" } else { "%-d %b %Y" };
     date.strftime(pattern).to_string()
