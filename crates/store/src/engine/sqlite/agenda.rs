@@ -11,17 +11,11 @@ use std::time::{Duration, Instant};
 
 use crate::queue::{Job, Lane, Waiting};
 
-<<<<<<< HEAD
-/// Past this a transaction takes up no more than each lane's first batch.
-const LONGEST_GROUP: Duration = Duration::from_millis(80);
-/// The same while the checkpointer waits for a pause.
-const SHORT_GROUP: Duration = Duration::from_millis(20);
-/// What one batch should take at most.
-=======
 /// After this long, a transaction takes on only each lane's first batch.
-const LONGEST_GROUP: Duration = Duration::from_millis(100);
+const LONGEST_GROUP: Duration = Duration::from_millis(80);
+/// The same, while the checkpointer is about to ask for a pause.
+const SHORT_GROUP: Duration = Duration::from_millis(20);
 /// The most time one batch should take.
->>>>>>> merge
 const LONGEST_BATCH: Duration = Duration::from_millis(40);
 /// A family's batches never get smaller than this, and start with it while its cost is unknown.
 const LEAST_WEIGHT: usize = 64;

@@ -10,24 +10,14 @@
 //!   writer, and then everything at once, which took the writer a second when it did that itself.
 //! - The other modes hold the write lock while they copy, sync and wait for readers.
 //!
-<<<<<<< HEAD
-//! So the checkpointer copies with PASSIVE and syncs what it copied itself, all beside the writer. It does so often:
-//! a commit waits its turn at the disk, so no sync may be long. Once the log is long enough it asks the writer for a
-//! pause between two groups. In the pause it copies the little that is left, which makes SQLite sync the file, and
-//! then lets the log start over (RESTART, which has nothing left to copy or sync then). The pause ends when that
-//! is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not on the disk.
-//! When the sync took longer, it went on beside the writer, the next try has only what came since to sync, and
-//! the log grew a little meanwhile. When a reader holds a snapshot open, no pause is asked for again until the
+//! So the checkpointer copies with PASSIVE and then syncs the file itself, both while the writer works. It does so in
+//! small steps, because a commit has to wait for a sync that is under way. Once the log is long enough it asks the
+//! writer for a pause between two groups. During the pause it copies the little that is left, which makes SQLite sync
+//! the file, and then starts the log over (RESTART, which has nothing left to copy or sync by then). The pause ends
+//! when that is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not on the
+//! disk. If the sync takes longer, it continues while the writer works; the next try only has to sync what was added
+//! since, and the log has grown a little. If a reader holds a snapshot open, no further pause is requested until the
 //! reader has moved on.
-=======
-//! So the checkpointer copies with PASSIVE, and once the log is long enough it asks the writer for a pause
-//! between two groups. During the pause it copies the little that is left, which makes SQLite sync the file,
-//! and then starts the log over (RESTART, which has nothing left to copy or sync by then). The pause ends
-//! when that is done, or at its limit, whatever the checkpointer is doing: the writer waits on a clock, not
-//! on the disk. If the sync takes longer, it continues while the writer works; the next try only has to sync
-//! what was added since, and the log has grown a little. If a reader holds a snapshot open, no further pause
-//! is requested until the reader has moved on.
->>>>>>> merge
 //!
 //! A disk that syncs more slowly than the writer writes would never catch up. Past `FULL_FRAMES` the writer
 //! therefore pauses before every group, still with the same limit.
@@ -47,31 +37,19 @@ use crate::error::Error;
 const RESTART_FRAMES: u32 = 16_384;
 /// A log of this length is reported as growing (128 MiB).
 const LONG_FRAMES: u32 = 2 * RESTART_FRAMES;
-<<<<<<< HEAD
-/// So much that is copied and not synced is synced at once (4 MiB).
+/// Copied frames are synced once there are this many (4 MiB).
 const SYNC_FRAMES: u32 = 1_024;
-/// The log may not grow much beyond this for want of a fast disk (512 MiB).
-const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
-/// How long the writer may be asked to pause: the first where the log has just become long enough, the second
-/// at twice that.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-=======
 /// A slow disk can't make the log grow much beyond this (512 MiB).
 const FULL_FRAMES: u32 = 8 * RESTART_FRAMES;
 /// How long the writer may be asked to pause: the shortest applies when the log has just become long enough,
-/// the longest at four times that length.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
->>>>>>> merge
+/// the longest at twice that length.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How many times a restart is attempted before the checkpointer sleeps again.
 const TRIES: usize = 4;
-<<<<<<< HEAD
-/// How often the checkpointer copies what has come since before it asks for a pause, or gives up for now.
+/// How many passes the checkpointer makes over newly added frames before it gives up on a pause for now.
 const CATCHING_UP: usize = 6;
-/// How long to wait for a short read that is in the way of the end of a pause.
-=======
 /// How long to wait for a short read that delays the end of a pause.
->>>>>>> merge
 const BREATH: Duration = Duration::from_millis(1);
 /// The size that the file is truncated to when the log starts over after it has grown.
 pub const MOST_FILE_BYTES: u32 = 2 * RESTART_FRAMES * log::FRAME_BYTES;
@@ -102,7 +80,7 @@ pub struct Checkpointer {
     log: Arc<Log>,
     files: Files,
     has_more: bool,
-    /// How much of the log is copied and synced.
+    /// How many frames of the log are copied and synced.
     synced: u32,
     /// How far the log was copied when a reader used up a pause.
     stuck_at: Option<u32>,
@@ -125,13 +103,8 @@ impl Checkpointer {
         }
     }
 
-<<<<<<< HEAD
-    /// Ends with the writer, and hands out its connection and the file.
+    /// Ends with the writer and returns its connection and the file.
     pub fn run(mut self) -> (Conn, Disk) {
-=======
-    /// Ends with the writer and returns its connection.
-    pub fn run(mut self) -> Conn {
->>>>>>> merge
         while let Some(has_committed) = self.log.wait() {
             // The writer checks at every commit; this is for a service that has nothing to write.
             let _ = self.files.check();
@@ -164,9 +137,8 @@ impl Checkpointer {
         }
     }
 
-<<<<<<< HEAD
-    /// Gets close to the end of the log before the writer has to pause: its groups are short meanwhile, so that each
-    /// time less has come since. Says whether a pause is worth it.
+    /// Gets close to the end of the log before the writer has to pause. The writer's groups are short meanwhile, so
+    /// each pass finds less. Returns whether a pause is worthwhile.
     fn catch_up(&mut self) -> bool {
         self.log.shorten_groups();
         for _ in 0..CATCHING_UP {
@@ -180,14 +152,14 @@ impl Checkpointer {
         false
     }
 
-    /// Copies what nobody reads any more, and syncs it unless it is little, beside the writer.
+    /// Copies what nobody reads any more while the writer works, and syncs it once there is enough.
     fn copy_and_sync(&mut self) -> Option<Progress> {
         let progress = self.copy()?;
         if progress.copied < self.synced {
             // The log has started over.
             self.synced = 0;
         }
-        // Whether SQLite has synced it cannot be known: the writer may have appended before the end was reached.
+        // SQLite may have synced it, but only if the writer added nothing before the copy reached the end.
         if progress.copied - self.synced >= SYNC_FRAMES {
             if let Err(error) = self.disk.sync() {
                 self.fail(&error);
@@ -198,9 +170,6 @@ impl Checkpointer {
         Some(progress)
     }
 
-=======
-    /// Copies what nobody reads any more while the writer works.
->>>>>>> merge
     fn copy(&mut self) -> Option<Progress> {
         match self.checkpoint("PASSIVE") {
             Ok(progress) => {
@@ -212,33 +181,21 @@ impl Checkpointer {
                 progress
             }
             Err(error) => {
-<<<<<<< HEAD
                 self.fail(&error);
-=======
-                self.log.count_failed();
-                self.has_more = true;
-                if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::warn!(%error, "checkpoints failing; the write-ahead log grows until they succeed");
-                }
->>>>>>> merge
                 None
             }
         }
     }
 
-<<<<<<< HEAD
     fn fail(&mut self, error: &Error) {
         self.log.count_failed();
         self.has_more = true;
         if !std::mem::replace(&mut self.is_failing, true) {
-            tracing::warn!(%error, "checkpoints fail; the write-ahead log grows until they work again");
+            tracing::warn!(%error, "checkpoints failing; the write-ahead log grows until they succeed");
         }
     }
 
-    /// Copies the rest and has the next commit start the log over, all while the writer pauses.
-=======
     /// Copies the rest and makes the next commit start the log over, while the writer pauses.
->>>>>>> merge
     fn restart(&mut self, end: Instant) -> bool {
         self.stuck_at = None;
         while Instant::now() < end {

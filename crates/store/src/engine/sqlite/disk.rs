@@ -4,7 +4,6 @@
 //! the process on one file shares one descriptor, and each thread that has a connection keeps it until its connection
 //! is closed.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -14,8 +13,11 @@ use parking_lot::Mutex;
 
 use crate::error::Error;
 
-/// The descriptors in use, by device and inode.
-static OPEN: Mutex<Option<HashMap<(u64, u64), Weak<File>>>> = Mutex::new(None);
+/// A file's device and inode.
+type Identity = (u64, u64);
+
+/// The descriptors in use.
+static OPEN: Mutex<Vec<(Identity, Weak<File>)>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
 pub struct Disk {
@@ -28,15 +30,15 @@ impl Disk {
     pub fn of(path: &Path, durable: bool) -> Result<Self, Error> {
         let failed = |error| Error::Unavailable(format!("{} cannot be opened: {error}", path.display()));
         let metadata = std::fs::metadata(path).map_err(failed)?;
+        let identity = (metadata.dev(), metadata.ino());
         let mut open = OPEN.lock();
-        let open = open.get_or_insert_default();
-        open.retain(|_, file| file.strong_count() > 0);
-        let key = (metadata.dev(), metadata.ino());
-        if let Some(file) = open.get(&key).and_then(Weak::upgrade) {
+        open.retain(|(_, file)| file.strong_count() > 0);
+        let known = open.iter().find(|(other, _)| *other == identity);
+        if let Some(file) = known.and_then(|(_, file)| file.upgrade()) {
             return Ok(Self { file, durable });
         }
         let file = Arc::new(File::open(path).map_err(failed)?);
-        open.insert(key, Arc::downgrade(&file));
+        open.push((identity, Arc::downgrade(&file)));
         Ok(Self { file, durable })
     }
 

@@ -1,7 +1,7 @@
 //! The state shared by the writer and the checkpointer: whose turn it is, and how long the log is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -17,6 +17,8 @@ pub const FRAME_BYTES: u32 = 4_096 + 24;
 pub struct Log {
     turn: Mutex<Turn>,
     changed: Condvar,
+    /// The checkpointer is about to ask for a pause.
+    short_groups: AtomicBool,
     frames: AtomicU32,
     blocked: AtomicU64,
     failed: AtomicU64,
@@ -31,8 +33,6 @@ struct Turn {
     /// A pause before every group.
     always: Option<Duration>,
     pause_ends: Option<Instant>,
-    /// The checkpointer is about to ask for a pause.
-    short_groups: bool,
     closed: bool,
 }
 
@@ -93,14 +93,12 @@ impl Log {
 
     /// Has the writer commit soon, so that little is left to copy when it pauses. Holds until a pause ends.
     pub fn shorten_groups(&self) {
-        self.turn.lock().short_groups = true;
+        self.short_groups.store(true, Ordering::Relaxed);
     }
 
     pub fn end_pause(&self) {
-        let mut turn = self.turn.lock();
-        turn.pause_ends = None;
-        turn.short_groups = false;
-        drop(turn);
+        self.turn.lock().pause_ends = None;
+        self.short_groups.store(false, Ordering::Relaxed);
         self.changed.notify_all();
     }
 }
@@ -123,7 +121,7 @@ impl Turns {
             }
         }
         turn.writing = true;
-        WritersTurn { log: &self.0, is_short: turn.short_groups }
+        WritersTurn { log: &self.0, is_short: self.0.short_groups.load(Ordering::Relaxed) }
     }
 }
 

@@ -3,20 +3,11 @@
 //! The writer takes everything that arrived while the last commit was being written to disk, runs each batch
 //! in a savepoint, commits once and settles all of them: group commit without added waiting.
 //!
-<<<<<<< HEAD
-//! - `writer` runs groups, `agenda` decides what of a group runs while there is time.
-//! - `checkpointer` keeps the write-ahead log short without making the writer wait for readers or for the database
-//!   file; `log` is what the two share.
-//! - `disk` syncs the database file beside SQLite.
-//! - `files` notices when the database was deleted or replaced.
-//! - `cause` says in words why SQLite refused.
-=======
 //! - `writer` runs groups; `agenda` decides which jobs of a group run in the time available.
 //! - `checkpointer` keeps the write-ahead log short without making the writer wait for readers or for the
-//!   database file; `log` is the state they share.
+//!   database file; `log` is the state they share, and `disk` syncs the file.
 //! - `files` notices when the database is deleted or replaced.
 //! - `cause` explains why SQLite failed.
->>>>>>> merge
 
 mod agenda;
 mod cause;
@@ -107,13 +98,8 @@ pub fn start(
         drop(disk);
     })?);
     threads.push(spawn("sqlite-checkpoint", move || {
-<<<<<<< HEAD
         let (connection, disk) = checkpointer.run();
-        // The last connection to close empties and removes the log, which a connection that only reads cannot.
-=======
-        let connection = checkpointer.run();
         // The last connection to close empties and removes the log, which a read-only connection can't do.
->>>>>>> merge
         let _ = all_readers_closed.recv();
         drop(connection);
         drop(disk);
