@@ -64,7 +64,7 @@ impl Draft {
 
     /// The faults of the form as a whole and of fields that are not in `shown`, the names of the fields on the page.
     pub fn other_faults(&self, shown: &str) -> Vec<String> {
-        let hidden = self.errors.iter().filter(|(name, _)| !shown.split(' ').any(|one| one == *name));
+        let hidden = self.errors.iter().filter(|(name, _)| !shown.split_whitespace().any(|one| one == *name));
         let hidden = hidden
             .map(|(name, fault)| if name.is_empty() { fault.clone() } else { format!("{name}: {fault}") });
         self.error.iter().cloned().chain(hidden).collect()

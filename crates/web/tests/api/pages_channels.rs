@@ -64,7 +64,7 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
         .says("Accounts and values as of <time")
         .says("Fair &#60;b&#62;");
     let link = format!(
-        "<a href=\"/accounts?channel={}\" aria-label=\"4 accounts of Fair &#60;b&#62;\">4</a>",
+        "<a href=\"/accounts?channel={}\" aria-label=\"4 accounts from Fair &#60;b&#62;\">4</a>",
         fair.id
     );
     let spring = "<code>SPRING</code></td><td class=\"n\">3</td><td class=\"n values\"><span class=\"each\">€1,500.50</span>\

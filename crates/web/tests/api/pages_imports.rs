@@ -170,7 +170,7 @@ async fn an_invalid_file_is_refused_next_to_its_field(acme: Tenant) {
     page.says("Must be an encoding").says("Must be a single character");
     let mut cut = form_of(ana.form(), &[], "a.csv", b"id\n1\n");
     cut.truncate(cut.len() - 12);
-    send(&acme, &ana, cut).await.expect(422).says("The upload ended before it was complete; try again.");
+    send(&acme, &ana, cut).await.expect(422).says("The upload was interrupted; try again.");
     send(&acme, &ana, b"no form at all".to_vec()).await.expect(422);
     ana.send("/imports", &[("file", "id")]).await.expect(422).says("Choose a file");
     ana.see("/imports").await.says("No imports yet");
