@@ -22,9 +22,11 @@ use crate::command::{Command, Context};
 use crate::dispatch::{Asking, Dispatch, Owned, Place, Sender};
 use crate::error::Error;
 
-/// Deliveries of one event written in the transaction of its change.
-pub const AT_ONCE: usize = 32;
-/// Deliveries of one event written in each later transaction.
+/// Up to this many deliveries of one event are all written in the transaction of its change.
+pub const AT_ONCE: usize = 64;
+/// If there are more, this many are written in that transaction.
+pub const FIRST: usize = 16;
+/// The rest are written in transactions of this size.
 pub const PART: usize = 64;
 
 /// The deliveries of a transaction, handed to the sender once it commits.
@@ -55,10 +57,12 @@ impl FanOut {
     pub fn add_selected(&mut self, cx: &Context, event: &Event, subscribers: &[Subscriber]) {
         let mut selected: Vec<&Subscriber> =
             subscribers.iter().filter(|subscriber| subscriber.selection.includes(event.kind)).collect();
-        if selected.len() > AT_ONCE {
+        let mut first = selected.len();
+        if first > AT_ONCE {
             selected.sort_by_key(|subscriber| Reverse(urgency(subscriber)));
+            first = FIRST;
         }
-        let (first, later) = selected.split_at(selected.len().min(AT_ONCE));
+        let (first, later) = selected.split_at(first);
         let payload: Arc<str> = event.payload.as_str().into();
         for subscriber in first {
             self.add(cx, event, &payload, subscriber.id, subscriber.enabled);

@@ -1,6 +1,8 @@
 //! How a person works: with the mouse, with the keyboard alone, or in a browser that runs no scripts. A journey is
 //! written once and done in each of these ways.
 
+use std::time::{Duration, Instant};
+
 use fantoccini::Locator;
 use fantoccini::actions::{InputSource as _, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 use fantoccini::elements::Element;
@@ -17,6 +19,9 @@ const DOWN: &str = "\u{e015}";
 const UP: &str = "\u{e013}";
 /// Control and A, then Control is released.
 const SELECT_ALL: &str = "\u{e009}a\u{e000}";
+/// How long the focus may take to show.
+const FOCUS_LIMIT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// No page needs more steps than this from anywhere to anywhere.
 const STEPS: usize = 400;
 
@@ -139,12 +144,15 @@ impl Browser {
         let shows = "const [target] = arguments; const style = getComputedStyle(target);
             if (document.activeElement !== target) return null;
             return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none'";
+        let since = Instant::now();
         loop {
             self.step_to(target).await?;
             match self.ask(shows, vec![json!(target)]).await? {
                 Value::Bool(true) => return Ok(()),
                 // A live update took the focus away.
                 Value::Null => {}
+                // The stylesheet may still be on its way.
+                _ if since.elapsed() < FOCUS_LIMIT => tokio::time::sleep(POLL_INTERVAL).await,
                 _ => panic!("the focus does not show at {}", target.html(false).await?),
             }
         }
@@ -169,6 +177,7 @@ impl Browser {
                 self.press(&TAB.to_string()).await;
             }
         } else {
+            self.hurry_to(target).await?;
             self.step(async |browser| browser.press(&TAB.to_string()).await, near, target).await?;
         }
         self.step(
@@ -177,6 +186,22 @@ impl Browser {
             target,
         )
         .await
+    }
+
+    /// Presses Tab as often as is certainly needed, without a look at the page each time.
+    async fn hurry_to(&self, target: &Element) -> Result<(), CmdError> {
+        let stops_between = "const [target] = arguments; const here = document.activeElement;
+            const stops = document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]');
+            const follows = (one, other) => one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
+            const isStop = (one) => one.tabIndex >= 0 && !one.disabled && one.type !== 'radio' && one.checkVisibility();
+            return [...stops].filter((one) => isStop(one) && (here === document.body || follows(here, one))
+                && follows(one, target)).length";
+        let stops = self.ask(stops_between, vec![json!(target)]).await?.as_u64().unwrap_or(0);
+        let certain = usize::try_from(stops.saturating_sub(1)).unwrap_or(0);
+        if certain > 0 {
+            self.press(&TAB.to_string().repeat(certain)).await;
+        }
+        Ok(())
     }
 
     /// The first step into a page is the link that skips its frame.

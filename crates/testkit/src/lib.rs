@@ -7,6 +7,7 @@ pub mod app;
 pub mod browser;
 pub mod chance;
 pub mod disk;
+mod drivers;
 pub mod gate;
 pub mod hands;
 pub mod mail;

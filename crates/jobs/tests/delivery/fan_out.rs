@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use rapport_app::fan_out::{AT_ONCE, PART};
+use rapport_app::fan_out::{FIRST, PART};
 use rapport_store::Fault;
 use rapport_testkit::{Engine, Receiver};
 
 use crate::harness::{Sending, eventually};
 use crate::lost::{Trouble, options};
 
-const HOOKS: usize = AT_ONCE + PART + 10;
+const HOOKS: usize = FIRST + PART + 10;
 
 /// Waits until each path was requested once per event.
 #[track_caller]

@@ -225,7 +225,8 @@ impl Service {
         self.exchange("GET", path, &[], "").expect("an answer").0
     }
 
-    fn exchange(
+    /// The head and the body of an answer.
+    pub fn exchange(
         &self,
         method: &str,
         path: &str,

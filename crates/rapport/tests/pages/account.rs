@@ -66,7 +66,7 @@ async fn details_and_custom_fields_are_edited_in_place(hands: Hands) {
     browser.click("Remove field").await;
     browser.see("Field limits removed.").await;
     assert_eq!(shown(&office, &path)["custom_fields"], json!({}));
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_move_and_a_contact_are_written_down(hands: Hands) {
@@ -103,7 +103,7 @@ async fn a_move_and_a_contact_are_written_down(hands: Hands) {
         (&contact["kind"], &contact["occurred_at"], &contact["note"]),
         (&json!("meeting"), &json!("2026-01-15T14:30:00Z"), &json!("Lunch at the fair"))
     );
-    browser.close().await;
+    browser.close();
 }
 
 async fn an_account_has_its_own_clock(hands: Hands) {
@@ -135,7 +135,7 @@ async fn an_account_has_its_own_clock(hands: Hands) {
     browser.click("Undo").await;
     browser.see("Snoozed until 31 Jan 2099").await;
     assert_eq!(shown(&office, &path)["snoozed_until"], json!("2099-01-31"));
-    browser.close().await;
+    browser.close();
 }
 
 async fn what_was_said_is_logged_and_filtered(hands: Hands) {
@@ -177,7 +177,7 @@ async fn what_was_said_is_logged_and_filtered(hands: Hands) {
         browser.see_in(entries, there).await;
         browser.see_not_in(entries, not_there).await;
     }
-    browser.close().await;
+    browser.close();
 }
 
 async fn an_account_is_deleted_for_good(hands: Hands) {
@@ -193,5 +193,5 @@ async fn an_account_is_deleted_for_good(hands: Hands) {
     browser.see("Nordlys Bank deleted.").await;
     browser.see("No accounts yet").await;
     assert_eq!(office.api("GET", "/api/accounts/", &Value::Null)["items"], json!([]));
-    browser.close().await;
+    browser.close();
 }

@@ -81,7 +81,7 @@ async fn an_account_is_made_by_hand(hands: Hands) {
     );
     browser.click("Accounts").await;
     browser.see("1 account").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
@@ -118,7 +118,7 @@ async fn a_search_and_filters_are_kept_as_a_view(hands: Hands) {
     browser.click("Paying pros").await;
     browser.see("1 account").await;
     rename_and_delete_the_view(&browser).await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn rename_and_delete_the_view(browser: &Browser) {
@@ -158,7 +158,7 @@ async fn columns_are_chosen_and_exported(hands: Hands) {
     assert_eq!(lines[1..], ["Fjord Foods,crm-2,customer,free", "Nordlys Bank,crm-1,customer,pro"]);
     let names: Vec<String> = found(&office, "status=customer").into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["Fjord Foods", "Nordlys Bank"], "as the API has them");
-    browser.close().await;
+    browser.close();
 }
 
 async fn accounts_are_moved_together_and_back(hands: Hands) {
@@ -190,7 +190,7 @@ async fn accounts_are_moved_together_and_back(hands: Hands) {
     browser.click("Move").await;
     browser.see("3 accounts moved to Prospect.").await;
     assert_eq!(found(&office, "status=prospect").len(), 3);
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
@@ -208,7 +208,7 @@ async fn a_fault_in_the_address_is_named_and_left(hands: Hands) {
     browser.see("This link doesn’t lead to a page of this list.").await;
     browser.click("First page").await;
     browser.see("3 accounts").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_domain_that_cannot_be_looked_up_stays_typed(hands: Hands) {
@@ -222,5 +222,5 @@ async fn a_domain_that_cannot_be_looked_up_stays_typed(hands: Hands) {
     browser.expect_value("domain", "localhost").await;
     browser.click("Enter it by hand instead").await;
     browser.see("New account").await;
-    browser.close().await;
+    browser.close();
 }

@@ -72,7 +72,7 @@ async fn a_campaign_knows_who_is_in_and_why_others_are_not(hands: Hands) {
     browser.see("Campaign deleted.").await;
     browser.see("No campaigns yet").await;
     assert_eq!(campaigns(&office), json!([]));
-    browser.close().await;
+    browser.close();
 }
 
 async fn create(browser: &Browser, hands: Hands) {

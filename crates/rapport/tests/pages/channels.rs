@@ -55,7 +55,7 @@ async fn a_channel_has_codes_and_an_end(hands: Hands) {
     browser.see("Channel and codes deleted.").await;
     browser.see("No channels yet").await;
     assert_eq!(channels(&office), json!([]));
-    browser.close().await;
+    browser.close();
 }
 
 fn code_path(office: &Office) -> String {

@@ -40,7 +40,7 @@ async fn an_overdue_client_is_listed_until_contact_is_logged(hands: Hands) {
     browser.see("Ana Ruiz").await;
     browser.see_not("Nordlys Bank").await;
     assert_eq!(office.api("GET", "/api/clients/?tab=overdue", &json!(null))["items"], json!([]));
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_snoozed_client_waits_in_its_own_tab(hands: Hands) {
@@ -56,5 +56,5 @@ async fn a_snoozed_client_waits_in_its_own_tab(hands: Hands) {
     browser.see("Nobody is overdue").await;
     browser.click_css(".tabs a[href='/clients?tab=snoozed']").await;
     browser.see("Nordlys Bank").await;
-    browser.close().await;
+    browser.close();
 }

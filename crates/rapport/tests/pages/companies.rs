@@ -33,13 +33,13 @@ async fn a_person_of_two_companies_goes_from_one_to_the_other(hands: Hands) {
     // A new login continues in the same company.
     let elsewhere = office.browser_with(hands).await;
     elsewhere.see("Birch & Sons").await;
-    elsewhere.close().await;
+    elsewhere.close();
     browser.click("Switch company").await;
     browser.click("Switch to Acme").await;
     browser.see("Switched to Acme.").await;
     browser.click("Accounts").await;
     browser.see("Nordlys Bank").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn other_sessions_are_logged_out(hands: Hands) {
@@ -65,8 +65,8 @@ async fn other_sessions_are_logged_out(hands: Hands) {
     there.see("Default currency").await;
     there.arrive("/settings").await;
     assert_eq!(office.api("GET", "/api/settings/", &json!(null))["time_zone"], "UTC");
-    here.close().await;
-    there.close().await;
+    here.close();
+    there.close();
 }
 
 async fn without_mail_a_forgotten_password_is_a_matter_for_an_admin(hands: Hands) {
@@ -99,6 +99,6 @@ async fn without_mail_a_forgotten_password_is_a_matter_for_an_admin(hands: Hands
     theirs.fill("password", "a long enough one").await;
     theirs.click("Change password").await;
     theirs.see("Password changed. Log in with your new password.").await;
-    ana.close().await;
-    theirs.close().await;
+    ana.close();
+    theirs.close();
 }

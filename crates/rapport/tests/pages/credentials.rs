@@ -40,7 +40,7 @@ async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
     for part in ["Revoked an API token", "Ana Ruiz", "CRM <sync>"] {
         browser.see_in("#audit tbody tr", part).await;
     }
-    browser.close().await;
+    browser.close();
 }
 
 async fn the_ingest_key_is_rotated_and_rejects_are_told(hands: Hands) {
@@ -73,5 +73,5 @@ async fn the_ingest_key_is_rotated_and_rejects_are_told(hands: Hands) {
     browser.see("crm-1").await;
     browser.click("Audit log").await;
     browser.see("Rotated the ingest key").await;
-    browser.close().await;
+    browser.close();
 }

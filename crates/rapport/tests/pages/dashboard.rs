@@ -30,7 +30,7 @@ async fn numbers_lead_to_the_lists_behind_them(hands: Hands) {
     browser.see("Mail isn’t set up").await;
     browser.click("Mail").await;
     browser.arrive("/settings/mail").await;
-    browser.close().await;
+    browser.close();
 }
 
 fn overdue(office: &Office, name: &str) -> String {

@@ -43,7 +43,7 @@ async fn the_log_is_filtered_and_a_delivery_read_and_sent_again(hands: Hands) {
     browser.click("account.created").await;
     read_it(&browser).await;
     send_it_again(&office, &browser, &receiver).await;
-    browser.close().await;
+    browser.close();
 }
 
 /// Waits for the page with this filter and checks the number of its rows.
@@ -178,7 +178,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
         office.api("GET", "/api/deliveries/?state=failed&limit=1", &Value::Null)["items"][0].is_object()
     });
     receiver.answer(Behaviour::Stall);
-    browser.click("in the log").await;
+    browser.click("View in the log").await;
     ask_for(&browser, 4).await;
     receiver.wait_for(8, PATIENCE);
     browser.see("Running").await;
@@ -189,7 +189,7 @@ async fn many_are_counted_sent_again_followed_and_cancelled(hands: Hands) {
     browser.click("Redeliveries").await;
     browser.see("Finished").await;
     browser.expect_text("#redeliveries tbody tr .badge", "Cancelled").await;
-    browser.close().await;
+    browser.close();
 }
 
 /// Shows the count first, then starts it.
@@ -229,5 +229,5 @@ async fn a_new_delivery_shows_by_itself_and_what_was_opened_stays() {
     browser.see("Åre Lifts").await;
     browser.expect_text("details.more td.n", "3").await;
     browser.see_in("details.more thead", "Pending").await;
-    browser.close().await;
+    browser.close();
 }

@@ -17,7 +17,7 @@ async fn has_no_violations(setup: Setup) {
     for Page { path: page, .. } in pages(&office) {
         look_at(&browser, &page, &mut found).await;
     }
-    browser.close().await;
+    browser.close();
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }
 
@@ -57,7 +57,7 @@ async fn axe_finds_nothing_in_what_strangers_see() {
         }
         browser.go("/nowhere").await;
         found.extend(browser.axe().await);
-        browser.close().await;
+        browser.close();
     }
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }
@@ -80,8 +80,8 @@ async fn every_page_is_whole_without_scripts() {
     for Page { path: page, .. } in pages(&office) {
         is_the_same(&with, &without, &page).await;
     }
-    with.close().await;
-    without.close().await;
+    with.close();
+    without.close();
 }
 
 /// Controls that need the script are hidden until it runs; everything else is there either way. If something changes

@@ -40,7 +40,7 @@ async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
     make_the_first_account(&browser, hands).await;
     browser.go(&link).await;
     browser.see("Page not found").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn open(service: &Service, hands: Hands) -> Browser {
@@ -104,5 +104,5 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands
     browser.fill("password", "a long enough one").await;
     browser.click("Create company").await;
     browser.see("shown only once").await;
-    browser.close().await;
+    browser.close();
 }

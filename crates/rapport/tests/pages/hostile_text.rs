@@ -71,5 +71,5 @@ async fn it_shows_as_text_on_every_page_that_has_it() {
         }
     }
     assert!(shown >= 6, "it is shown as it was sent, on {shown} pages");
-    browser.close().await;
+    browser.close();
 }

@@ -58,5 +58,5 @@ async fn a_file_is_imported_and_undone(hands: Hands) {
         (&json!("Nordlys"), &json!("contacted"))
     );
     assert_eq!(office.api("GET", "/api/accounts/?q=lifts", &json!(null))["items"], json!([]));
-    browser.close().await;
+    browser.close();
 }

@@ -56,7 +56,7 @@ async fn the_palette_finds_accounts_pages_and_actions() {
     browser.expect_count("dialog[open]", 0).await;
     let button = "return document.activeElement.matches('button[data-palette]')";
     browser.expect_script(button, &json!(true)).await;
-    browser.close().await;
+    browser.close();
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn keys_are_listed_and_lead_places() {
     // In a field, a key types a letter.
     browser.press("ga").await;
     browser.expect_value("name", "ga").await;
-    browser.close().await;
+    browser.close();
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn rows_are_chosen_by_keys_and_stay_chosen_while_the_list_changes() {
     browser.expect_script(FOCUSED, &json!("Account 2")).await;
     browser.press(ENTER).await;
     browser.arrive(&paths[1]).await;
-    browser.close().await;
+    browser.close();
 }
 
 #[tokio::test]
@@ -117,5 +117,5 @@ async fn escape_closes_a_menu_and_gives_the_focus_back() {
         let script = "return document.activeElement.parentElement.id";
         browser.expect_script(script, &json!(menu)).await;
     }
-    browser.close().await;
+    browser.close();
 }

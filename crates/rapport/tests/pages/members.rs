@@ -71,8 +71,8 @@ async fn somebody_joins_by_mail_and_is_deactivated(hands: Hands) {
     theirs.click("Dashboard").await;
     theirs.see("Forgot your password?").await;
     assert_eq!(bo(&office), Value::Null);
-    ana.close().await;
-    theirs.close().await;
+    ana.close();
+    theirs.close();
 }
 
 async fn join(browser: &Browser, invitation: &str) {
@@ -152,8 +152,8 @@ async fn an_invitation_is_sent_again_and_withdrawn(hands: Hands) {
     theirs.see("This link was already used, was replaced or has expired").await;
     let found = office.api("GET", "/api/members/", &json!(null));
     assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
-    ana.close().await;
-    theirs.close().await;
+    ana.close();
+    theirs.close();
 }
 
 async fn a_forgotten_password_is_replaced_by_mail(hands: Hands) {
@@ -180,8 +180,8 @@ async fn a_forgotten_password_is_replaced_by_mail(hands: Hands) {
     browser.go(&reset).await;
     browser.see("This link was already used, was replaced or has expired").await;
     assert_eq!(mailbox.count(), 1);
-    browser.close().await;
-    elsewhere.close().await;
+    browser.close();
+    elsewhere.close();
 }
 
 async fn choose_password(browser: &Browser, reset: &str, email: &str) {
@@ -211,6 +211,6 @@ async fn an_admin_sends_a_link_for_a_new_password(hands: Hands) {
     choose_password(&theirs, &link(&mail, RESET), "bo@acme.test").await;
     log_in(&theirs, &Login { email: "bo@acme.test".to_owned(), password: PASSWORD.to_owned() }).await;
     theirs.see("Bo Lind").await;
-    ana.close().await;
-    theirs.close().await;
+    ana.close();
+    theirs.close();
 }

@@ -34,7 +34,7 @@ async fn a_person_logs_in_and_out(hands: Hands) {
 
     log_in(&browser, &Login { email: office.owner.email.clone(), password: "another long one".to_owned() })
         .await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_person_changes_their_name(hands: Hands) {
@@ -45,7 +45,7 @@ async fn a_person_changes_their_name(hands: Hands) {
     browser.click_css("form[action='/profile/name'] button").await;
     browser.see("Name changed.").await;
     browser.see("Ana Ruiz-Berg").await;
-    browser.close().await;
+    browser.close();
 }
 
 #[tokio::test]
@@ -59,5 +59,5 @@ async fn the_theme_is_a_choice() {
     browser.click_css("form[action='/theme'] button").await;
     let is_dark = format!("return getComputedStyle(document.body).backgroundColor !== {light}");
     browser.expect_script(&is_dark, &json!(true)).await;
-    browser.close().await;
+    browser.close();
 }

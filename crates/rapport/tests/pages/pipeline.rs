@@ -31,7 +31,7 @@ async fn a_dragged_card_moves_the_account_writes_history_and_is_announced() {
     browser.drag(&format!("#{id}"), "#stage-lost").await;
     browser.click("Undo").await;
     stands_in(&browser, &id, "in_negotiation").await;
-    browser.close().await;
+    browser.close();
 }
 
 fn account(office: &Office, name: &str, status: &str) -> String {
@@ -82,7 +82,7 @@ async fn a_card_is_moved_by_its_menu_and_back_again(hands: Hands) {
     }
     browser.click("Nordlys Bank").await;
     browser.arrive(&format!("/accounts/{id}")).await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn move_by_menu(browser: &Browser, name: &str, status: &str) {
@@ -120,5 +120,5 @@ async fn columns_page_and_the_folded_ones_open(hands: Hands) {
     // The next card is in view.
     browser.see("Also Gone Ltd").await;
     assert_eq!(office.api("GET", &format!("/api/accounts/{gone}/"), &Value::Null)["status"], "contacted");
-    browser.close().await;
+    browser.close();
 }

@@ -24,7 +24,7 @@ async fn the_pulse_card_changes_without_a_reload() {
         json!(true),
         "it was not loaded again"
     );
-    browser.close().await;
+    browser.close();
 }
 
 #[tokio::test]
@@ -34,6 +34,10 @@ async fn a_page_that_lost_its_stream_to_newer_ones_still_changes_and_takes_none_
         office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank", "status": "customer" }));
     let browser = office.browser().await;
     browser.go(&format!("/accounts/{}", account["id"].as_str().expect("an id"))).await;
+    // Once its stream is open, the page looks again.
+    let has_looked =
+        "return performance.getEntriesByType('resource').some((one) => one.initiatorType === 'fetch')";
+    browser.expect_script(has_looked, &json!(true)).await;
     // As many more streams as a session may have.
     let others = "window.lost = 0;
         window.others = [1, 2, 3, 4].map(() => new EventSource('/live'));
@@ -45,5 +49,5 @@ async fn a_page_that_lost_its_stream_to_newer_ones_still_changes_and_takes_none_
     office.ingest(json!([{ "imported_id": "crm-1", "kind": "feature_used", "feature": "app.export" }]));
     browser.see("app.export").await;
     assert_eq!(browser.run("return window.lost", Vec::new()).await, json!(0), "the newer ones keep theirs");
-    browser.close().await;
+    browser.close();
 }

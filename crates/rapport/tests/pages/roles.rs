@@ -37,5 +37,5 @@ async fn a_member_sees_neither_the_links_nor_the_pages() {
             assert!(!refused.contains(&first_part(link)), "{path} has a link to {link}");
         }
     }
-    browser.close().await;
+    browser.close();
 }

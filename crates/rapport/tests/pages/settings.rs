@@ -67,7 +67,7 @@ async fn a_refused_zone_keeps_what_was_typed(hands: Hands) {
     {
         browser.see_in("#audit tbody tr", part).await;
     }
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
@@ -106,7 +106,7 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
     browser.click("Preview").await;
     browser.see("No account becomes overdue.").await;
     browser.see("3 accounts are no longer overdue.").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn the_digest_is_read_and_sent(hands: Hands) {
@@ -137,7 +137,7 @@ async fn the_digest_is_read_and_sent(hands: Hands) {
     browser.click("Save").await;
     browser.see("Weekly digest turned off.").await;
     assert_eq!(saved(&office)["digest_enabled"], false);
-    browser.close().await;
+    browser.close();
 }
 
 async fn kept_digests_can_be_read(hands: Hands) {
@@ -154,7 +154,7 @@ async fn kept_digests_can_be_read(hands: Hands) {
     // The digest as its readers see it.
     browser.go(&format!("/settings/digest/{week}/mail")).await;
     browser.see("overdue for contact").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
@@ -173,7 +173,7 @@ async fn a_test_mail_arrives_and_its_outcome_shows(hands: Hands) {
     browser.see_news("no such mailbox").await;
     browser.click("Audit log").await;
     browser.see("Sent a test mail").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn the_system_page_tells_of_every_job(hands: Hands) {
@@ -187,5 +187,5 @@ async fn the_system_page_tells_of_every_job(hands: Hands) {
     browser.see("SQLite").await;
     browser.click("How to set it up").await;
     browser.see("rapport serve --smtp-url").await;
-    browser.close().await;
+    browser.close();
 }

@@ -30,7 +30,7 @@ async fn a_token_is_made_once(hands: Hands) {
     browser.see("Copy it now. You won’t see it again.").await;
     browser.expect_text("#token", &token).await;
     assert_eq!(tokens(&office), before + 1);
-    browser.close().await;
+    browser.close();
 }
 
 async fn an_invitation_is_sent_once(hands: Hands) {
@@ -52,7 +52,7 @@ async fn an_invitation_is_sent_once(hands: Hands) {
     let written = office.api("GET", "/api/mails/", &json!(null));
     assert_eq!(written["items"].as_array().map(Vec::len), Some(1));
     assert_eq!(mailbox.mail(1).to, ["bo@acme.test"]);
-    browser.close().await;
+    browser.close();
 }
 
 async fn a_key_is_rotated_once(hands: Hands) {
@@ -69,5 +69,5 @@ async fn a_key_is_rotated_once(hands: Hands) {
     browser.go("/settings/audit").await;
     browser.see("Rotated the ingest key").await;
     assert_eq!(browser.text().await.matches("Rotated the ingest key").count(), 1);
-    browser.close().await;
+    browser.close();
 }

@@ -27,7 +27,7 @@ async fn from_its_creation_over_twenty_failures_to_what_was_held(hands: Hands) {
     redeliver_one(&browser, &receiver).await;
     let rotated = rotate_its_secret(&browser).await;
     assert_ne!(rotated, secret);
-    browser.close().await;
+    browser.close();
 }
 
 /// Returns its secret, which is shown only once.
@@ -144,7 +144,7 @@ async fn it_is_edited_disabled_and_deleted(hands: Hands) {
     edit_it(&office, &browser, hands, &receiver).await;
     disable_it(&office, &browser, &receiver).await;
     delete_it(&office, &browser).await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn edit_it(office: &Office, browser: &Browser, hands: Hands, receiver: &Receiver) {
@@ -234,7 +234,7 @@ async fn its_signatures_are_checked(hands: Hands) {
     browser.fill("secret", "whs_of_somebody_else").await;
     check(&browser, signature, &body).await;
     browser.see("Wrong secret").await;
-    browser.close().await;
+    browser.close();
 }
 
 async fn check(browser: &Browser, signature: &str, body: &str) {

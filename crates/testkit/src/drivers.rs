@@ -1,0 +1,167 @@
+//! Browsers and the processes that drive them. Starting one takes longer than most tests, so tests use them one after
+//! another: each test gets an empty window without cookies or stored data. They end with this process.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use fantoccini::error::{CmdError, NewSessionError};
+use fantoccini::wd::{Capabilities, TimeoutConfiguration};
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+const INSTALL_HINT: &str = "install Debian's chromium and chromium-driver, or run ./scripts/test, which does";
+/// The shell holds the other end of a pipe: when this process ends or lets go, driver and browser end, and their files
+/// go with them.
+const WATCHED_DRIVER: &str = r#"
+profile=$(mktemp -d) && echo "profile $profile" || exit
+setsid chromedriver --port=0 --log-level=WARNING &
+read gone
+kill -KILL -$!
+wait
+rm -rf "$profile""#;
+/// A browser that a busy machine kept from starting in time is started again.
+const STARTS: usize = 3;
+/// How long a page may take to load, and a script to run.
+const LOAD_LIMIT: Duration = Duration::from_mins(2);
+
+/// Talks to the drivers. Each test has a runtime of its own, which ends with it; this one stays.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+static IDLE: Mutex<Vec<Session>> = Mutex::new(Vec::new());
+
+/// What must be decided before a browser starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    pub dark: bool,
+    pub runs_scripts: bool,
+}
+
+/// A browser with one empty window.
+pub struct Session {
+    pub client: Client,
+    kind: Kind,
+    _driver: Driver,
+}
+
+impl Session {
+    /// One that is idle, or a new one.
+    pub async fn take(kind: Kind) -> Self {
+        let idle = {
+            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = idle.iter().position(|session| session.kind == kind);
+            found.map(|at| idle.swap_remove(at))
+        };
+        match idle {
+            Some(session) => session,
+            None => RUNTIME.spawn(Self::start(kind)).await.expect("a browser"),
+        }
+    }
+
+    async fn start(kind: Kind) -> Self {
+        let mut started = Self::try_start(kind).await;
+        for _ in 1..STARTS {
+            if started.is_err() {
+                started = Self::try_start(kind).await;
+            }
+        }
+        started.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"))
+    }
+
+    async fn try_start(kind: Kind) -> Result<Self, NewSessionError> {
+        let driver = Driver::start();
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        builder.capabilities(capabilities(&driver.profile, kind));
+        let client = builder.connect(&format!("http://127.0.0.1:{}", driver.port)).await?;
+        let limits = TimeoutConfiguration::new(Some(LOAD_LIMIT), Some(LOAD_LIMIT), Some(Duration::ZERO));
+        client.update_timeouts(limits).await.map_err(NewSessionError::UnexpectedError)?;
+        Ok(Self { client, kind, _driver: driver })
+    }
+
+    /// Empties it, in its own time, and keeps it for the next test.
+    pub fn put_back(self) {
+        RUNTIME.spawn(async move {
+            // One that cannot be emptied ends here.
+            if self.empty().await.is_ok() {
+                IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+            }
+        });
+    }
+
+    async fn empty(&self) -> Result<(), CmdError> {
+        let _ = self.client.dismiss_alert().await;
+        self.client.release_actions().await?;
+        self.client.delete_all_cookies().await?;
+        self.client.execute("localStorage.clear(); sessionStorage.clear()", Vec::new()).await?;
+        self.client.goto("about:blank").await
+    }
+}
+
+fn capabilities(profile: &str, kind: Kind) -> Capabilities {
+    let mut arguments = vec![
+        "--headless=new".to_owned(),
+        "--no-sandbox".to_owned(),
+        "--disable-gpu".to_owned(),
+        "--disable-dev-shm-usage".to_owned(),
+        "--disable-background-networking".to_owned(),
+        "--disable-component-update".to_owned(),
+        "--disable-sync".to_owned(),
+        "--no-first-run".to_owned(),
+        "--lang=en-US".to_owned(),
+        // Drawn without a graphics processor, the transitions between pages would cost more than the pages.
+        "--force-prefers-reduced-motion".to_owned(),
+        format!("--user-data-dir={profile}"),
+    ];
+    if kind.dark {
+        arguments.push("--blink-settings=preferredColorScheme=0".to_owned());
+    }
+    let scripts = if kind.runs_scripts { 1 } else { 2 };
+    let preferences = json!({ "profile.managed_default_content_settings.javascript": scripts });
+    let options = json!({ "args": arguments, "prefs": preferences });
+    [("goog:chromeOptions".to_owned(), options)].into_iter().collect()
+}
+
+/// The process that drives a browser. Dropping it ends both.
+struct Driver {
+    shell: Child,
+    port: u16,
+    profile: String,
+}
+
+impl Driver {
+    fn start() -> Self {
+        let started = Command::new("sh")
+            .args(["-c", WATCHED_DRIVER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut shell = started.expect("starting a shell");
+        let mut output = BufReader::new(shell.stdout.take().expect("its output"));
+        let (mut port, mut profile) = (None, None);
+        for line in output.by_ref().lines().map_while(Result::ok) {
+            if let Some(path) = line.strip_prefix("profile ") {
+                profile = Some(path.to_owned());
+            } else if line.contains("successfully on port ") {
+                port = line.rsplit(' ').next().and_then(|port| port.trim_end_matches('.').parse().ok());
+                break;
+            }
+        }
+        // Kept open, because the driver cannot write to a closed pipe.
+        shell.stdout = Some(output.into_inner());
+        let (Some(port), Some(profile)) = (port, profile) else {
+            panic!("chromedriver does not start: {INSTALL_HINT}")
+        };
+        Self { shell, port, profile }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // At the end of the pipe the shell kills the driver and the browser.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
