@@ -41,12 +41,12 @@ impl Browser {
     }
 
     pub async fn open_as(base: &str, setup: Setup) -> Self {
-        let kind = Kind { dark: setup.dark, runs_scripts: setup.hands != Hands::NoScripts };
-        let session = Session::take(kind).await;
+        let Setup { width, height, dark, hands } = setup;
+        let session =
+            Session::take(Kind { width, height, dark, runs_scripts: hands != Hands::NoScripts }).await;
         let client = session.client.clone();
-        client.set_window_size(setup.width, setup.height).await.expect("a window of this size");
         let base = base.trim_end_matches('/').to_owned();
-        Self { client, hands: setup.hands, base, session: Some(session) }
+        Self { client, hands, base, session: Some(session) }
     }
 
     /// Gives the browser a cookie, as `name=value`. A page of the service must be open.

@@ -32,9 +32,11 @@ const LOAD_LIMIT: Duration = Duration::from_mins(2);
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
 static IDLE: Mutex<Vec<Session>> = Mutex::new(Vec::new());
 
-/// What must be decided before a browser starts.
+/// What must be decided before a browser starts. A window that is resized later may lose the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
+    pub width: u32,
+    pub height: u32,
     pub dark: bool,
     pub runs_scripts: bool,
 }
@@ -113,6 +115,7 @@ fn capabilities(profile: &str, kind: Kind) -> Capabilities {
         // Drawn without a graphics processor, the transitions between pages would cost more than the pages.
         "--force-prefers-reduced-motion".to_owned(),
         format!("--user-data-dir={profile}"),
+        format!("--window-size={},{}", kind.width, kind.height),
     ];
     if kind.dark {
         arguments.push("--blink-settings=preferredColorScheme=0".to_owned());
