@@ -21,10 +21,13 @@ pub enum Job {
     Mail,
     Imports,
     Retention,
+    StageTotals,
+    ChannelTotals,
+    CustomFields,
 }
 
 impl Job {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Deliveries,
         Self::FanOut,
         Self::Redeliveries,
@@ -33,6 +36,9 @@ impl Job {
         Self::Mail,
         Self::Imports,
         Self::Retention,
+        Self::StageTotals,
+        Self::ChannelTotals,
+        Self::CustomFields,
     ];
 
     pub const fn label(self) -> &'static str {
@@ -45,6 +51,9 @@ impl Job {
             Self::Mail => "Mail",
             Self::Imports => "Imports",
             Self::Retention => "Cleanup",
+            Self::StageTotals => "Stage totals",
+            Self::ChannelTotals => "Channel totals",
+            Self::CustomFields => "Custom field index",
         }
     }
 
@@ -58,6 +67,9 @@ impl Job {
             Self::Mail => "Sends queued mail",
             Self::Imports => "Runs imports",
             Self::Retention => "Deletes expired history",
+            Self::StageTotals => "Counts the accounts in each stage of large companies",
+            Self::ChannelTotals => "Counts accounts and values per channel and promo code",
+            Self::CustomFields => "Indexes the custom fields of accounts from before an upgrade",
         }
     }
 }
@@ -85,13 +97,14 @@ impl JobReports {
         self.0.lock().entry(job).or_default().running_since = Some(now);
     }
 
-    /// Ends a run; the next one begins after `pause`.
-    pub fn end<E: std::fmt::Display>(&self, job: Job, now: Time, error: Option<&E>, pause: Duration) {
+    /// Ends a run; the next one begins after `pause`, if there is one.
+    pub fn end<E: std::fmt::Display>(&self, job: Job, now: Time, error: Option<&E>, pause: Option<Duration>) {
         let mut reports = self.0.lock();
         let report = reports.entry(job).or_default();
         report.running_since = None;
         report.last_run = Some(now);
-        report.next_run = Some(now.plus_millis(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)));
+        report.next_run =
+            pause.map(|pause| now.plus_millis(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)));
         report.is_failing = error.is_some();
         if let Some(error) = error {
             report.last_error = Some((now, error.to_string().chars().take(MAX_ERROR_CHARS).collect()));
@@ -116,11 +129,11 @@ mod tests {
         assert_eq!(of(Job::Mail), JobReport::default());
         reports.begin(Job::Mail, now);
         assert_eq!(of(Job::Mail).running_since, Some(now));
-        reports.end(Job::Mail, now, Some(&"no disk"), Duration::from_secs(5));
+        reports.end(Job::Mail, now, Some(&"no disk"), Some(Duration::from_secs(5)));
         let report = of(Job::Mail);
         assert_eq!((report.last_run, report.next_run), (Some(now), Some(now.plus_seconds(5))));
         assert_eq!((report.running_since, report.is_failing), (None, true));
-        reports.end(Job::Mail, now.plus_seconds(5), None::<&String>, Duration::from_secs(5));
+        reports.end(Job::Mail, now.plus_seconds(5), None::<&String>, Some(Duration::from_secs(5)));
         let report = of(Job::Mail);
         assert_eq!(report.last_error, Some((now, "no disk".to_owned())));
         assert!(!report.is_failing);

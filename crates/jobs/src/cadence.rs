@@ -12,6 +12,8 @@ use rapport_domain::time::Time;
 use rapport_store::cadence::{Outlook, outlook};
 use tokio_util::sync::CancellationToken;
 
+use crate::rounds::Rounds;
+
 /// The longest time between two checks, unless a test sets another. A change made by another node, which this
 /// one isn't told of, is found within that time.
 pub const EVERY: Duration = Duration::from_secs(20);
@@ -26,29 +28,12 @@ const MOST_BREATH: Duration = Duration::from_secs(1);
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
     let least = LEAST_PAUSE.min(every);
-    loop {
-        let begun = Instant::now();
-        app.services().jobs().begin(Job::Cadence, app.now());
+    let mut rounds = Rounds::of(Job::Cadence, &app, &stop).woken_by(app.services().cadence_changes(), least);
+    while rounds.begin() {
         let ended = round(&app, &stop).await;
-        let pause = match &ended {
-            Ok(Some(next)) => until(*next, app.now()).clamp(least, every),
-            Ok(None) => every,
-            Err(error) => {
-                log_failure!(error, "failed to list clients due for contact; trying again");
-                every
-            }
-        };
-        app.services().jobs().end(Job::Cadence, app.now(), ended.as_ref().err(), pause);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-            () = app.services().cadence_changes().notified() => {
-                let rest = least.saturating_sub(begun.elapsed());
-                if stop.run_until_cancelled(tokio::time::sleep(rest)).await.is_none() {
-                    return;
-                }
-            }
-        }
+        let next = ended.as_ref().ok().copied().flatten();
+        let pause = next.map_or(every, |next| until(next, app.now()).clamp(least, every));
+        rounds.pause(ended, pause).await;
     }
 }
 

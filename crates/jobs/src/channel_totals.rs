@@ -5,25 +5,25 @@
 use std::time::{Duration, Instant};
 
 use rapport_app::channel_total::{Count, due, keep, step};
-use rapport_app::{App, Error, log_failure};
+use rapport_app::job_report::Job;
+use rapport_app::{App, Error};
 use rapport_domain::channel_total::SHARE;
 use rapport_domain::id::CompanyId;
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// How often it checks for due counts, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(2);
 
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
-    let forever = async {
-        loop {
-            if let Err(error) = all_companies(&app).await {
-                log_failure!(error, "failed to count accounts per channel; trying again later");
-            }
-            tokio::time::sleep(every).await;
-        }
-    };
-    stop.run_until_cancelled(forever).await;
+    let mut rounds = Rounds::of(Job::ChannelTotals, &app, &stop);
+    while rounds.begin() {
+        // A count rests between its steps, and can take long.
+        let Some(ended) = stop.run_until_cancelled(all_companies(&app)).await else { return };
+        rounds.pause(ended, every).await;
+    }
 }
 
 async fn all_companies(app: &App) -> Result<(), Error> {

@@ -3,27 +3,22 @@
 
 use std::time::Duration;
 
+use rapport_app::App;
 use rapport_app::digest::{Made, make_due};
 use rapport_app::job_report::Job;
-use rapport_app::{App, log_failure};
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// How often it checks, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(20);
 
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
+    let mut rounds = Rounds::of(Job::Digest, &app, &stop);
     let mut made = Made::new();
-    loop {
-        app.services().jobs().begin(Job::Digest, app.now());
+    while rounds.begin() {
         let ended = make_due(&app, &mut made).await;
-        if let Err(error) = &ended {
-            log_failure!(error, "failed to create digests; trying again");
-        }
-        app.services().jobs().end(Job::Digest, app.now(), ended.as_ref().err(), every);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(every) => {}
-        }
+        rounds.pause(ended, every).await;
     }
 }

@@ -4,27 +4,22 @@ use std::time::Duration;
 
 use rapport_app::fan_out::Continue;
 use rapport_app::job_report::Job;
-use rapport_app::{Access, App, Error, log_failure};
+use rapport_app::{Access, App, Error};
 use rapport_store::fan_out::companies;
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// Parts of one company before the next company's turn.
 const TURN: usize = 20;
 
 /// Runs until `stop`: whenever this process commits a large fan-out, and regularly for those of other nodes.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
-    loop {
-        app.services().jobs().begin(Job::FanOut, app.now());
+    let mut rounds =
+        Rounds::of(Job::FanOut, &app, &stop).woken_by(app.services().fan_out_continues(), Duration::ZERO);
+    while rounds.begin() {
         let ended = round(&app, &stop).await;
-        if let Err(error) = &ended {
-            log_failure!(error, "failed to continue a fan-out; trying again");
-        }
-        app.services().jobs().end(Job::FanOut, app.now(), ended.as_ref().err(), every);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(every) => {}
-            () = app.services().fan_out_continues().notified(), if ended.is_ok() => {}
-        }
+        rounds.pause(ended, every).await;
     }
 }
 

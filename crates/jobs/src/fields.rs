@@ -4,8 +4,11 @@
 use std::time::{Duration, Instant};
 
 use rapport_app::fields::{fill_step, unfilled};
-use rapport_app::{App, Error, log_failure};
+use rapport_app::job_report::Job;
+use rapport_app::{App, Error};
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// The shortest pause after a step, which leaves storage to others.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
@@ -15,10 +18,11 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// Runs until everything is done, or until `stop`.
 pub async fn run(app: App, stop: CancellationToken) {
-    while let Err(error) = all_companies(&app, &stop).await {
-        log_failure!(error, "failed to index custom fields; trying again later");
-        if stop.run_until_cancelled(tokio::time::sleep(AFTER_FAILURE)).await.is_none() {
-            return;
+    let mut rounds = Rounds::of(Job::CustomFields, &app, &stop);
+    while rounds.begin() {
+        match all_companies(&app, &stop).await {
+            Ok(()) => return rounds.finish(),
+            Err(error) => rounds.pause(Err::<(), _>(error), AFTER_FAILURE).await,
         }
     }
 }

@@ -69,7 +69,7 @@ impl Surroundings {
                     if let Err(error) = &ended {
                         log_failure!(error, "failed to look for waiting deliveries");
                     }
-                    app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), every);
+                    app.services().jobs().end(Job::Deliveries, app.now(), ended.as_ref().err(), Some(every));
                 }
             }
         }

@@ -11,6 +11,8 @@ use rapport_domain::id::ImportId;
 use rapport_store::import::active;
 use tokio_util::sync::CancellationToken;
 
+use crate::rounds::Rounds;
+
 /// How often it checks for work.
 const IDLE: Duration = Duration::from_millis(500);
 /// Steps of one import before the next import's turn.
@@ -18,22 +20,12 @@ const TURN: usize = 20;
 
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken) {
+    let mut rounds = Rounds::of(Job::Imports, &app, &stop);
     let mut runners = HashMap::new();
-    while !stop.is_cancelled() {
-        app.services().jobs().begin(Job::Imports, app.now());
+    while rounds.begin() {
         let ended = round(&app, &stop, &mut runners).await;
-        if let Err(error) = &ended {
-            log_failure!(error, "failed to run imports; trying again");
-        }
-        let is_busy = matches!(ended, Ok(true));
-        let pause = if is_busy { Duration::ZERO } else { IDLE };
-        app.services().jobs().end(Job::Imports, app.now(), ended.as_ref().err(), pause);
-        if !is_busy {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = tokio::time::sleep(IDLE) => {}
-            }
-        }
+        let pause = if matches!(ended, Ok(true)) { Duration::ZERO } else { IDLE };
+        rounds.pause(ended, pause).await;
     }
     for (_, runner) in runners {
         runner.release().await;

@@ -8,6 +8,7 @@
 //!   it with the database.
 //! - `nodes` shows that this node is alive and detects dead ones; `housekeeping` acts on it.
 //! - `fan_out` creates the remaining deliveries of events that very many webhooks select.
+//! - `rounds` is the loop that the periodic jobs below share.
 //! - `cadence` announces clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
 //! - `fields` makes older accounts searchable by their custom fields.
@@ -38,6 +39,7 @@ mod reconcile;
 pub mod redelivery;
 pub mod retention;
 mod ring;
+mod rounds;
 pub mod sender;
 pub mod stage_totals;
 

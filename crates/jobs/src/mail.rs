@@ -7,13 +7,14 @@ use std::time::Duration;
 use rapport_app::job_report::Job;
 use rapport_app::mail::{Outgoing, record, take_due};
 use rapport_app::password_reset::answer_requests;
-use rapport_app::{App, Error, log_failure};
+use rapport_app::{App, Error};
 use rapport_domain::id::CompanyId;
 use rapport_store::mail::companies_due;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::mailer::{Letter, Mailer};
+use crate::rounds::Rounds;
 
 /// How often it checks for due mail, unless some was just written.
 pub const EVERY: Duration = Duration::from_secs(5);
@@ -23,19 +24,11 @@ const AT_ONCE: usize = 4;
 /// Runs until `stop`, and then finishes the mails in progress. Without a mailer it only handles reset
 /// requests.
 pub async fn run(app: App, mailer: Option<Arc<Mailer>>, stop: CancellationToken, every: Duration) {
-    let written = Arc::clone(app.services().mail_written());
-    loop {
-        app.services().jobs().begin(Job::Mail, app.now());
+    let mut rounds =
+        Rounds::of(Job::Mail, &app, &stop).woken_by(app.services().mail_written(), Duration::ZERO);
+    while rounds.begin() {
         let ended = round(&app, mailer.as_ref(), &stop).await;
-        if let Err(error) = &ended {
-            log_failure!(error, "failed to process mail; trying again");
-        }
-        app.services().jobs().end(Job::Mail, app.now(), ended.as_ref().err(), every);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = written.notified() => {}
-            () = tokio::time::sleep(every) => {}
-        }
+        rounds.pause(ended, every).await;
     }
 }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use rapport_app::job_report::Job;
 use rapport_app::redelivery::{Stepped, step};
-use rapport_app::{App, Error, log_failure};
+use rapport_app::{App, Error};
 use rapport_store::redelivery::running;
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// How often running redeliveries are processed, and how often it checks for new ones.
 const BUSY: Duration = Duration::from_millis(250);
@@ -17,22 +19,11 @@ const TURN: usize = 5;
 
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken) {
-    loop {
-        app.services().jobs().begin(Job::Redeliveries, app.now());
+    let mut rounds = Rounds::of(Job::Redeliveries, &app, &stop);
+    while rounds.begin() {
         let ended = round(&app, &stop).await;
-        let pause = match &ended {
-            Ok(true) => BUSY,
-            Ok(false) => IDLE,
-            Err(error) => {
-                log_failure!(error, "failed to run bulk redeliveries; trying again");
-                IDLE
-            }
-        };
-        app.services().jobs().end(Job::Redeliveries, app.now(), ended.as_ref().err(), pause);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
+        let pause = if matches!(ended, Ok(true)) { BUSY } else { IDLE };
+        rounds.pause(ended, pause).await;
     }
 }
 

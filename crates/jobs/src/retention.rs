@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use rapport_app::job_report::Job;
 use rapport_app::retention::{Round, step};
-use rapport_app::{App, Error, log_failure};
+use rapport_app::{App, Error};
 use rapport_domain::id::CompanyId;
 use rapport_store::company;
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// How often a round runs, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_mins(10);
@@ -18,18 +20,11 @@ const MOST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
-    let mut rounds: HashMap<CompanyId, Round> = HashMap::new();
-    loop {
-        app.services().jobs().begin(Job::Retention, app.now());
-        let ended = all_companies(&app, &stop, &mut rounds).await;
-        if let Err(error) = &ended {
-            log_failure!(error, "failed to delete expired history; trying again later");
-        }
-        app.services().jobs().end(Job::Retention, app.now(), ended.as_ref().err(), every);
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(every) => {}
-        }
+    let mut rounds = Rounds::of(Job::Retention, &app, &stop);
+    let mut companies: HashMap<CompanyId, Round> = HashMap::new();
+    while rounds.begin() {
+        let ended = all_companies(&app, &stop, &mut companies).await;
+        rounds.pause(ended, every).await;
     }
 }
 

@@ -6,12 +6,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use rapport_app::job_report::Job;
 use rapport_app::stage_totals::{counted_at, recount};
-use rapport_app::{App, log_failure};
+use rapport_app::{App, Error};
 use rapport_domain::id::CompanyId;
 use rapport_store::company;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
 
 /// How often it checks for work, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(3);
@@ -30,29 +33,39 @@ struct Watch {
 
 /// Runs until `stop`.
 pub async fn run(app: App, stop: CancellationToken, every: Duration) {
-    let mut watches: HashMap<CompanyId, Watch> = HashMap::new();
-    let mut listed_at: Option<Instant> = None;
-    loop {
-        if listed_at.is_none_or(|at| at.elapsed() >= ANYWAY) {
-            match app.read_across(company::list).await {
-                Ok(companies) => {
-                    listed_at = Some(Instant::now());
-                    for company in companies {
-                        watches.entry(company.id).or_insert_with(|| Watch::new(&app, company.id));
-                    }
-                }
-                Err(error) => log_failure!(error, "failed to list companies; trying again later"),
+    let mut rounds = Rounds::of(Job::StageTotals, &app, &stop);
+    let mut watches = Watches::default();
+    while rounds.begin() {
+        let ended = watches.look(&app, &stop, every).await;
+        rounds.pause(ended, every).await;
+    }
+}
+
+/// The companies that are watched, and when they were last listed.
+#[derive(Default)]
+struct Watches {
+    companies: HashMap<CompanyId, Watch>,
+    listed_at: Option<Instant>,
+}
+
+impl Watches {
+    /// Looks at every company. One that fails doesn't keep the others from their turn.
+    async fn look(&mut self, app: &App, stop: &CancellationToken, every: Duration) -> Result<(), Error> {
+        if self.listed_at.is_none_or(|at| at.elapsed() >= ANYWAY) {
+            for company in app.read_across(company::list).await? {
+                self.companies.entry(company.id).or_insert_with(|| Watch::new(app, company.id));
             }
+            self.listed_at = Some(Instant::now());
         }
-        for (company, watch) in &mut watches {
+        let mut ended = Ok(());
+        for (company, watch) in &mut self.companies {
             if stop.is_cancelled() {
-                return;
+                break;
             }
-            watch.look(&app, *company, every).await;
+            let looked = watch.look(app, *company, every).await;
+            ended = ended.and(looked);
         }
-        if stop.run_until_cancelled(tokio::time::sleep(every)).await.is_none() {
-            return;
-        }
+        ended
     }
 }
 
@@ -66,25 +79,26 @@ impl Watch {
     }
 
     /// Counts if there is a reason to and enough time has passed.
-    async fn look(&mut self, app: &App, company: CompanyId, every: Duration) {
+    async fn look(&mut self, app: &App, company: CompanyId, every: Duration) -> Result<(), Error> {
         let changed = self.commits.has_changed().unwrap_or(false);
         let anyway = self.looked_at.is_none_or(|at| at.elapsed() >= ANYWAY);
         let begun = Instant::now();
         if begun < self.not_before || !(changed || anyway) {
-            return;
+            return Ok(());
         }
         self.looked_at = Some(begun);
         // Marked before the read, so that commits during it are counted next time.
         self.commits.mark_unchanged();
-        if let Err(error) = count(app, company, changed).await {
+        let counted = count(app, company, changed).await;
+        if counted.is_err() {
             self.commits.mark_changed();
-            log_failure!(error, company = company.0, "failed to count stages; trying again later");
         }
         self.not_before = Instant::now() + (begun.elapsed() * SHARE).max(every);
+        counted
     }
 }
 
-async fn count(app: &App, company: CompanyId, changed: bool) -> Result<(), rapport_app::Error> {
+async fn count(app: &App, company: CompanyId, changed: bool) -> Result<(), Error> {
     if !changed {
         // Another node may have just done it.
         let fresh = |at: rapport_domain::time::Time| app.now() < at.plus_seconds(ANYWAY_SECONDS);

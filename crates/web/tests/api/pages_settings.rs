@@ -317,7 +317,7 @@ async fn the_system_page_shows_the_database_and_the_jobs(server: Server) {
         assert!(page.0.text().contains(job.label()), "{job:?}");
     }
     let now = services.now();
-    jobs.end(Job::Digest, now, Some(&"<the disk> is full"), std::time::Duration::from_secs(7_300));
+    jobs.end(Job::Digest, now, Some(&"<the disk> is full"), Some(std::time::Duration::from_secs(7_300)));
     let page = ana.see("/settings/system").await;
     page.says("&#60;the disk&#62; is full").says("in 2 h").says("failed");
 }
