@@ -1,5 +1,6 @@
 //! The audit log: one entry for every change to settings, keys, members, channels and webhooks.
 
+use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
 use rapport_store::Tx;
 use rapport_store::audit::{self, AuditEntry};
@@ -11,7 +12,7 @@ use crate::command::Context;
 pub(crate) fn record(
     tx: &mut Tx,
     cx: &Context,
-    action: &str,
+    action: Action,
     target: Option<String>,
     detail: &Value,
 ) -> Result<(), rapport_store::Error> {
@@ -23,14 +24,14 @@ pub(crate) fn record_by(
     tx: &mut Tx,
     cx: &Context,
     actor: Actor,
-    action: &str,
+    action: Action,
     target: Option<String>,
     detail: &Value,
 ) -> Result<(), rapport_store::Error> {
     let entry = AuditEntry {
         id: cx.id(),
         actor,
-        action: action.to_owned(),
+        action: action.as_str().to_owned(),
         target,
         detail: detail.to_string(),
         at: cx.now,

@@ -1,5 +1,6 @@
 //! Campaigns: create, change, delete. Storage computes a campaign's members each time they are read.
 
+use rapport_domain::audit::Action;
 use rapport_domain::campaign::{Campaign, Draft, Patch};
 use rapport_domain::id::CampaignId;
 use rapport_domain::member::Role;
@@ -26,7 +27,7 @@ impl Command for CreateCampaign {
         if !campaign::insert(tx, &created)? {
             return Err(name_taken());
         }
-        record(tx, cx, "campaign.created", created.id, &shown(&created))?;
+        record(tx, cx, Action::CampaignCreated, created.id, &shown(&created))?;
         Ok(created)
     }
 }
@@ -53,7 +54,7 @@ impl Command for PatchCampaign {
         let change = |member: &str| json!({ "from": from[member], "to": to[member] });
         let detail: Map<String, Value> =
             changed.into_iter().map(|member| (member.to_owned(), change(member))).collect();
-        record(tx, cx, "campaign.changed", self.id, &Value::Object(detail))?;
+        record(tx, cx, Action::CampaignChanged, self.id, &Value::Object(detail))?;
         Ok(new)
     }
 }
@@ -67,7 +68,7 @@ impl Command for DeleteCampaign {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = campaign::lock(tx, self.0)?.ok_or(Error::NotFound("campaign"))?;
         campaign::delete(tx, self.0)?;
-        record(tx, cx, "campaign.deleted", self.0, &json!({ "name": found.name }))
+        record(tx, cx, Action::CampaignDeleted, self.0, &json!({ "name": found.name }))
     }
 }
 
@@ -81,7 +82,7 @@ fn shown(campaign: &Campaign) -> Value {
     })
 }
 
-fn record(tx: &mut Tx, cx: &Context, action: &str, id: CampaignId, detail: &Value) -> Result<(), Error> {
+fn record(tx: &mut Tx, cx: &Context, action: Action, id: CampaignId, detail: &Value) -> Result<(), Error> {
     Ok(audit::record(tx, cx, action, Some(id.to_string()), detail)?)
 }
 

@@ -1,5 +1,6 @@
 //! Channels and their promo codes.
 
+use rapport_domain::audit::Action;
 use rapport_domain::channel::{Channel, ChannelCode, PromoCode};
 use rapport_domain::id::ChannelId;
 use rapport_domain::member::Role;
@@ -30,7 +31,7 @@ impl Command for CreateChannel {
         audit::record(
             tx,
             cx,
-            "channel.created",
+            Action::ChannelCreated,
             Some(created.id.to_string()),
             &json!({ "name": self.name }),
         )?;
@@ -53,7 +54,7 @@ impl Command for RenameChannel {
             return Err(name_taken());
         }
         let detail = json!({ "name": { "from": found.name, "to": self.name } });
-        audit::record(tx, cx, "channel.renamed", Some(self.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::ChannelRenamed, Some(self.id.to_string()), &detail)?;
         Ok(Channel { name: self.name.clone(), ..found })
     }
 }
@@ -75,7 +76,13 @@ impl Command for DeleteChannel {
             ));
         }
         channel::delete(tx, self.0)?;
-        audit::record(tx, cx, "channel.deleted", Some(self.0.to_string()), &json!({ "name": found.name }))?;
+        audit::record(
+            tx,
+            cx,
+            Action::ChannelDeleted,
+            Some(self.0.to_string()),
+            &json!({ "name": found.name }),
+        )?;
         Ok(())
     }
 }
@@ -102,7 +109,7 @@ impl Command for AddCode {
         if !channel::insert_code(tx, &code)? {
             return Err(Error::conflict("code_taken", "this promo code already exists"));
         }
-        record_code(tx, cx, "promo_code.created", self.channel, &self.code)?;
+        record_code(tx, cx, Action::PromoCodeCreated, self.channel, &self.code)?;
         Ok(code)
     }
 }
@@ -123,7 +130,7 @@ impl Command for ArchiveCode {
         let found = find_code(tx, self.channel, &self.code)?;
         let archived_at: Option<Time> = if self.archived { found.archived_at.or(Some(cx.now)) } else { None };
         channel::archive_code(tx, self.channel, &self.code, archived_at)?;
-        let action = if self.archived { "promo_code.archived" } else { "promo_code.restored" };
+        let action = if self.archived { Action::PromoCodeArchived } else { Action::PromoCodeRestored };
         record_code(tx, cx, action, self.channel, &found.code)?;
         Ok(ChannelCode { archived_at, ..found })
     }
@@ -142,7 +149,7 @@ impl Command for DeleteCode {
         if !channel::delete_code(tx, self.channel, &self.code)? {
             return Err(Error::NotFound("promo code"));
         }
-        record_code(tx, cx, "promo_code.deleted", self.channel, &self.code)?;
+        record_code(tx, cx, Action::PromoCodeDeleted, self.channel, &self.code)?;
         Ok(())
     }
 }
@@ -159,7 +166,7 @@ fn find_code(tx: &mut Tx, id: ChannelId, code: &PromoCode) -> Result<ChannelCode
 fn record_code(
     tx: &mut Tx,
     cx: &Context,
-    action: &str,
+    action: Action,
     channel: ChannelId,
     code: &PromoCode,
 ) -> Result<(), rapport_store::Error> {

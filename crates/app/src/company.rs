@@ -1,5 +1,6 @@
 //! Companies: created on the command line or at first run, with their owner and first credentials.
 
+use rapport_domain::audit::Action;
 use rapport_domain::company::{Settings, Slug};
 use rapport_domain::credential::Kind;
 use rapport_domain::member::{Email, Role};
@@ -46,7 +47,7 @@ impl Command for CreateCompany {
         let token = credential::make(tx, cx, id, Kind::ApiToken, "First token", Role::Owner)?;
         let ingest = credential::make(tx, cx, id, Kind::IngestKey, Kind::IngestKey.as_str(), Role::Member)?;
         let detail = json!({ "project": self.slug.as_str(), "owner": self.owner.as_str() });
-        audit::record(tx, cx, "company.created", None, &detail)?;
+        audit::record(tx, cx, Action::CompanyCreated, None, &detail)?;
         Ok(CreatedCompany {
             slug: self.slug.clone(),
             api_token: token.text,

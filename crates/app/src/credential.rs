@@ -1,5 +1,6 @@
 //! API tokens, the ingest key and the inbound key: create, rotate, revoke.
 
+use rapport_domain::audit::Action;
 use rapport_domain::credential::{Credential, Issued, Kind, issue};
 use rapport_domain::id::{CompanyId, CredentialId};
 use rapport_domain::member::Role;
@@ -38,7 +39,7 @@ impl Command for CreateToken {
         let made = make(tx, cx, cx.company().id, Kind::ApiToken, &self.name, self.role)?;
         let shown = &made.credential.shown;
         let detail = json!({ "name": self.name, "role": self.role.as_str(), "prefix": shown });
-        audit::record(tx, cx, "token.created", Some(made.credential.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::TokenCreated, Some(made.credential.id.to_string()), &detail)?;
         Ok(made)
     }
 }
@@ -56,7 +57,7 @@ impl Command for RevokeToken {
             return Err(Error::NotFound("token"));
         }
         let detail = json!({ "name": found.name, "role": found.role.as_str(), "prefix": found.shown });
-        audit::record(tx, cx, "token.revoked", Some(self.0.to_string()), &detail)?;
+        audit::record(tx, cx, Action::TokenRevoked, Some(self.0.to_string()), &detail)?;
         Ok(())
     }
 }
@@ -75,6 +76,13 @@ impl Key {
             Self::Inbound => Kind::InboundKey,
         }
     }
+
+    const fn rotated(self) -> Action {
+        match self {
+            Self::Ingest => Action::IngestKeyRotated,
+            Self::Inbound => Action::InboundKeyRotated,
+        }
+    }
 }
 
 /// Creates a new ingest or inbound key; the old one stops working immediately.
@@ -91,9 +99,8 @@ impl Command for RotateKey {
         let old = credential::list(tx, kind)?.into_iter().next().map(|key| key.shown);
         credential::delete_kind(tx, kind)?;
         let made = make(tx, cx, cx.company().id, kind, kind.as_str(), Role::Member)?;
-        let action = format!("{}.rotated", kind.as_str());
         let detail = json!({ "prefix": { "from": old, "to": made.credential.shown } });
-        audit::record(tx, cx, &action, Some(made.credential.id.to_string()), &detail)?;
+        audit::record(tx, cx, self.0.rotated(), Some(made.credential.id.to_string()), &detail)?;
         Ok(made)
     }
 }

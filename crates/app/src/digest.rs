@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use rapport_domain::audit::Action;
 use rapport_domain::company::Company;
 use rapport_domain::digest::{MAX_NAMED, Week, due};
 use rapport_domain::id::{CompanyId, FormId, MailId, PersonId};
@@ -109,7 +110,7 @@ impl Command for SendDigest {
         let count = chosen.len();
         let not_after = cx.now.plus_days(WORTH_SENDING_DAYS);
         mail::write(tx, cx, Kind::Digest, self.letter.clone(), chosen, not_after)?;
-        audit::record(tx, cx, "digest.sent", None, &json!({ "mails": count }))?;
+        audit::record(tx, cx, Action::DigestSent, None, &json!({ "mails": count }))?;
         Ok(count)
     }
 }

@@ -1,5 +1,6 @@
 //! Erasure: removes an account's payloads from the delivery history and keeps the metadata.
 
+use rapport_domain::audit::Action;
 use rapport_domain::delivery_list::PAYLOAD_ERASED;
 use rapport_domain::id::{AccountId, EventId};
 use rapport_domain::member::Role;
@@ -48,7 +49,7 @@ impl Command for ErasePayloads {
             if account::existing(tx, &[self.account])?.is_empty() && !erasure::knows(tx, self.account)? {
                 return Err(Error::NotFound("account"));
             }
-            audit::record(tx, cx, "account.payloads_erased", Some(self.account.to_string()), &json!({}))?;
+            audit::record(tx, cx, Action::AccountPayloadsErased, Some(self.account.to_string()), &json!({}))?;
         }
         let events = erasure::with_payload(tx, self.account, self.after, STEP)?;
         let deliveries = erasure::erase(tx, &events)?;

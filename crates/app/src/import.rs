@@ -12,6 +12,7 @@ mod upload;
 mod window;
 mod work;
 
+use rapport_domain::audit::Action;
 use rapport_domain::id::{CompanyId, ImportId};
 use rapport_domain::import::charset::Charset;
 use rapport_domain::import::head::Head;
@@ -150,7 +151,7 @@ impl Command for Begin {
                 let detail = json!({
                     "filename": import.filename, "mapping": mapping, "mode": import.mode.as_str(),
                 });
-                audit::record(tx, cx, "import.started", Some(self.id.to_string()), &detail)?;
+                audit::record(tx, cx, Action::ImportStarted, Some(self.id.to_string()), &detail)?;
             }
         }
         if let Some(runner) = self.runner {
@@ -181,7 +182,7 @@ impl Command for UndoImport {
         }
         import::update(tx, &import)?;
         let detail = json!({ "filename": import.filename });
-        audit::record(tx, cx, "import.undone", Some(self.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::ImportUndone, Some(self.id.to_string()), &detail)?;
         Ok(import)
     }
 }
@@ -201,7 +202,7 @@ impl Command for CancelImport {
         import.cancel(cx.now);
         import::update_progress(tx, &import)?;
         let detail = json!({ "filename": import.filename });
-        Ok(audit::record(tx, cx, "import.cancelled", Some(self.0.to_string()), &detail)?)
+        Ok(audit::record(tx, cx, Action::ImportCancelled, Some(self.0.to_string()), &detail)?)
     }
 }
 
@@ -227,7 +228,7 @@ impl Command for RemoveImport {
         // A file that was never started changed nothing, so there is nothing to record.
         if import.started_at.is_some() {
             let detail = json!({ "filename": import.filename });
-            audit::record(tx, cx, "import.removed", Some(self.0.to_string()), &detail)?;
+            audit::record(tx, cx, Action::ImportRemoved, Some(self.0.to_string()), &detail)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Invitations: a link that makes its holder a member. One per address, usable once, valid for a week.
 
+use rapport_domain::audit::Action;
 use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented, issue};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{InvitationId, PersonId};
@@ -58,7 +59,7 @@ impl Command for Invite {
             return Err(Error::conflict("already_invited", detail));
         }
         let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
-        audit::record(tx, cx, "invitation.created", Some(made.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::InvitationCreated, Some(made.id.to_string()), &detail)?;
         send(tx, cx, made, &issued)
     }
 }
@@ -81,7 +82,7 @@ impl Command for ResendInvitation {
             "email": found.email.as_str(),
             "expires_at": { "from": found.expires_at.to_string(), "to": expires_at.to_string() },
         });
-        audit::record(tx, cx, "invitation.resent", Some(found.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::InvitationResent, Some(found.id.to_string()), &detail)?;
         send(tx, cx, Invitation { expires_at, ..found }, &issued)
     }
 }
@@ -98,7 +99,7 @@ impl Command for RevokeInvitation {
         invitation::delete(tx, found.id)?;
         mails::withdraw(tx, Kind::Invitation, &found.email, "revoked", cx.now)?;
         let detail = json!({ "email": found.email.as_str(), "role": found.role.as_str() });
-        audit::record(tx, cx, "invitation.revoked", Some(found.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::InvitationRevoked, Some(found.id.to_string()), &detail)?;
         Ok(())
     }
 }
@@ -227,7 +228,7 @@ impl Command for AcceptInvitation {
         let detail = json!({
             "member": person.to_string(), "email": found.email.as_str(), "role": found.role.as_str(),
         });
-        audit::record_by(tx, cx, actor, "invitation.accepted", Some(found.id.to_string()), &detail)?;
+        audit::record_by(tx, cx, actor, Action::InvitationAccepted, Some(found.id.to_string()), &detail)?;
         Ok(joined)
     }
 }

@@ -1,5 +1,6 @@
 //! Sends a test mail to oneself: it takes the same path as every other mail, and its outcome is recorded.
 
+use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Email, Role};
@@ -31,7 +32,7 @@ impl Command for SendTestMail {
             let detail = "mail isn't configured on this server, so a test can't be sent";
             return Err(Error::conflict("mail_not_configured", detail));
         }
-        audit::record(tx, cx, "mail.tested", None, &json!({ "recipient": member.email.as_str() }))?;
+        audit::record(tx, cx, Action::MailTested, None, &json!({ "recipient": member.email.as_str() }))?;
         Ok(member.email)
     }
 }

@@ -1,5 +1,6 @@
 //! Members: people who log in, and their roles. A company always has at least one owner.
 
+use rapport_domain::audit::Action;
 use rapport_domain::id::PersonId;
 use rapport_domain::member::{Email, Member, Role};
 use rapport_store::{Tx, member};
@@ -36,7 +37,7 @@ impl Command for AddMember {
             return Err(Error::conflict("already_a_member", "this person is already a member"));
         }
         let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
-        audit::record(tx, cx, "member.added", Some(person.to_string()), &detail)?;
+        audit::record(tx, cx, Action::MemberAdded, Some(person.to_string()), &detail)?;
         Ok(AddedMember { member: get(tx, person)?, is_new })
     }
 }
@@ -70,7 +71,7 @@ impl Command for ChangeMember {
         if changed != found {
             member::update(tx, self.person, role, deactivated_at)?;
             let detail = audit::changes(&shown(&found), &shown(&changed));
-            audit::record(tx, cx, "member.changed", Some(self.person.to_string()), &detail)?;
+            audit::record(tx, cx, Action::MemberChanged, Some(self.person.to_string()), &detail)?;
         }
         Ok(changed)
     }
@@ -89,7 +90,7 @@ impl Command for RemoveMember {
         keep_an_owner(tx, &found)?;
         member::delete(tx, self.0)?;
         let detail = json!({ "email": found.email.as_str(), "role": found.role.as_str() });
-        audit::record(tx, cx, "member.removed", Some(self.0.to_string()), &detail)?;
+        audit::record(tx, cx, Action::MemberRemoved, Some(self.0.to_string()), &detail)?;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! A request gets the same answer in the same time whether the person exists or not: it is only stored. A job
 //! looks up the person afterwards.
 
+use rapport_domain::audit::Action;
 use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented, issue};
 use rapport_domain::history::Actor;
 use rapport_domain::id::PersonId;
@@ -134,7 +135,7 @@ impl Command for SendReset {
         let not_after = cx.now.plus_seconds(RESET_SECONDS);
         mail::write(tx, cx, Kind::PasswordReset, letter, vec![Recipient::from(&found)], not_after)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": by_hand });
-        audit::record(tx, cx, "password_reset.sent", Some(self.0.to_string()), &detail)?;
+        audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
         Ok(by_hand.then(|| link(base_url, RESET_PATH, &issued.text)))
     }
 }
@@ -190,7 +191,7 @@ impl Command for ConfirmReset {
         mails::withdraw(tx, Kind::PasswordReset, &found.email, "used", cx.now)?;
         let actor = Actor::Person { id: found.person, name: found.name };
         let target = Some(found.person.to_string());
-        audit::record_by(tx, cx, actor, "password.changed", target, &json!({ "by": "reset" }))?;
+        audit::record_by(tx, cx, actor, Action::PasswordChanged, target, &json!({ "by": "reset" }))?;
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Changes people make to themselves: their name and their password. Both apply in every company.
 
+use rapport_domain::audit::Action;
 use rapport_domain::credential::Presented;
 use rapport_domain::history::Actor;
 use rapport_domain::id::PersonId;
@@ -29,7 +30,7 @@ impl Command for Rename {
         if name != &self.0 {
             member::rename(tx, *id, &self.0)?;
             let detail = json!({ "name": { "from": name, "to": self.0 } });
-            audit::record(tx, cx, "person.renamed", Some(id.to_string()), &detail)?;
+            audit::record(tx, cx, Action::PersonRenamed, Some(id.to_string()), &detail)?;
         }
         Ok(())
     }
@@ -70,7 +71,7 @@ impl Command for ChangePassword {
         password_reset::delete_all(tx, self.person)?;
         session::delete_others(tx, self.person, &self.kept.hash)?;
         let target = Some(self.person.to_string());
-        audit::record(tx, cx, "password.changed", target, &json!({ "by": "person" }))?;
+        audit::record(tx, cx, Action::PasswordChanged, target, &json!({ "by": "person" }))?;
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rapport_domain::audit::Action;
 use rapport_domain::delivery::Delivery;
 use rapport_domain::id::{DeliveryId, EventId};
 use rapport_domain::member::Role;
@@ -29,7 +30,7 @@ impl Command for Redeliver {
         }
         let payload = payload(tx, found.event)?;
         force(tx, cx, &found, payload)?;
-        audit::record(tx, cx, "delivery.redelivered", Some(self.0.to_string()), &json!({}))?;
+        audit::record(tx, cx, Action::DeliveryRedelivered, Some(self.0.to_string()), &json!({}))?;
         Ok(found)
     }
 }

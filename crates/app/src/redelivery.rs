@@ -3,6 +3,7 @@
 //! A step reads the next deliveries outside of any transaction and requests their attempts inside one, unless
 //! another node was faster. The sender makes these attempts like any other manual attempt.
 
+use rapport_domain::audit::Action;
 use rapport_domain::delivery_list::Filter;
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId};
 use rapport_domain::member::Role;
@@ -93,7 +94,7 @@ impl Command for StartRedelivery {
         redelivery::insert(tx, &started)?;
         let filter: Value = serde_json::from_str(&self.filter.to_stored()).unwrap_or_default();
         let detail = json!({ "filter": filter, "total": self.total });
-        audit::record(tx, cx, "redelivery.started", Some(started.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::RedeliveryStarted, Some(started.id.to_string()), &detail)?;
         Ok(started)
     }
 }
@@ -116,7 +117,7 @@ impl Command for CancelRedelivery {
         let after = manual_attempt::unmade(tx, self.0)?;
         found.cancel(before - after, cx.now);
         redelivery::update(tx, &found)?;
-        audit::record(tx, cx, "redelivery.cancelled", Some(self.0.to_string()), &json!({}))?;
+        audit::record(tx, cx, Action::RedeliveryCancelled, Some(self.0.to_string()), &json!({}))?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Logging in and out, and switching companies. A session belongs to one person in one company; its
 //! permissions are checked anew at each request.
 
+use rapport_domain::audit::Action;
 use rapport_domain::credential::{self, Kind, Presented, issue};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, PersonId, SessionId};
@@ -112,7 +113,7 @@ impl Command for BeginSession {
         session::insert(tx, &issued.hash, &begun)?;
         if self.replaces.is_none() {
             let actor = Actor::Person { id: self.person, name: found.name };
-            audit::record_by(tx, cx, actor, "session.begun", Some(self.person.to_string()), &json!({}))?;
+            audit::record_by(tx, cx, actor, Action::SessionBegun, Some(self.person.to_string()), &json!({}))?;
         }
         Ok(issued.text)
     }
@@ -140,7 +141,7 @@ impl Command for EndOtherSessions {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
         session::delete_others(tx, *id, &self.0.hash)?;
-        audit::record(tx, cx, "sessions.ended", Some(id.to_string()), &json!({}))?;
+        audit::record(tx, cx, Action::SessionsEnded, Some(id.to_string()), &json!({}))?;
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The company's settings.
 
+use rapport_domain::audit::Action;
 use rapport_domain::company::{Company, Settings, Weekday, time_zone_name};
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::Status;
@@ -27,7 +28,7 @@ impl Command for PatchSettings {
                 digest::set_schedule_since(tx, cx.now)?;
             }
             let detail = audit::changes(&shown(&found.settings), &shown(&settings));
-            audit::record(tx, cx, "settings.changed", None, &detail)?;
+            audit::record(tx, cx, Action::SettingsChanged, None, &detail)?;
             cx.wake_cadence(tx);
         }
         Ok(Company { settings, ..found })

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use rapport_domain::audit::Action;
 use rapport_domain::credential::{Issued, Kind as CredentialKind, issue};
 use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::destination::{Destination, Refusal};
@@ -68,7 +69,7 @@ impl Command for CreateWebhook {
         let sealed = cx.vault().seal(created.id, &text, cx.random());
         webhook::insert(tx, &created, &sealed, &shown)?;
         let detail = described(&created);
-        audit::record(tx, cx, "webhook.created", Some(created.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::WebhookCreated, Some(created.id.to_string()), &detail)?;
         Ok(NewSecret { webhook: created, secret: text, shown })
     }
 }
@@ -100,7 +101,7 @@ impl Command for PatchWebhook {
             found.updated_at = cx.now;
             webhook::update(tx, &[&found])?;
             let detail = audit::changes(&described(&before), &described(&found));
-            audit::record(tx, cx, "webhook.changed", Some(self.id.to_string()), &detail)?;
+            audit::record(tx, cx, Action::WebhookChanged, Some(self.id.to_string()), &detail)?;
         }
         Ok(found)
     }
@@ -117,7 +118,13 @@ impl Command for DeleteWebhook {
         let found = lock(tx, self.0)?;
         webhook::mark_deleted(tx, self.0, cx.now)?;
         manual_attempt::delete_of_webhook(tx, self.0)?;
-        audit::record(tx, cx, "webhook.deleted", Some(self.0.to_string()), &json!({ "url": found.url }))?;
+        audit::record(
+            tx,
+            cx,
+            Action::WebhookDeleted,
+            Some(self.0.to_string()),
+            &json!({ "url": found.url }),
+        )?;
         wake(tx, cx, self.0);
         Ok(())
     }
@@ -136,7 +143,7 @@ impl Command for RotateSecret {
         let sealed = cx.vault().seal(self.0, &text, cx.random());
         webhook::set_secret(tx, self.0, &sealed, &shown, cx.now)?;
         let detail = json!({ "prefix": shown });
-        audit::record(tx, cx, "webhook.secret_rotated", Some(self.0.to_string()), &detail)?;
+        audit::record(tx, cx, Action::WebhookSecretRotated, Some(self.0.to_string()), &detail)?;
         Ok(NewSecret { webhook: found, secret: text, shown })
     }
 }
@@ -173,7 +180,7 @@ impl Command for EnableWebhook {
         }
         let held = if self.held == Held::Send { "send" } else { "drop" };
         let detail = json!({ "enabled": { "from": false, "to": true }, "held": held });
-        audit::record(tx, cx, "webhook.enabled", Some(self.id.to_string()), &detail)?;
+        audit::record(tx, cx, Action::WebhookEnabled, Some(self.id.to_string()), &detail)?;
         wake(tx, cx, self.id);
         wake_manual(tx, cx);
         Ok(found)
@@ -193,7 +200,7 @@ impl Command for DisableWebhook {
             found.updated_at = cx.now;
             webhook::update(tx, &[&found])?;
             let detail = json!({ "enabled": { "from": true, "to": false } });
-            audit::record(tx, cx, "webhook.disabled", Some(self.0.to_string()), &detail)?;
+            audit::record(tx, cx, Action::WebhookDisabled, Some(self.0.to_string()), &detail)?;
         }
         Ok(found)
     }
@@ -241,7 +248,7 @@ pub(crate) fn tell_auto_disabled(
     let detail = json!({
         "enabled": { "from": true, "to": false }, "failure_streak": webhook.failure_streak,
     });
-    audit::record(tx, cx, "webhook.auto_disabled", Some(webhook.id.to_string()), &detail)?;
+    audit::record(tx, cx, Action::WebhookAutoDisabled, Some(webhook.id.to_string()), &detail)?;
     // A URL may carry a key in its path or query, so the mail names only the host.
     let host = Destination::parse(&webhook.url).map(|destination| destination.authority().to_owned());
     let name = match (webhook.description.as_str(), host) {

@@ -7,9 +7,11 @@
 pub mod account;
 pub mod activity;
 pub mod audience;
+pub mod audit;
 pub mod bulk;
 pub mod cadence;
 pub mod campaign;
+pub mod caps;
 pub mod channel;
 pub mod channel_total;
 pub mod company;

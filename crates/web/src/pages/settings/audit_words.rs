@@ -1,5 +1,6 @@
 //! Entries of the audit log in words.
 
+use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
 use rapport_domain::member::Member;
 use rapport_domain::time::Time;
@@ -8,55 +9,6 @@ use serde_json::{Map, Value};
 
 /// How many characters of a value are shown.
 const MAX_SHOWN: usize = 300;
-
-/// The text of each action of the log.
-const ACTIONS: [(&str, &str); 45] = [
-    ("account.payloads_erased", "Erased an account's payloads"),
-    ("campaign.changed", "Changed a campaign"),
-    ("campaign.created", "Created a campaign"),
-    ("campaign.deleted", "Deleted a campaign"),
-    ("channel.created", "Created a channel"),
-    ("channel.deleted", "Deleted a channel"),
-    ("channel.renamed", "Renamed a channel"),
-    ("company.created", "Created the company"),
-    ("delivery.redelivered", "Redelivered a delivery"),
-    ("digest.sent", "Sent the digest"),
-    ("import.cancelled", "Cancelled an import"),
-    ("import.removed", "Removed an import"),
-    ("import.started", "Started an import"),
-    ("import.undone", "Undid an import"),
-    ("inbound_key.rotated", "Rotated the inbound key"),
-    ("ingest_key.rotated", "Rotated the ingest key"),
-    ("invitation.accepted", "Accepted an invitation"),
-    ("invitation.created", "Invited someone"),
-    ("invitation.resent", "Resent an invitation"),
-    ("invitation.revoked", "Revoked an invitation"),
-    ("mail.tested", "Sent a test mail"),
-    ("member.added", "Added a member"),
-    ("member.changed", "Changed a member"),
-    ("member.removed", "Removed a member"),
-    ("password.changed", "Changed the password"),
-    ("password_reset.sent", "Sent a password-reset link"),
-    ("person.renamed", "Changed their name"),
-    ("promo_code.archived", "Archived a promo code"),
-    ("promo_code.created", "Created a promo code"),
-    ("promo_code.deleted", "Deleted a promo code"),
-    ("promo_code.restored", "Restored a promo code"),
-    ("redelivery.cancelled", "Cancelled a bulk redelivery"),
-    ("redelivery.started", "Started a bulk redelivery"),
-    ("session.begun", "Logged in"),
-    ("sessions.ended", "Logged out their other sessions"),
-    ("settings.changed", "Changed the settings"),
-    ("token.created", "Created an API token"),
-    ("token.revoked", "Revoked an API token"),
-    ("webhook.auto_disabled", "Disabled a webhook after repeated failures"),
-    ("webhook.changed", "Changed a webhook"),
-    ("webhook.created", "Created a webhook"),
-    ("webhook.deleted", "Deleted a webhook"),
-    ("webhook.disabled", "Disabled a webhook"),
-    ("webhook.enabled", "Enabled a webhook"),
-    ("webhook.secret_rotated", "Rotated a webhook's secret"),
-];
 
 /// The pages of changed things, by the prefix of the id.
 const PLACES: [(&str, &str); 5] = [
@@ -102,8 +54,7 @@ impl Line {
     pub fn of(entry: AuditEntry, members: &[Member]) -> Self {
         let AuditEntry { actor, action, target, detail, at, address, .. } = entry;
         let (who, kind) = who(&actor);
-        let known = ACTIONS.iter().find(|(word, _)| *word == action);
-        let what = known.map_or_else(|| sentence(&action), |(_, words)| (*words).to_owned());
+        let what = Action::parse(&action).map_or_else(|| sentence(&action), |known| known.label().to_owned());
         let is_gone = action.ends_with(".deleted") || action.ends_with(".removed");
         // A person who changed themselves is already named as the actor.
         let is_own = |id: &String| matches!(&actor, Actor::Person { id: own, .. } if own.to_string() == *id);
@@ -166,7 +117,7 @@ fn shown(value: &Value) -> String {
     text.chars().take(MAX_SHOWN).chain(['…']).collect()
 }
 
-/// The text of an action that is not in the table: `thing.was_done` becomes `Thing was done`.
+/// The text of an action that this version does not know: `thing.was_done` becomes `Thing was done`.
 fn sentence(action: &str) -> String {
     let words = action.replace(['.', '_'], " ");
     let mut letters = words.chars();
