@@ -191,7 +191,7 @@ pub fn replace_words(tx: &mut Tx, account: &Account) -> Result<(), Error> {
 /// The same for many accounts.
 pub fn replace_words_of(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let keys: Vec<Value> = accounts.iter().map(|account| Value::from(&account.id)).collect();
-    tx.query_keys(&DELETE_WORDS_OF, &[], &keys)?;
+    tx.execute_keys(&DELETE_WORDS_OF, &[], &keys)?;
     insert_words(tx, accounts)
 }
 

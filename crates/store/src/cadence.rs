@@ -98,7 +98,7 @@ pub(crate) fn follow(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
             None => {}
         }
     }
-    tx.query_keys(&REMOVE, &[], &ended)?;
+    tx.execute_keys(&REMOVE, &[], &ended)?;
     keep(tx, &clocks)
 }
 
@@ -108,7 +108,7 @@ fn had_clock(account: &Account) -> bool {
 }
 
 pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.query_keys(&REMOVE, &[], values![&account])?;
+    tx.execute_keys(&REMOVE, &[], values![&account])?;
     tx.execute(&FORGET_EPISODES, values![&account])?;
     Ok(())
 }
@@ -174,7 +174,7 @@ pub fn open_episodes(tx: &mut Tx, accounts: &[&Account], now: Time) -> Result<Ha
 /// The sweep skips these until someone makes contact.
 pub fn set_announced(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     let keys: Vec<Value> = accounts.iter().map(|account| Value::from(&account.id)).collect();
-    tx.query_keys(&ANNOUNCED, &[], &keys)?;
+    tx.execute_keys(&ANNOUNCED, &[], &keys)?;
     Ok(())
 }
 
@@ -192,7 +192,7 @@ pub fn ended_snoozes(snapshot: &mut Snapshot, date: Date, limit: i64) -> Result<
 /// Clears snoozes that ended by `date`; the account itself keeps the date.
 pub fn end_snoozes(tx: &mut Tx, accounts: &[AccountId], date: Date) -> Result<(), Error> {
     let (date, keys): (String, Vec<Value>) = (date.to_string(), accounts.iter().map(Value::from).collect());
-    tx.query_keys(&END_SNOOZES, values![&date], &keys)?;
+    tx.execute_keys(&END_SNOOZES, values![&date], &keys)?;
     Ok(())
 }
 

@@ -335,7 +335,7 @@ pub fn claim(
         })
         .collect::<Result<Vec<_>, Error>>()?;
     let keys: Vec<Value> = claimed.iter().map(|claimed| Value::from(&claimed.id)).collect();
-    tx.query_keys(&CLAIM, values![owner], &keys)?;
+    tx.execute_keys(&CLAIM, values![owner], &keys)?;
     Ok(claimed)
 }
 
@@ -348,7 +348,7 @@ pub fn next_due(snapshot: &mut Snapshot, webhook: WebhookId) -> Result<Option<Ti
 /// Releases deliveries: they wait in the database again.
 pub fn release(tx: &mut Tx, owner: i64, ids: &[DeliveryId]) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    tx.query_keys(&RELEASE, values![owner], &keys)?;
+    tx.execute_keys(&RELEASE, values![owner], &keys)?;
     Ok(())
 }
 
@@ -393,7 +393,7 @@ pub fn open_of_webhook(
 /// Ends open deliveries without an attempt.
 pub fn end(tx: &mut Tx, ids: &[DeliveryId], error: &str, now: Time) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    tx.query_keys(&END, values![error, now], &keys)?;
+    tx.execute_keys(&END, values![error, now], &keys)?;
     Ok(())
 }
 

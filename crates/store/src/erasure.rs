@@ -39,12 +39,12 @@ pub fn with_payload(
 /// Erases the payloads of these events and the responses to them; returns the deliveries affected.
 pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<Vec<DeliveryId>, Error> {
     let keys: Vec<Value> = events.iter().map(Value::from).collect();
-    tx.query_keys(&ERASE, &[], &keys)?;
+    tx.execute_keys(&ERASE, &[], &keys)?;
     let rows = tx.query_keys(&DELIVERIES, &[], &keys)?;
     let mut deliveries: Vec<DeliveryId> =
         rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     deliveries.sort_unstable();
     let keys: Vec<Value> = deliveries.iter().map(Value::from).collect();
-    tx.query_keys(&ERASE_EXCERPTS, &[], &keys)?;
+    tx.execute_keys(&ERASE_EXCERPTS, &[], &keys)?;
     Ok(deliveries)
 }

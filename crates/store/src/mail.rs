@@ -151,7 +151,7 @@ pub fn lock_due(tx: &mut Tx, now: Time, limit: i64) -> Result<Vec<DueMail>, Erro
 /// Claims mails for one attempt each; they are due again when the lease ends.
 pub fn take(tx: &mut Tx, ids: &[MailId], lease_ends: Time) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    tx.query_keys(&TAKE, values![lease_ends], &keys)?;
+    tx.execute_keys(&TAKE, values![lease_ends], &keys)?;
     Ok(())
 }
 
@@ -273,7 +273,7 @@ fn prune_by(
     let rows = tx.query(old, values![&lowest_at::<MailId>(cutoff), limit])?;
     let old: Vec<MailId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     let keys: Vec<Value> = old.iter().map(Value::from).collect();
-    tx.query_keys(delete, &[], &keys)?;
+    tx.execute_keys(delete, &[], &keys)?;
     Ok(old.len())
 }
 

@@ -115,20 +115,20 @@ pub fn claim(tx: &mut Tx, owner: i64, limit: i64) -> Result<Vec<ClaimedManual>, 
         })
         .collect::<Result<Vec<_>, Error>>()?;
     let keys: Vec<Value> = claimed.iter().map(|claimed| Value::from(&claimed.id)).collect();
-    tx.query_keys(&CLAIM, values![owner], &keys)?;
+    tx.execute_keys(&CLAIM, values![owner], &keys)?;
     Ok(claimed)
 }
 
 pub fn delete(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    tx.query_keys(&DELETE, &[], &keys)?;
+    tx.execute_keys(&DELETE, &[], &keys)?;
     Ok(())
 }
 
 /// Releases attempts that weren't made: they wait for a node again.
 pub fn release(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<(), Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    tx.query_keys(&RELEASE, &[], &keys)?;
+    tx.execute_keys(&RELEASE, &[], &keys)?;
     Ok(())
 }
 
@@ -163,7 +163,7 @@ pub fn lock_owned(tx: &mut Tx, owner: i64, ids: &[RedeliveryId]) -> Result<Vec<R
 /// Deletes attempts that won't be made; returns how many there were.
 pub fn take_back(tx: &mut Tx, ids: &[RedeliveryId]) -> Result<i64, Error> {
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();
-    let taken = tx.query_keys(&TAKE_BACK, &[], &keys)?;
+    let taken = tx.execute_keys(&TAKE_BACK, &[], &keys)?;
     Ok(i64::try_from(taken.len()).unwrap_or(i64::MAX))
 }
 

@@ -49,8 +49,8 @@ pub fn prune_deliveries(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, 
     let rows = tx.query(&OLD_DELIVERIES, values![&lowest_at::<DeliveryId>(cutoff), limit])?;
     let old: Vec<DeliveryId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     let keys: Vec<Value> = old.iter().map(Value::from).collect();
-    tx.query_keys(&DELETE_ATTEMPTS, &[], &keys)?;
-    tx.query_keys(&DELETE_DELIVERIES, &[], &keys)?;
+    tx.execute_keys(&DELETE_ATTEMPTS, &[], &keys)?;
+    tx.execute_keys(&DELETE_DELIVERIES, &[], &keys)?;
     Ok(old.len())
 }
 
@@ -60,7 +60,7 @@ pub fn prune_events(tx: &mut Tx, cutoff: Time, limit: i64) -> Result<usize, Erro
     let rows = tx.query(&OLD_EVENTS, values![&lowest_at::<EventId>(cutoff), limit])?;
     let old: Vec<EventId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     let keys: Vec<Value> = old.iter().map(Value::from).collect();
-    tx.query_keys(&DELETE_EVENTS, &[], &keys)?;
+    tx.execute_keys(&DELETE_EVENTS, &[], &keys)?;
     Ok(old.len())
 }
 
@@ -103,7 +103,7 @@ pub fn old_marks(
 /// Frees event_ids, unless they were used again in the meantime.
 pub fn free_marks(tx: &mut Tx, marks: &[EventMark], cutoff: Time) -> Result<(), Error> {
     let keys: Vec<Value> = marks.iter().map(Value::from).collect();
-    tx.query_keys(&DELETE_MARKS, values![cutoff], &keys)?;
+    tx.execute_keys(&DELETE_MARKS, values![cutoff], &keys)?;
     Ok(())
 }
 

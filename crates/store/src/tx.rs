@@ -69,8 +69,18 @@ impl<'c> Snapshot<'c> {
         Ok(self.query(statement, values)?.into_iter().next())
     }
 
-    /// Runs a statement with `= ANY($n)`, where `$n` is its last parameter. Rows come in any order.
+    /// Runs a query with `= ANY($n)`, where `$n` is its last parameter. Rows come in any order.
     pub(crate) fn query_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        debug_assert!(statement.sql.starts_with("SELECT"), "{} is not a query", statement.name);
+        self.run_keys(statement, values, keys)
+    }
+
+    fn run_keys(
         &mut self,
         statement: &Statement,
         values: &[Value],
@@ -124,6 +134,16 @@ pub struct Tx<'c> {
 impl<'c> Tx<'c> {
     pub(crate) fn new(connection: &'c mut dyn Connection, company: CompanyId) -> Self {
         Self { snapshot: Snapshot::new(connection, company), after_commit: Vec::new() }
+    }
+
+    /// Runs a change with `= ANY($n)`, where `$n` is its last parameter; the rows are those of its RETURNING.
+    pub(crate) fn execute_keys(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+        keys: &[Value],
+    ) -> Result<Vec<Row>, Error> {
+        self.snapshot.run_keys(statement, values, keys)
     }
 
     pub(crate) fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
