@@ -106,6 +106,7 @@ impl Page<'_> {
         for scheme in schemes {
             let how = match scheme.as_str() {
                 "ingest_key" => "X-Service-Ingest-Key: &lt;key&gt;",
+                "inbound_key" => "X-Service-Inbound-Key: &lt;key&gt;",
                 _ => "Authorization: Bearer &lt;token&gt;",
             };
             let _ = writeln!(out, "<p>Authenticate with <code>{how}</code>.</p>");
@@ -353,6 +354,10 @@ mod tests {
         }
         for (name, _) in members(&document["components"]["schemas"]) {
             assert!(page.contains(&format!("id=\"schema-{name}\"")), "{name}");
+        }
+        for header in ["X-Service-Ingest-Key: &lt;key", "X-Service-Inbound-Key: &lt;key", "Bearer &lt;token"]
+        {
+            assert!(page.contains(header), "{header}");
         }
         for foreign in ["<script", " style=", " src="] {
             assert!(!page.contains(foreign), "{foreign}");
