@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::audience::Filter;
+use crate::caps;
 use crate::id::CampaignId;
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
 use crate::pipeline::Status;
@@ -14,7 +15,7 @@ use crate::time::Time;
 
 pub const MAX_NAME: Length = Length::up_to(120);
 /// Counting stops here; a larger count is shown as "more than".
-pub const MAX_COUNT: i64 = 10_000;
+pub const MAX_COUNT: i64 = caps::IN_A_LIST;
 
 /// The purpose of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::caps;
 use crate::delivery_list::Filter;
 use crate::id::{DeliveryId, RedeliveryId};
 use crate::invalid::{Fault, Invalid, Members, as_bool};
 use crate::time::Time;
 
 /// Counts are exact up to this.
-pub const MAX_COUNT: i64 = 100_000;
+pub const MAX_COUNT: i64 = caps::IN_BULK;
 /// How many deliveries one step queues.
 pub const STEP: usize = 200;
 /// Queueing pauses while this many attempts are waiting.

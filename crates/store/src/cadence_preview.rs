@@ -1,6 +1,7 @@
 //! The effect of other cadence settings: who would become overdue, and who no longer would. These are ranges
 //! of the cadence's indexes, counted up to a bound.
 
+use rapport_domain::caps;
 use rapport_domain::company::Settings;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
@@ -9,9 +10,6 @@ use crate::account_list::{self, CappedCount, Sql};
 use crate::cadence_ranges::{Derived, Rows, Which, Window};
 use crate::error::Error;
 use crate::tx::Snapshot;
-
-/// Counting stops here.
-pub const MOST_COUNTED: i64 = 1_000;
 
 /// The difference between two settings, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +32,7 @@ pub fn difference(
     })
 }
 
-/// How many accounts are overdue with `new` but not with `old`, up to `MOST_COUNTED`.
+/// How many accounts are overdue with `new` but not with `old`, up to `caps::ON_A_PAGE`.
 fn count_added(
     snapshot: &mut Snapshot,
     old: &Settings,
@@ -48,13 +46,13 @@ fn count_added(
     }
     let sql = sql(&derived, &ranges);
     let count = account_list::count(&sql, snapshot)?;
-    Ok(CappedCount { count: count.min(MOST_COUNTED), capped: count > MOST_COUNTED })
+    Ok(CappedCount { count: count.min(caps::ON_A_PAGE), capped: count > caps::ON_A_PAGE })
 }
 
 pub(crate) fn sql<'a>(derived: &'a Derived, ranges: &[(Status, Rows, Window)]) -> Sql<'a> {
     let mut sql = Sql::default();
-    derived.ids_in(&mut sql, ranges, Some(MOST_COUNTED + 1));
-    sql.limit(MOST_COUNTED + 1);
+    derived.ids_in(&mut sql, ranges, Some(caps::ON_A_PAGE + 1));
+    sql.limit(caps::ON_A_PAGE + 1);
     sql
 }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use rapport_domain::account::Account;
 use rapport_domain::cadence::{self, DUE_SOON_DAYS, Due, LastContact, Means};
+use rapport_domain::caps;
 use rapport_domain::company::Settings;
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Fault;
@@ -36,7 +37,7 @@ statements! {
 }
 
 /// Counting stops here.
-pub const COUNT_CAP: i64 = 10_000;
+pub const COUNT_CAP: i64 = caps::IN_A_LIST;
 
 /// Which tracked accounts, and in which order. Ties are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Recent activity in a company: new accounts, moves, outcomes of deliveries and mail. Each is a bounded read
 //! of an index, because ids are ordered by time.
 
+use rapport_domain::caps;
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, DeliveryId, HistoryId, MailId, lowest_at};
 use rapport_domain::time::Time;
@@ -14,7 +15,7 @@ use crate::value::{Row, Value};
 use crate::values;
 
 /// Counting stops here.
-pub const COUNT_CAP: i64 = 1_000;
+pub const COUNT_CAP: i64 = caps::ON_A_PAGE;
 
 statements! {
     // One more than `COUNT_CAP`. Ordered, so that no engine scans the table instead of the index.

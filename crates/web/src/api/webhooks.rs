@@ -7,6 +7,7 @@ use rapport_app::webhook::{
     CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, NewSecret, PatchWebhook, RotateSecret,
     TestWebhook,
 };
+use rapport_domain::caps;
 use rapport_domain::destination::Destination;
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
@@ -30,7 +31,7 @@ use crate::problem::Problem;
 
 const LIST: u8 = b'w';
 /// Held deliveries are counted up to this number.
-const MAX_HELD_COUNT: i64 = 100_000;
+const MAX_HELD_COUNT: i64 = caps::IN_BULK;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()

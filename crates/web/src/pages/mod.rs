@@ -69,8 +69,6 @@ pub use setup::SetupSecret;
 
 const MEMBER: Needs = Needs::Role(Role::Member);
 const ADMIN: Needs = Needs::Role(Role::Admin);
-/// Counts stop at this number, so that the cost of a page does not grow with the company.
-const MOST_COUNTED: i64 = 1_000;
 
 /// The routes of all pages.
 pub fn routes(pages: Pages) -> Router {

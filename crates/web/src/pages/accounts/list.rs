@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use rapport_domain::account::Account;
+use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::pipeline::Status;
 use rapport_domain::saved_view::SavedView;
@@ -25,8 +26,6 @@ use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
-/// Accounts are counted up to this number.
-const MOST_COUNTED: i64 = 10_000;
 /// How many custom fields and channels the menus offer. A query may name others.
 const MOST_FIELDS: i64 = 40;
 const MOST_CHANNELS: usize = 40;
@@ -226,7 +225,7 @@ fn list_and_count(
         // Counting the matches of a search would read every account that has one of the words.
         CappedCount { count: DEFAULT_LIMIT, capped: true }
     } else {
-        count_capped(snapshot, &list.filter, list.now, MOST_COUNTED)?
+        count_capped(snapshot, &list.filter, list.now, caps::IN_A_LIST)?
     };
     Ok((page, count))
 }

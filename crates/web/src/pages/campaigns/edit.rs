@@ -9,6 +9,7 @@ use rapport_app::Error;
 use rapport_app::campaign::{CreateCampaign, PatchCampaign};
 use rapport_domain::audience::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Goal, Rule};
+use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::id::CampaignId;
 use rapport_domain::invalid::Invalid;
@@ -25,7 +26,7 @@ use crate::pages::form::Form;
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
-use crate::pages::{MEMBER, MOST_COUNTED, Pages};
+use crate::pages::{MEMBER, Pages};
 
 /// How many names of custom fields the form suggests.
 const NAMES: i64 = 200;
@@ -136,7 +137,7 @@ fn read(
         None => fields::blank(),
     };
     let parsed = match fields::aim(&form, &zone) {
-        Ok(aim) => Ok(Counted { counts: campaign::count_up_to(snapshot, &aim, now, MOST_COUNTED)?, aim }),
+        Ok(aim) => Ok(Counted { counts: campaign::count_up_to(snapshot, &aim, now, caps::ON_A_PAGE)?, aim }),
         Err(invalid) => Err(invalid),
     };
     let (channels, names) = (channel::list(snapshot)?, account_field::names(snapshot, None, NAMES)?.items);

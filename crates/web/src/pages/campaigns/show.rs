@@ -6,6 +6,7 @@ use axum::response::Response;
 use rapport_app::Answer;
 use rapport_app::campaign::DeleteCampaign;
 use rapport_domain::campaign::Campaign;
+use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
 use rapport_store::campaign::{self, Counts};
@@ -20,7 +21,7 @@ use crate::pages::form::Form;
 use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
-use crate::pages::{MEMBER, MOST_COUNTED, Pages};
+use crate::pages::{MEMBER, Pages};
 
 const SORT: Sort = Sort::Newest;
 
@@ -68,7 +69,7 @@ pub async fn show(
             }
             None => AccountPage { items: Vec::new(), next: None },
         };
-        let counts = campaign::count_up_to(snapshot, &found.aim, now, MOST_COUNTED)?;
+        let counts = campaign::count_up_to(snapshot, &found.aim, now, caps::ON_A_PAGE)?;
         Ok(Some(Read { campaign: found, counts, members, channels: channel::list(snapshot)? }))
     });
     let Shown { frame, reply } = found.await?;

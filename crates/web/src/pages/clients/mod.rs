@@ -9,6 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use jiff::civil::Date;
 use rapport_domain::cadence::{DUE_SOON_DAYS, is_snoozed};
+use rapport_domain::caps;
 use rapport_domain::time::Time;
 use rapport_store::clients::{self, CappedCount, Client, ListClients, Tab};
 use rapport_store::page::DEFAULT_LIMIT;
@@ -23,7 +24,7 @@ use crate::pages::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::refusal::Refusal;
 use crate::pages::visitor::Visitor;
 use crate::pages::words::{money, number};
-use crate::pages::{MEMBER, MOST_COUNTED, Pages};
+use crate::pages::{MEMBER, Pages};
 
 const PATH: &str = "/clients";
 
@@ -71,7 +72,7 @@ fn path_of(tab: &Tab) -> String {
 }
 
 fn counts(snapshot: &mut Snapshot, now: Time) -> Result<[(Tab, CappedCount); 4], Error> {
-    let mut count = |tab: Tab| Ok((tab, clients::count_up_to(snapshot, tab, now, MOST_COUNTED)?));
+    let mut count = |tab: Tab| Ok((tab, clients::count_up_to(snapshot, tab, now, caps::ON_A_PAGE)?));
     let [overdue, soon, snoozed, tracked] = Tab::ALL;
     Ok([count(overdue)?, count(soon)?, count(snoozed)?, count(tracked)?])
 }

@@ -7,10 +7,11 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
 use rapport_app::settings::PatchSettings;
+use rapport_domain::caps;
 use rapport_domain::company::{CADENCE_DAYS, Settings, TrackedStages};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
-use rapport_store::cadence_preview::{Difference, MOST_COUNTED, difference};
+use rapport_store::cadence_preview::{Difference, difference};
 use rapport_store::clients::{self, CappedCount, Tab};
 use rapport_store::company;
 use serde_json::{Map, Value};
@@ -54,7 +55,7 @@ impl CadencePage {
     ) -> Result<(Self, Option<Invalid>), Refusal> {
         let now = pages.app().now();
         let found = pages.show(visitor, ADMIN, move |snapshot| {
-            let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, MOST_COUNTED)?;
+            let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?;
             let current = company::get(snapshot)?.map_or_else(Settings::default, |company| company.settings);
             let preview = match members.map(|members| current.patched(&members)) {
                 Some(Ok(wanted)) => Some(Ok(difference(snapshot, &current, &wanted, now)?)),
