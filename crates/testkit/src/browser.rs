@@ -42,8 +42,10 @@ impl Browser {
 
     pub async fn open_as(base: &str, setup: Setup) -> Self {
         let Setup { width, height, dark, hands } = setup;
+        let kind = Kind { width, height, dark, runs_scripts: hands != Hands::NoScripts };
+        // By keyboard the focus must show, and only a new window is certain to have it.
         let session =
-            Session::take(Kind { width, height, dark, runs_scripts: hands != Hands::NoScripts }).await;
+            if hands == Hands::Keyboard { Session::new(kind).await } else { Session::take(kind).await };
         let client = session.client.clone();
         let base = base.trim_end_matches('/').to_owned();
         Self { client, hands, base, session: Some(session) }
@@ -117,7 +119,8 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // What a failed test left behind is nothing for the next one.
-        if let Some(session) = self.session.take().filter(|_| !std::thread::panicking()) {
+        let is_usable = self.hands != Hands::Keyboard && !std::thread::panicking();
+        if let Some(session) = self.session.take().filter(|_| is_usable) {
             session.put_back();
         }
     }

@@ -58,8 +58,12 @@ impl Session {
         };
         match idle {
             Some(session) => session,
-            None => RUNTIME.spawn(Self::start(kind)).await.expect("a browser"),
+            None => Self::new(kind).await,
         }
+    }
+
+    pub async fn new(kind: Kind) -> Self {
+        RUNTIME.spawn(Self::start(kind)).await.expect("a browser")
     }
 
     async fn start(kind: Kind) -> Self {
