@@ -154,7 +154,7 @@ pub fn paced(
             waits.from_payload.record(arrival.age);
         }
     }
-    // Nothing is late, so no repeated delivery stands in for a missing one.
+    // Nothing is late, so no repeated delivery makes up for a missing one.
     ensure!(distinct.len() >= expected, "{} of {expected} deliveries arrived", distinct.len());
     Ok(waits)
 }

@@ -130,7 +130,7 @@ pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates one company's digest, unless the schedule changed. Returns whether it exists, whoever created it.
+/// Creates one company's digest, unless the schedule changed. Returns whether the digest exists, even if another node created it.
 async fn make_one(app: &App, company: CompanyId, week: Week) -> Result<bool, Error> {
     let (access, now) = (Access::System(company), app.now());
     let found = app.read(&access, Needs::Server, move |snapshot| {

@@ -59,7 +59,7 @@ pub struct Conversation {
     pub subject: Option<String>,
     pub channel: String,
     pub message_count: i64,
-    /// The time of the latest message, or of the creation if there is none.
+    /// The time of the latest message. Before the first message, the time of creation.
     pub last_message_at: Time,
     pub created_at: Time,
 }
@@ -233,7 +233,7 @@ pub struct Message {
     /// Who logged it, or the member who wrote the mail.
     pub author: Actor,
     pub sender: Option<Sender>,
-    /// A JSON array of attachments; `None` if there are none.
+    /// A JSON array of attachments; `None` for a message without attachments.
     pub attachments: Option<String>,
     /// Written by a machine: an out-of-office reply, a bounce, a mailing list.
     pub automatic: bool,

@@ -175,7 +175,7 @@ fn announces_absence(subject: &str) -> bool {
     ABSENCE.iter().any(|beginning| folded.starts_with(beginning)) || folded.starts_with("autosvar")
 }
 
-/// The key for finding mails: a hash of the Message-ID, or of the contents if there is none.
+/// The key for finding mails: a hash of the Message-ID, or of the contents of a mail without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MailMark([u8; 32]);
 

@@ -255,7 +255,7 @@ fn a_read_only_database_is_503_and_not_ready() {
 fn a_full_disk_under_an_embedded_database_is_one_outage() {
     let place = Place::sqlite();
     let company = Company::create(&place);
-    // A limit on file sizes stands in for a full disk. By default its signal would end the process.
+    // A limit on file sizes simulates a full disk. By default its signal would end the process.
     let service = place.serve_within("trap '' XFSZ");
     assert_eq!(company.upsert(&service, "crm-1").0, 201);
     limit_file_size(service.id(), "65536");

@@ -14,7 +14,7 @@ use rapport_domain::time::Time;
 use rapport_store::{Config, Database, Error, Job, Lane, Snapshot, Store, Tx, Verdict, company};
 use rapport_testkit::PostgresServer;
 
-/// Longer than any answer takes; reached only if there is none.
+/// Longer than any answer takes; only a missing answer reaches it.
 pub const LONG: Duration = Duration::from_secs(30);
 
 /// An open, empty database of one engine.
