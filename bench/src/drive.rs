@@ -18,6 +18,8 @@ use crate::measure::Latencies;
 use crate::report::whole;
 
 const PAUSE: Duration = Duration::from_millis(1);
+/// A service closes connections that are idle for longer, so a new one is opened then.
+const LONGEST_IDLE: Duration = Duration::from_secs(5);
 
 /// The requests of one connection.
 pub trait Requests: 'static {
@@ -198,11 +200,14 @@ async fn closed_line(
     end: Instant,
 ) -> anyhow::Result<()> {
     let mut connection = Connection::open(address).await.context("connecting to the service")?;
-    let mut request = Vec::new();
+    let (mut request, mut last_used) = (Vec::new(), Instant::now());
     while Instant::now() < end {
         if !requests.may_send() {
             sleep(PAUSE).await;
             continue;
+        }
+        if last_used.elapsed() > LONGEST_IDLE {
+            connection = Connection::open(address).await.context("connecting to the service")?;
         }
         requests.write_next(&mut request);
         loop {
@@ -214,6 +219,7 @@ async fn closed_line(
             }
             sleep(PAUSE).await;
         }
+        last_used = Instant::now();
     }
     Ok(())
 }

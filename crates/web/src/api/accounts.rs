@@ -12,11 +12,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
-use crate::api::paging::Page;
-use crate::api::parameters::Parameters;
-use crate::api::{Api, MEMBER, account_filter, export, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::api::{Api, MEMBER, schema};
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::shared::paging::Page;
+use crate::shared::parameters::Parameters;
+use crate::shared::{account_filter, export};
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_accounts, create_account)).routes(routes!(export_accounts))

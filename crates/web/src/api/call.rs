@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::api::Api;
-use crate::auth::{Arrival, Scheme};
-use crate::json::{self, Object, Presence};
-use crate::problem::Problem;
+use crate::edge::auth::{Arrival, Scheme};
+use crate::edge::json::{self, Object, Presence};
+use crate::edge::problem::Problem;
 
 /// The caller, by a well-formed credential that the use case verifies.
 #[derive(Debug, Clone, Copy)]

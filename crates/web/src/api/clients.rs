@@ -3,12 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::App;
 use rapport_domain::account::AccountView;
 use rapport_domain::company::Settings;
-use rapport_domain::id::AccountId;
 use rapport_domain::time::Time;
-use rapport_store::clients::{self, CappedCount, Client, ListClients, Place, Tab};
+use rapport_store::clients::{self, CappedCount, Client, Tab};
 use rapport_store::{Error, Query, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,10 +14,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::parameters::{Parameters, read_cursor, write_cursor};
 use crate::api::{Api, MEMBER, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::shared::client_list::{question, write_place};
+use crate::shared::parameters::Parameters;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_clients))
@@ -146,34 +145,4 @@ async fn list_clients(
         counts,
     };
     Ok(json::respond(StatusCode::OK, &page))
-}
-
-/// Reads which clients an API request or a page address asks for.
-pub fn question(app: &App, mut parameters: Parameters) -> Result<ListClients, Problem> {
-    let tab = parameters.optional("tab", Tab::parse).unwrap_or(Tab::Overdue);
-    let after = parameters.cursor(|text| read_place(tab, text));
-    let limit = parameters.limit();
-    parameters.finish()?;
-    Ok(ListClients { tab, after, limit, now: app.now() })
-}
-
-/// A cursor is only valid in its own tab.
-const fn list_of(tab: Tab) -> u8 {
-    match tab {
-        Tab::Overdue => b'1',
-        Tab::DueSoon => b'2',
-        Tab::Snoozed => b'3',
-        Tab::Tracked => b'4',
-    }
-}
-
-pub fn write_place(tab: Tab, place: Place) -> String {
-    let key = place.key.to_be_bytes();
-    write_cursor(list_of(tab), &[key.as_slice(), place.account.as_bytes()].concat())
-}
-
-fn read_place(tab: Tab, text: &str) -> Option<Place> {
-    let place: [u8; 24] = read_cursor(list_of(tab), text)?;
-    let (key, account) = place.split_first_chunk::<8>()?;
-    Some(Place { key: i64::from_be_bytes(*key), account: AccountId::from_bytes(account.try_into().ok()?) })
 }

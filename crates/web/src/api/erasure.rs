@@ -12,8 +12,8 @@ use utoipa_axum::routes;
 
 use crate::api::call::{PlainCall, Segments};
 use crate::api::{ADMIN, Api, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(erase_payloads))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rapport_app::{Error, Services};
 
 use crate::api::Api;
-use crate::auth::Scheme;
-use crate::problem::Problem;
+use crate::edge::auth::Scheme;
+use crate::edge::problem::Problem;
 
 impl Api {
     /// Hashes or checks a password, waiting for its turn.

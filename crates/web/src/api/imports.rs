@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::import::{Purpose, RemoveImport, UndoImport, begin, preview};
+use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, begin, preview};
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::{Counts, Import, Request};
@@ -16,11 +16,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, OptionalCall, PlainCall, Segments};
-use crate::api::paging::Page;
-use crate::api::parameters::{Parameters, read_cursor, write_cursor};
-use crate::api::{ADMIN, Api, MEMBER, error_file, import_schema, schema, upload};
-use crate::json;
-use crate::problem::Problem;
+use crate::api::{ADMIN, Api, MEMBER, import_schema, schema, upload};
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::shared::error_file;
+use crate::shared::paging::Page;
+use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
 
 const LIST: u8 = b'i';
 
@@ -31,7 +32,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(preview_import))
         .routes(routes!(start_import))
         .routes(routes!(undo_import))
-        .routes(routes!(error_file::import_errors))
+        .routes(routes!(import_errors))
 }
 
 /// A CSV file of accounts to import.
@@ -317,4 +318,32 @@ impl Api {
             }
         }
     }
+}
+
+/// Get an import's error file
+///
+/// The rows with errors, with their original cells plus `import_line` and `import_error`, in UTF-8 with commas. Cells
+/// that a spreadsheet would treat as a formula begin with an apostrophe. You can correct the file and import it again.
+/// It has at most the first 100,000 rows and is kept for 30 days.
+#[utoipa::path(
+    get,
+    path = "/api/imports/{id}/errors/",
+    tag = "Imports",
+    params(("id" = String, Path, description = "The import's id.")),
+    responses(
+        (status = 200, description = "The file.", body = String, content_type = "text/csv"),
+        (status = 404, description = "No such import.", body = schema::Problem),
+    ),
+    security(("token" = [])),
+)]
+async fn import_errors(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
+    let id = match id.one("import") {
+        Ok(id) => id,
+        Err(problem) => {
+            api.verify(&caller, MEMBER).await?;
+            return Err(problem);
+        }
+    };
+    let opened = ErrorFile::open(api.app(), &caller.access(), id).await;
+    Ok(error_file::respond(api.settle(&caller, opened)?))
 }

@@ -24,9 +24,9 @@ use utoipa_axum::routes;
 
 use crate::api::call::Caller;
 use crate::api::{Api, schema};
-use crate::json;
-use crate::problem::Problem;
-use crate::shares::{Shares, half};
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::edge::shares::{Shares, half};
 
 /// How much memory incoming mails may use together: enough for six of the largest or thousands of plain ones.
 const ROOM_KIB: usize = 6 * (MAX_MAIL_BYTES >> 10);

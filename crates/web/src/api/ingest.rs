@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 
 use crate::api::call::Call;
 use crate::api::{Api, schema};
-use crate::json::{self, Object};
-use crate::problem::Problem;
+use crate::edge::json::{self, Object};
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(ingest))

@@ -3,12 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::lookup::{CreateFromLookup, FetchError};
-use rapport_app::reading::page;
-use rapport_app::{App, Error};
+use rapport_app::lookup::CreateFromLookup;
 use rapport_domain::id::AccountId;
-use rapport_domain::invalid::Invalid;
-use rapport_domain::lookup::{Preview, Request, Site};
+use rapport_domain::lookup::{Preview, Request};
 use rapport_store::account_site;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,8 +15,9 @@ use utoipa_axum::routes;
 use crate::api::accounts::render;
 use crate::api::call::{Call, Caller};
 use crate::api::{Api, MEMBER, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::shared::lookup::preview;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(look_up))
@@ -58,18 +56,6 @@ async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem
     }
 }
 
-/// Reads the home page of a site. The caller must already be verified.
-pub async fn preview(app: &App, site: &Site) -> Result<Preview, Error> {
-    let fetched = app.services().home_page(&site.page).await.map_err(refused)?;
-    let read = tokio::task::spawn_blocking(move || {
-        let page = page::read(&fetched.body, fetched.content_type.as_deref(), &fetched.at);
-        (fetched.at, page)
-    });
-    let (at, page) =
-        read.await.map_err(|error| Error::Internal(format!("failed to read a page: {error}")))?;
-    Ok(Preview::new(site, at.as_str().to_owned(), page))
-}
-
 async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, Problem> {
     #[derive(Serialize)]
     struct Reply {
@@ -81,14 +67,6 @@ async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, 
     let known = api.read(caller, MEMBER, Ok(domain), |snapshot, site| account_site::find(snapshot, &site));
     let account_id = known.await?.reply;
     Ok(json::respond(StatusCode::OK, &Reply { preview, account_id }))
-}
-
-fn refused(error: FetchError) -> Error {
-    if let Some(fault) = error.fault() {
-        return Invalid::one("/domain", fault.code, fault.detail).into();
-    }
-    tracing::warn!(%error, "failed to fetch a home page");
-    Error::Busy
 }
 
 #[derive(ToSchema)]

@@ -12,11 +12,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::paging::Page;
-use crate::api::parameters::{Parameters, read_cursor, write_cursor};
 use crate::api::{ADMIN, Api, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::shared::paging::Page;
+use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
 
 const LIST: u8 = b'l';
 

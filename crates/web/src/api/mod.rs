@@ -4,7 +4,6 @@
 //! `Problem` instead of the command, so that the credential is verified before the caller learns what was wrong.
 
 mod account;
-pub mod account_filter;
 mod accounts;
 mod activity;
 mod addresses;
@@ -13,7 +12,7 @@ mod call;
 mod campaign_schema;
 mod campaigns;
 mod channels;
-pub mod clients;
+mod clients;
 mod contacts;
 mod conversation_schema;
 mod conversations;
@@ -21,8 +20,6 @@ mod deliveries;
 mod digests;
 mod docs;
 mod erasure;
-pub mod error_file;
-pub mod export;
 mod fields;
 mod hashing;
 mod history;
@@ -32,12 +29,10 @@ mod inbound;
 mod ingest;
 mod ingest_rejects;
 mod invitations;
-pub mod lookup;
+mod lookup;
 mod mails;
 mod members;
 pub mod openapi;
-mod paging;
-pub mod parameters;
 mod password_reset;
 mod pulse;
 mod redeliveries;
@@ -56,24 +51,21 @@ use std::time::Duration;
 use axum::Router;
 use rapport_app::{Access, Answer, App, Command, Error, Needs};
 use rapport_domain::company::Company;
-use rapport_domain::member::Role;
 use rapport_store::Snapshot;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::call::Caller;
 use crate::api::inbound::MailRoom;
-use crate::hashing::Hashing;
-use crate::problem::Problem;
-use crate::rate_limit::RateLimiter;
-use crate::server::Config;
+use crate::edge::hashing::Hashing;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::RateLimiter;
+use crate::edge::server::Config;
+use crate::shared::{ADMIN, MEMBER};
 
 /// The prefix of every API path.
 pub const PREFIX: &str = "/api/";
 /// Paths of files, which have no trailing slash.
 pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
-
-const MEMBER: Needs = Needs::Role(Role::Member);
-const ADMIN: Needs = Needs::Role(Role::Admin);
 
 /// All routes under `/api/`.
 pub fn routes() -> Router<Api> {

@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::api;
-    use crate::auth::OPEN_PATHS;
+    use crate::edge::auth::OPEN_PATHS;
 
     /// Paths that serve the document itself.
     const META: [&str; 3] = [PATH, "/api/docs/", "/api/docs/style.css"];

@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 use crate::api::call::{OpenCall, PlainCall, Segments};
 use crate::api::hashing::refused;
 use crate::api::{Api, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()

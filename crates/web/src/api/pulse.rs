@@ -17,8 +17,8 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Segments};
 use crate::api::{Api, MEMBER, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(account_pulse))

@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Segments};
 use crate::api::{ADMIN, Api, schema, webhook_schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(redeliver_many)).routes(routes!(get_redelivery, cancel_redelivery))

@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, PlainCall};
 use crate::api::{Api, MEMBER, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()

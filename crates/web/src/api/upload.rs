@@ -15,10 +15,10 @@ use rapport_domain::import::{Import, MAX_FILENAME};
 
 use crate::api::call::Caller;
 use crate::api::imports::ImportView;
-use crate::api::parameters::Parameters;
 use crate::api::{ADMIN, Api, import_schema, schema};
-use crate::json;
-use crate::problem::Problem;
+use crate::edge::json;
+use crate::edge::problem::Problem;
+use crate::shared::parameters::Parameters;
 
 pub const PATH: &str = "/api/imports/";
 const DEFAULT_NAME: &str = "import.csv";

@@ -13,8 +13,8 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
 use crate::api::{Api, MEMBER, schema};
-use crate::json::{self, Object};
-use crate::problem::Problem;
+use crate::edge::json::{self, Object};
+use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(upsert_by_imported_id))

@@ -1,46 +1,31 @@
 //! The HTML pages, built on the same use cases as the API.
 //!
-//! A handler reads everything a page shows in one snapshot, or runs one command, and renders a typed template. The
-//! pages share these modules:
+//! A handler reads everything a page shows in one snapshot, or runs one command, and renders a typed template.
 //!
-//! - `visitor`: the person who requests a page. `frame`: the frame of every page. `refusal`: error pages.
-//! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
-//!   message on the next page about what was done. `origin`: only our own pages may send forms.
-//! - `words/`: times, numbers and money as text. `chart`: SVG charts.
-//! - `assets`: the stylesheet and the script. `live`: tells pages about changes. `streams`: limits the live streams.
+//! - `kit/`: what pages are made of: frame, forms and their faults, messages, error pages.
+//! - `words/`: times, numbers and money as text. `chart/`: SVG charts.
+//! - `shell/`: what surrounds the pages in a browser: assets, live updates, palette, theme.
+//! - `entry/`: for people who are not logged in: the first run, login, and links from mails.
+//! - One folder for each area.
 
-mod accounts;
-mod assets;
-mod channels;
 mod chart;
-mod cookie;
-mod draft;
-mod flash;
-mod form;
-mod frame;
-mod live;
-mod login;
-mod origin;
-mod palette;
-mod profile;
-mod refusal;
-mod replay;
-mod setup;
-mod stranger;
-mod streams;
-mod theme;
-mod visitor;
+mod kit;
 mod words;
 
 mod account;
+mod accounts;
 mod campaigns;
+mod channels;
 mod clients;
 mod dashboard;
 mod deliveries;
+mod entry;
 pub mod imports;
 mod pipeline;
+mod profile;
 mod redeliveries;
 mod settings;
+mod shell;
 mod webhooks;
 
 use std::net::IpAddr;
@@ -51,24 +36,21 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use rapport_app::submission::Once;
 use rapport_app::{Access, App, Command, Error, Needs, Services};
-use rapport_domain::member::Role;
 use rapport_store::Snapshot;
 
-use crate::hashing::Hashing;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Shown};
-use crate::pages::replay::Replays;
-use crate::pages::setup::Setup;
-use crate::pages::streams::Streams;
-use crate::pages::visitor::Visitor;
-use crate::rate_limit::RateLimiter;
-use crate::server::Config;
+use crate::edge::hashing::Hashing;
+use crate::edge::rate_limit::RateLimiter;
+use crate::edge::server::Config;
+use crate::pages::entry::setup::Setup;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Shown};
+use crate::pages::kit::replay::Replays;
+use crate::pages::kit::visitor::Visitor;
+use crate::pages::shell::streams::Streams;
+use crate::shared::{ADMIN, MEMBER};
 
-pub use refusal::Refusal;
-pub use setup::SetupSecret;
-
-const MEMBER: Needs = Needs::Role(Role::Member);
-const ADMIN: Needs = Needs::Role(Role::Admin);
+pub use entry::setup::SetupSecret;
+pub use kit::refusal::Refusal;
 
 /// The routes of all pages.
 pub fn routes(pages: Pages) -> Router {
@@ -84,18 +66,14 @@ pub fn routes(pages: Pages) -> Router {
         .merge(redeliveries::routes())
         .merge(webhooks::routes())
         .merge(imports::routes())
-        .merge(login::routes())
         .merge(profile::routes())
         .merge(settings::routes())
-        .merge(palette::routes())
-        .merge(theme::routes())
-        .merge(live::routes())
-        .merge(stranger::routes())
-        .merge(setup::routes())
-        .layer(from_fn_with_state(pages.clone(), replay::once))
-        .layer(axum::middleware::from_fn(origin::guard))
+        .merge(entry::routes())
+        .merge(shell::routes())
+        .layer(from_fn_with_state(pages.clone(), kit::replay::once))
+        .layer(axum::middleware::from_fn(kit::origin::guard))
         .with_state(pages)
-        .merge(assets::routes())
+        .merge(shell::assets::routes())
 }
 
 /// The state that the pages share.
@@ -145,7 +123,7 @@ impl Pages {
     ) -> Result<Shown<T>, Refusal> {
         let (services, access) = (Arc::clone(self.app().services()), visitor.access());
         let found = self.app().find(&access, needs, move |snapshot| {
-            let counts = frame::Counts::read(snapshot, services.now())?;
+            let counts = kit::frame::Counts::read(snapshot, services.now())?;
             Ok((counts, read(snapshot)?))
         });
         let found = found.await.map_err(|error| visitor.refused(error))?;

@@ -16,10 +16,10 @@ use super::page::AccountPage;
 use super::words::{short, take_local_time};
 use super::{account_id, back, before, path_of, run};
 use crate::pages::Pages;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::counted;
 use crate::pages::words::when::date;
 

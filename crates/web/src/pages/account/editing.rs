@@ -14,10 +14,10 @@ use super::page::{AccountPage, Edit};
 use super::words::short;
 use super::{account_id, before, field_text, path_of, run, was};
 use crate::pages::Pages;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 const DETAILS: [(&str, As); 5] = [
     ("name", As::Text),

@@ -3,7 +3,7 @@
 use rapport_domain::invalid::Fault;
 use serde_json::Value;
 
-use crate::json;
+use crate::edge::json;
 
 /// A custom field and the text that shows its value.
 pub struct FieldRow {

@@ -21,10 +21,10 @@ use rapport_domain::account::Account;
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
 
-use crate::pages::form::Form;
-use crate::pages::login::own_path;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::entry::login::own_path;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
 pub use page::snoozes;

@@ -9,10 +9,10 @@ use super::page::AccountPage;
 use super::words::short;
 use super::{account_id, back, path_of, run};
 use crate::pages::Pages;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 pub async fn change_status(
     State(pages): State<Pages>,

@@ -20,11 +20,11 @@ use super::field_text::{self, FieldRow};
 use super::pulse::Pulse;
 use super::timeline::{SHOWS, Timeline, Wanted};
 use super::{account_id, was, words};
-use crate::pages::draft::Draft;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::{money, number, when};
 use crate::pages::{MEMBER, Pages};
 

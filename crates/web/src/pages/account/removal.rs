@@ -10,10 +10,10 @@ use rapport_domain::id::AccountId;
 use super::words::short;
 use super::{account_id, before, path_of};
 use crate::pages::Pages;
-use crate::pages::flash::Flash;
-use crate::pages::form::Form;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::counted;
 
 pub async fn delete(

@@ -13,8 +13,8 @@ use rapport_store::timeline::{self, Said};
 use rapport_store::{Error, Snapshot};
 
 use super::words::{by, contact_label, cut, happened, who};
-use crate::api::parameters::{read_cursor, write_cursor};
 use crate::pages::words::{number, when};
+use crate::shared::parameters::{read_cursor, write_cursor};
 
 const LIMIT: i64 = 25;
 /// How much of a text is shown before it is folded.

@@ -9,12 +9,12 @@ use rapport_domain::audience::Filter;
 use rapport_domain::time::Time;
 use rapport_store::account_list::{Cursor, Sort};
 
-use crate::api::account_filter;
-use crate::api::parameters::Parameters;
+use crate::edge::problem::Problem;
 use crate::pages::accounts::PATH;
 use crate::pages::accounts::column::Column;
-use crate::pages::form::Form;
-use crate::problem::Problem;
+use crate::pages::kit::form::Form;
+use crate::shared::account_filter;
+use crate::shared::parameters::Parameters;
 
 /// The filter parameters in canonical order, and whether each may be repeated.
 const FILTERS: [(&str, bool); 14] = [

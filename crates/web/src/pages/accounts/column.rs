@@ -3,7 +3,7 @@
 use rapport_domain::custom_fields::MAX_KEY;
 use rapport_store::account_list::Sort;
 
-use crate::api::export;
+use crate::shared::export;
 
 const FIELD: &str = "field.";
 

@@ -6,13 +6,13 @@ use axum::response::Response;
 use rapport_app::Answer;
 use rapport_store::account_list::Sort;
 
-use crate::api::export::{self, Column as Exported};
 use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::zone;
-use crate::pages::form::Form;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
+use crate::shared::export::{self, Column as Exported};
 
 pub async fn export(
     State(pages): State<Pages>,

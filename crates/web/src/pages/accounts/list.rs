@@ -19,11 +19,11 @@ use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
 use crate::pages::accounts::fault::{Fault, faults};
 use crate::pages::accounts::zone;
-use crate::pages::draft::Draft;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
 /// How many custom fields and channels the menus offer. A query may name others.

@@ -11,14 +11,14 @@ use rapport_domain::pipeline::Status;
 use rapport_store::account_site;
 use serde_json::{Map, Value};
 
-use crate::api::lookup as reader;
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
+use crate::shared::lookup as reader;
 
 #[derive(Template)]
 #[template(path = "accounts/lookup.html")]

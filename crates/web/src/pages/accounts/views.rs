@@ -11,12 +11,12 @@ use crate::pages::Pages;
 use crate::pages::accounts::PATH;
 use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::list::AccountsPage;
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::Page as _;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::Page as _;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 pub async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     let asked = Asked::of_query(form.text("query"));

@@ -20,12 +20,12 @@ use rapport_store::{Snapshot, account_field, campaign, channel, company};
 
 use super::fields::{self, FieldRow};
 use super::{PATH, id_of};
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
 /// How many names of custom fields the form suggests.

@@ -9,7 +9,7 @@ use rapport_domain::invalid::{FieldError, Invalid};
 use rapport_domain::time::Time;
 use serde_json::{Map, Value, json};
 
-use crate::pages::form::{As, FORM, Form};
+use crate::pages::kit::form::{As, FORM, Form};
 
 const TIMES: [&str; 4] = ["seen_after", "seen_before", "contacted_after", "contacted_before"];
 const FLAGS: [&str; 5] = ["tracked", "overdue", "seen", "contacted", "campaign_hold"];

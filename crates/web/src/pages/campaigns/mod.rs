@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use rapport_domain::id::CampaignId;
 
 use crate::pages::Pages;
-use crate::pages::refusal::Refusal;
+use crate::pages::kit::refusal::Refusal;
 
 const PATH: &str = "/campaigns";
 

@@ -15,13 +15,13 @@ use rapport_store::{Query as _, channel};
 
 use super::edit::Counted;
 use super::{PATH, id_of, words};
-use crate::api::export as csv;
-use crate::pages::flash::Flash;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
+use crate::shared::export as csv;
 
 const SORT: Sort = Sort::Newest;
 

@@ -10,11 +10,11 @@ use crate::pages::Pages;
 use crate::pages::channels::list::parse_name;
 use crate::pages::channels::one::{ChannelPage, read_id};
 use crate::pages::channels::{PATH, path_of, refused};
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::Page as _;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::Page as _;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 pub async fn rename(
     State(pages): State<Pages>,

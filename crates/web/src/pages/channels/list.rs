@@ -12,12 +12,12 @@ use rapport_store::{channel, channel_total};
 
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
 use crate::pages::channels::{path_of, refused};
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, MEMBER, Pages};
 
 /// How many channels a page shows, and how many codes of each.

@@ -13,10 +13,10 @@ use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::Invalid;
 
 use crate::pages::Pages;
-use crate::pages::draft::Draft;
-use crate::pages::form::Form;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 const PATH: &str = "/channels";
 

@@ -15,16 +15,16 @@ use rapport_store::clients::{self, CappedCount, Client, ListClients, Tab};
 use rapport_store::page::DEFAULT_LIMIT;
 use rapport_store::{Error, Query as _, Snapshot};
 
-use crate::api::clients::{question, write_place};
-use crate::api::parameters::Parameters;
 use crate::pages::account::snoozes;
 use crate::pages::account::words;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::{money, number};
 use crate::pages::{MEMBER, Pages};
+use crate::shared::client_list::{question, write_place};
+use crate::shared::parameters::Parameters;
 
 const PATH: &str = "/clients";
 

@@ -15,9 +15,9 @@ use rapport_store::recent::Delivered;
 use self::figures::Figures;
 use crate::pages::chart::sparkline::Sparkline;
 use crate::pages::chart::stages::StageBar;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::{counted, grouped};
 use crate::pages::{MEMBER, Pages};
 

@@ -10,7 +10,7 @@ use rapport_domain::time::Time;
 use rapport_store::{Error, Snapshot, account};
 use serde_json::{Map, Value};
 
-use crate::pages::form::Form;
+use crate::pages::kit::form::Form;
 
 const NAMES: [&str; 6] = ["webhook", "type", "state", "account", "since", "until"];
 /// How browsers write a time without a zone.

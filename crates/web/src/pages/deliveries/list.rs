@@ -15,11 +15,11 @@ use rapport_store::{Error, Snapshot, account, company, webhook};
 
 use crate::pages::deliveries::filter::{self, state_name};
 use crate::pages::deliveries::row::{Row, rows};
-use crate::pages::draft::Draft;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const LIMIT: i64 = 50;

@@ -6,12 +6,12 @@ use rapport_app::import::{CancelImport, ErrorFile, Purpose, RemoveImport, UndoIm
 use rapport_domain::import::Request;
 
 use super::{PATH, not_now, path_of, wanted};
-use crate::api::error_file;
-use crate::pages::flash::Flash;
-use crate::pages::form::Form;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
+use crate::shared::error_file;
 
 /// Starts the import that the dry run has shown. If the form arrives twice, the second finds it started.
 pub async fn start(

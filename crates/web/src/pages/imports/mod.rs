@@ -18,11 +18,11 @@ use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
 use rapport_store::import;
 
-use crate::pages::draft::sentence;
-use crate::pages::flash::Flash;
-use crate::pages::frame::Shown;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::sentence;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::frame::Shown;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 /// The list, and the target of the upload.

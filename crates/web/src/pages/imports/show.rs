@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::words::{self, Step};
 use super::{find, path_of, wanted};
 use crate::pages::Pages;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 #[derive(Template)]
 #[template(path = "imports/show.html")]

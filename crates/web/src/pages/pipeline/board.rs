@@ -13,10 +13,10 @@ use rapport_store::account_list::{AccountFilter, AccountPage, Cursor, ListAccoun
 use rapport_store::stage_totals::{self, Stage};
 use rapport_store::{Error, Query as _, Snapshot};
 
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::counted;
 use crate::pages::{MEMBER, Pages};
 

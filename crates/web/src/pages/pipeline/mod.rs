@@ -14,10 +14,10 @@ use rapport_domain::id::AccountId;
 
 use self::board::Places;
 use crate::pages::Pages;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 pub fn routes() -> Router<Pages> {
     Router::new()

@@ -15,12 +15,12 @@ use rapport_domain::webhook::Webhook;
 use rapport_store::{Snapshot, account, company, webhook};
 
 use crate::pages::deliveries::filter::{self, state_name};
-use crate::pages::draft::sentence;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::sentence;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::{named, place, settle};
 use crate::pages::words::number::{capped_at, counted};
 use crate::pages::{ADMIN, Pages};

@@ -11,10 +11,10 @@ use rapport_store::{audit, member};
 
 use super::audit_words::Line;
 use super::tabbed;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/audit";

@@ -15,12 +15,12 @@ use rapport_store::mail::{self, Content, Counts};
 use rapport_store::page::DEFAULT_LIMIT;
 
 use super::{back_to, tabbed};
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::{Frame, Page as _, Shown, framed, html};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed, html};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::counted;
 use crate::pages::{ADMIN, Pages};
 

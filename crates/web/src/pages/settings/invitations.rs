@@ -13,10 +13,10 @@ use rapport_domain::member::{Email, Role};
 use super::back_to;
 use super::members::{PATH, act, refuse_act, refuse_invite, show_link};
 use crate::pages::Pages;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 pub fn routes() -> Router<Pages> {
     Router::new()

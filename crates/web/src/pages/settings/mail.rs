@@ -13,12 +13,12 @@ use rapport_store::mail::{self, Mail};
 use rapport_store::page::{DEFAULT_LIMIT, Page};
 
 use super::{back_to, tabbed};
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/mail";

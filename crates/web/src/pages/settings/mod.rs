@@ -20,7 +20,7 @@ use rapport_domain::member::Role;
 use serde_json::{Map, Value};
 
 use crate::pages::Pages;
-use crate::pages::form::Form;
+use crate::pages::kit::form::Form;
 
 /// How many rows a page of a list shows.
 const ROWS: usize = 50;

@@ -9,9 +9,9 @@ use rapport_app::job_report::{Job, JobReport};
 use rapport_store::facts::{self, Facts};
 
 use super::tabbed;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/system";

@@ -14,12 +14,12 @@ use rapport_domain::member::Role;
 use rapport_store::credential;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
-use crate::pages::draft::Draft;
-use crate::pages::flash::Flash;
-use crate::pages::form::{As, Form};
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/tokens";

@@ -8,11 +8,11 @@ use rapport_app::webhook::{
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::WebhookId;
 
-use crate::pages::flash::Flash;
-use crate::pages::form::Form;
-use crate::pages::frame::{Page as _, Shown};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Page as _, Shown};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::secret::SecretPage;
 use crate::pages::webhooks::{PATH, named, settle};
 use crate::pages::{ADMIN, Pages};

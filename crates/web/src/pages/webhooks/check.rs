@@ -8,11 +8,11 @@ use rapport_domain::signature::Malformed;
 use rapport_domain::webhook::Webhook;
 use rapport_store::webhook;
 
-use crate::pages::draft::Draft;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::place;
 use crate::pages::{ADMIN, Pages};
 

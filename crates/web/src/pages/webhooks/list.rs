@@ -9,10 +9,10 @@ use rapport_store::delivery_health::{self, Tally};
 use rapport_store::webhook;
 
 use crate::pages::chart::success::share;
-use crate::pages::form::Form;
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::{badge, place};
 use crate::pages::words::number::capped_at;
 use crate::pages::{ADMIN, Pages};

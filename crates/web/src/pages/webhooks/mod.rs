@@ -18,10 +18,10 @@ use rapport_domain::event::Kind;
 use rapport_domain::webhook::{Switch, Webhook};
 
 use crate::pages::Pages;
-use crate::pages::draft::sentence;
-use crate::pages::flash::Flash;
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::draft::sentence;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 
 pub const PATH: &str = "/webhooks";
 

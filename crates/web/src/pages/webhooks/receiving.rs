@@ -7,9 +7,9 @@ use rapport_domain::delivery::{HISTORY_DAYS, SCHEDULE_SECONDS, TOTAL_TIMEOUT_SEC
 use rapport_domain::event::Kind;
 use rapport_domain::webhook::{MAX_STREAK, SELECTABLE};
 
-use crate::pages::frame::{Frame, Page as _, Shown, framed};
-use crate::pages::refusal::Refusal;
-use crate::pages::visitor::Visitor;
+use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::meaning;
 use crate::pages::{ADMIN, Pages};
 

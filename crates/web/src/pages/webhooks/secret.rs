@@ -3,7 +3,7 @@
 use askama::Template;
 use rapport_domain::webhook::Webhook;
 
-use crate::pages::frame::{Frame, framed};
+use crate::pages::kit::frame::{Frame, framed};
 use crate::pages::webhooks::place;
 use crate::pages::webhooks::receiving::{SNIPPETS, Snippet};
 

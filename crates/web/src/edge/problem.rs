@@ -1,0 +1,345 @@
+//! The one place where an error becomes an HTTP response: `application/problem+json` (RFC 9457).
+//!
+//! Use cases return `rapport_app::Error`, and the HTTP layer adds its own errors (an unreadable body, an unknown
+//! path). Both end here, so that the status, code and title are decided in one place.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use rapport_app::Error;
+use rapport_domain::activity::MAX_EVENTS;
+use rapport_domain::invalid::{FieldError, Invalid};
+use serde::ser::SerializeMap;
+use serde_json::Value;
+
+use crate::edge::auth::Scheme;
+use crate::edge::slow_body::is_too_slow;
+
+const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// When to retry after "busy": the queue drains in well under a second.
+const BUSY_SECONDS: u64 = 1;
+/// When to retry while the database or the service is unavailable.
+const AWAY_SECONDS: u64 = 5;
+
+/// An error, ready to be sent.
+#[derive(Debug)]
+pub struct Problem(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    status: StatusCode,
+    code: &'static str,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    /// Members in addition to the standard ones.
+    more: Vec<(&'static str, Value)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    fault: Option<Fault>,
+}
+
+/// An internal error for the log. It is never part of the response.
+#[derive(Debug, Clone)]
+pub struct Fault(pub String);
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Parts {
+            status,
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            more: Vec::new(),
+            headers: Vec::new(),
+            fault: None,
+        }))
+    }
+
+    pub fn bad_request(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    pub fn unauthenticated(scheme: Scheme) -> Self {
+        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", scheme.advice());
+        problem.with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme.challenge()))
+    }
+
+    pub fn not_found(what: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("no such {what}"))
+    }
+
+    pub fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this path does not support the method; the Allow header lists those it supports",
+        )
+    }
+
+    pub fn body_too_large(max_bytes: usize) -> Self {
+        let detail = format!("the body must be at most {max_bytes} bytes after decompression");
+        let problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail);
+        problem.with_member("max_bytes", max_bytes.into())
+    }
+
+    pub fn batch_too_large(received: usize) -> Self {
+        let detail = format!("a batch can have at most {MAX_EVENTS} events; send several batches");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "batch_too_large", detail)
+            .with_member("max_events", MAX_EVENTS.into())
+            .with_member("received", received.into())
+    }
+
+    pub fn unsupported(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail)
+    }
+
+    pub fn body_too_slow() -> Self {
+        let problem =
+            Self::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body took too long to arrive");
+        problem.with_header(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    pub fn too_many_connections() -> Self {
+        let detail = "this address has too many open connections; close some and try again";
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail);
+        let problem = problem.with_header(header::CONNECTION, HeaderValue::from_static("close"));
+        problem.retry_after(BUSY_SECONDS)
+    }
+
+    /// An error while the body was being read.
+    pub fn of_body(error: &axum::Error) -> Self {
+        if is_too_slow(error) {
+            return Self::body_too_slow();
+        }
+        Self::bad_request("broken_body", "the body ended before it was complete")
+    }
+
+    pub fn too_many_requests(retry_after: u64) -> Self {
+        let detail = "rate limit exceeded; wait for the number of seconds in Retry-After";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail).retry_after(retry_after)
+    }
+
+    /// The request ran out of time. Its change may or may not have been made.
+    pub fn timed_out() -> Self {
+        let detail = "the request took too long; its change may or may not have been made";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "timed_out", detail).retry_after(BUSY_SECONDS)
+    }
+
+    /// The service cannot do its work at the moment. For load balancers and other health checks.
+    pub fn not_ready(detail: &'static str) -> Self {
+        Self::unavailable("not_ready", detail, AWAY_SECONDS)
+    }
+
+    /// An internal error. The response has no details; the log has them under the request's id.
+    pub fn internal(fault: impl Into<String>) -> Self {
+        let detail = "unexpected error; look for this response's X-Request-Id in the server log";
+        let mut problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail);
+        problem.0.fault = Some(Fault(fault.into()));
+        problem
+    }
+
+    fn unavailable(code: &'static str, detail: &'static str, retry_after: u64) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(retry_after)
+    }
+
+    /// The response to an error of a use case, for a caller who authenticates with `scheme`.
+    pub fn of(error: Error, scheme: Scheme) -> Self {
+        match error {
+            Error::Unauthenticated => Self::unauthenticated(scheme),
+            Error::Forbidden { code, detail } => Self::new(StatusCode::FORBIDDEN, code, detail),
+            Error::NotFound(what) => Self::not_found(what),
+            Error::Conflict { code, detail } => Self::new(StatusCode::CONFLICT, code, detail),
+            Error::Invalid(invalid) => invalid.into(),
+            Error::Busy => Self::unavailable(
+                "busy",
+                "the service is busy and nothing was saved; try again shortly",
+                BUSY_SECONDS,
+            ),
+            Error::OutcomeUnknown => {
+                let detail =
+                    "the database connection was lost during the commit; the change may or may not be saved";
+                Self::unavailable("outcome_unknown", detail, BUSY_SECONDS)
+            }
+            Error::Unavailable(fault) => {
+                let mut problem = Self::unavailable(
+                    "unavailable",
+                    "the database is unavailable and nothing was saved; try again later",
+                    AWAY_SECONDS,
+                );
+                problem.0.fault = Some(Fault(fault));
+                problem
+            }
+            Error::Closed => Self::unavailable(
+                "stopping",
+                "the service is shutting down and nothing was saved",
+                AWAY_SECONDS,
+            ),
+            Error::Internal(fault) => Self::internal(fault),
+            Error::Store(error) => Self::internal(error.to_string()),
+        }
+    }
+
+    #[must_use]
+    pub fn with_errors(mut self, errors: Vec<FieldError>) -> Self {
+        self.0.errors = errors;
+        self
+    }
+
+    #[must_use]
+    pub fn with_member(mut self, name: &'static str, value: Value) -> Self {
+        self.0.more.push((name, value));
+        self
+    }
+
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.push((name, value));
+        self
+    }
+
+    fn retry_after(self, seconds: u64) -> Self {
+        self.with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        let problem =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", "some fields are invalid; see `errors`");
+        problem.with_errors(invalid.0)
+    }
+}
+
+/// The title depends only on the status; the code is more specific.
+fn title(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_REQUEST => "Bad request",
+        StatusCode::UNAUTHORIZED => "Not authenticated",
+        StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::CONFLICT => "Conflict",
+        StatusCode::PAYLOAD_TOO_LARGE => "Too large",
+        StatusCode::UNPROCESSABLE_ENTITY => "Invalid fields",
+        other => other.canonical_reason().unwrap_or("Error"),
+    }
+}
+
+impl serde::Serialize for Problem {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Parts { status, code, detail, errors, more, .. } = &*self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("urn:rapport:problem:{code}"))?;
+        map.serialize_entry("title", title(*status))?;
+        map.serialize_entry("status", &status.as_u16())?;
+        map.serialize_entry("detail", detail)?;
+        map.serialize_entry("code", code)?;
+        if !errors.is_empty() {
+            map.serialize_entry("errors", errors)?;
+        }
+        for (name, value) in more {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> axum::response::Response {
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        let Parts { status, headers, fault, .. } = *self.0;
+        *response.status_mut() = status;
+        response.headers_mut().insert(header::CONTENT_TYPE, MEDIA_TYPE);
+        response.headers_mut().extend(headers);
+        if let Some(fault) = fault {
+            response.extensions_mut().insert(fault);
+        }
+        response
+    }
+}
+
+impl Problem {
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    pub fn errors(&self) -> &[FieldError] {
+        &self.0.errors
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(problem: &Problem) -> Value {
+        serde_json::to_value(problem).unwrap()
+    }
+
+    #[test]
+    fn every_error_of_a_use_case_has_its_status() {
+        let invalid = || Invalid::one("/name", "required", "is required");
+        let table = [
+            (Error::Unauthenticated, 401, "unauthenticated"),
+            (Error::forbidden("role_required", "no"), 403, "role_required"),
+            (Error::NotFound("account"), 404, "not_found"),
+            (Error::conflict("code_taken", "taken"), 409, "code_taken"),
+            (Error::Invalid(invalid()), 422, "invalid"),
+            (Error::Busy, 503, "busy"),
+            (Error::OutcomeUnknown, 503, "outcome_unknown"),
+            (Error::Unavailable("secret host".to_owned()), 503, "unavailable"),
+            (Error::Closed, 503, "stopping"),
+            (Error::Internal("secret column".to_owned()), 500, "internal_error"),
+            (Error::Store(rapport_store::Error::Fault("secret column".to_owned())), 500, "internal_error"),
+        ];
+        for (error, status, code) in table {
+            let problem = Problem::of(error, Scheme::Token);
+            let body = shown(&problem);
+            assert_eq!((problem.status().as_u16(), problem.code()), (status, code));
+            assert_eq!(body["status"], json!(status));
+            assert_eq!(body["type"], json!(format!("urn:rapport:problem:{code}")));
+            assert!(body["title"].is_string() && body["detail"].is_string(), "{body}");
+            assert!(!body.to_string().contains("secret"), "internal details must not leak: {body}");
+            let response = problem.into_response();
+            assert_eq!(response.headers()["content-type"], "application/problem+json");
+            assert_eq!(response.headers().contains_key("retry-after"), status == 503);
+            assert_eq!(response.headers().contains_key("www-authenticate"), status == 401);
+        }
+    }
+
+    #[test]
+    fn the_challenge_names_the_header_to_send() {
+        let challenge = |scheme| {
+            let response = Problem::unauthenticated(scheme).into_response();
+            response.headers()["www-authenticate"].to_str().unwrap().to_owned()
+        };
+        assert_eq!(challenge(Scheme::Token), r#"Bearer realm="rapport""#);
+        assert_eq!(challenge(Scheme::IngestKey), r#"X-Service-Ingest-Key realm="rapport""#);
+    }
+
+    #[test]
+    fn field_errors_and_extra_members_are_in_the_body() {
+        let body = shown(&Invalid::one("/a", "required", "is required").into());
+        assert_eq!(body["errors"], json!([{"pointer": "/a", "code": "required", "detail": "is required"}]));
+        let body = shown(&Problem::batch_too_large(101));
+        assert_eq!((&body["max_events"], &body["received"]), (&json!(100), &json!(101)));
+        assert!(body.get("errors").is_none());
+    }
+
+    #[test]
+    fn a_fault_is_only_logged() {
+        let mut response = Problem::internal("disk gone").into_response();
+        let fault = response.extensions_mut().remove::<Fault>().unwrap();
+        assert_eq!(fault.0, "disk gone");
+    }
+}

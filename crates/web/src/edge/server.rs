@@ -1,0 +1,279 @@
+//! The router, and the loop that accepts connections for it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::uri::PathAndQuery;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Redirect, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rapport_app::App;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::{Service, ServiceExt};
+
+use crate::api::{self, Api};
+use crate::edge::front::{self, Front, Peer};
+use crate::edge::hashing::Hashing;
+use crate::edge::health;
+use crate::edge::problem::Problem;
+use crate::edge::rate_limit::{Rate, RateLimiter, network};
+use crate::edge::shares::{Shares, half};
+use crate::edge::slow_body::{Watch, Watched};
+use crate::pages::{self, Pages, Refusal, SetupSecret};
+
+/// How long to wait when the system has run out of sockets or file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How much of a request's head or of a body's next chunk a connection may buffer.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
+
+/// How many refused connections are told why at the same time. Any others are just closed.
+const MAX_REFUSALS: usize = 64;
+const REFUSAL_LIMIT: Duration = Duration::from_secs(1);
+
+/// Renders the text of `/metrics`.
+pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Limits of the HTTP server.
+#[derive(Clone)]
+pub struct Config {
+    /// Requests with one credential.
+    pub per_credential: Rate,
+    /// Requests from one address without a valid credential.
+    pub per_address: Rate,
+    /// Requests from one address to paths that anyone may call: invitations and password resets.
+    pub per_stranger: Rate,
+    /// Open connections. One address may have half of them.
+    pub max_connections: usize,
+    /// A request body that has not arrived after this time is slow. One address may have a quarter of
+    /// `max_connections` slow bodies.
+    pub slow_after: Duration,
+    /// Open live-update streams of pages. One address may have half of them.
+    pub max_streams: usize,
+    /// The time for a request's head to arrive, and for the next request on a kept-alive connection.
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    /// The time for a whole request.
+    pub request_timeout: Duration,
+    /// The time for a whole file upload.
+    pub upload_timeout: Duration,
+    pub max_import_bytes: u64,
+    /// The time for running requests to finish when the service stops.
+    pub shutdown_timeout: Duration,
+    pub metrics: Option<MetricsText>,
+    /// The secret in the link that creates the first company.
+    pub setup: SetupSecret,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            per_credential: Rate { per_second: 2_000, burst: 2_000 },
+            per_address: Rate { per_second: 50, burst: 100 },
+            per_stranger: Rate { per_second: 1, burst: 10 },
+            max_connections: 4_096,
+            slow_after: Duration::from_secs(1),
+            max_streams: 2_000,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(20),
+            request_timeout: Duration::from_secs(30),
+            upload_timeout: Duration::from_hours(1),
+            max_import_bytes: 1 << 30,
+            shutdown_timeout: Duration::from_secs(10),
+            metrics: None,
+            setup: None,
+        }
+    }
+}
+
+/// The router of the whole service.
+pub fn router(app: App, config: &Config) -> Router {
+    let limiter = Arc::new(RateLimiter::new(config.per_credential, config.per_address, config.per_stranger));
+    let front = Arc::new(Front::new(app.clone(), Arc::clone(&limiter), config));
+    let hashing = Arc::new(Hashing::default());
+    let pages = Pages::new(app.clone(), Arc::clone(&limiter), Arc::clone(&hashing), config);
+    let served = api::routes()
+        .with_state(Api::new(app.clone(), limiter, hashing, config))
+        .merge(health::routes(app, config.metrics.clone()))
+        .merge(pages::routes(pages))
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(front, front::around));
+    // A layer runs after route matching, so an outer router adds the slash.
+    Router::new().fallback_service(served.map_request(with_slash))
+}
+
+/// Responds to unknown paths: a problem for programs, a page for people. A page path with a trailing slash redirects
+/// to the path without it.
+async fn nothing_there(uri: Uri) -> Response {
+    let path = uri.path();
+    if path.starts_with(api::PREFIX) {
+        return Problem::not_found("path").into_response();
+    }
+    match path.strip_suffix('/') {
+        Some(page) if page.starts_with('/') && !page.starts_with("//") => {
+            let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+            Redirect::permanent(&format!("{page}{query}")).into_response()
+        }
+        _ => Refusal::not_found("page").into_response(),
+    }
+}
+
+/// Responds to unsupported methods. The router adds the `Allow` header, which is all that `OPTIONS` needs.
+async fn other_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    Problem::method_not_allowed().into_response()
+}
+
+/// Makes API paths work with and without the trailing slash: routes have it, files do not.
+fn with_slash(mut request: Request) -> Request {
+    let path = request.uri().path();
+    let path = match path.strip_suffix('/') {
+        Some(file) if api::FILES.contains(&file) => file.to_owned(),
+        None if (path == "/api" || path.starts_with("/api/")) && !api::FILES.contains(&path) => {
+            format!("{path}/")
+        }
+        _ => return request,
+    };
+    let text = match request.uri().query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    if let Ok(rewritten) = PathAndQuery::try_from(text) {
+        let mut parts = request.uri().clone().into_parts();
+        parts.path_and_query = Some(rewritten);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}
+
+/// Serves connections until `shutdown`, then lets running requests finish.
+pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutdown: CancellationToken) {
+    let slots = Arc::new(Semaphore::new(config.max_connections));
+    let share = half(config.max_connections);
+    let (addresses, refusals) = (Shares::new(share), Arc::new(Semaphore::new(MAX_REFUSALS)));
+    let watch = Watch { slow_after: config.slow_after, addresses: Arc::new(Shares::new(half(share))) };
+    let connections = TaskTracker::new();
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(config.header_timeout)
+        .max_buf_size(MAX_BUFFER_BYTES);
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &slots) => accepted,
+            () = shutdown.cancelled() => break,
+        };
+        let (stream, peer, slot) = accepted;
+        let Ok(place) = addresses.of(network(peer.0)).try_acquire_owned() else {
+            metrics::counter!("rapport_http_connections_refused_total").increment(1);
+            if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                connections.spawn(refuse(stream, builder.clone(), turn));
+            }
+            continue;
+        };
+        let connection =
+            Connection { peer, builder: builder.clone(), router: router.clone(), watch: watch.clone() };
+        connections.spawn(connection.serve(stream, shutdown.clone(), [slot, place]));
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(config.shutdown_timeout, connections.wait()).await.is_err() {
+        tracing::warn!(open = connections.len(), "shut down with open connections");
+    }
+}
+
+/// Accepts the next connection once there is room for it.
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, Peer, OwnedSemaphorePermit) {
+    loop {
+        let slot = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
+        match listener.accept().await {
+            Ok((stream, address)) => return (stream, Peer(address.ip()), slot),
+            Err(error) => {
+                tracing::warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+struct Connection {
+    peer: Peer,
+    builder: http1::Builder,
+    router: Router,
+    watch: Watch,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, shutdown: CancellationToken, _places: [OwnedSemaphorePermit; 2]) {
+        let Self { peer, builder, router, watch } = self;
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "connection closed by the client");
+            return;
+        }
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            let address = network(peer.0);
+            router.clone().call(request.map(|body| Watched::new(body, address, watch.clone())))
+        });
+        let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = served.as_mut() => ended,
+            () = shutdown.cancelled() => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended early");
+        }
+    }
+}
+
+/// Tells a client that its address has too many connections.
+async fn refuse(stream: TcpStream, builder: http1::Builder, _turn: OwnedSemaphorePermit) {
+    let service = hyper::service::service_fn(async |_: hyper::Request<Incoming>| {
+        Ok::<_, Infallible>(Problem::too_many_connections().into_response())
+    });
+    let served = builder.serve_connection(TokioIo::new(stream), service);
+    let _ = tokio::time::timeout(REFUSAL_LIMIT, served).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    #[test]
+    fn only_api_paths_get_a_trailing_slash() {
+        let table = [
+            ("/api/accounts", "/api/accounts/"),
+            ("/api/accounts/", "/api/accounts/"),
+            ("/api/accounts?limit=5&q=a%2Fb", "/api/accounts/?limit=5&q=a%2Fb"),
+            ("/api/accounts/?limit=5", "/api/accounts/?limit=5"),
+            ("/api/openapi.json", "/api/openapi.json"),
+            ("/api/openapi.json/", "/api/openapi.json"),
+            ("/api", "/api/"),
+            ("/apiary", "/apiary"),
+            ("/health/live", "/health/live"),
+            ("/", "/"),
+            ("*", "*"),
+        ];
+        for (sent, seen) in table {
+            let request = Request::builder().uri(sent).body(Body::empty()).unwrap();
+            assert_eq!(with_slash(request).uri(), seen, "{sent}");
+        }
+    }
+}

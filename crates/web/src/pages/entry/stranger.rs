@@ -1,0 +1,183 @@
+//! Pages for people who are not logged in: a forgotten password, its reset, and an invitation.
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use rapport_app::invitation::Offer;
+use rapport_app::password_reset::{OpenReset, RequestReset};
+use rapport_app::session::Proven;
+use rapport_app::{Access, Error, password};
+use rapport_domain::company::MAX_NAME;
+use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
+use rapport_domain::member::{Email, check_password};
+
+use crate::pages::Pages;
+use crate::pages::kit::draft::Draft;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::frame::{PlainFrame, html};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Stranger;
+
+pub fn routes() -> Router<Pages> {
+    Router::new()
+        .route("/forgotten", get(forgotten).post(ask))
+        .route("/password-reset/{token}", get(reset).post(confirm))
+        .route("/invitation/{token}", get(invitation).post(accept))
+}
+
+#[derive(Template)]
+#[template(path = "forgotten.html")]
+struct ForgottenPage {
+    frame: PlainFrame,
+    draft: Draft,
+    is_mail_configured: bool,
+}
+
+async fn forgotten(State(pages): State<Pages>, stranger: Stranger) -> Response {
+    let is_mail_configured = pages.app().services().outside().mail_configured;
+    let frame = PlainFrame::new(&stranger, &pages);
+    html(StatusCode::OK, ForgottenPage { frame, draft: Draft::default(), is_mail_configured }.render())
+}
+
+async fn ask(State(pages): State<Pages>, stranger: Stranger, form: Form) -> Result<Response, Refusal> {
+    stranger.admit(&pages)?;
+    let is_mail_configured = pages.app().services().outside().mail_configured;
+    let members = form.members(&[("email", As::Text)]);
+    let mut members = Members::of(&members);
+    let email = members.required("email", |value| Email::parse(as_str(value)?));
+    let Some(email) = email else {
+        let error = members.finish().err().map_or(Error::NotFound("person"), Error::from);
+        let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
+        let page = ForgottenPage { frame: PlainFrame::new(&stranger, &pages), draft, is_mail_configured };
+        return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+    };
+    let asked = pages.write_as(&Access::NO_COMPANY, stranger.address, RequestReset(email)).await;
+    asked.map_err(Refusal::of)?;
+    // The same message whether or not there is such a person.
+    let text =
+        "If this address has a login here, a mail with a link is on its way. The link works for one hour.";
+    Ok(pages.done("/login", Flash::good(text)))
+}
+
+#[derive(Template)]
+#[template(path = "reset.html")]
+struct ResetPage {
+    frame: PlainFrame,
+    email: String,
+    draft: Draft,
+}
+
+async fn reset(
+    State(pages): State<Pages>,
+    stranger: Stranger,
+    Path(token): Path<String>,
+) -> Result<Response, Refusal> {
+    stranger.admit(&pages)?;
+    let open = OpenReset::look(pages.app(), &token).await.map_err(link_is_over)?;
+    let email = open.email.as_str().to_owned();
+    let page = ResetPage { frame: PlainFrame::new(&stranger, &pages), email, draft: Draft::default() };
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+async fn confirm(
+    State(pages): State<Pages>,
+    stranger: Stranger,
+    Path(token): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    stranger.admit(&pages)?;
+    let open = OpenReset::look(pages.app(), &token).await.map_err(link_is_over)?;
+    let chosen = form.text("password").to_owned();
+    if let Err(fault) = check_password(&chosen) {
+        let error = Invalid::one("/password", fault.code, fault.detail).into();
+        let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
+        let email = open.email.as_str().to_owned();
+        let page = ResetPage { frame: PlainFrame::new(&stranger, &pages), email, draft };
+        return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+    }
+    let access = open.access();
+    let hashed =
+        pages.slowly(move |services| password::hash(services, &chosen)).await.map_err(Refusal::of)?;
+    let done = pages.write_as(&access, stranger.address, open.confirm(hashed)).await;
+    done.map_err(link_is_over)?;
+    Ok(pages.done("/login", Flash::good("Password changed. Log in with your new password.")))
+}
+
+#[derive(Template)]
+#[template(path = "invitation.html")]
+struct InvitationPage {
+    frame: PlainFrame,
+    company: String,
+    email: String,
+    role: &'static str,
+    is_known: bool,
+    draft: Draft,
+}
+
+impl InvitationPage {
+    fn new(pages: &Pages, stranger: &Stranger, offer: &Offer, draft: Draft) -> Self {
+        Self {
+            frame: PlainFrame::new(stranger, pages),
+            company: offer.company.clone(),
+            email: offer.email.as_str().to_owned(),
+            role: offer.role.as_str(),
+            is_known: offer.is_known(),
+            draft,
+        }
+    }
+}
+
+async fn invitation(
+    State(pages): State<Pages>,
+    stranger: Stranger,
+    Path(token): Path<String>,
+) -> Result<Response, Refusal> {
+    stranger.admit(&pages)?;
+    let offer = Offer::look(pages.app(), &token).await.map_err(link_is_over)?;
+    let page = InvitationPage::new(&pages, &stranger, &offer, Draft::default());
+    Ok(html(StatusCode::OK, page.render()))
+}
+
+async fn accept(
+    State(pages): State<Pages>,
+    stranger: Stranger,
+    Path(token): Path<String>,
+    form: Form,
+) -> Result<Response, Refusal> {
+    stranger.admit(&pages)?;
+    let offer = Offer::look(pages.app(), &token).await.map_err(link_is_over)?;
+    let refused = InvitationPage::new(&pages, &stranger, &offer, Draft::default());
+    match join(&pages, &stranger, offer, &form).await {
+        Ok(proven) => pages.begin(&stranger, proven, "/").await,
+        Err(error) => {
+            let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
+            Ok(html(StatusCode::UNPROCESSABLE_ENTITY, InvitationPage { draft, ..refused }.render()))
+        }
+    }
+}
+
+async fn join(pages: &Pages, stranger: &Stranger, offer: Offer, form: &Form) -> Result<Proven, Error> {
+    let members = form.members(&[("name", As::Text), ("password", As::Verbatim)]);
+    let mut members = Members::of(&members);
+    let is_known = offer.is_known();
+    let name = if is_known { None } else { members.required("name", |value| as_text(value, MAX_NAME)) };
+    let password = members.required("password", |value| as_str(value).map(str::to_owned));
+    members.finish()?;
+    let access = offer.access();
+    let password = password.unwrap_or_default();
+    let accept = pages.slowly(move |services| offer.answer(services, name, &password)).await?;
+    let joined = pages.write_as(&access, stranger.address, accept).await?;
+    Ok(Proven { person: joined.person, company: access.company() })
+}
+
+/// Reports any fault of the link (mistyped, used, replaced or expired) as one error page.
+fn link_is_over(error: Error) -> Refusal {
+    match error {
+        Error::Invalid(_) => Refusal::link_is_over(),
+        error => Refusal::of(error),
+    }
+}

@@ -1,0 +1,215 @@
+//! The frame of every page: the navigation, who is logged in, and the flash.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap, HeaderValue};
+use axum::response::Response;
+use jiff::tz::TimeZone;
+use rapport_app::{Caller, Found, Outside, Services};
+use rapport_domain::company::Company;
+use rapport_domain::history::Actor;
+use rapport_domain::id::{FormId, PersonId};
+use rapport_domain::member::Role;
+use rapport_domain::time::Time;
+use rapport_store::account_list::CappedCount;
+use rapport_store::clients::{self, Tab};
+use rapport_store::{Error, Snapshot, webhook};
+
+use crate::edge::problem::{Fault, Problem};
+use crate::pages::Pages;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::visitor::{Look, Stranger, Visitor};
+use crate::pages::shell::theme::Theme;
+use crate::pages::words::when::When;
+
+/// Allows only our own stylesheet, script and images, nothing inline, forms to ourselves, and no framing.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// The navigation counts overdue clients up to this number.
+const MANY: i64 = 99;
+
+/// The data of a page, with its frame.
+pub struct Shown<T> {
+    pub frame: Frame,
+    pub reply: T,
+}
+
+/// The frame for a person who is logged in.
+#[derive(Clone)]
+pub struct Frame {
+    pub company: Company,
+    pub person: PersonId,
+    pub name: String,
+    pub role: Role,
+    /// The person also works in other companies.
+    pub has_others: bool,
+    pub counts: Counts,
+    pub look: Look,
+    pub now: Time,
+    pub is_secure: bool,
+    services: Arc<Services>,
+}
+
+impl Frame {
+    pub fn around<T>(found: Found<(Counts, T)>, visitor: &Visitor, pages: &Pages) -> Shown<T> {
+        let Found { reply: (counts, reply), caller, now } = found;
+        let Caller { company, actor, role, companies } = caller;
+        let (person, name) = match actor {
+            Actor::Person { id, name } => (id, name),
+            other => (PersonId::from_bytes([0; 16]), other.kind().to_owned()),
+        };
+        let frame = Self {
+            company,
+            person,
+            name,
+            role,
+            has_others: companies > 1,
+            counts,
+            look: visitor.look.clone(),
+            now,
+            is_secure: pages.is_secure(),
+            services: Arc::clone(pages.app().services()),
+        };
+        Shown { frame, reply }
+    }
+
+    /// A new form id, for the hidden field of a form.
+    pub fn form(&self) -> FormId {
+        self.services.id(self.now)
+    }
+
+    pub fn is_admin(&self) -> bool {
+        self.role >= Role::Admin
+    }
+
+    pub fn zone(&self) -> &TimeZone {
+        &self.company.settings.time_zone
+    }
+
+    /// How the service is reached, and whether it can send mail.
+    pub fn outside(&self) -> &Outside {
+        self.services.outside()
+    }
+
+    /// A relative time, with the exact time on hover.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    pub fn when(&self, time: &Time) -> When {
+        When::new(*time, self.now, self.zone())
+    }
+
+    pub fn theme(&self) -> Theme {
+        self.look.theme
+    }
+}
+
+/// The counts in the navigation.
+#[derive(Debug, Clone)]
+pub struct Counts {
+    pub overdue: CappedCount,
+    pub webhooks_off: usize,
+}
+
+impl Counts {
+    pub fn read(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
+        let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, MANY)?;
+        let webhooks = webhook::list(snapshot)?;
+        let webhooks_off = webhooks.iter().filter(|webhook| webhook.switch.is_auto_disabled()).count();
+        Ok(Self { overdue, webhooks_off })
+    }
+}
+
+/// A page in the frame.
+pub trait Page: Template + Sized {
+    fn frame(&self) -> &Frame;
+
+    fn respond(&self) -> Response {
+        self.respond_with(StatusCode::OK)
+    }
+
+    /// Shows a form again with its faults.
+    fn refuse(&self) -> Response {
+        self.respond_with(StatusCode::UNPROCESSABLE_ENTITY)
+    }
+
+    fn respond_with(&self, status: StatusCode) -> Response {
+        let frame = self.frame();
+        let mut response = html(status, self.render());
+        if frame.look.flash.is_some() {
+            response.headers_mut().append(header::SET_COOKIE, Flash::shown(frame.is_secure));
+        }
+        response
+    }
+}
+
+/// Implements `Page` for templates with a field `frame`, given their place in the navigation.
+macro_rules! framed {
+    ($here:literal: $($page:ty),+ $(,)?) => {$(
+        impl $page {
+            const fn here(&self) -> &'static str {
+                $here
+            }
+        }
+
+        impl $crate::pages::kit::frame::Page for $page {
+            fn frame(&self) -> &$crate::pages::kit::frame::Frame {
+                &self.frame
+            }
+        }
+    )+};
+}
+pub(in crate::pages) use framed;
+
+/// The frame for a person who is not logged in.
+#[derive(Clone, Default)]
+pub struct PlainFrame {
+    pub look: Look,
+    services: Option<(Arc<Services>, Time)>,
+}
+
+impl PlainFrame {
+    pub fn new(stranger: &Stranger, pages: &Pages) -> Self {
+        let services = Arc::clone(pages.app().services());
+        let now = services.now();
+        Self { look: stranger.look.clone(), services: Some((services, now)) }
+    }
+
+    pub fn form(&self) -> String {
+        let id = self.services.as_ref().map(|(services, now)| services.id::<FormId>(*now));
+        id.map_or_else(String::new, |id| id.to_string())
+    }
+
+    pub fn theme(&self) -> Theme {
+        self.look.theme
+    }
+}
+
+/// A rendered page as a response.
+pub fn html(status: StatusCode, rendered: askama::Result<String>) -> Response {
+    let text = match rendered {
+        Ok(text) => text,
+        Err(error) => {
+            let mut response =
+                axum::response::IntoResponse::into_response(Problem::internal(error.to_string()));
+            response.extensions_mut().insert(Fault(error.to_string()));
+            return response;
+        }
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let media_type = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    write_headers(response.headers_mut());
+    response
+}
+
+pub fn write_headers(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers
+        .insert("permissions-policy", HeaderValue::from_static("camera=(), geolocation=(), microphone=()"));
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+}

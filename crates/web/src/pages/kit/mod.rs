@@ -1,0 +1,15 @@
+//! What pages are made of.
+//!
+//! - `visitor`: the person who requests a page. `frame`: the frame of every page. `refusal`: error pages.
+//! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
+//!   message on the next page about what was done. `origin`: only our own pages may send forms. `cookie`.
+
+pub mod cookie;
+pub mod draft;
+pub mod flash;
+pub mod form;
+pub mod frame;
+pub mod origin;
+pub mod refusal;
+pub mod replay;
+pub mod visitor;

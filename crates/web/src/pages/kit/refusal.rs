@@ -1,0 +1,123 @@
+//! Error pages. `problem` decides the HTTP status, as for the API.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderValue};
+use axum::response::{IntoResponse, Redirect, Response};
+use rapport_app::Error;
+use rapport_domain::invalid::Invalid;
+
+use crate::edge::auth::Scheme;
+use crate::edge::problem::Problem;
+use crate::pages::kit::draft::sentence;
+use crate::pages::kit::form::MAX_BYTES;
+use crate::pages::kit::frame::{PlainFrame, html};
+
+/// The response instead of the requested page.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The person has to log in first.
+    LogIn {
+        next: Option<String>,
+    },
+    Page(Problem),
+}
+
+impl Refusal {
+    pub fn of(error: Error) -> Self {
+        Self::Page(Problem::of(error, Scheme::Token))
+    }
+
+    pub fn not_found(what: &'static str) -> Self {
+        Self::Page(Problem::not_found(what))
+    }
+
+    pub fn from_elsewhere() -> Self {
+        let detail = "this form wasn’t sent from this service; go back, reload the page and try again";
+        Self::Page(Problem::new(StatusCode::FORBIDDEN, "cross_origin", detail))
+    }
+
+    /// A link in a mail that no longer works.
+    pub fn link_is_over() -> Self {
+        let detail = "this link was already used, was replaced or has expired; ask for a new one";
+        Self::Page(Problem::new(StatusCode::NOT_FOUND, "link_over", detail))
+    }
+
+    pub fn too_large() -> Self {
+        Self::Page(Problem::body_too_large(MAX_BYTES))
+    }
+
+    pub fn too_slow() -> Self {
+        Self::Page(Problem::body_too_slow())
+    }
+
+    pub fn too_many(seconds: u64) -> Self {
+        Self::Page(Problem::too_many_requests(seconds))
+    }
+}
+
+impl From<Invalid> for Refusal {
+    fn from(invalid: Invalid) -> Self {
+        Self::Page(invalid.into())
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage {
+    frame: PlainFrame,
+    status: u16,
+    title: &'static str,
+    text: String,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let problem = match self {
+            Self::LogIn { next } => {
+                let query = url::form_urlencoded::Serializer::new(String::new())
+                    .extend_pairs(next.filter(|next| next != "/").map(|next| ("next", next)))
+                    .finish();
+                let path = if query.is_empty() { "/login".to_owned() } else { format!("/login?{query}") };
+                return Redirect::to(&path).into_response();
+            }
+            Self::Page(problem) => problem,
+        };
+        let (status, title, text) = words(&problem);
+        let page = ErrorPage { frame: PlainFrame::default(), status: status.as_u16(), title, text };
+        let body = html(status, page.render());
+        let mut response = problem.into_response();
+        *response.body_mut() = body.into_body();
+        let media_type = HeaderValue::from_static("text/html; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        super::frame::write_headers(response.headers_mut());
+        response
+    }
+}
+
+/// The title and text of an error page. Where the API's message mentions headers or members, a page has its own.
+fn words(problem: &Problem) -> (StatusCode, &'static str, String) {
+    let status = problem.status();
+    let (title, text) = match status {
+        StatusCode::NOT_FOUND => ("Page not found", sentence(problem.detail())),
+        StatusCode::FORBIDDEN if problem.code() == "role_required" => (
+            "Your role doesn’t allow this",
+            "Ask an admin of your company to do this or to change your role.".to_owned(),
+        ),
+        StatusCode::FORBIDDEN => ("Not allowed", sentence(problem.detail())),
+        StatusCode::TOO_MANY_REQUESTS => ("Too many attempts", "Wait a moment, then try again.".to_owned()),
+        StatusCode::INTERNAL_SERVER_ERROR => {
+            ("Something went wrong", "The server has logged the error. Nothing else is lost.".to_owned())
+        }
+        StatusCode::SERVICE_UNAVAILABLE => ("Temporarily unavailable", sentence(problem.detail())),
+        StatusCode::UNPROCESSABLE_ENTITY => {
+            let details = problem.errors().iter().map(|error| {
+                let name = error.pointer.trim_start_matches('/');
+                format!("{} {}", name.replace('_', " "), error.detail)
+            });
+            ("That didn’t work", sentence(&details.collect::<Vec<_>>().join("; ")))
+        }
+        _ => ("That didn’t work", sentence(problem.detail())),
+    };
+    (status, title, text)
+}

@@ -1,0 +1,133 @@
+//! The visitor of a page: the session in their cookie, and other facts from the request.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{self, HeaderMap};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{Method, Uri};
+use rapport_app::{Access, Error};
+use rapport_domain::credential::Presented;
+
+use crate::edge::front::Peer;
+use crate::edge::rate_limit::Verdict;
+use crate::pages::Pages;
+use crate::pages::kit::cookie;
+use crate::pages::kit::flash::Flash;
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::shell::theme::Theme;
+
+/// The script sets this header when it only checks for changes. Such a request neither shows nor clears the flash.
+const LIVE: &str = "x-live";
+
+/// A visitor with a session, which the use case verifies.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    pub session: Presented,
+    pub look: Look,
+    pub address: IpAddr,
+    /// The page to return to after logging in.
+    next: Option<String>,
+}
+
+impl Visitor {
+    pub fn access(&self) -> Access {
+        Access::Credential(self.session)
+    }
+
+    /// The response for an error. If the session has ended, the visitor is asked to log in.
+    pub fn refused(&self, error: Error) -> Refusal {
+        match error {
+            Error::Unauthenticated => Refusal::LogIn { next: self.next.clone() },
+            error => Refusal::of(error),
+        }
+    }
+}
+
+impl FromRequestParts<Pages> for Visitor {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
+        let next = match parts.method {
+            Method::GET => Some(path_of(&parts.uri)),
+            // Return to the page with the form, not to the form's target.
+            _ => page_before(&parts.headers),
+        };
+        let address = address(parts);
+        let session = session(&parts.headers, pages).ok_or_else(|| Refusal::LogIn { next: next.clone() })?;
+        let (verdict, _) = pages.0.limiter.admit_credential(&session.hash, address, pages.app().now());
+        if let Verdict::Wait(_, seconds) = verdict {
+            return Err(Refusal::too_many(seconds));
+        }
+        Ok(Self { session, look: Look::of(&parts.headers), address, next })
+    }
+}
+
+/// Facts from the request besides the session.
+#[derive(Debug, Clone, Default)]
+pub struct Look {
+    pub theme: Theme,
+    pub flash: Option<Flash>,
+    pub browser: Option<String>,
+}
+
+impl Look {
+    fn of(headers: &HeaderMap) -> Self {
+        let is_live = headers.contains_key(LIVE);
+        let browser = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        Self {
+            theme: Theme::read(headers),
+            flash: if is_live { None } else { Flash::read(headers) },
+            browser: browser.map(str::to_owned),
+        }
+    }
+}
+
+/// A visitor who need not be logged in.
+#[derive(Debug, Clone)]
+pub struct Stranger {
+    pub look: Look,
+    pub address: IpAddr,
+    /// Their session, if they have one.
+    pub session: Option<Presented>,
+}
+
+impl Stranger {
+    /// Applies the rate limit for actions without a login, such as trying a password.
+    pub fn admit(&self, pages: &Pages) -> Result<(), Refusal> {
+        match pages.0.limiter.admit_stranger(self.address, pages.app().now()) {
+            Verdict::Pass(_) => Ok(()),
+            Verdict::Wait(_, seconds) => Err(Refusal::too_many(seconds)),
+        }
+    }
+}
+
+impl FromRequestParts<Pages> for Stranger {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
+        let session = session(&parts.headers, pages);
+        Ok(Self { look: Look::of(&parts.headers), address: address(parts), session })
+    }
+}
+
+fn session(headers: &HeaderMap, pages: &Pages) -> Option<Presented> {
+    let name = cookie::session_name(pages.is_secure());
+    rapport_app::session::read_cookie(cookie::read(headers, name)?)
+}
+
+fn address(parts: &Parts) -> IpAddr {
+    parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0)
+}
+
+/// The page on this service that a form was sent from.
+fn page_before(headers: &HeaderMap) -> Option<String> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let page: Uri = text(header::REFERER)?.parse().ok()?;
+    (page.authority().map(Authority::as_str) == text(header::HOST)).then(|| path_of(&page))
+}
+
+fn path_of(uri: &Uri) -> String {
+    uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
+}

@@ -1,0 +1,20 @@
+//! What the API and the pages have in common: both ask the same questions and send the same files.
+//!
+//! - `parameters`: query parameters and cursors. `paging`: pages cut from a list.
+//! - `account_filter`, `client_list`: the questions that both ask.
+//! - `lookup`: what a domain's home page says.
+//! - `export`, `error_file`: CSV files, sent as they are read.
+
+pub mod account_filter;
+pub mod client_list;
+pub mod error_file;
+pub mod export;
+pub mod lookup;
+pub mod paging;
+pub mod parameters;
+
+use rapport_app::Needs;
+use rapport_domain::member::Role;
+
+pub const MEMBER: Needs = Needs::Role(Role::Member);
+pub const ADMIN: Needs = Needs::Role(Role::Admin);
