@@ -23,11 +23,11 @@ use crate::dispatch::{Asking, Dispatch, Owned, Place, Sender};
 use crate::error::Error;
 
 /// Up to this many deliveries of one event are all written in the transaction of its change.
-pub const AT_ONCE: usize = 64;
+pub const AT_ONCE: usize = 32;
 /// If there are more, this many are written in that transaction.
-pub const FIRST: usize = 16;
+pub const FIRST: usize = 4;
 /// The rest are written in transactions of this size.
-pub const PART: usize = 64;
+pub const PART: usize = 32;
 
 /// The deliveries of a transaction, handed to the sender once it commits.
 pub struct FanOut {

@@ -1,6 +1,6 @@
 //! What the API and the pages have in common: both ask the same questions and send the same files.
 //!
-//! - `parameters`: query parameters and cursors. `paging`: pages cut from a list.
+//! - `parameters`: query parameters and cursors. `paging`: pages cut from a list. `subject`: ids in paths.
 //! - `account_filter`, `client_list`: the questions that both ask.
 //! - `lookup`: what a domain's home page says.
 //! - `export`, `error_file`: CSV files, sent as they are read.
@@ -12,6 +12,7 @@ pub mod export;
 pub mod lookup;
 pub mod paging;
 pub mod parameters;
+pub mod subject;
 
 use rapport_app::Needs;
 use rapport_domain::member::Role;

@@ -1,6 +1,5 @@
 //! Logs contact, snoozes an account, and changes its cadence.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use jiff::civil::Date;
 use rapport_app::Answer;
@@ -14,37 +13,25 @@ use serde_json::{Map, Value};
 
 use super::page::AccountPage;
 use super::words::{short, take_local_time};
-use super::{account_id, back, before, path_of, run};
-use crate::pages::Pages;
+use super::{back, before, path_of};
+use crate::pages::kit::action::Action;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::counted;
 use crate::pages::words::when::date;
 
-pub async fn log_contact(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let Answer { company, now, .. } = before(&pages, &visitor, id).await?;
-    let mut members = form.members(&[("kind", As::Text), ("note", As::Text), ("occurred_at", As::Text)]);
+pub async fn log_contact(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let Answer { company, now, .. } = before(&action).await?;
+    let mut members =
+        action.form.members(&[("kind", As::Text), ("note", As::Text), ("occurred_at", As::Text)]);
     take_local_time(&mut members, "occurred_at", &company.settings.time_zone);
-    let contact = NewContact::parse(&members, now).map(|contact| RecordContact { account: id, contact });
-    match run(&pages, &visitor, &form, contact).await {
-        Ok(_) => {
-            let after = before(&pages, &visitor, id).await?;
-            let text = format!("Contact with {} logged{}.", short(&after.reply.name), next(&after));
-            Ok(pages.done(&back(&form, id), Flash::good(text)))
-        }
-        Err(error) => {
-            let put = |page: &mut AccountPage, draft| page.forms.contact = draft;
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+    let contact =
+        NewContact::parse(&members, now).map(|contact| RecordContact { account: action.id, contact });
+    action.run(contact, |page: &mut AccountPage, draft| page.forms.contact = draft).await?;
+    let after = before(&action).await?;
+    let text = format!("Contact with {} logged{}.", short(&after.reply.name), next(&after));
+    action.done(&back(&action), text)
 }
 
 /// Says when the next contact is due, as the end of a sentence.
@@ -61,37 +48,23 @@ fn next(answer: &Answer<Account>) -> String {
 }
 
 /// Snoozes an account until a date, or ends its snooze if there is no date.
-pub async fn snooze(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let account = before(&pages, &visitor, id).await?.reply;
+pub async fn snooze(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let was = before(&action).await?.reply.snoozed_until;
     // A preset button overrides the date field beside it.
-    let chosen = form.given("preset").or_else(|| form.given("snoozed_until"));
-    let command = if chosen.is_none() && !form.is_ticked("end") {
+    let chosen = action.form.given("preset").or_else(|| action.form.given("snoozed_until"));
+    let command = if chosen.is_none() && !action.form.is_ticked("end") {
         Err(Invalid::one("/snoozed_until", "required", "is required"))
     } else {
-        edit(id, "snoozed_until", chosen.map_or(Value::Null, Value::from))
+        edit(action.id, "snoozed_until", chosen.map_or(Value::Null, Value::from))
     };
-    match run(&pages, &visitor, &form, command).await {
-        Ok(Answer { reply, .. }) => {
-            let name = short(&reply.name);
-            let text = match reply.snoozed_until {
-                Some(until) => format!("{name} snoozed until {}.", date(until)),
-                None => format!("{name} is no longer snoozed."),
-            };
-            let fields = snooze_again(account.snoozed_until, &form);
-            let undo = format!("{}/snooze", path_of(id));
-            Ok(pages.done(&back(&form, id), Flash::good(text).undo(undo, fields)))
-        }
-        Err(error) => {
-            let put = |page: &mut AccountPage, draft| page.forms.snooze = draft;
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+    let snoozed = action.run(command, |page: &mut AccountPage, draft| page.forms.snooze = draft).await?.reply;
+    let name = short(&snoozed.name);
+    let text = match snoozed.snoozed_until {
+        Some(until) => format!("{name} snoozed until {}.", date(until)),
+        None => format!("{name} is no longer snoozed."),
+    };
+    let (undo, fields) = (format!("{}/snooze", path_of(action.id)), snooze_again(was, &action.form));
+    action.done(&back(&action), Flash::good(text).undo(undo, fields))
 }
 
 /// The fields of the form that restores the previous snooze.
@@ -104,34 +77,22 @@ fn snooze_again(until: Option<Date>, form: &Form) -> Vec<(String, String)> {
 }
 
 /// Sets the account's own cadence, or goes back to the company's.
-pub async fn change_cadence(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let had = before(&pages, &visitor, id).await?.reply.cadence_override;
-    let members = form.members(&[("cadence_days", As::ClearableNumber)]);
-    let days = if form.is_ticked("company") { Value::Null } else { members["cadence_days"].clone() };
-    match run(&pages, &visitor, &form, edit(id, "cadence_days", days)).await {
-        Ok(Answer { reply, company, .. }) => {
-            let text = if let Some(days) = reply.cadence_override {
-                format!("Contact is now due every {}.", counted(days, "day", "days"))
-            } else {
-                let days = counted(company.settings.cadence_days, "day", "days");
-                format!("Contact is now due every {days}, the company default.")
-            };
-            let fields =
-                vec![("cadence_days".to_owned(), had.map_or_else(String::new, |days| days.to_string()))];
-            let undo = format!("{}/cadence", path_of(id));
-            Ok(pages.done(&path_of(id), Flash::good(text).undo(undo, fields)))
-        }
-        Err(error) => {
-            let put = |page: &mut AccountPage, draft| page.forms.cadence = draft;
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+pub async fn change_cadence(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let had = before(&action).await?.reply.cadence_override;
+    let members = action.form.members(&[("cadence_days", As::ClearableNumber)]);
+    let is_default = action.form.is_ticked("company");
+    let days = if is_default { Value::Null } else { members["cadence_days"].clone() };
+    let command = edit(action.id, "cadence_days", days);
+    let done = action.run(command, |page: &mut AccountPage, draft| page.forms.cadence = draft).await?;
+    let text = if let Some(days) = done.reply.cadence_override {
+        format!("Contact is now due every {}.", counted(days, "day", "days"))
+    } else {
+        let days = counted(done.company.settings.cadence_days, "day", "days");
+        format!("Contact is now due every {days}, the company default.")
+    };
+    let fields = vec![("cadence_days".to_owned(), had.map_or_else(String::new, |days| days.to_string()))];
+    let path = path_of(action.id);
+    action.done(&path, Flash::good(text).undo(format!("{path}/cadence"), fields))
 }
 
 /// A patch of a single member.

@@ -1,7 +1,6 @@
 //! A conversation with its messages, and the forms that log messages by hand.
 
 use askama::Template;
-use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartWithMessage};
 use rapport_app::{Answer, Error};
@@ -17,22 +16,23 @@ use serde_json::{Map, Value};
 
 use super::page::AccountPage;
 use super::words::{take_local_time, who};
-use super::{account_id, back, before, path_of, run, words};
+use super::{back, before, path_of, words};
+use crate::pages::MEMBER;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 use crate::shared::parameters::{read_cursor, write_cursor};
 
 const LIMIT: i64 = 10;
 const MESSAGES: u8 = b'M';
+const LOGGED: &str = "Message logged.";
 
 #[derive(Template)]
 #[template(path = "account/conversation.html")]
-struct ConversationPage {
+pub struct ConversationPage {
     frame: Frame,
     account: Account,
     conversation: Conversation,
@@ -73,14 +73,10 @@ impl Spoken {
     }
 }
 
-impl ConversationPage {
-    async fn load(
-        pages: &Pages,
-        visitor: &Visitor,
-        (id, conversation): (AccountId, ConversationId),
-        from: Option<Place>,
-    ) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, MEMBER, move |snapshot| {
+impl Load<(AccountId, ConversationId)> for ConversationPage {
+    async fn load(visit: &Visit<(AccountId, ConversationId)>) -> Result<Self, Refusal> {
+        let ((id, conversation), from) = (visit.id, read_place(visit.query.text("before")));
+        let found = visit.read(MEMBER, move |snapshot| {
             let (Some(account), Some(conversation)) =
                 (account::get(snapshot, id)?, conversation::get(snapshot, conversation)?)
             else {
@@ -99,7 +95,9 @@ impl ConversationPage {
         let form = Draft::new([("direction", "outbound".to_owned())]);
         Ok(Self { frame, account, conversation, messages, older, is_newest: from.is_none(), form })
     }
+}
 
+impl ConversationPage {
     fn path(&self) -> String {
         conversation_path(self.account.id, self.conversation.id)
     }
@@ -113,74 +111,40 @@ fn conversation_path(account: AccountId, conversation: ConversationId) -> String
     format!("{}/conversations/{conversation}", path_of(account))
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(path): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let from = read_place(Form::of_query(query.as_deref()).text("before"));
-    Ok(ConversationPage::load(&pages, &visitor, ids(&path)?, from).await?.respond())
-}
-
 /// Logs a message in this conversation.
-pub async fn log(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(path): Path<(String, String)>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let (account, conversation) = ids(&path)?;
-    let page = ConversationPage::load(&pages, &visitor, (account, conversation), None).await?;
-    let log = Log::parse(&typed(&form, page.frame.zone()), page.frame.now);
-    match run(&pages, &visitor, &form, log.map(|log| LogMessage { conversation, log })).await {
-        Ok(_) => Ok(pages.done(&conversation_path(account, conversation), logged())),
-        Err(error) => {
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(ConversationPage { form: draft, ..page }.refuse())
-        }
-    }
+pub async fn log(action: Action<(AccountId, ConversationId)>) -> Result<Response, Refusal> {
+    let (account, conversation) = action.id;
+    // The account's conversation, not any other.
+    let page = ConversationPage::load(&action).await?;
+    let log = Log::parse(&typed(&action.form, page.frame.zone()), page.frame.now);
+    let command = log.map(|log| LogMessage { conversation, log });
+    action.run(command, |page: &mut ConversationPage, draft| page.form = draft).await?;
+    action.done(&conversation_path(account, conversation), LOGGED)
 }
 
 /// Logs a message on an account, in an existing or a new conversation.
-pub async fn log_on_account(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let Answer { company, now, .. } = before(&pages, &visitor, id).await?;
-    let log = Log::parse(&typed(&form, &company.settings.time_zone), now);
-    match write(&pages, &visitor, &form, id, log).await {
-        Ok(_) => Ok(pages.done(&back(&form, id), logged())),
-        Err(error) => {
-            let put = |page: &mut AccountPage, draft| page.forms.message = draft;
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+pub async fn log_on_account(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let Answer { company, now, .. } = before(&action).await?;
+    let log = Log::parse(&typed(&action.form, &company.settings.time_zone), now);
+    let logged = write(&action, log).await;
+    action.settle(logged, |page: &mut AccountPage, draft| page.forms.message = draft).await?;
+    action.done(&back(&action), LOGGED)
 }
 
-async fn write(
-    pages: &Pages,
-    visitor: &Visitor,
-    form: &Form,
-    account: AccountId,
-    log: Result<Log, Invalid>,
-) -> Result<Message, Error> {
+async fn write(action: &Action<AccountId>, log: Result<Log, Invalid>) -> Result<Message, Error> {
+    let (account, form) = (action.id, &action.form);
     let Some(conversation) = form.given("conversation") else {
         let start = Start::parse(&form.members(&[("subject", As::Text), ("channel", As::Text)]));
         // Parsing the message reports the faults of both.
-        let command = log.and_then(|log| start.map(|request| StartWithMessage { account, request, log }));
-        return run(pages, visitor, form, command).await;
+        return action.submit(StartWithMessage { account, log: log?, request: start? }).await;
     };
     let unknown =
         || Invalid::one("/conversation", "unknown_conversation", "is not a conversation of this account");
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
-    let access = visitor.access();
-    let found = pages.app().read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));
+    let (app, access) = (action.pages.app(), action.visitor.access());
+    let found = app.read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));
     found.await?.reply.filter(|found| found.account == account).ok_or_else(unknown)?;
-    run(pages, visitor, form, log.map(|log| LogMessage { conversation, log })).await
+    action.submit(LogMessage { conversation, log: log? }).await
 }
 
 /// The members of a message. A time without a zone is in the company's.
@@ -194,15 +158,6 @@ fn typed(form: &Form, zone: &jiff::tz::TimeZone) -> Map<String, Value> {
     ]);
     take_local_time(&mut members, "occurred_at", zone);
     members
-}
-
-fn logged() -> Flash {
-    Flash::good("Message logged.")
-}
-
-fn ids((account, conversation): &(String, String)) -> Result<(AccountId, ConversationId), Refusal> {
-    let conversation = conversation.parse().map_err(|_| Refusal::not_found("conversation"))?;
-    Ok((account_id(account)?, conversation))
 }
 
 fn write_place(last: &Message) -> String {

@@ -1,6 +1,5 @@
 //! Edits an account's details, custom fields and email addresses.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use rapport_app::account::PatchAccount;
 use rapport_app::account_address::{AddAddress, RemoveAddress};
@@ -12,12 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::page::{AccountPage, Edit};
 use super::words::short;
-use super::{account_id, before, field_text, path_of, run, was};
-use crate::pages::Pages;
+use super::{before, field_text, path_of, was};
+use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
 
 const DETAILS: [(&str, As); 5] = [
     ("name", As::Text),
@@ -27,28 +25,19 @@ const DETAILS: [(&str, As); 5] = [
     ("promo_code", As::Clearable),
 ];
 
-pub async fn details(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
+pub async fn details(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let form = &action.form;
     let mut members = form.members(&DETAILS);
     // A name can be changed but not removed.
     members.entry("name").or_insert_with(|| Value::from(""));
     // Unchanged fields are left out, because someone else may have changed them meanwhile.
     members.retain(|name, _| form.text(name).trim() != form.text(&was(name)));
-    match run(&pages, &visitor, &form, patch(id, &members)).await {
-        Ok(_) => Ok(pages.done(&path_of(id), Flash::good("Details saved."))),
-        Err(error) => {
-            let put = |page: &mut AccountPage, draft| {
-                page.edit = Edit::Details;
-                page.forms.details = draft;
-            };
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+    let put = |page: &mut AccountPage, draft| {
+        page.edit = Edit::Details;
+        page.forms.details = draft;
+    };
+    action.run(patch(action.id, &members), put).await?;
+    action.done(&path_of(action.id), "Details saved.")
 }
 
 fn patch(id: AccountId, members: &Map<String, Value>) -> Result<PatchAccount, Invalid> {
@@ -57,30 +46,17 @@ fn patch(id: AccountId, members: &Map<String, Value>) -> Result<PatchAccount, In
 }
 
 /// Adds or changes a custom field.
-pub async fn put_field(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let known = before(&pages, &visitor, id).await?.reply.custom_fields.to_map();
-    let (key, is_new) = (form.text("key").trim(), form.is_ticked("new"));
-    let command = field(&form, |key| is_new && known.contains_key(key));
-    match run(&pages, &visitor, &form, command.and_then(|members| patch(id, &members))).await {
-        Ok(_) => {
-            let done = if is_new { "added" } else { "saved" };
-            Ok(pages.done(&path_of(id), Flash::good(format!("Field {} {done}.", short(key)))))
-        }
-        Err(error) => {
-            let edit = Edit::Field(if is_new { String::new() } else { key.to_owned() });
-            let put = |page: &mut AccountPage, draft| {
-                page.edit = edit;
-                page.forms.field = draft;
-            };
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+pub async fn put_field(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let known = before(&action).await?.reply.custom_fields.to_map();
+    let (key, is_new) = (action.form.text("key").trim(), action.form.is_ticked("new"));
+    let members = field(&action.form, |key| is_new && known.contains_key(key));
+    let put = |page: &mut AccountPage, draft| {
+        page.edit = Edit::Field(if is_new { String::new() } else { key.to_owned() });
+        page.forms.field = draft;
+    };
+    action.run(members.and_then(|members| patch(action.id, &members)), put).await?;
+    let done = if is_new { "added" } else { "saved" };
+    action.done(&path_of(action.id), format!("Field {} {done}.", short(key)))
 }
 
 /// The members of a patch that sets one custom field.
@@ -105,56 +81,31 @@ fn one_field(key: &str, value: Value) -> Map<String, Value> {
     [("custom_fields".to_owned(), Value::Object(fields))].into_iter().collect()
 }
 
-pub async fn remove_field(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let key = form.text("key");
-    let removed = run(&pages, &visitor, &form, patch(id, &one_field(key, json!(null)))).await;
-    removed.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done(&path_of(id), Flash::good(format!("Field {} removed.", short(key)))))
+pub async fn remove_field(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let key = action.form.text("key");
+    let command = patch(action.id, &one_field(key, json!(null)));
+    action.run(command, banner::<AccountPage>).await?;
+    action.done(&path_of(action.id), format!("Field {} removed.", short(key)))
 }
 
-pub async fn add_address(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let command = address(&form).map(|address| AddAddress { account: id, address });
-    match run(&pages, &visitor, &form, command).await {
-        Ok((address, _)) => {
-            let text = format!("Mail to and from {} is now logged here.", short(address.as_str()));
-            let fields = vec![("address".to_owned(), address.as_str().to_owned())];
-            let undo = format!("{}/addresses/remove", path_of(id));
-            Ok(pages.done(&path_of(id), Flash::good(text).undo(undo, fields)))
-        }
-        Err(error) => {
-            let put = |page: &mut AccountPage, draft| page.forms.address = draft;
-            AccountPage::again(&pages, &visitor, id, (&form, error), put).await
-        }
-    }
+pub async fn add_address(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let command = address(&action.form).map(|address| AddAddress { account: action.id, address });
+    let (address, _) =
+        action.run(command, |page: &mut AccountPage, draft| page.forms.address = draft).await?;
+    let flash = Flash::good(format!("Mail to and from {} is now logged here.", short(address.as_str())));
+    let fields = vec![("address".to_owned(), address.as_str().to_owned())];
+    let path = path_of(action.id);
+    action.done(&path, flash.undo(format!("{path}/addresses/remove"), fields))
 }
 
-pub async fn remove_address(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = account_id(&id)?;
-    let command = address(&form).map(|address| RemoveAddress { account: id, address });
-    let removed = run(&pages, &visitor, &form, command).await;
-    removed.map_err(|error| visitor.refused(error))?;
-    let shown = form.text("address").to_owned();
+pub async fn remove_address(action: Action<AccountId>) -> Result<Response, Refusal> {
+    let command = address(&action.form).map(|address| RemoveAddress { account: action.id, address });
+    action.run(command, banner::<AccountPage>).await?;
+    let shown = action.form.text("address").to_owned();
     let flash =
         Flash::good(format!("{} removed. Mail to and from it is no longer logged here.", short(&shown)));
-    let undo = format!("{}/addresses", path_of(id));
-    Ok(pages.done(&path_of(id), flash.undo(undo, vec![("address".to_owned(), shown)])))
+    let path = path_of(action.id);
+    action.done(&path, flash.undo(format!("{path}/addresses"), vec![("address".to_owned(), shown)]))
 }
 
 fn address(form: &Form) -> Result<Email, Invalid> {

@@ -16,22 +16,23 @@ pub mod words;
 
 use axum::Router;
 use axum::routing::{get, post};
-use rapport_app::{Answer, Command, Error};
+use rapport_app::Answer;
 use rapport_domain::account::Account;
-use rapport_domain::id::AccountId;
-use rapport_domain::invalid::Invalid;
+use rapport_domain::id::{AccountId, ConversationId};
 
-use crate::pages::entry::login::own_path;
-use crate::pages::kit::form::Form;
+use crate::pages::account::conversation::ConversationPage;
+use crate::pages::account::page::AccountPage;
+use crate::pages::kit::action::Action;
+use crate::pages::kit::origin::own_path;
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Visit, show};
 use crate::pages::{MEMBER, Pages};
 
 pub use page::snoozes;
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route("/accounts/{id}", get(page::show))
+        .route("/accounts/{id}", get(show::<AccountPage, AccountId>))
         .route("/accounts/{id}/details", post(editing::details))
         .route("/accounts/{id}/fields", post(editing::put_field))
         .route("/accounts/{id}/fields/remove", post(editing::remove_field))
@@ -42,13 +43,12 @@ pub fn routes() -> Router<Pages> {
         .route("/accounts/{id}/cadence", post(clock::change_cadence))
         .route("/accounts/{id}/move", post(moving::change_status))
         .route("/accounts/{id}/messages", post(conversation::log_on_account))
-        .route("/accounts/{id}/conversations/{conversation}", get(conversation::show).post(conversation::log))
+        .route(
+            "/accounts/{id}/conversations/{conversation}",
+            get(show::<ConversationPage, (AccountId, ConversationId)>).post(conversation::log),
+        )
         .route("/accounts/{id}/delete", post(removal::delete))
         .route("/accounts/{id}/erase-payloads", post(removal::erase_payloads))
-}
-
-fn account_id(text: &str) -> Result<AccountId, Refusal> {
-    text.parse().map_err(|_| Refusal::not_found("account"))
 }
 
 fn path_of(id: AccountId) -> String {
@@ -56,8 +56,8 @@ fn path_of(id: AccountId) -> String {
 }
 
 /// The page that a form was on, to go back to.
-fn back(form: &Form, id: AccountId) -> String {
-    form.given("next").map_or_else(|| path_of(id), own_path)
+fn back(action: &Action<AccountId>) -> String {
+    action.form.given("next").map_or_else(|| path_of(action.id), own_path)
 }
 
 /// The name of the hidden field with the value that a field had when the form was shown.
@@ -66,20 +66,11 @@ fn was(name: &str) -> String {
 }
 
 /// Reads the account and its company before a form changes anything.
-async fn before(pages: &Pages, visitor: &Visitor, id: AccountId) -> Result<Answer<Account>, Refusal> {
-    let access = visitor.access();
-    let found = pages.app().read(&access, MEMBER, move |snapshot| rapport_store::account::get(snapshot, id));
-    let Answer { reply, company, now } = found.await.map_err(|error| visitor.refused(error))?;
+async fn before(visit: &Visit<AccountId>) -> Result<Answer<Account>, Refusal> {
+    let (id, access) = (visit.id, visit.visitor.access());
+    let app = visit.pages.app();
+    let found = app.read(&access, MEMBER, move |snapshot| rapport_store::account::get(snapshot, id)).await;
+    let Answer { reply, company, now } = found.map_err(|error| visit.visitor.refused(error))?;
     let account = reply.ok_or_else(|| Refusal::not_found("account"))?;
     Ok(Answer { reply: account, company, now })
-}
-
-/// Runs the command of a form, if the form was valid.
-async fn run<C: Command>(
-    pages: &Pages,
-    visitor: &Visitor,
-    form: &Form,
-    command: Result<C, Invalid>,
-) -> Result<C::Reply, Error> {
-    pages.submit(visitor, form, command?).await
 }

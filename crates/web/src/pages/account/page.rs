@@ -1,10 +1,8 @@
 //! Reads and renders an account's page with its forms.
 
 use askama::Template;
-use axum::extract::{Path, RawQuery, State};
-use axum::response::Response;
 use jiff::civil::Date;
-use rapport_app::{Error, account_address};
+use rapport_app::account_address;
 use rapport_domain::account::Account;
 use rapport_domain::cadence::{Due, is_snoozed};
 use rapport_domain::channel::PromoCode;
@@ -19,14 +17,14 @@ use rapport_store::{Snapshot, account, clients, company, conversation};
 use super::field_text::{self, FieldRow};
 use super::pulse::Pulse;
 use super::timeline::{SHOWS, Timeline, Wanted};
-use super::{account_id, was, words};
+use super::{was, words};
+use crate::pages::MEMBER;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::words::{money, number, when};
-use crate::pages::{MEMBER, Pages};
 
 /// How many conversations the card lists and the form offers.
 const CONVERSATIONS: i64 = 10;
@@ -34,16 +32,6 @@ const CONVERSATIONS: i64 = 10;
 const ADDRESSES_AT_ONCE: usize = 5;
 /// Common lengths of a snooze, in days.
 pub const SNOOZES: [(i64, &str); 3] = [(7, "1 week"), (14, "2 weeks"), (30, "30 days")];
-
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let view = View::read(&Form::of_query(query.as_deref()));
-    Ok(AccountPage::load(&pages, &visitor, account_id(&id)?, view).await?.respond())
-}
 
 /// The state of the page that the query asks for.
 #[derive(Debug, Clone, Default)]
@@ -135,11 +123,11 @@ impl Read {
     }
 }
 
-impl AccountPage {
-    async fn load(pages: &Pages, visitor: &Visitor, id: AccountId, view: View) -> Result<Self, Refusal> {
-        let now = pages.app().now();
-        let wanted = view.timeline;
-        let found = pages.show(visitor, MEMBER, move |snapshot| Read::of(snapshot, id, wanted, now));
+impl Load<AccountId> for AccountPage {
+    async fn load(visit: &Visit<AccountId>) -> Result<Self, Refusal> {
+        let view = View::read(&visit.query);
+        let (id, now, wanted) = (visit.id, visit.pages.app().now(), view.timeline);
+        let found = visit.read(MEMBER, move |snapshot| Read::of(snapshot, id, wanted, now));
         let Shown { frame, reply } = found.await?;
         let read = reply.ok_or_else(|| Refusal::not_found("account"))?;
         let Read { account, why, addresses, conversations, pulse, timeline } = read;
@@ -157,22 +145,9 @@ impl AccountPage {
             frame,
         })
     }
+}
 
-    /// Shows the page again with a form that was refused, keeping what was typed. An error that is not a fault of
-    /// the form becomes an error page.
-    pub async fn again(
-        pages: &Pages,
-        visitor: &Visitor,
-        id: AccountId,
-        (form, error): (&Form, Error),
-        put: impl FnOnce(&mut Self, Draft),
-    ) -> Result<Response, Refusal> {
-        let draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
-        let mut page = Self::load(pages, visitor, id, View::default()).await?;
-        put(&mut page, draft);
-        Ok(page.refuse())
-    }
-
+impl AccountPage {
     /// A path below the account's.
     fn path(&self, rest: &str) -> String {
         format!("/accounts/{}{rest}", self.account.id)

@@ -67,11 +67,6 @@ impl Asked {
         Self::read(&Form::of_query(Some(query))).0
     }
 
-    /// Reads the address of a list that was sent along with a form.
-    pub fn of_address(address: &str) -> Self {
-        Self::of_query(address.split_once('?').map_or("", |(_, query)| query))
-    }
-
     pub fn query(&self) -> String {
         let pairs = self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()

@@ -1,6 +1,5 @@
 //! Moves several accounts of a page at once, and moves them back.
 
-use axum::extract::State;
 use axum::response::Response;
 use rapport_app::bulk::{MoveAccounts, Moved};
 use rapport_domain::account::StatusChange;
@@ -8,40 +7,26 @@ use rapport_domain::bulk::BulkMove;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
 
-use crate::pages::Pages;
 use crate::pages::accounts::PATH;
-use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::list::AccountsPage;
-use crate::pages::entry::login::own_path;
-use crate::pages::kit::draft::Draft;
+use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::Page as _;
+use crate::pages::kit::origin::own_path;
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::counted;
 
 const UNDO: &str = "/accounts/bulk/undo";
 /// A flash has little room, so the undo of a list with a longer address leads to the unfiltered list.
 const MAX_NEXT: usize = 300;
 
-pub async fn apply(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let next = next(&form);
-    let done = match wanted(&form) {
-        Ok((bulk, status)) => {
-            pages.submit(&visitor, &form, MoveAccounts(bulk)).await.map(|moved| (moved, status))
-        }
-        Err(invalid) => Err(invalid.into()),
-    };
-    match done {
-        Ok((moved, status)) => Ok(pages.done(&next, flash(&moved, status, &next))),
-        Err(error) => {
-            let moving = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            let mut page = AccountsPage::load(&pages, &visitor, Asked::of_address(&next)).await?;
-            page.moving = moving;
-            Ok(page.refuse())
-        }
-    }
+pub async fn apply(action: Action) -> Result<Response, Refusal> {
+    let (next, wanted) = (next(&action.form), wanted(&action.form));
+    let action = action.on_page(Form::of_query(next.split_once('?').map(|(_, query)| query)));
+    let status = wanted.as_ref().map_or(Status::Prospect, |(_, status)| *status);
+    let command = wanted.map(|(bulk, _)| MoveAccounts(bulk));
+    let moved = action.run(command, |page: &mut AccountsPage, draft| page.moving = draft).await?;
+    action.done(&next, flash(&moved, status, &next))
 }
 
 /// The ticked accounts, or all accounts of the page.
@@ -81,18 +66,18 @@ fn flash(done: &Moved, status: Status, next: &str) -> Flash {
     Flash::good(text).undo(UNDO, fields)
 }
 
-pub async fn undo(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+pub async fn undo(action: Action) -> Result<Response, Refusal> {
+    let form = &action.form;
     let now = Status::parse(form.text("status"))
         .map_err(|fault| Invalid::one("/status", fault.code, fault.detail))?;
     let groups = Status::ALL.map(|status| (status, form.text(status.as_str())));
-    let bulk = BulkMove::back(groups, now)?;
-    let done = pages.submit(&visitor, &form, MoveAccounts(bulk)).await;
-    let Moved { moved, missed, .. } = done.map_err(|error| visitor.refused(error))?;
+    let command = BulkMove::back(groups, now).map(MoveAccounts);
+    let Moved { moved, missed, .. } = action.run(command, banner::<AccountsPage>).await?;
     let mut said = vec![format!("{} moved back.", accounts(moved.len()))];
     said.extend(
         (missed > 0).then(|| format!("Not moved back because changed meanwhile: {}.", accounts(missed))),
     );
-    Ok(pages.done(&next(&form), Flash::good(said.join(" "))))
+    action.done(&next(form), said.join(" "))
 }
 
 fn accounts(count: usize) -> String {

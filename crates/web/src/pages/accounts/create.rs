@@ -1,9 +1,7 @@
 //! Creates an account by hand.
 
 use askama::Template;
-use axum::extract::State;
 use axum::response::Response;
-use rapport_app::Error;
 use rapport_app::account::CreateAccount;
 use rapport_domain::account;
 use rapport_domain::channel::ChannelCode;
@@ -12,13 +10,13 @@ use rapport_domain::pipeline::Status;
 use rapport_store::{account_field, channel};
 use serde_json::{Map, Value};
 
+use crate::pages::MEMBER;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 
 /// Rows for custom fields in the form. More can be added on the account's page.
 const FIELD_ROWS: usize = 4;
@@ -27,7 +25,7 @@ const MOST_SUGGESTED: usize = 100;
 
 #[derive(Template)]
 #[template(path = "accounts/new.html")]
-struct NewPage {
+pub struct NewPage {
     frame: Frame,
     draft: Draft,
     codes: Vec<String>,
@@ -35,41 +33,24 @@ struct NewPage {
 }
 framed!("accounts": NewPage);
 
-impl NewPage {
-    async fn load(pages: &Pages, visitor: &Visitor, draft: Draft) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, MEMBER, |snapshot| {
+impl Load<()> for NewPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let found = visit.read(MEMBER, |snapshot| {
             let keys = account_field::names(snapshot, None, i64::try_from(MOST_SUGGESTED).unwrap_or(1))?;
             Ok((channel::all_codes(snapshot)?, keys.items))
         });
         let Shown { frame, reply: (codes, keys) } = found.await?;
         let live = codes.into_iter().filter(|code| code.archived_at.is_none());
         let word = |code: ChannelCode| code.code.as_str().to_owned();
+        let draft = Draft::new([("status", Status::Prospect.as_str().to_owned())]);
         Ok(Self { frame, draft, codes: live.map(word).take(MOST_SUGGESTED).collect(), keys })
     }
 }
 
-pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let draft = Draft::new([("status", Status::Prospect.as_str().to_owned())]);
-    Ok(NewPage::load(&pages, &visitor, draft).await?.respond())
-}
-
-pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let created = match parse(&form) {
-        Ok(create) => pages.submit(&visitor, &form, CreateAccount(create)).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match created {
-        Ok(created) => {
-            let account = created.reply;
-            let flash = Flash::good(format!("“{}” created.", account.name));
-            Ok(pages.done(&format!("/accounts/{}", account.id), flash))
-        }
-        Err(error) => {
-            let draft =
-                Draft::refused(&form, beside_its_field(error)).map_err(|error| visitor.refused(error))?;
-            Ok(NewPage::load(&pages, &visitor, draft).await?.refuse())
-        }
-    }
+pub async fn create(action: Action) -> Result<Response, Refusal> {
+    let command = parse(&action.form).map(CreateAccount);
+    let created = action.run(command, |page: &mut NewPage, draft| page.draft = draft).await?.reply;
+    action.done(&format!("/accounts/{}", created.id), format!("“{}” created.", created.name))
 }
 
 fn parse(form: &Form) -> Result<account::Create, Invalid> {
@@ -102,14 +83,4 @@ fn typed_fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
         }
     }
     Ok(fields)
-}
-
-/// Reports a taken imported_id as a fault of that field.
-fn beside_its_field(error: Error) -> Error {
-    match error {
-        Error::Conflict { code: "imported_id_taken", detail } => {
-            Invalid::one("/imported_id", "imported_id_taken", detail).into()
-        }
-        error => error,
-    }
 }

@@ -1,7 +1,6 @@
 //! The list of accounts.
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use rapport_domain::account::Account;
 use rapport_domain::caps;
@@ -14,17 +13,16 @@ use rapport_store::page::DEFAULT_LIMIT;
 use rapport_store::{Query as _, Snapshot, account_field, channel, saved_view};
 use serde_json::{Map, Value};
 
+use crate::pages::MEMBER;
 use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
 use crate::pages::accounts::fault::{Fault, faults};
 use crate::pages::accounts::zone;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 
 /// How many custom fields and channels the menus offer. A query may name others.
 const MOST_FIELDS: i64 = 40;
@@ -86,24 +84,20 @@ struct Found {
     faults: Vec<Fault>,
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let (asked, is_spelled) = Asked::read(&Form::of_query(query.as_deref()));
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let (asked, is_spelled) = Asked::read(&visit.query);
     if !is_spelled {
         return Ok(Redirect::to(&asked.address()).into_response());
     }
-    let page = AccountsPage::load(&pages, &visitor, asked).await?;
+    let page = AccountsPage::load(&visit).await?;
     Ok(if page.faults.is_empty() { page.respond() } else { page.refuse() })
 }
 
-impl AccountsPage {
-    pub async fn load(pages: &Pages, visitor: &Visitor, asked: Asked) -> Result<Self, Refusal> {
-        let now = pages.app().now();
-        let question = asked.clone();
-        let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, &question, now)).await?;
+impl Load<()> for AccountsPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let (asked, _) = Asked::read(&visit.query);
+        let (question, now) = (asked.clone(), visit.pages.app().now());
+        let found = visit.read(MEMBER, move |snapshot| read(snapshot, &question, now)).await?;
         let Shown { frame, reply } = found;
         let Found { page, count, channels, fields, views, faults } = reply;
         let columns = asked.columns();
@@ -131,7 +125,9 @@ impl AccountsPage {
             frame,
         })
     }
+}
 
+impl AccountsPage {
     fn view(&self) -> Option<&SavedView> {
         let query = self.asked.query();
         self.views.iter().find(|view| view.query == query)

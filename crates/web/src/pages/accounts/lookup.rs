@@ -1,28 +1,28 @@
 //! Creates an account from a domain's home page, after showing what was found.
 
 use askama::Template;
-use axum::extract::State;
 use axum::response::Response;
 use rapport_app::Error;
 use rapport_app::lookup::CreateFromLookup;
+use rapport_domain::account::Account;
 use rapport_domain::id::AccountId;
 use rapport_domain::lookup::{Preview, Request};
 use rapport_domain::pipeline::Status;
 use rapport_store::account_site;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::pages::MEMBER;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::form::As;
+use crate::pages::kit::frame::{Frame, Page as _, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 use crate::shared::lookup as reader;
 
 #[derive(Template)]
 #[template(path = "accounts/lookup.html")]
-struct LookupPage {
+pub struct LookupPage {
     frame: Frame,
     draft: Draft,
     found: Option<Preview>,
@@ -40,71 +40,61 @@ impl LookupPage {
     }
 }
 
-pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
-    Ok(LookupPage { frame, draft: Draft::default(), found: None, known: None }.respond())
+impl Load<()> for LookupPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let frame = visit.frame(MEMBER).await?;
+        Ok(Self { frame, draft: Draft::default(), found: None, known: None })
+    }
 }
 
 /// Fetches the home page and shows what was found. A form sends this, so that a link on another site cannot make us
 /// fetch anything.
-pub async fn preview(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+pub async fn preview(action: Action) -> Result<Response, Refusal> {
     // Check the role before fetching anything.
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
-    let found = match Request::parse(&form.members(&[("domain", As::Text)])) {
-        Ok(request) => reader::preview(pages.app(), &request.site).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match found {
-        Ok(preview) => {
-            let known = known(&pages, &visitor, &preview).await?;
-            let draft = Draft::new([
-                ("domain", preview.domain.clone()),
-                ("name", preview.name.clone()),
-                ("status", Status::Prospect.as_str().to_owned()),
-            ]);
-            Ok(LookupPage { frame, draft, found: Some(preview), known }.respond())
-        }
-        Err(error) => refuse(frame, &visitor, &form, error, None),
-    }
+    let page = LookupPage::load(&action).await?;
+    let preview = fetch(&action).await;
+    let preview = action.settle(preview, |page: &mut LookupPage, draft| page.draft = draft).await?;
+    let known = known(&action, &preview).await?;
+    let draft = Draft::new([
+        ("domain", preview.domain.clone()),
+        ("name", preview.name.clone()),
+        ("status", Status::Prospect.as_str().to_owned()),
+    ]);
+    Ok(LookupPage { draft, found: Some(preview), known, ..page }.respond())
 }
 
-pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
-    let mut members: Map<String, Value> =
-        form.members(&[("domain", As::Text), ("name", As::Text), ("status", As::Text)]);
+async fn fetch(action: &Action) -> Result<Preview, Error> {
+    let request = Request::parse(&action.form.members(&[("domain", As::Text)]))?;
+    reader::preview(action.pages.app(), &request.site).await
+}
+
+pub async fn create(action: Action) -> Result<Response, Refusal> {
+    action.frame(MEMBER).await?;
+    let mut found = None;
+    let created = try_create(&action, &mut found).await;
+    let put = |page: &mut LookupPage, draft| {
+        page.draft = draft;
+        page.found = found;
+    };
+    let account = action.settle(created, put).await?;
+    let text = format!("“{}” created from {}.", account.name, action.form.text("domain").trim());
+    action.done(&format!("/accounts/{}", account.id), text)
+}
+
+/// Creates the account. What was found is kept for the page, should that fail.
+async fn try_create(action: &Action, found: &mut Option<Preview>) -> Result<Account, Error> {
+    let mut members = action.form.members(&[("domain", As::Text), ("name", As::Text), ("status", As::Text)]);
     members.insert("create".to_owned(), Value::from(true));
-    let (site, create) = match Request::parse(&members) {
-        Ok(Request { site, create }) => (site, create.unwrap_or_default()),
-        Err(invalid) => return refuse(frame, &visitor, &form, invalid.into(), None),
-    };
-    let preview = match reader::preview(pages.app(), &site).await {
-        Ok(preview) => preview,
-        Err(error) => return refuse(frame, &visitor, &form, error, None),
-    };
-    let command = CreateFromLookup { preview: preview.clone(), create };
-    match pages.submit(&visitor, &form, command).await {
-        Ok(created) => {
-            let account = created.reply;
-            let flash = Flash::good(format!("“{}” created from {}.", account.name, site.name));
-            Ok(pages.done(&format!("/accounts/{}", account.id), flash))
-        }
-        Err(error) => refuse(frame, &visitor, &form, error, Some(preview)),
-    }
+    let Request { site, create } = Request::parse(&members)?;
+    let preview = reader::preview(action.pages.app(), &site).await?;
+    *found = Some(preview.clone());
+    let create = create.unwrap_or_default();
+    Ok(action.submit(CreateFromLookup { preview, create }).await?.reply)
 }
 
-fn refuse(
-    frame: Frame,
-    visitor: &Visitor,
-    form: &Form,
-    error: Error,
-    found: Option<Preview>,
-) -> Result<Response, Refusal> {
-    let draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
-    Ok(LookupPage { frame, draft, found, known: None }.refuse())
-}
-
-async fn known(pages: &Pages, visitor: &Visitor, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
-    let (access, domain) = (visitor.access(), preview.domain.clone());
-    let found = pages.app().read(&access, MEMBER, move |snapshot| account_site::find(snapshot, &domain));
-    Ok(found.await.map_err(|error| visitor.refused(error))?.reply)
+async fn known(visit: &Visit, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
+    let (access, domain) = (visit.visitor.access(), preview.domain.clone());
+    let app = visit.pages.app();
+    let found = app.read(&access, MEMBER, move |snapshot| account_site::find(snapshot, &domain)).await;
+    Ok(found.map_err(|error| visit.visitor.refused(error))?.reply)
 }

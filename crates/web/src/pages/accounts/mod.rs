@@ -17,6 +17,9 @@ use jiff::tz::TimeZone;
 use rapport_store::{Error, Snapshot, company};
 
 use crate::pages::Pages;
+use crate::pages::accounts::create::NewPage;
+use crate::pages::accounts::lookup::LookupPage;
+use crate::pages::kit::visit::show;
 
 const PATH: &str = "/accounts";
 
@@ -29,8 +32,8 @@ pub fn routes() -> Router<Pages> {
         .route("/accounts/views", post(views::save))
         .route("/accounts/views/rename", post(views::rename))
         .route("/accounts/views/delete", post(views::delete))
-        .route("/accounts/new", get(create::show).post(create::create))
-        .route("/accounts/lookup", get(lookup::show).post(lookup::preview))
+        .route("/accounts/new", get(show::<NewPage, ()>).post(create::create))
+        .route("/accounts/lookup", get(show::<LookupPage, ()>).post(lookup::preview))
         .route("/accounts/lookup/create", post(lookup::create))
 }
 

@@ -2,10 +2,8 @@
 //! neither saves anything.
 
 use askama::Template;
-use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use rapport_app::Error;
 use rapport_app::campaign::{CreateCampaign, PatchCampaign};
 use rapport_domain::audience::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Goal, Rule};
@@ -18,15 +16,15 @@ use rapport_domain::time::Time;
 use rapport_store::campaign::Counts;
 use rapport_store::{Snapshot, account_field, campaign, channel, company};
 
+use super::PATH;
 use super::fields::{self, FieldRow};
-use super::{PATH, id_of};
+use crate::pages::MEMBER;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 
 /// How many names of custom fields the form suggests.
 const NAMES: i64 = 200;
@@ -35,7 +33,7 @@ const SPARE_ROWS: usize = 2;
 
 #[derive(Template)]
 #[template(path = "campaigns/edit.html")]
-struct EditPage {
+pub struct EditPage {
     frame: Frame,
     existing: Option<Campaign>,
     draft: Draft,
@@ -70,15 +68,14 @@ struct Read {
 }
 
 impl EditPage {
-    /// Loads the form with what was typed, else with the campaign, else with defaults.
-    async fn load(
-        pages: &Pages,
-        visitor: &Visitor,
+    /// Loads the form with what the query says, else with the campaign, else with defaults. Also returns the faults
+    /// of the query.
+    async fn typed<I: Sync>(
+        visit: &Visit<I>,
         id: Option<CampaignId>,
-        form: Form,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
-        let now = pages.app().now();
-        let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, id, form, now));
+        let (form, now) = (visit.query.clone(), visit.pages.app().now());
+        let found = visit.read(MEMBER, move |snapshot| read(snapshot, id, form, now));
         let Shown { frame, reply } = found.await?;
         let Read { existing, form, parsed, channels, names } =
             reply.ok_or_else(|| Refusal::not_found("campaign"))?;
@@ -108,11 +105,6 @@ impl EditPage {
         } else {
             "text"
         }
-    }
-
-    fn refused(mut self, form: &Form, error: Error, visitor: &Visitor) -> Result<Response, Refusal> {
-        self.draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
-        Ok(self.refuse())
     }
 }
 
@@ -144,77 +136,55 @@ fn read(
     Ok(Some(Read { existing, form, parsed, channels, names }))
 }
 
-pub async fn show_new(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    show(&pages, &visitor, None, query.as_deref()).await
-}
-
-pub async fn show_existing(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    id: Path<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    show(&pages, &visitor, Some(id_of(&id)?), query.as_deref()).await
-}
-
-async fn show(
-    pages: &Pages,
-    visitor: &Visitor,
-    id: Option<CampaignId>,
-    query: Option<&str>,
-) -> Result<Response, Refusal> {
-    let form = Form::of_query(query);
-    let (page, invalid) = EditPage::load(pages, visitor, id, form.clone()).await?;
-    match invalid {
-        None => Ok(page.respond()),
-        Some(invalid) => page.refused(&form, invalid.into(), visitor),
+/// The form of a new campaign.
+impl Load<()> for EditPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        Ok(Self::typed(visit, None).await?.0)
     }
 }
 
-pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let (page, _) = EditPage::load(&pages, &visitor, None, form.clone()).await?;
-    let done = match fields::draft(&form, page.frame.zone()) {
-        Ok(draft) => pages.submit(&visitor, &form, CreateCampaign(draft)).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match done {
-        Ok(created) => {
-            let flash = Flash::good(format!("{} saved.", created.name));
-            Ok(pages.done(&format!("{PATH}/{}", created.id), flash))
-        }
-        Err(error) => page.refused(&form, named(error), &visitor),
+/// The form of an existing campaign.
+impl Load<CampaignId> for EditPage {
+    async fn load(visit: &Visit<CampaignId>) -> Result<Self, Refusal> {
+        Ok(Self::typed(visit, Some(visit.id)).await?.0)
     }
 }
 
-pub async fn change(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    id: Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = id_of(&id)?;
-    let (page, _) = EditPage::load(&pages, &visitor, Some(id), form.clone()).await?;
-    let done = match fields::patch(&form, page.frame.zone()) {
-        Ok(patch) => pages.submit(&visitor, &form, PatchCampaign { id, patch }).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match done {
-        Ok(changed) => {
-            let flash = Flash::good(format!("{} saved.", changed.name));
-            Ok(pages.done(&format!("{PATH}/{id}"), flash))
-        }
-        Err(error) => page.refused(&form, named(error), &visitor),
-    }
+pub async fn show_new(visit: Visit) -> Result<Response, Refusal> {
+    count(&visit, None).await
 }
 
-/// Reports a taken name as a fault of the name.
-fn named(error: Error) -> Error {
-    match error {
-        Error::Conflict { code: "name_taken", detail } => Invalid::one("/name", "name_taken", detail).into(),
-        error => error,
-    }
+pub async fn show_existing(visit: Visit<CampaignId>) -> Result<Response, Refusal> {
+    count(&visit, Some(visit.id)).await
+}
+
+/// Shows the form and the counts of what the query says, or its faults.
+async fn count<I: Sync>(visit: &Visit<I>, id: Option<CampaignId>) -> Result<Response, Refusal> {
+    let (page, invalid) = EditPage::typed(visit, id).await?;
+    let Some(invalid) = invalid else { return Ok(page.respond()) };
+    let draft = Draft::refused(&visit.query, invalid.into());
+    let draft = draft.map_err(|error| visit.visitor.refused(error))?;
+    Ok(EditPage { draft, ..page }.refuse())
+}
+
+pub async fn create(action: Action) -> Result<Response, Refusal> {
+    let action = typed_on_page(action);
+    let zone = action.frame(MEMBER).await?.zone().clone();
+    let command = fields::draft(&action.form, &zone).map(CreateCampaign);
+    let created = action.run(command, |page: &mut EditPage, draft| page.draft = draft).await?;
+    action.done(&format!("{PATH}/{}", created.id), format!("{} saved.", created.name))
+}
+
+pub async fn change(action: Action<CampaignId>) -> Result<Response, Refusal> {
+    let action = typed_on_page(action);
+    let (id, zone) = (action.id, action.frame(MEMBER).await?.zone().clone());
+    let command = fields::patch(&action.form, &zone).map(|patch| PatchCampaign { id, patch });
+    let changed = action.run(command, |page: &mut EditPage, draft| page.draft = draft).await?;
+    action.done(&format!("{PATH}/{id}"), format!("{} saved.", changed.name))
+}
+
+/// What was typed is counted, even if it can't be saved.
+fn typed_on_page<I: Send + Sync>(action: Action<I>) -> Action<I> {
+    let typed = action.form.clone();
+    action.on_page(typed)
 }

@@ -1,7 +1,6 @@
 //! The list of channels.
 
 use askama::Template;
-use axum::extract::{RawQuery, State as Shared};
 use axum::response::Response;
 use rapport_app::channel::CreateChannel;
 use rapport_domain::channel::{Channel, ChannelCode, MAX_NAME};
@@ -10,15 +9,15 @@ use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::{Invalid, Members, as_text};
 use rapport_store::{channel, channel_total};
 
+use crate::pages::MEMBER;
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
-use crate::pages::channels::{path_of, refused};
+use crate::pages::channels::path_of;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{ADMIN, MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 
 /// How many channels a page shows, and how many codes of each.
 const MOST: usize = 25;
@@ -26,7 +25,7 @@ const MOST_CODES: usize = 6;
 
 #[derive(Template)]
 #[template(path = "channels/list.html")]
-struct ChannelsPage {
+pub struct ChannelsPage {
     frame: Frame,
     channels: Vec<Listed>,
     counted: Option<Counted>,
@@ -57,55 +56,30 @@ impl Listed {
     }
 }
 
-impl ChannelsPage {
-    async fn load(
-        pages: &Pages,
-        visitor: &Visitor,
-        after: Option<ChannelId>,
-        draft: Draft,
-    ) -> Result<Self, Refusal> {
-        // Only those who may send the form see it again.
-        let needs = if draft.has_faults() { ADMIN } else { MEMBER };
-        let found = pages.show(visitor, needs, |snapshot| {
+impl Load<()> for ChannelsPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let after = visit.query.text("after").parse().ok();
+        let found = visit.read(MEMBER, |snapshot| {
             let channels = (channel::list(snapshot)?, channel::all_codes(snapshot)?);
             Ok((channels, channel_total::all(snapshot)?, channel_total::counted(snapshot)?))
         });
         let Shown { frame, reply: ((mut channels, codes), totals, counted) } = found.await?;
         channels.sort_by_key(|channel| channel.name.to_lowercase());
-        let place = after.and_then(|after| channels.iter().position(|channel| channel.id == after));
+        let place =
+            after.and_then(|after: ChannelId| channels.iter().position(|channel| channel.id == after));
         let mut shown: Vec<Channel> = channels.split_off(place.map_or(0, |place| place + 1));
         let is_last = shown.len() <= MOST;
         shown.truncate(MOST);
         let next = shown.last().filter(|_| !is_last).map(|last| last.id);
         let channels = shown.into_iter().map(|channel| Listed::new(channel, &codes, &totals)).collect();
-        Ok(Self { frame, channels, counted, is_first: place.is_none(), next, draft })
+        Ok(Self { frame, channels, counted, is_first: place.is_none(), next, draft: Draft::default() })
     }
 }
 
-pub async fn show(
-    Shared(pages): Shared<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let after = Form::of_query(query.as_deref()).text("after").parse().ok();
-    Ok(ChannelsPage::load(&pages, &visitor, after, Draft::default()).await?.respond())
-}
-
-pub async fn create(Shared(pages): Shared<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let created = match parse_name(&form) {
-        Ok(name) => pages.submit(&visitor, &form, CreateChannel { name }).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match created {
-        Ok(channel) => {
-            let flash = Flash::good(format!("“{}” created. Next, add a promo code.", channel.name));
-            Ok(pages.done(&path_of(channel.id), flash))
-        }
-        Err(error) => {
-            let draft = refused(&visitor, &form, error)?;
-            Ok(ChannelsPage::load(&pages, &visitor, None, draft).await?.refuse())
-        }
-    }
+pub async fn create(action: Action) -> Result<Response, Refusal> {
+    let command = parse_name(&action.form).map(|name| CreateChannel { name });
+    let channel = action.run(command, |page: &mut ChannelsPage, draft| page.draft = draft).await?;
+    action.done(&path_of(channel.id), format!("“{}” created. Next, add a promo code.", channel.name))
 }
 
 /// Parses the name of a channel as the API does.

@@ -1,21 +1,18 @@
 //! A channel: its figures and its codes.
 
 use askama::Template;
-use axum::extract::{Path, RawQuery, State as Shared};
-use axum::response::Response;
 use rapport_domain::channel::Channel;
 use rapport_domain::channel_total::Counted;
 use rapport_domain::id::ChannelId;
 use rapport_store::{channel, channel_total};
 
+use crate::pages::MEMBER;
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
 use crate::pages::channels::path_of;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::form::Form;
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{ADMIN, MEMBER, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 
 /// How many codes a page shows.
 const MOST: usize = 50;
@@ -32,21 +29,14 @@ pub struct ChannelPage {
     next: Option<String>,
     pub renaming: Draft,
     pub adding: Draft,
-    pub deleting: Draft,
 }
 framed!("channels": ChannelPage);
 
-impl ChannelPage {
-    /// Loads the codes after `after`, or from the beginning. Only admins see forms that were refused.
-    pub async fn load(
-        pages: &Pages,
-        visitor: &Visitor,
-        id: ChannelId,
-        after: Option<&str>,
-        is_form: bool,
-    ) -> Result<Self, Refusal> {
-        let needs = if is_form { ADMIN } else { MEMBER };
-        let found = pages.show(visitor, needs, move |snapshot| {
+impl Load<ChannelId> for ChannelPage {
+    /// Loads the codes after the one in the query, or from the beginning.
+    async fn load(visit: &Visit<ChannelId>) -> Result<Self, Refusal> {
+        let (id, after) = (visit.id, visit.query.given("after"));
+        let found = visit.read(MEMBER, move |snapshot| {
             let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
             let figures = (channel_total::of_channel(snapshot, id)?, channel_total::counted(snapshot)?);
             Ok(Some((found, channel::codes(snapshot, id)?, figures)))
@@ -68,10 +58,11 @@ impl ChannelPage {
             is_first: place.is_none(),
             renaming: Draft::default(),
             adding: Draft::default(),
-            deleting: Draft::default(),
         })
     }
+}
 
+impl ChannelPage {
     fn path(&self) -> String {
         path_of(self.channel.id)
     }
@@ -79,19 +70,4 @@ impl ChannelPage {
     fn name(&self) -> &str {
         if self.renaming.has_faults() { self.renaming.value("name") } else { &self.channel.name }
     }
-}
-
-pub async fn show(
-    Shared(pages): Shared<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let query = Form::of_query(query.as_deref());
-    let page = ChannelPage::load(&pages, &visitor, read_id(&id)?, query.given("after"), false);
-    Ok(page.await?.respond())
-}
-
-pub fn read_id(text: &str) -> Result<ChannelId, Refusal> {
-    text.parse().map_err(|_| Refusal::not_found("channel"))
 }

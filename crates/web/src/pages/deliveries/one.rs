@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::body::Body;
-use axum::extract::{Path, State};
 use axum::http::header::{self, HeaderValue};
 use axum::response::Response;
 use rapport_app::redeliver::Redeliver;
@@ -14,19 +13,16 @@ use rapport_domain::json_layout::indented;
 use rapport_store::delivery::KeptAttempt;
 use rapport_store::{delivery, delivery_list, event};
 
+use crate::pages::ADMIN;
 use crate::pages::chart::phases::Phases;
 use crate::pages::deliveries::PATH;
 use crate::pages::deliveries::row::{Row, rows, without_code};
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::Form;
-use crate::pages::kit::frame::{self, Frame, Page as _, Shown, framed};
+use crate::pages::kit::action::Action;
+use crate::pages::kit::frame::{self, Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::webhooks::{named, settle};
+use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::words::number::grouped;
-use crate::pages::{ADMIN, Pages};
 
-const WHAT: &str = "delivery";
 /// How many attempts the schedule has. Manual attempts are not part of it.
 const SCHEDULED: usize = SCHEDULE_SECONDS.len() + 1;
 /// How many characters of a payload are shown. The whole payload can be downloaded.
@@ -36,7 +32,7 @@ const MAX_ATTEMPTS: usize = 50;
 
 #[derive(Template)]
 #[template(path = "deliveries/one.html")]
-struct DeliveryPage {
+pub struct DeliveryPage {
     frame: Frame,
     row: Row,
     payload: Option<Payload>,
@@ -96,56 +92,48 @@ impl AttemptView {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let id: DeliveryId = named(&id, WHAT)?;
-    let services = std::sync::Arc::clone(pages.app().services());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
-        let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
-        let event = event::get(snapshot, listed.delivery.event)?;
-        let payload = event.map(|event| event.payload).filter(|payload| !payload.is_empty());
-        let signature = match &payload {
-            Some(body) => {
-                signature::of_webhook(&services, snapshot, listed.delivery.webhook, body.as_bytes())?
-            }
-            None => None,
-        };
-        let attempts = delivery::attempts(snapshot, id)?;
-        let row = rows(snapshot, vec![listed])?.pop();
-        Ok(row.map(|row| (row, payload, signature, attempts)))
-    });
-    let Shown { frame, reply } = found.await?;
-    let (row, payload, signature, attempts) = reply.ok_or_else(|| Refusal::not_found(WHAT))?;
-    let older_attempts = attempts.len().saturating_sub(MAX_ATTEMPTS);
-    let page = DeliveryPage {
-        frame,
-        row,
-        payload: payload.as_deref().map(Payload::new),
-        signature: signature.map(|signature| signature.to_string()),
-        attempts: attempts.into_iter().rev().take(MAX_ATTEMPTS).map(AttemptView::new).collect(),
-        older_attempts,
-    };
-    Ok(page.respond())
+impl Load<DeliveryId> for DeliveryPage {
+    async fn load(visit: &Visit<DeliveryId>) -> Result<Self, Refusal> {
+        let id = visit.id;
+        let services = std::sync::Arc::clone(visit.pages.app().services());
+        let found = visit.read(ADMIN, move |snapshot| {
+            let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
+            let event = event::get(snapshot, listed.delivery.event)?;
+            let payload = event.map(|event| event.payload).filter(|payload| !payload.is_empty());
+            let signature = match &payload {
+                Some(body) => {
+                    signature::of_webhook(&services, snapshot, listed.delivery.webhook, body.as_bytes())?
+                }
+                None => None,
+            };
+            let attempts = delivery::attempts(snapshot, id)?;
+            let row = rows(snapshot, vec![listed])?.pop();
+            Ok(row.map(|row| (row, payload, signature, attempts)))
+        });
+        let Shown { frame, reply } = found.await?;
+        let (row, payload, signature, attempts) = reply.ok_or_else(|| Refusal::not_found("delivery"))?;
+        let older_attempts = attempts.len().saturating_sub(MAX_ATTEMPTS);
+        Ok(Self {
+            frame,
+            row,
+            payload: payload.as_deref().map(Payload::new),
+            signature: signature.map(|signature| signature.to_string()),
+            attempts: attempts.into_iter().rev().take(MAX_ATTEMPTS).map(AttemptView::new).collect(),
+            older_attempts,
+        })
+    }
 }
 
 /// The exact bytes of the payload, to download and to sign.
-pub async fn payload(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let id: DeliveryId = named(&id, WHAT)?;
-    let access = visitor.access();
-    let found = pages.app().read(&access, ADMIN, move |snapshot| {
+pub async fn payload(visit: Visit<DeliveryId>) -> Result<Response, Refusal> {
+    let (id, access) = (visit.id, visit.visitor.access());
+    let found = visit.pages.app().read(&access, ADMIN, move |snapshot| {
         let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
         Ok(event::get(snapshot, found.event)?
             .map(|event| event.payload)
             .filter(|payload| !payload.is_empty()))
     });
-    let found = found.await.map_err(|error| visitor.refused(error))?.reply;
+    let found = found.await.map_err(|error| visit.visitor.refused(error))?.reply;
     let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
     let headers = response.headers_mut();
     frame::write_headers(headers);
@@ -155,15 +143,8 @@ pub async fn payload(
     Ok(response)
 }
 
-pub async fn redeliver(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id: DeliveryId = named(&id, WHAT)?;
-    let asked = pages.submit(&visitor, &form, Redeliver(id)).await;
-    let flash =
-        asked.map(|_| Flash::good("Redelivery started. The attempt appears below when it has finished."));
-    settle(&pages, &visitor, &format!("{PATH}/{id}"), flash)
+pub async fn redeliver(action: Action<DeliveryId>) -> Result<Response, Refusal> {
+    action.act::<DeliveryPage, _>(Redeliver(action.id)).await?;
+    let text = "Redelivery started. The attempt appears below when it has finished.";
+    action.done(&format!("{PATH}/{}", action.id), text)
 }

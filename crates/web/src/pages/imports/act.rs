@@ -1,84 +1,44 @@
 //! Starts, undoes, cancels or removes an import, and serves its error file.
 
-use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use rapport_app::import::{CancelImport, ErrorFile, Purpose, RemoveImport, UndoImport, begin};
+use rapport_domain::id::ImportId;
 use rapport_domain::import::Request;
 
-use super::{PATH, not_now, path_of, wanted};
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::Form;
+use super::one::ImportPage;
+use super::{PATH, path_of};
+use crate::pages::ADMIN;
+use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::kit::visit::Visit;
 use crate::shared::error_file;
 
 /// Starts the import that the dry run has shown. If the form arrives twice, the second finds it started.
-pub async fn start(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let id = wanted(&id)?;
-    let begun = begin(pages.app(), &visitor.access(), id, Request::default(), (Purpose::Run, None)).await;
-    Ok(match begun {
-        Ok(_) => Redirect::to(&path_of(id)).into_response(),
-        Err(error) => not_now(&pages, &visitor, id, error),
-    })
+pub async fn start(action: Action<ImportId>) -> Result<Response, Refusal> {
+    let (app, access) = (action.pages.app(), action.visitor.access());
+    let begun = begin(app, &access, action.id, Request::default(), (Purpose::Run, None)).await;
+    action.settle(begun, banner::<ImportPage>).await?;
+    Ok(Redirect::to(&path_of(action.id)).into_response())
 }
 
-pub async fn undo(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = wanted(&id)?;
-    Ok(match pages.submit(&visitor, &form, UndoImport { id, runner: None }).await {
-        Ok(_) => Redirect::to(&path_of(id)).into_response(),
-        Err(error) => not_now(&pages, &visitor, id, error),
-    })
+pub async fn undo(action: Action<ImportId>) -> Result<Response, Refusal> {
+    action.act::<ImportPage, _>(UndoImport { id: action.id, runner: None }).await?;
+    Ok(Redirect::to(&path_of(action.id)).into_response())
 }
 
 /// Cancels a running import. One that has finished meanwhile stays as it is.
-pub async fn cancel(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = wanted(&id)?;
-    Ok(match pages.submit(&visitor, &form, CancelImport(id)).await {
-        Ok(()) => {
-            let text = "Import cancelled. Rows already imported stay until you undo them.";
-            pages.done(&path_of(id), Flash::good(text))
-        }
-        Err(error) => not_now(&pages, &visitor, id, error),
-    })
+pub async fn cancel(action: Action<ImportId>) -> Result<Response, Refusal> {
+    action.act::<ImportPage, _>(CancelImport(action.id)).await?;
+    action.done(&path_of(action.id), "Import cancelled. Rows already imported stay until you undo them.")
 }
 
-pub async fn remove(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = wanted(&id)?;
-    Ok(match pages.submit(&visitor, &form, RemoveImport(id)).await {
-        Ok(()) => pages.done(PATH, Flash::good("Import and file removed.")),
-        Err(error) => not_now(&pages, &visitor, id, error),
-    })
+pub async fn remove(action: Action<ImportId>) -> Result<Response, Refusal> {
+    action.act::<ImportPage, _>(RemoveImport(action.id)).await?;
+    action.done(PATH, "Import and file removed.")
 }
 
-pub async fn errors(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let id = wanted(&id)?;
-    let access = visitor.access();
-    let verified = pages.app().read(&access, ADMIN, |_| Ok(())).await;
-    verified.map_err(|error| visitor.refused(error))?;
-    let file = ErrorFile::open(pages.app(), &access, id).await.map_err(|error| visitor.refused(error))?;
-    Ok(error_file::respond(file))
+pub async fn errors(visit: Visit<ImportId>) -> Result<Response, Refusal> {
+    visit.frame(ADMIN).await?;
+    let file = ErrorFile::open(visit.pages.app(), &visit.visitor.access(), visit.id).await;
+    Ok(error_file::respond(file.map_err(|error| visit.visitor.refused(error))?))
 }

@@ -1,7 +1,6 @@
 //! The columns step: a sample of the file, and a field for each column. The dry run follows.
 
 use askama::Template;
-use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use rapport_app::{Error, import as imports};
 use rapport_domain::id::ImportId;
@@ -12,14 +11,14 @@ use rapport_store::{import, import_data};
 use serde_json::{Map, Value, json};
 
 use super::words::{self, CUSTOM, Step};
-use super::{find, not_now, path_of, wanted};
+use super::{find, path_of};
+use crate::pages::ADMIN;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::kit::visit::{Load, Visit};
 
 const SHOWN_ROWS: usize = 5;
 /// How many columns of the first rows are shown. All columns can be mapped.
@@ -54,15 +53,10 @@ struct Column {
     key: String,
 }
 
-impl ColumnsPage {
-    const MODES: [(Mode, &'static str); 3] = [
-        (Mode::Both, "Create new accounts and update existing ones"),
-        (Mode::Create, "Only create new accounts"),
-        (Mode::Update, "Only update existing accounts"),
-    ];
-
-    async fn load(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Self, Refusal> {
-        let read = pages.show(visitor, ADMIN, move |snapshot| {
+impl Load<ImportId> for ColumnsPage {
+    async fn load(visit: &Visit<ImportId>) -> Result<Self, Refusal> {
+        let id = visit.id;
+        let read = visit.read(ADMIN, move |snapshot| {
             let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
             Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
         });
@@ -75,6 +69,14 @@ impl ColumnsPage {
         };
         Ok(Self::of(frame, rows.map(|row| shown(row.cells)).collect(), import))
     }
+}
+
+impl ColumnsPage {
+    const MODES: [(Mode, &'static str); 3] = [
+        (Mode::Both, "Create new accounts and update existing ones"),
+        (Mode::Create, "Only create new accounts"),
+        (Mode::Update, "Only update existing accounts"),
+    ];
 
     fn of(frame: Frame, rows: Vec<Vec<String>>, import: Import) -> Self {
         let columns = import.columns.iter().enumerate().map(|(number, column)| Column {
@@ -138,12 +140,8 @@ fn chosen(import: &Import) -> Draft {
     Draft::new(fields.iter().map(|(name, value)| (name.as_str(), value.clone())))
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let page = ColumnsPage::load(&pages, &visitor, wanted(&id)?).await?;
+pub async fn show(visit: Visit<ImportId>) -> Result<Response, Refusal> {
+    let page = ColumnsPage::load(&visit).await?;
     // Once the import has started, the columns are fixed.
     if page.import.state != Stage::Uploaded {
         return Ok(Redirect::to(&path_of(page.import.id)).into_response());
@@ -152,56 +150,36 @@ pub async fn show(
 }
 
 /// Starts the dry run.
-pub async fn try_out(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let Shown { reply: import, .. } = find(&pages, &visitor, wanted(&id)?).await?;
-    let id = import.id;
-    let tried = match request(&form, &import) {
-        Ok(request) => {
-            let (access, company) = (visitor.access(), visitor.session.company);
-            imports::preview(pages.app(), (&access, company), id, request).await
-        }
-        Err(invalid) => Err(invalid.into()),
-    };
+pub async fn try_out(action: Action<ImportId>) -> Result<Response, Refusal> {
+    let import = find(&action).await?.reply;
+    let tried = try_with(&action, &import).await;
+    action.settle(tried, |page: &mut ColumnsPage, draft| page.draft = draft).await?;
+    Ok(Redirect::to(&path_of(action.id)).into_response())
+}
+
+async fn try_with(action: &Action<ImportId>, import: &Import) -> Result<(), Error> {
+    let beside = |invalid| Error::from(beside_the_columns(invalid, import));
+    let request = request(&action.form, import).map_err(beside)?;
+    let (access, company) = (action.visitor.access(), action.visitor.session.company);
+    let tried = imports::preview(action.pages.app(), (&access, company), import.id, request).await;
     match tried {
-        Ok(_) => Ok(Redirect::to(&path_of(id)).into_response()),
-        Err(Error::Invalid(invalid)) => {
-            let error = beside_the_columns(invalid, &import).into();
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(ColumnsPage { draft, ..ColumnsPage::load(&pages, &visitor, id).await? }.refuse())
-        }
-        Err(error) => Ok(not_now(&pages, &visitor, id, error)),
+        Ok(_) => Ok(()),
+        Err(Error::Invalid(invalid)) => Err(beside(invalid)),
+        Err(error) => Err(error),
     }
 }
 
 /// Reads the file again with another encoding or delimiter.
-pub async fn read_again(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = wanted(&id)?;
-    let request = Request::parse(&form.members(&[("encoding", As::Text), ("delimiter", As::Text)]));
-    let read = match request {
-        Ok(request) => imports::read_again(pages.app(), &visitor.access(), id, request).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match read {
-        Ok(_) => {
-            let text = "File read again. Check the columns.";
-            Ok(pages.done(&format!("{}/columns", path_of(id)), Flash::good(text)))
-        }
-        Err(error @ Error::Invalid(_)) => {
-            let layout = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(ColumnsPage { layout, ..ColumnsPage::load(&pages, &visitor, id).await? }.refuse())
-        }
-        Err(error) => Ok(not_now(&pages, &visitor, id, error)),
-    }
+pub async fn read_again(action: Action<ImportId>) -> Result<Response, Refusal> {
+    let read = try_to_read(&action).await;
+    action.settle(read, |page: &mut ColumnsPage, draft| page.layout = draft).await?;
+    action.done(&format!("{}/columns", path_of(action.id)), "File read again. Check the columns.")
+}
+
+async fn try_to_read(action: &Action<ImportId>) -> Result<(), Error> {
+    let request = Request::parse(&action.form.members(&[("encoding", As::Text), ("delimiter", As::Text)]))?;
+    imports::read_again(action.pages.app(), &action.visitor.access(), action.id, request).await?;
+    Ok(())
 }
 
 /// The mapping as the API takes it.

@@ -5,24 +5,20 @@ mod act;
 mod columns;
 mod leash;
 mod list;
-mod show;
+mod one;
 mod upload;
 mod words;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use rapport_app::Error;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
 use rapport_store::import;
 
-use crate::pages::kit::draft::sentence;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::frame::Shown;
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::{ADMIN, Pages};
 
 /// The list, and the target of the upload.
@@ -33,7 +29,7 @@ pub fn routes() -> Router<Pages> {
     let list = get(list::show).post(upload::upload).layer(DefaultBodyLimit::disable());
     Router::new()
         .route(PATH, list)
-        .route("/imports/{id}", get(show::show))
+        .route("/imports/{id}", get(one::show))
         .route("/imports/{id}/columns", get(columns::show).post(columns::try_out))
         .route("/imports/{id}/layout", post(columns::read_again))
         .route("/imports/{id}/start", post(act::start))
@@ -47,22 +43,9 @@ fn path_of(id: ImportId) -> String {
     format!("{PATH}/{id}")
 }
 
-/// Parses the id in an address. An invalid one is not found.
-fn wanted(segment: &str) -> Result<ImportId, Refusal> {
-    segment.parse().map_err(|_| Refusal::not_found("import"))
-}
-
-async fn find(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Shown<Import>, Refusal> {
-    let Shown { frame, reply } =
-        pages.show(visitor, ADMIN, move |snapshot| import::get(snapshot, id)).await?;
+async fn find(visit: &Visit<ImportId>) -> Result<Shown<Import>, Refusal> {
+    let id = visit.id;
+    let Shown { frame, reply } = visit.read(ADMIN, move |snapshot| import::get(snapshot, id)).await?;
     let reply = reply.ok_or_else(|| Refusal::not_found("import"))?;
     Ok(Shown { frame, reply })
-}
-
-/// Shows the import with a message if it cannot do what was asked in its current state.
-fn not_now(pages: &Pages, visitor: &Visitor, id: ImportId, error: Error) -> Response {
-    match error {
-        Error::Conflict { detail, .. } => pages.done(&path_of(id), Flash::bad(sentence(&detail))),
-        error => visitor.refused(error).into_response(),
-    }
 }

@@ -6,6 +6,10 @@ use rapport_app::Error;
 
 use crate::pages::kit::form::{FORM, Form};
 
+/// The conflicts that are the fault of one field.
+const CONFLICTS: [(&str, &str); 3] =
+    [("name_taken", "name"), ("code_taken", "code"), ("imported_id_taken", "imported_id")];
+
 /// The fields of a form, shown for the first time or again with what was typed.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
@@ -35,8 +39,12 @@ impl Draft {
                     draft.errors.entry(field).or_insert(sentence(&fault.detail));
                 }
             }
-            Error::Conflict { detail, .. } | Error::Forbidden { detail, .. } => {
-                draft.error = Some(sentence(&detail));
+            Error::Conflict { code, detail } => {
+                let field = CONFLICTS.iter().find(|(conflict, _)| *conflict == code).map(|(_, field)| *field);
+                match field.filter(|field| form.is_ticked(field)) {
+                    Some(field) => drop(draft.errors.insert(field.to_owned(), sentence(&detail))),
+                    None => draft.error = Some(sentence(&detail)),
+                }
             }
             other => return Err(other),
         }
@@ -94,5 +102,18 @@ mod tests {
         assert_eq!(draft.other_faults("name"), [""; 0]);
         assert_eq!(draft.other_faults(""), ["name: Must be shorter."]);
         assert!(Draft::refused(&form, Error::Busy).is_err());
+    }
+
+    #[test]
+    fn a_conflict_stands_beside_its_field_or_above_the_form() {
+        let conflict = |code| Error::Conflict { code, detail: "is already used".to_owned() };
+        let faults = |form: &[u8], code| {
+            let draft = Draft::refused(&Form::parse(form), conflict(code)).unwrap();
+            (draft.fault("name").to_owned(), draft.error)
+        };
+        let sentence = "Is already used.".to_owned();
+        assert_eq!(faults(b"name=Ana", "name_taken"), (sentence.clone(), None));
+        assert_eq!(faults(b"other=1", "name_taken"), (String::new(), Some(sentence.clone())));
+        assert_eq!(faults(b"name=Ana", "in_use"), (String::new(), Some(sentence)));
     }
 }

@@ -83,6 +83,18 @@ impl Flash {
     }
 }
 
+impl From<&str> for Flash {
+    fn from(text: &str) -> Self {
+        Self::good(text)
+    }
+}
+
+impl From<String> for Flash {
+    fn from(text: String) -> Self {
+        Self::good(text)
+    }
+}
+
 impl Pages {
     /// Redirects to a page that shows the message.
     pub fn done(&self, to: &str, flash: Flash) -> Response {

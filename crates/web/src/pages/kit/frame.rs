@@ -20,6 +20,7 @@ use rapport_store::{Error, Snapshot, webhook};
 
 use crate::edge::problem::{Fault, Problem};
 use crate::pages::Pages;
+use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::visitor::{Look, Stranger, Visitor};
 use crate::pages::shell::theme::Theme;
@@ -50,6 +51,8 @@ pub struct Frame {
     pub look: Look,
     pub now: Time,
     pub is_secure: bool,
+    /// Why a button of this page did nothing.
+    pub refused: Draft,
     services: Arc<Services>,
 }
 
@@ -71,6 +74,7 @@ impl Frame {
             look: visitor.look.clone(),
             now,
             is_secure: pages.is_secure(),
+            refused: Draft::default(),
             services: Arc::clone(pages.app().services()),
         };
         Shown { frame, reply }
@@ -125,6 +129,8 @@ impl Counts {
 pub trait Page: Template + Sized {
     fn frame(&self) -> &Frame;
 
+    fn frame_mut(&mut self) -> &mut Frame;
+
     fn respond(&self) -> Response {
         self.respond_with(StatusCode::OK)
     }
@@ -156,6 +162,10 @@ macro_rules! framed {
         impl $crate::pages::kit::frame::Page for $page {
             fn frame(&self) -> &$crate::pages::kit::frame::Frame {
                 &self.frame
+            }
+
+            fn frame_mut(&mut self) -> &mut $crate::pages::kit::frame::Frame {
+                &mut self.frame
             }
         }
     )+};

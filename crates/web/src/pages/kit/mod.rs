@@ -1,9 +1,11 @@
 //! What pages are made of.
 //!
-//! - `visitor`: the person who requests a page. `frame`: the frame of every page. `refusal`: error pages.
+//! - `visit`: a request for a page. `action`: a form that was sent, and what becomes of it. `visitor`: who sent it.
+//! - `frame`: the frame of every page. `refusal`: error pages.
 //! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
 //!   message on the next page about what was done. `origin`: only our own pages may send forms. `cookie`.
 
+pub mod action;
 pub mod cookie;
 pub mod draft;
 pub mod flash;
@@ -12,4 +14,5 @@ pub mod frame;
 pub mod origin;
 pub mod refusal;
 pub mod replay;
+pub mod visit;
 pub mod visitor;

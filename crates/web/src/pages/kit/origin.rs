@@ -29,6 +29,15 @@ fn is_our_own(headers: &HeaderMap) -> bool {
     matches!((origin, text(header::HOST.as_str())), (Some((_, host)), Some(ours)) if host == ours)
 }
 
+/// A path on this service to redirect to. Anything else becomes the dashboard.
+pub fn own_path(text: &str) -> String {
+    let is_ours = text.starts_with('/')
+        && !text.starts_with("//")
+        && !text.starts_with("/\\")
+        && text.chars().all(|letter| letter.is_ascii_graphic());
+    if is_ours { text.to_owned() } else { "/".to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +63,22 @@ mod tests {
                 .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
                 .collect();
             assert_eq!(is_our_own(&headers), expected, "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn logging_in_leads_to_our_own_pages_only() {
+        let table = [
+            ("/accounts?status=customer", "/accounts?status=customer"),
+            ("", "/"),
+            ("//evil.test/", "/"),
+            ("/\\evil.test/", "/"),
+            ("https://evil.test/", "/"),
+            ("/a\r\nset-cookie: x", "/"),
+            ("javascript:alert(1)", "/"),
+        ];
+        for (sent, expected) in table {
+            assert_eq!(own_path(sent), expected, "{sent:?}");
         }
     }
 }

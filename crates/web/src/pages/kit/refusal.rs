@@ -21,6 +21,8 @@ pub enum Refusal {
         next: Option<String>,
     },
     Page(Problem),
+    /// The page with a form that was refused.
+    Again(Box<Response>),
 }
 
 impl Refusal {
@@ -82,6 +84,7 @@ impl IntoResponse for Refusal {
                 return Redirect::to(&path).into_response();
             }
             Self::Page(problem) => problem,
+            Self::Again(response) => return *response,
         };
         let (status, title, text) = words(&problem);
         let page = ErrorPage { frame: PlainFrame::default(), status: status.as_u16(), title, text };

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use rapport_domain::account::Account;
 use rapport_domain::cadence::Due;
 use rapport_domain::pipeline::Status;
@@ -13,12 +11,12 @@ use rapport_store::account_list::{AccountFilter, AccountPage, Cursor, ListAccoun
 use rapport_store::stage_totals::{self, Stage};
 use rapport_store::{Error, Query as _, Snapshot};
 
+use crate::pages::MEMBER;
 use crate::pages::kit::form::Form;
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::words::number::counted;
-use crate::pages::{MEMBER, Pages};
 
 const SORT: Sort = Sort::Newest;
 /// How many cards a column shows. A folded column shows fewer.
@@ -27,7 +25,7 @@ const FOLDED_CARDS: i64 = 8;
 
 #[derive(Template)]
 #[template(path = "pipeline/board.html")]
-struct BoardPage {
+pub struct BoardPage {
     frame: Frame,
     columns: Vec<Column>,
     /// Lost and Do not contact, which are folded.
@@ -66,25 +64,23 @@ impl Card {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let places = Places::read(&Form::of_query(query.as_deref()));
-    let now = pages.app().now();
-    let read = {
-        let places = places.clone();
-        move |snapshot: &mut Snapshot| {
-            let stages = stage_totals::stages(snapshot)?;
-            stages.into_iter().map(|stage| places.page(snapshot, stage, now)).collect::<Result<Vec<_>, _>>()
-        }
-    };
-    let Shown { frame, reply } = pages.show(&visitor, MEMBER, read).await?;
-    let as_of = reply.iter().filter_map(|(stage, _)| stage.as_of).min();
-    let columns = reply.into_iter().map(|(stage, page)| places.column(stage, page, &frame));
-    let (folded, columns): (Vec<_>, Vec<_>) = columns.partition(|column| is_folded(column.stage.status));
-    Ok(BoardPage { columns, folded, as_of, query: places.query(), frame }.respond())
+/// A move is made on the board too.
+impl<I: Sync> Load<I> for BoardPage {
+    async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
+        let (places, now) = (Places::read(&visit.query), visit.pages.app().now());
+        let read = {
+            let places = places.clone();
+            move |snapshot: &mut Snapshot| {
+                let stages = stage_totals::stages(snapshot)?.into_iter();
+                stages.map(|stage| places.page(snapshot, stage, now)).collect::<Result<Vec<_>, _>>()
+            }
+        };
+        let Shown { frame, reply } = visit.read(MEMBER, read).await?;
+        let as_of = reply.iter().filter_map(|(stage, _)| stage.as_of).min();
+        let columns = reply.into_iter().map(|(stage, page)| places.column(stage, page, &frame));
+        let (folded, columns): (Vec<_>, Vec<_>) = columns.partition(|column| is_folded(column.stage.status));
+        Ok(Self { columns, folded, as_of, query: places.query(), frame })
+    }
 }
 
 const fn is_folded(status: Status) -> bool {

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -15,12 +14,13 @@ use rapport_domain::member::Email;
 use rapport_store::member;
 use rapport_store::session::{Listed, Workplace, of_person};
 
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::shell::theme::Theme;
 use crate::pages::{MEMBER, Pages};
 
@@ -28,11 +28,11 @@ const PATH: &str = "/profile";
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(show))
+        .route(PATH, get(show::<ProfilePage, ()>))
         .route("/profile/name", post(rename))
         .route("/profile/password", post(change_password))
         .route("/profile/sessions/end", post(end_others))
-        .route("/companies", get(companies).post(switch))
+        .route("/companies", get(show::<CompaniesPage, ()>).post(switch))
 }
 
 #[derive(Template)]
@@ -46,11 +46,11 @@ struct ProfilePage {
 }
 framed!("profile": ProfilePage, CompaniesPage);
 
-impl ProfilePage {
-    async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
-        let current = visitor.session.hash;
+impl Load<()> for ProfilePage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let current = visit.visitor.session.hash;
         // The session says whose sessions to list, so both are read in the same snapshot.
-        let found = pages.show(visitor, MEMBER, move |snapshot| {
+        let found = visit.read(MEMBER, move |snapshot| {
             let own = rapport_store::session::find(snapshot, &current)?;
             let Some(own) = own else { return Ok(None) };
             let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
@@ -73,49 +73,27 @@ impl ProfilePage {
     }
 }
 
-async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    Ok(ProfilePage::load(&pages, &visitor).await?.respond())
+async fn rename(action: Action) -> Result<Response, Refusal> {
+    action.run(read_name(&action.form), |page: &mut ProfilePage, draft| page.name = draft).await?;
+    action.done(PATH, "Name changed.")
 }
 
-async fn rename(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let parsed = || -> Result<Rename, Invalid> {
-        let members = form.members(&[("name", As::Text)]);
-        let mut members = Members::of(&members);
-        let name = members.required("name", |value| as_text(value, MAX_NAME));
-        members.finish()?;
-        Ok(Rename(name.unwrap_or_default()))
-    };
-    let done = match parsed() {
-        Ok(command) => pages.submit(&visitor, &form, command).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match done {
-        Ok(()) => Ok(pages.done(PATH, Flash::good("Name changed."))),
-        Err(error) => {
-            let name = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(ProfilePage { name, ..ProfilePage::load(&pages, &visitor).await? }.refuse())
-        }
-    }
+fn read_name(form: &Form) -> Result<Rename, Invalid> {
+    let members = form.members(&[("name", As::Text)]);
+    let mut members = Members::of(&members);
+    let name = members.required("name", |value| as_text(value, MAX_NAME));
+    members.finish()?;
+    Ok(Rename(name.unwrap_or_default()))
 }
 
-async fn change_password(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    form: Form,
-) -> Result<Response, Refusal> {
-    match try_password(&pages, &visitor, &form).await {
-        Ok(()) => {
-            let text = "Password changed. Your other sessions are logged out.";
-            Ok(pages.done(PATH, Flash::good(text)))
-        }
-        Err(error) => {
-            let password = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(ProfilePage { password, ..ProfilePage::load(&pages, &visitor).await? }.refuse())
-        }
-    }
+async fn change_password(action: Action) -> Result<Response, Refusal> {
+    let changed = try_password(&action).await;
+    action.settle(changed, |page: &mut ProfilePage, draft| page.password = draft).await?;
+    action.done(PATH, "Password changed. Your other sessions are logged out.")
 }
 
-async fn try_password(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<(), Error> {
+async fn try_password(action: &Action) -> Result<(), Error> {
+    let (pages, visitor, form) = (&action.pages, &action.visitor, &action.form);
     let (current, access) = (visitor.session, visitor.access());
     let found = pages.app().read(&access, MEMBER, move |snapshot| {
         let Some(own) = rapport_store::session::find(snapshot, &current.hash)? else { return Ok(None) };
@@ -136,13 +114,12 @@ async fn try_password(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<(
     {
         pages.0.limiter.charge_login(&email, now);
     }
-    pages.submit(visitor, form, checked?).await
+    action.submit(checked?).await
 }
 
-async fn end_others(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let ended = pages.submit(&visitor, &form, EndOtherSessions(visitor.session)).await;
-    ended.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done(PATH, Flash::good("Your other sessions are logged out.")))
+async fn end_others(action: Action) -> Result<Response, Refusal> {
+    action.act::<ProfilePage, _>(EndOtherSessions(action.visitor.session)).await?;
+    action.done(PATH, "Your other sessions are logged out.")
 }
 
 #[derive(Template)]
@@ -152,19 +129,21 @@ struct CompaniesPage {
     workplaces: Vec<Workplace>,
 }
 
-async fn companies(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
-    let workplaces = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
-    Ok(CompaniesPage { frame, workplaces }.respond())
+impl Load<()> for CompaniesPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let frame = visit.frame(MEMBER).await?;
+        let workplaces = session::workplaces(visit.pages.app(), frame.person).await.map_err(Refusal::of)?;
+        Ok(Self { frame, workplaces })
+    }
 }
 
 /// Switches to another company: starts a session there and ends the one here.
-async fn switch(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
-    let workplaces = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
-    let wanted = workplaces.into_iter().find(|place| place.slug == form.text("project"));
+async fn switch(action: Action) -> Result<Response, Refusal> {
+    let CompaniesPage { frame, workplaces } = CompaniesPage::load(&action).await?;
+    let wanted = workplaces.into_iter().find(|place| place.slug == action.form.text("project"));
     let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;
     let proven = Proven { person: frame.person, company };
+    let (pages, visitor) = (&action.pages, &action.visitor);
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
     let begun = pages.write_as(&proven.access(), visitor.address, begin).await.map_err(Refusal::of)?;
     let _ = pages.write_as(&visitor.access(), visitor.address, EndSession(visitor.session)).await;

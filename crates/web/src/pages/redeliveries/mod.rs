@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use jiff::tz::TimeZone;
@@ -15,26 +14,24 @@ use rapport_domain::webhook::Webhook;
 use rapport_store::{Snapshot, account, company, webhook};
 
 use crate::pages::deliveries::filter::{self, state_name};
-use crate::pages::kit::draft::sentence;
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::action::{Action, banner};
+use crate::pages::kit::form::As;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::webhooks::{named, place, settle};
+use crate::pages::kit::visit::{Load, Visit, show};
+use crate::pages::webhooks::place;
 use crate::pages::words::number::{capped_at, counted};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/redeliveries";
-const WHAT: &str = "redelivery";
 /// How many are listed, newest first.
 const RECENT: i64 = 50;
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(list).post(start))
+        .route(PATH, get(show::<ListPage, ()>).post(start))
         .route("/redeliveries/new", get(ask))
-        .route("/redeliveries/{id}", get(show))
+        .route("/redeliveries/{id}", get(show::<ProgressPage, RedeliveryId>))
         .route("/redeliveries/{id}/cancel", post(cancel))
 }
 
@@ -62,13 +59,9 @@ impl NewPage {
 }
 
 /// Shows the count and asks for confirmation.
-async fn ask(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let form = Form::of_query(query.as_deref());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+async fn ask(visit: Visit) -> Result<Response, Refusal> {
+    let form = visit.query.clone();
+    let found = visit.read(ADMIN, move |snapshot| {
         let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
         let filter = filter::read(snapshot, &form, &zone)?.map(or_failed);
         let described = match &filter {
@@ -79,8 +72,8 @@ async fn ask(
     });
     let Shown { frame, reply } = found.await?;
     let (filter, described) = reply.map_err(Refusal::from)?;
-    let counted = redelivery::count(pages.app(), &visitor.access(), filter).await;
-    let counted = counted.map_err(|error| visitor.refused(error))?;
+    let counted = redelivery::count(visit.pages.app(), &visit.visitor.access(), filter).await;
+    let counted = counted.map_err(|error| visit.visitor.refused(error))?;
     let (fields, query) = (filter::fields(&filter), filter::query(&filter, &[]));
     Ok(NewPage { frame, described, fields, query, counted }.respond())
 }
@@ -90,25 +83,21 @@ fn or_failed(filter: Filter) -> Filter {
     if filter == Filter::default() { Filter { state: Some(Listed::Failed), ..filter } } else { filter }
 }
 
-async fn start(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+async fn start(action: Action) -> Result<Response, Refusal> {
     // Check the role before the form.
-    pages.show(&visitor, ADMIN, |_| Ok(())).await?;
-    match try_start(&pages, &visitor, &form).await {
-        Ok(started) => {
-            let text =
-                "The bulk redelivery has started. It continues in the background when you leave this page.";
-            Ok(pages.done(&format!("{PATH}/{}", started.id), Flash::good(text)))
-        }
-        Err(Error::Conflict { detail, .. }) => Ok(pages.done(PATH, Flash::bad(sentence(&detail)))),
-        Err(error) => Err(visitor.refused(error)),
-    }
+    action.frame(ADMIN).await?;
+    let started = try_start(&action).await;
+    let started = action.settle(started, banner::<ListPage>).await?;
+    let text = "The bulk redelivery has started. It continues in the background when you leave this page.";
+    action.done(&format!("{PATH}/{}", started.id), text)
 }
 
-async fn try_start(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<Redelivery, Error> {
+async fn try_start(action: &Action) -> Result<Redelivery, Error> {
     let members = ["webhook", "type", "state", "account", "since", "until"].map(|name| (name, As::Text));
-    let Request { filter, .. } = Request::parse(&form.members(&members))?;
-    let Counted { count, .. } = redelivery::count(pages.app(), &visitor.access(), filter).await?;
-    pages.submit(visitor, form, StartRedelivery { filter, total: count }).await
+    let Request { filter, .. } = Request::parse(&action.form.members(&members))?;
+    let app = action.pages.app();
+    let Counted { count, .. } = redelivery::count(app, &action.visitor.access(), filter).await?;
+    action.submit(StartRedelivery { filter, total: count }).await
 }
 
 #[derive(Template)]
@@ -169,18 +158,20 @@ impl View {
     }
 }
 
-async fn list(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let found = pages.show(&visitor, ADMIN, |snapshot| {
-        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let mut lines = Vec::new();
-        for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
-            let progress = redelivery::follow(snapshot, redelivery)?;
-            lines.push(View::read(snapshot, progress, &zone)?);
-        }
-        Ok(lines)
-    });
-    let Shown { frame, reply: lines } = found.await?;
-    Ok(ListPage { frame, lines }.respond())
+impl Load<()> for ListPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let found = visit.read(ADMIN, |snapshot| {
+            let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+            let mut lines = Vec::new();
+            for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
+                let progress = redelivery::follow(snapshot, redelivery)?;
+                lines.push(View::read(snapshot, progress, &zone)?);
+            }
+            Ok(lines)
+        });
+        let Shown { frame, reply: lines } = found.await?;
+        Ok(Self { frame, lines })
+    }
 }
 
 #[derive(Template)]
@@ -190,32 +181,23 @@ struct ProgressPage {
     view: View,
 }
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let id: RedeliveryId = named(&id, WHAT)?;
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
-        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let Some(progress) = redelivery::progress(snapshot, id)? else { return Ok(None) };
-        View::read(snapshot, progress, &zone).map(Some)
-    });
-    let Shown { frame, reply } = found.await?;
-    let view = reply.ok_or_else(|| Refusal::not_found(WHAT))?;
-    Ok(ProgressPage { frame, view }.respond())
+impl Load<RedeliveryId> for ProgressPage {
+    async fn load(visit: &Visit<RedeliveryId>) -> Result<Self, Refusal> {
+        let id = visit.id;
+        let found = visit.read(ADMIN, move |snapshot| {
+            let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
+            let Some(progress) = redelivery::progress(snapshot, id)? else { return Ok(None) };
+            View::read(snapshot, progress, &zone).map(Some)
+        });
+        let Shown { frame, reply } = found.await?;
+        let view = reply.ok_or_else(|| Refusal::not_found("redelivery"))?;
+        Ok(Self { frame, view })
+    }
 }
 
-async fn cancel(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id: RedeliveryId = named(&id, WHAT)?;
-    let cancelled = pages.submit(&visitor, &form, CancelRedelivery(id)).await;
-    let text = "Cancelled. Requests already under way will finish.";
-    settle(&pages, &visitor, &format!("{PATH}/{id}"), cancelled.map(|()| Flash::good(text)))
+async fn cancel(action: Action<RedeliveryId>) -> Result<Response, Refusal> {
+    action.act::<ProgressPage, _>(CancelRedelivery(action.id)).await?;
+    action.done(&format!("{PATH}/{}", action.id), "Cancelled. Requests already under way will finish.")
 }
 
 fn describe(

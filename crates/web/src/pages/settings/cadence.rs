@@ -3,9 +3,9 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
+use rapport_app::Error;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::caps;
 use rapport_domain::company::{CADENCE_DAYS, Settings, TrackedStages};
@@ -17,12 +17,13 @@ use rapport_store::company;
 use serde_json::{Map, Value};
 
 use super::tabbed;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/cadence";
@@ -48,13 +49,12 @@ tabbed!("cadence": CadencePage);
 
 impl CadencePage {
     /// Loads the page, with a preview of these members if they are given.
-    async fn load(
-        pages: &Pages,
-        visitor: &Visitor,
+    async fn preview(
+        visit: &Visit,
         members: Option<Map<String, Value>>,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
-        let now = pages.app().now();
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+        let now = visit.pages.app().now();
+        let found = visit.read(ADMIN, move |snapshot| {
             let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?;
             let current = company::get(snapshot)?.map_or_else(Settings::default, |company| company.settings);
             let preview = match members.map(|members| current.patched(&members)) {
@@ -80,33 +80,30 @@ impl CadencePage {
     }
 }
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let form = Form::of_query(query.as_deref());
-    if !form.is_ticked("cadence_days") {
-        return Ok(CadencePage::load(&pages, &visitor, None).await?.0.respond());
+impl Load<()> for CadencePage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        Ok(Self::preview(visit, None).await?.0)
     }
-    let (page, invalid) = CadencePage::load(&pages, &visitor, Some(members(&form))).await?;
+}
+
+async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let form = &visit.query;
+    if !form.is_ticked("cadence_days") {
+        return Ok(CadencePage::load(&visit).await?.respond());
+    }
+    let (page, invalid) = CadencePage::preview(&visit, Some(members(form))).await?;
     if let Some(invalid) = invalid {
-        let draft = Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?;
+        let draft = Draft::refused(form, invalid.into()).map_err(|error| visit.visitor.refused(error))?;
         return Ok(CadencePage { draft, ..page }.refuse());
     }
     let draft = Draft::new(form.fields().map(|(name, value)| (name, value.to_owned())));
     Ok(CadencePage { draft, ..page }.respond())
 }
 
-async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    match pages.submit(&visitor, &form, PatchSettings(members(&form))).await {
-        Ok(_) => Ok(pages.done(PATH, Flash::good("Cadence saved.").link("View clients", "/clients"))),
-        Err(error) => {
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            let (page, _) = CadencePage::load(&pages, &visitor, None).await?;
-            Ok(CadencePage { draft, ..page }.refuse())
-        }
-    }
+async fn save(action: Action) -> Result<Response, Refusal> {
+    let command = PatchSettings(members(&action.form));
+    action.run(Ok::<_, Error>(command), |page: &mut CadencePage, draft| page.draft = draft).await?;
+    action.done(PATH, Flash::good("Cadence saved.").link("View clients", "/clients"))
 }
 
 fn members(form: &Form) -> Map<String, Value> {

@@ -4,19 +4,18 @@ use std::sync::LazyLock;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::State;
 use axum::response::{Redirect, Response};
 use axum::routing::get;
+use rapport_app::Error;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::time_zone_name;
 
 use super::{tabbed, typed};
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::Form;
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings";
@@ -29,7 +28,7 @@ const CURRENCIES: [&str; 24] = [
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(show).post(save))
+        .route(PATH, get(show::<CompanyPage, ()>).post(save))
         // Webhooks are settings too, but have their own page.
         .route("/settings/webhooks", get(|| async { Redirect::to("/webhooks") }))
 }
@@ -45,9 +44,9 @@ struct CompanyPage {
 framed!("settings": CompanyPage);
 tabbed!("company": CompanyPage);
 
-impl CompanyPage {
-    async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
-        let Shown { frame, reply: () } = pages.show(visitor, ADMIN, |_| Ok(())).await?;
+impl Load<()> for CompanyPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let frame = visit.frame(ADMIN).await?;
         let settings = &frame.company.settings;
         let draft = Draft::new([
             ("time_zone", time_zone_name(&settings.time_zone).to_owned()),
@@ -70,16 +69,8 @@ static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names
 });
 
-async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    Ok(CompanyPage::load(&pages, &visitor).await?.respond())
-}
-
-async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    match pages.submit(&visitor, &form, PatchSettings(typed(&form, &FIELDS))).await {
-        Ok(_) => Ok(pages.done(PATH, Flash::good("Company settings saved."))),
-        Err(error) => {
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(CompanyPage { draft, ..CompanyPage::load(&pages, &visitor).await? }.refuse())
-        }
-    }
+async fn save(action: Action) -> Result<Response, Refusal> {
+    let command = PatchSettings(typed(&action.form, &FIELDS));
+    action.run(Ok::<_, Error>(command), |page: &mut CompanyPage, draft| page.draft = draft).await?;
+    action.done(PATH, "Company settings saved.")
 }

@@ -2,11 +2,11 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use axum::response::Response;
 use axum::routing::{get, post};
+use rapport_app::Error;
 use rapport_app::digest::{Audience, Rendered, preview, send_once};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::digest::Week;
@@ -15,12 +15,13 @@ use rapport_store::mail::{self, Content, Counts};
 use rapport_store::page::DEFAULT_LIMIT;
 
 use super::{back_to, tabbed};
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::{As, Form};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed, html};
+use crate::pages::kit::form::As;
+use crate::pages::kit::frame::{Frame, Shown, framed, html};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::words::number::counted;
 use crate::pages::{ADMIN, Pages};
 
@@ -40,10 +41,10 @@ const WEEKDAYS: [(&str, &str); 7] = [
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(show).post(save))
+        .route(PATH, get(show::<DigestPage, ()>).post(save))
         .route("/settings/digest/send", post(send).merge(back_to(PATH)))
         .route("/settings/digest/preview", get(preview_as_mail))
-        .route("/settings/digest/{week}", get(one))
+        .route("/settings/digest/{week}", get(show::<OnePage, Week>))
         .route("/settings/digest/{week}/mail", get(one_as_mail))
 }
 
@@ -61,9 +62,10 @@ struct DigestPage {
 framed!("settings": DigestPage, OnePage);
 tabbed!("digest": DigestPage, OnePage);
 
-impl DigestPage {
-    async fn load(pages: &Pages, visitor: &Visitor, before: Option<Week>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+impl Load<()> for DigestPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let before = Week::parse(visit.query.text("before"));
+        let found = visit.read(ADMIN, move |snapshot| {
             let page = digest::list(snapshot, before, DEFAULT_LIMIT)?;
             let mut past = Vec::with_capacity(page.items.len());
             for made in page.items {
@@ -73,8 +75,8 @@ impl DigestPage {
             Ok((past, page.more))
         });
         let Shown { frame, reply: (past, more) } = found.await?;
-        let preview =
-            preview(pages.app(), &visitor.access()).await.map_err(|error| visitor.refused(error))?;
+        let preview = preview(visit.pages.app(), &visit.visitor.access()).await;
+        let preview = preview.map_err(|error| visit.visitor.refused(error))?;
         let settings = &frame.company.settings;
         let enabled = settings.digest_enabled.then(|| ("digest_enabled", "on".to_owned()));
         let weekday = ("digest_weekday", settings.digest_weekday.as_str().to_owned());
@@ -84,53 +86,35 @@ impl DigestPage {
     }
 }
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let before = Week::parse(Form::of_query(query.as_deref()).text("before"));
-    Ok(DigestPage::load(&pages, &visitor, before).await?.respond())
-}
-
-async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let members = form.members(&[("digest_enabled", As::Ticked), ("digest_weekday", As::Text)]);
-    match pages.submit(&visitor, &form, PatchSettings(members)).await {
-        Ok(company) if company.settings.digest_enabled => {
-            Ok(pages.done(PATH, Flash::good("Digest schedule saved.")))
-        }
-        Ok(_) => Ok(pages.done(PATH, Flash::good("Weekly digest turned off."))),
-        Err(error) => {
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(DigestPage { draft, ..DigestPage::load(&pages, &visitor, None).await? }.refuse())
-        }
-    }
+async fn save(action: Action) -> Result<Response, Refusal> {
+    let members = action.form.members(&[("digest_enabled", As::Ticked), ("digest_weekday", As::Text)]);
+    let command = Ok::<_, Error>(PatchSettings(members));
+    let company = action.run(command, |page: &mut DigestPage, draft| page.draft = draft).await?;
+    let is_on = company.settings.digest_enabled;
+    action.done(PATH, if is_on { "Digest schedule saved." } else { "Weekly digest turned off." })
 }
 
 /// Sends the digest now, to the visitor or to everyone.
-async fn send(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
-    let everyone = form.text("to") == "everyone";
-    let audience = if everyone { Audience::Everyone } else { Audience::Member(frame.person) };
-    let (access, address) = (visitor.access(), Some(visitor.address));
-    let id = form.id().map_err(|error| visitor.refused(error))?;
-    match send_once(pages.app(), &access, address, audience, id).await {
-        Ok(mails) => {
-            let mails = counted(i64::try_from(mails).unwrap_or(0), "mail is", "mails are");
-            let flash = Flash::good(format!("Digest created: {mails} on the way."));
-            Ok(pages.done(PATH, flash.link("View mail", "/settings/mail")))
-        }
-        Err(error) => {
-            let sending = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(DigestPage { sending, ..DigestPage::load(&pages, &visitor, None).await? }.refuse())
-        }
-    }
+async fn send(action: Action) -> Result<Response, Refusal> {
+    let frame = action.frame(ADMIN).await?;
+    let is_everyone = action.form.text("to") == "everyone";
+    let audience = if is_everyone { Audience::Everyone } else { Audience::Member(frame.person) };
+    let sent = send_as(&action, audience).await;
+    let mails = action.settle(sent, |page: &mut DigestPage, draft| page.sending = draft).await?;
+    let mails = counted(i64::try_from(mails).unwrap_or(0), "mail is", "mails are");
+    let flash = Flash::good(format!("Digest created: {mails} on the way."));
+    action.done(PATH, flash.link("View mail", "/settings/mail"))
 }
 
-async fn preview_as_mail(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    pages.show(&visitor, ADMIN, |_| Ok(())).await?;
-    let made = preview(pages.app(), &visitor.access()).await.map_err(|error| visitor.refused(error))?;
-    Ok(as_mail(made.html))
+async fn send_as(action: &Action, audience: Audience) -> Result<usize, Error> {
+    let (access, address) = (action.visitor.access(), Some(action.visitor.address));
+    send_once(action.pages.app(), &access, address, audience, action.form.id()?).await
+}
+
+async fn preview_as_mail(visit: Visit) -> Result<Response, Refusal> {
+    visit.frame(ADMIN).await?;
+    let made = preview(visit.pages.app(), &visit.visitor.access()).await;
+    Ok(as_mail(made.map_err(|error| visit.visitor.refused(error))?.html))
 }
 
 /// A digest as a mail program shows it.
@@ -149,10 +133,10 @@ struct OnePage {
     content: Content,
 }
 
-impl OnePage {
-    async fn load(pages: &Pages, visitor: &Visitor, week: &str) -> Result<Self, Refusal> {
-        let week = Week::parse(week).ok_or_else(|| Refusal::not_found("digest"))?;
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+impl Load<Week> for OnePage {
+    async fn load(visit: &Visit<Week>) -> Result<Self, Refusal> {
+        let week = visit.id;
+        let found = visit.read(ADMIN, move |snapshot| {
             let Some(made) = digest::get(snapshot, week)? else { return Ok(None) };
             let (counts, content) =
                 (mail::counts(snapshot, made.content)?, mail::content(snapshot, made.content)?);
@@ -164,18 +148,6 @@ impl OnePage {
     }
 }
 
-async fn one(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(week): Path<String>,
-) -> Result<Response, Refusal> {
-    Ok(OnePage::load(&pages, &visitor, &week).await?.respond())
-}
-
-async fn one_as_mail(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(week): Path<String>,
-) -> Result<Response, Refusal> {
-    Ok(as_mail(OnePage::load(&pages, &visitor, &week).await?.content.html))
+async fn one_as_mail(visit: Visit<Week>) -> Result<Response, Refusal> {
+    Ok(as_mail(OnePage::load(&visit).await?.content.html))
 }

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::credential::{Key, RotateKey};
@@ -14,17 +13,17 @@ use rapport_store::page::{DEFAULT_LIMIT, Page};
 use rapport_store::{Error, Snapshot, credential};
 
 use super::{back_to, tabbed};
-use crate::pages::kit::form::Form;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/ingest";
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(show))
+        .route(PATH, get(show::<IngestPage, ()>))
         .route("/settings/ingest/key", post(rotate_ingest_key).merge(back_to(PATH)))
         .route("/settings/ingest/inbound-key", post(rotate_inbound_key).merge(back_to(PATH)))
 }
@@ -42,19 +41,22 @@ struct IngestPage {
 framed!("ingest": IngestPage);
 tabbed!("ingest": IngestPage);
 
-impl IngestPage {
-    const MAX_EVENTS: usize = MAX_EVENTS;
-    const MAX_OF_BATCH: usize = MAX_REJECTS_OF_BATCH;
-    const MAX_KEPT: usize = MAX_REJECTS_KEPT;
-
-    async fn load(pages: &Pages, visitor: &Visitor, before: Option<RejectId>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+impl Load<()> for IngestPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let before = visit.query.text("before").parse().ok();
+        let found = visit.read(ADMIN, move |snapshot| {
             let keys = (first(snapshot, Kind::IngestKey)?, first(snapshot, Kind::InboundKey)?);
             Ok((keys, ingest_reject::list(snapshot, before, DEFAULT_LIMIT)?))
         });
         let Shown { frame, reply: ((ingest_key, inbound_key), rejects) } = found.await?;
         Ok(Self { frame, ingest_key, inbound_key, rejects, made: None })
     }
+}
+
+impl IngestPage {
+    const MAX_EVENTS: usize = MAX_EVENTS;
+    const MAX_OF_BATCH: usize = MAX_REJECTS_OF_BATCH;
+    const MAX_KEPT: usize = MAX_REJECTS_KEPT;
 
     /// The text of a key that was just created.
     fn made_of(&self, key: Key) -> Option<&str> {
@@ -78,34 +80,16 @@ fn first(snapshot: &mut Snapshot, kind: Kind) -> Result<Option<Credential>, Erro
     Ok(credential::list(snapshot, kind)?.into_iter().next())
 }
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    Ok(IngestPage::load(&pages, &visitor, before).await?.respond())
+async fn rotate_ingest_key(action: Action) -> Result<Response, Refusal> {
+    rotate(&action, Key::Ingest).await
 }
 
-async fn rotate_ingest_key(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    form: Form,
-) -> Result<Response, Refusal> {
-    rotate(&pages, &visitor, &form, Key::Ingest).await
+async fn rotate_inbound_key(action: Action) -> Result<Response, Refusal> {
+    rotate(&action, Key::Inbound).await
 }
 
-async fn rotate_inbound_key(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    form: Form,
-) -> Result<Response, Refusal> {
-    rotate(&pages, &visitor, &form, Key::Inbound).await
-}
-
-async fn rotate(pages: &Pages, visitor: &Visitor, form: &Form, key: Key) -> Result<Response, Refusal> {
-    let made = pages.submit(visitor, form, RotateKey(key)).await;
-    let made = made.map_err(|error| visitor.refused(error))?;
-    let page = IngestPage::load(pages, visitor, None).await?;
+async fn rotate(action: &Action, key: Key) -> Result<Response, Refusal> {
+    let made = action.act::<IngestPage, _>(RotateKey(key)).await?;
+    let page = IngestPage::load(action).await?;
     Ok(IngestPage { made: Some((key, made.text)), ..page }.respond())
 }

@@ -1,7 +1,6 @@
 //! Sends, resends and revokes invitations. If mail is not configured, the link is shown once instead.
 
 use axum::Router;
-use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::post;
 use rapport_app::invitation::{Invite, Invited, ResendInvitation, RevokeInvitation};
@@ -11,12 +10,11 @@ use rapport_domain::invitation::INVITATION_DAYS;
 use rapport_domain::member::{Email, Role};
 
 use super::back_to;
-use super::members::{PATH, act, refuse_act, refuse_invite, show_link};
+use super::members::{MembersPage, PATH};
 use crate::pages::Pages;
-use crate::pages::kit::flash::Flash;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
 
 pub fn routes() -> Router<Pages> {
     Router::new()
@@ -25,15 +23,19 @@ pub fn routes() -> Router<Pages> {
 }
 
 /// Handles the invitation form on the members page.
-pub async fn invite(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let invited = match read(&form) {
-        Ok(command) => pages.submit(&visitor, &form, command).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match invited {
-        Ok(invited) => sent(&pages, &visitor, invited).await,
-        Err(error) => refuse_invite(&pages, &visitor, &form, error).await,
-    }
+pub async fn invite(action: Action) -> Result<Response, Refusal> {
+    let invited = action.run(read(&action.form), |page: &mut MembersPage, draft| page.draft = draft).await?;
+    sent(&action, invited).await
+}
+
+async fn resend(action: Action<InvitationId>) -> Result<Response, Refusal> {
+    let invited = action.act::<MembersPage, _>(ResendInvitation(action.id)).await?;
+    sent(&action, invited).await
+}
+
+async fn revoke(action: Action<InvitationId>) -> Result<Response, Refusal> {
+    action.act::<MembersPage, _>(RevokeInvitation(action.id)).await?;
+    action.done(PATH, "Invitation revoked. Its link no longer works.")
 }
 
 fn read(form: &Form) -> Result<Invite, Invalid> {
@@ -47,44 +49,12 @@ fn read(form: &Form) -> Result<Invite, Invalid> {
 }
 
 /// Says that the mail is on its way, or shows the link.
-async fn sent(pages: &Pages, visitor: &Visitor, invited: Invited) -> Result<Response, Refusal> {
+async fn sent<I: Send + Sync>(action: &Action<I>, invited: Invited) -> Result<Response, Refusal> {
     let Invited { invitation, link } = invited;
     let email = invitation.email.as_str();
-    match link {
-        None => Ok(pages.done(PATH, Flash::good(format!("An invitation to {email} is on its way.")))),
-        Some(url) => {
-            let what =
-                format!("The invitation for {email}. It works once and expires in {INVITATION_DAYS} days.");
-            show_link(pages, visitor, what, url).await
-        }
-    }
-}
-
-async fn resend(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    match pages.submit(&visitor, &form, ResendInvitation(read_id(&id)?)).await {
-        Ok(invited) => sent(&pages, &visitor, invited).await,
-        Err(error) => refuse_act(&pages, &visitor, &form, error).await,
-    }
-}
-
-async fn revoke(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = read_id(&id)?;
-    act(&pages, &visitor, &form, RevokeInvitation(id), |()| {
-        Flash::good("Invitation revoked. Its link no longer works.")
-    })
-    .await
-}
-
-fn read_id(id: &str) -> Result<InvitationId, Refusal> {
-    id.parse().map_err(|_| Refusal::not_found("invitation"))
+    let Some(url) = link else {
+        return action.done(PATH, format!("An invitation to {email} is on its way."));
+    };
+    let what = format!("The invitation for {email}. It works once and expires in {INVITATION_DAYS} days.");
+    MembersPage::with_link(action, what, url).await
 }

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::MailRoute;
@@ -13,18 +12,18 @@ use rapport_store::mail::{self, Mail};
 use rapport_store::page::{DEFAULT_LIMIT, Page};
 
 use super::{back_to, tabbed};
-use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::Form;
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::action::Action;
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/mail";
 
 pub fn routes() -> Router<Pages> {
-    Router::new().route(PATH, get(show)).route("/settings/mail/test", post(test).merge(back_to(PATH)))
+    Router::new()
+        .route(PATH, get(show::<MailPage, ()>))
+        .route("/settings/mail/test", post(test).merge(back_to(PATH)))
 }
 
 #[derive(Template)]
@@ -33,20 +32,21 @@ struct MailPage {
     frame: Frame,
     route: Option<MailRoute>,
     mails: Page<Mail>,
-    acted: Draft,
 }
 framed!("settings": MailPage);
 tabbed!("mail": MailPage);
 
-impl MailPage {
-    async fn load(pages: &Pages, visitor: &Visitor, before: Option<MailId>) -> Result<Self, Refusal> {
-        let found =
-            pages.show(visitor, ADMIN, move |snapshot| mail::list(snapshot, before, DEFAULT_LIMIT)).await?;
-        let Shown { frame, reply: mails } = found;
-        let route = pages.app().services().mail_route().cloned();
-        Ok(Self { frame, route, mails, acted: Draft::default() })
+impl Load<()> for MailPage {
+    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+        let before = visit.query.text("before").parse().ok();
+        let found = visit.read(ADMIN, move |snapshot| mail::list(snapshot, before, DEFAULT_LIMIT));
+        let Shown { frame, reply: mails } = found.await?;
+        let route = visit.pages.app().services().mail_route().cloned();
+        Ok(Self { frame, route, mails })
     }
+}
 
+impl MailPage {
     fn older(&self) -> Option<MailId> {
         self.mails.items.last().filter(|_| self.mails.more).map(|mail| mail.id)
     }
@@ -71,24 +71,8 @@ const fn state_label(state: MailState) -> (&'static str, &'static str) {
     }
 }
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    Ok(MailPage::load(&pages, &visitor, before).await?.respond())
-}
-
-async fn test(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    match pages.submit(&visitor, &form, SendTestMail).await {
-        Ok(email) => {
-            let text = format!("Test mail to {} is on its way. The result appears below.", email.as_str());
-            Ok(pages.done(PATH, Flash::good(text)))
-        }
-        Err(error) => {
-            let acted = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(MailPage { acted, ..MailPage::load(&pages, &visitor, None).await? }.refuse())
-        }
-    }
+async fn test(action: Action) -> Result<Response, Refusal> {
+    let email = action.act::<MailPage, _>(SendTestMail).await?;
+    let text = format!("Test mail to {} is on its way. The result appears below.", email.as_str());
+    action.done(PATH, text)
 }

@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::credential::{CreateToken, NewCredential, RevokeToken};
@@ -14,19 +13,19 @@ use rapport_domain::member::Role;
 use rapport_store::credential;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/tokens";
 
 pub fn routes() -> Router<Pages> {
     Router::new()
-        .route(PATH, get(show).post(create))
+        .route(PATH, get(show::<TokensPage, ()>).post(create))
         .route("/settings/tokens/{id}/revoke", post(revoke).merge(back_to(PATH)))
 }
 
@@ -43,9 +42,10 @@ struct TokensPage {
 framed!("settings": TokensPage);
 tabbed!("tokens": TokensPage);
 
-impl TokensPage {
-    async fn load(pages: &Pages, visitor: &Visitor, after: Option<CredentialId>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, |snapshot| credential::list(snapshot, Kind::ApiToken));
+impl<I: Sync> Load<I> for TokensPage {
+    async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
+        let after = visit.query.text("after").parse().ok();
+        let found = visit.read(ADMIN, |snapshot| credential::list(snapshot, Kind::ApiToken));
         let Shown { frame, reply: tokens } = found.await?;
         let (tokens, next) = stretch(tokens, |token| token.id, after.as_ref());
         let roles = roles_up_to(frame.role);
@@ -53,30 +53,10 @@ impl TokensPage {
     }
 }
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let after = Form::of_query(query.as_deref()).text("after").parse().ok();
-    Ok(TokensPage::load(&pages, &visitor, after).await?.respond())
-}
-
-async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let made = match read(&form) {
-        Ok(command) => pages.submit(&visitor, &form, command).await,
-        Err(invalid) => Err(invalid.into()),
-    };
-    match made {
-        Ok(made) => {
-            let page = TokensPage::load(&pages, &visitor, None).await?;
-            Ok(TokensPage { made: Some(made), ..page }.respond())
-        }
-        Err(error) => {
-            let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            Ok(TokensPage { draft, ..TokensPage::load(&pages, &visitor, None).await? }.refuse())
-        }
-    }
+async fn create(action: Action) -> Result<Response, Refusal> {
+    let made = action.run(read(&action.form), |page: &mut TokensPage, draft| page.draft = draft).await?;
+    let page = TokensPage::load(&action).await?;
+    Ok(TokensPage { made: Some(made), ..page }.respond())
 }
 
 fn read(form: &Form) -> Result<CreateToken, Invalid> {
@@ -88,14 +68,7 @@ fn read(form: &Form) -> Result<CreateToken, Invalid> {
     Ok(CreateToken { name: name.unwrap_or_default(), role: role.unwrap_or(Role::Member) })
 }
 
-async fn revoke(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    form: Form,
-) -> Result<Response, Refusal> {
-    let id = id.parse().map_err(|_| Refusal::not_found("token"))?;
-    let revoked = pages.submit(&visitor, &form, RevokeToken(id)).await;
-    revoked.map_err(|error| visitor.refused(error))?;
-    Ok(pages.done(PATH, Flash::good("Token revoked. It no longer works.")))
+async fn revoke(action: Action<CredentialId>) -> Result<Response, Refusal> {
+    action.act::<TokensPage, _>(RevokeToken(action.id)).await?;
+    action.done(PATH, "Token revoked. It no longer works.")
 }

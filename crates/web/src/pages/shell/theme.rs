@@ -7,9 +7,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 
 use crate::pages::Pages;
-use crate::pages::entry::login::own_path;
 use crate::pages::kit::cookie::{self, Keep};
 use crate::pages::kit::form::Form;
+use crate::pages::kit::origin::own_path;
 
 const NAME: &str = "theme";
 const KEPT_DAYS: i64 = 365;

@@ -8,31 +8,27 @@ mod one;
 mod receiving;
 mod secret;
 
-use std::str::FromStr;
-
 use axum::Router;
-use axum::response::Response;
 use axum::routing::{get, post};
-use rapport_app::Error;
 use rapport_domain::event::Kind;
+use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::{Switch, Webhook};
 
 use crate::pages::Pages;
-use crate::pages::kit::draft::sentence;
-use crate::pages::kit::flash::Flash;
-use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::show;
+use crate::pages::webhooks::edit::EditPage;
+use crate::pages::webhooks::one::WebhookPage;
 
 pub const PATH: &str = "/webhooks";
 
 pub fn routes() -> Router<Pages> {
     Router::new()
         .route(PATH, get(list::show).post(edit::create))
-        .route("/webhooks/new", get(edit::show_new))
+        .route("/webhooks/new", get(show::<EditPage, ()>))
         .route("/webhooks/check", get(check::show).post(check::check))
         .route("/webhooks/receiving", get(receiving::show))
-        .route("/webhooks/{id}", get(one::show))
-        .route("/webhooks/{id}/edit", get(edit::show).post(edit::save))
+        .route("/webhooks/{id}", get(show::<WebhookPage, WebhookId>))
+        .route("/webhooks/{id}/edit", get(show::<EditPage, WebhookId>).post(edit::save))
         .route("/webhooks/{id}/test", post(act::test))
         .route("/webhooks/{id}/rotate", post(act::rotate))
         .route("/webhooks/{id}/enable", post(act::enable))
@@ -40,23 +36,8 @@ pub fn routes() -> Router<Pages> {
         .route("/webhooks/{id}/delete", post(act::delete))
 }
 
-/// Parses the id in a path. An invalid one is not found.
-pub fn named<T: FromStr>(text: &str, what: &'static str) -> Result<T, Refusal> {
-    text.parse().map_err(|_| Refusal::not_found(what))
-}
-
-/// Redirects to a page that says what was done, or why it failed.
-pub fn settle(
-    pages: &Pages,
-    visitor: &Visitor,
-    to: &str,
-    done: Result<Flash, Error>,
-) -> Result<Response, Refusal> {
-    match done {
-        Ok(flash) => Ok(pages.done(to, flash)),
-        Err(Error::Conflict { detail, .. }) => Ok(pages.done(to, Flash::bad(sentence(&detail)))),
-        Err(error) => Err(visitor.refused(error)),
-    }
+pub fn path_of(id: WebhookId) -> String {
+    format!("{PATH}/{id}")
 }
 
 /// The webhook's URL without the scheme, which people recognise it by.

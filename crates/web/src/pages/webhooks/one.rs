@@ -1,8 +1,6 @@
 //! A webhook: its state and actions, a chart of its deliveries, and the latest ones.
 
 use askama::Template;
-use axum::extract::{Path, State};
-use axum::response::Response;
 use jiff::tz::TimeZone;
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::delivery_list::{Filter, Shown as DeliveryState};
@@ -13,15 +11,15 @@ use rapport_store::delivery_health::{self, LastFailure};
 use rapport_store::delivery_list::{self, Bounds};
 use rapport_store::{Error, Snapshot, delivery, webhook};
 
+use crate::pages::ADMIN;
 use crate::pages::chart::success::{Bar, SuccessChart};
 use crate::pages::deliveries::filter::state_name;
 use crate::pages::deliveries::row::{Row, rows, without_code};
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::webhooks::{badge, meaning, named, place};
+use crate::pages::kit::visit::{Load, Visit};
+use crate::pages::webhooks::{badge, meaning, place};
 use crate::pages::words::number::{capped_at, counted};
-use crate::pages::{ADMIN, Pages};
 
 /// How many deliveries are listed. The log has the others.
 const LIMIT: i64 = 20;
@@ -33,7 +31,7 @@ const PER_DAY: i64 = 300;
 
 #[derive(Template)]
 #[template(path = "webhooks/one.html")]
-struct WebhookPage {
+pub struct WebhookPage {
     frame: Frame,
     webhook: Webhook,
     secret_shown: String,
@@ -107,19 +105,15 @@ struct Read {
     has_more: bool,
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let (id, now) = (named(&id, "webhook")?, pages.app().now());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| read(snapshot, id, now));
-    let Shown { frame, reply } = found.await?;
-    let Read { webhook, secret_shown, held, last_failure, bars, rows, has_more } =
-        reply.ok_or_else(|| Refusal::not_found("webhook"))?;
-    let chart = SuccessChart(bars);
-    let page = WebhookPage { frame, webhook, secret_shown, held, last_failure, chart, rows, has_more };
-    Ok(page.respond())
+impl Load<WebhookId> for WebhookPage {
+    async fn load(visit: &Visit<WebhookId>) -> Result<Self, Refusal> {
+        let (id, now) = (visit.id, visit.pages.app().now());
+        let Shown { frame, reply } = visit.read(ADMIN, move |snapshot| read(snapshot, id, now)).await?;
+        let Read { webhook, secret_shown, held, last_failure, bars, rows, has_more } =
+            reply.ok_or_else(|| Refusal::not_found("webhook"))?;
+        let chart = SuccessChart(bars);
+        Ok(Self { frame, webhook, secret_shown, held, last_failure, chart, rows, has_more })
+    }
 }
 
 fn read(snapshot: &mut Snapshot, id: WebhookId, now: Time) -> Result<Option<Read>, Error> {

@@ -1,23 +1,22 @@
 //! The current step of an import: the result of the dry run, the progress, or the final result.
 
 use askama::Template;
-use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_domain::id::ImportId;
 use rapport_domain::import::{Counts, Import, State as Stage};
 use rapport_domain::time::Time;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::words::{self, Step};
-use super::{find, path_of, wanted};
-use crate::pages::Pages;
+use super::{find, path_of};
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::{Load, Visit};
 
 #[derive(Template)]
 #[template(path = "imports/show.html")]
-struct ImportPage {
+pub struct ImportPage {
     frame: Frame,
     step: Step,
     import: Import,
@@ -74,17 +73,19 @@ impl ImportPage {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    let Shown { frame, reply: import } = find(&pages, &visitor, wanted(&id)?).await?;
-    let step = Step::of(&import);
-    if step == Step::Columns {
-        return Ok(Redirect::to(&format!("{}/columns", path_of(import.id))).into_response());
+impl Load<ImportId> for ImportPage {
+    async fn load(visit: &Visit<ImportId>) -> Result<Self, Refusal> {
+        let Shown { frame, reply: import } = find(visit).await?;
+        let tried = import.preview.clone().and_then(|found| serde_json::from_value(found).ok());
+        let undo_until = import.undo_until().filter(|until| *until >= frame.now);
+        Ok(Self { frame, step: Step::of(&import), import, tried, undo_until })
     }
-    let tried = import.preview.clone().and_then(|found| serde_json::from_value(found).ok());
-    let undo_until = import.undo_until().filter(|until| *until >= frame.now);
-    Ok(ImportPage { frame, step, import, tried, undo_until }.respond())
+}
+
+pub async fn show(visit: Visit<ImportId>) -> Result<Response, Refusal> {
+    let page = ImportPage::load(&visit).await?;
+    if page.step == Step::Columns {
+        return Ok(Redirect::to(&format!("{}/columns", path_of(visit.id))).into_response());
+    }
+    Ok(page.respond())
 }

@@ -1,0 +1,60 @@
+//! A request for a page: who asks, what it is about, and its query. And pages that can be loaded for one.
+
+use std::future::Future;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::response::Response;
+use rapport_app::Needs;
+use rapport_store::Snapshot;
+
+use crate::pages::Pages;
+use crate::pages::kit::form::Form;
+use crate::pages::kit::frame::{Frame, Page, Shown};
+use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visitor::Visitor;
+use crate::shared::subject::{InPath, in_path};
+
+pub struct Visit<I = ()> {
+    pub pages: Pages,
+    pub visitor: Visitor,
+    /// What the address is about.
+    pub id: I,
+    pub query: Form,
+}
+
+impl<I> Visit<I> {
+    /// Reads the data of a page and its frame in one snapshot.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        needs: Needs,
+        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> Result<Shown<T>, Refusal> {
+        self.pages.show(&self.visitor, needs, read).await
+    }
+
+    /// Only the frame, for a page that shows nothing else from the database.
+    pub async fn frame(&self, needs: Needs) -> Result<Frame, Refusal> {
+        Ok(self.read(needs, |_| Ok(())).await?.frame)
+    }
+}
+
+impl<I: InPath> FromRequestParts<Pages> for Visit<I> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
+        let visitor = Visitor::from_request_parts(parts, pages).await?;
+        let id = in_path(parts).await.map_err(Refusal::Page)?;
+        Ok(Self { pages: pages.clone(), visitor, id, query: Form::of_query(parts.uri.query()) })
+    }
+}
+
+/// A page that is loaded when its address is visited, and again when one of its forms is refused.
+pub trait Load<I>: Page + Send {
+    fn load(visit: &Visit<I>) -> impl Future<Output = Result<Self, Refusal>> + Send;
+}
+
+/// The handler of a page's address.
+pub async fn show<P: Load<I>, I: InPath>(visit: Visit<I>) -> Result<Response, Refusal> {
+    Ok(P::load(&visit).await?.respond())
+}
