@@ -45,8 +45,8 @@ impl Fault {
 
 /// Reads the members of one JSON object and collects every error.
 ///
-/// Each accessor returns `None` both if a member is absent and if it is invalid; `finish` tells the two
-/// apart, so a parser reads everything first and decides once.
+/// Each accessor returns `None` both if a member is absent and if it is invalid; `build` and `finish` tell
+/// the two apart, so a parser reads everything first and decides once.
 pub struct Members<'a> {
     map: &'a Map<String, Value>,
     base: String,
@@ -136,9 +136,28 @@ impl<'a> Members<'a> {
         !self.errors.is_empty()
     }
 
+    /// The value made of the members, unless there are errors. The closure returns `None` only if a required
+    /// member is missing or invalid, which is an error already.
+    pub fn build<T>(self, build: impl FnOnce() -> Option<T>) -> Result<T, Invalid> {
+        if self.errors.is_empty()
+            && let Some(built) = build()
+        {
+            return Ok(built);
+        }
+        Err(Invalid(self.errors))
+    }
+
+    /// Like [`Members::build`], for a parser that requires nothing.
     pub fn finish(self) -> Result<(), Invalid> {
         if self.errors.is_empty() { Ok(()) } else { Err(Invalid(self.errors)) }
     }
+}
+
+/// Checks a request that takes no members.
+pub fn no_members(body: &Map<String, Value>) -> Result<(), Invalid> {
+    let mut members = Members::of(body);
+    members.refuse_unknown();
+    members.finish()
 }
 
 fn escape(name: &str) -> String {
@@ -203,6 +222,34 @@ mod tests {
             ("/a~1b", "unknown_member"),
         ];
         assert_eq!(found, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    }
+
+    #[test]
+    fn a_value_is_built_unless_there_are_errors() {
+        let table = [
+            (json!({"a": true}), Ok((true, None))),
+            (json!({"a": true, "b": false}), Ok((true, Some(false)))),
+            (json!({}), Err(vec!["required"])),
+            (json!({"a": null, "b": 1}), Err(vec!["required", "wrong_type"])),
+            (json!({"a": 1}), Err(vec!["wrong_type"])),
+            (json!({"a": true, "c": 1}), Err(vec!["unknown_member"])),
+        ];
+        for (body, expected) in table {
+            let mut members = Members::of(body.as_object().unwrap());
+            let a = members.required("a", as_bool);
+            let b = members.optional("b", as_bool);
+            members.refuse_unknown();
+            let built = members.build(|| Some((a?, b)));
+            let built = built.map_err(|invalid| invalid.0.iter().map(|error| error.code).collect::<Vec<_>>());
+            assert_eq!(built, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_members_is_empty() {
+        assert_eq!(no_members(&Map::new()), Ok(()));
+        let body = json!({"a": null});
+        assert_eq!(no_members(body.as_object().unwrap()).unwrap_err().0[0].code, "unknown_member");
     }
 
     #[test]
