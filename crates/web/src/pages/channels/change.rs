@@ -3,8 +3,8 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use rapport_app::channel::{AddCode, ArchiveCode, DeleteChannel, DeleteCode, RenameChannel};
-use rapport_domain::channel::PromoCode;
-use rapport_domain::invalid::{Invalid, Members};
+use rapport_domain::channel::{self, PromoCode};
+use rapport_domain::invalid::Invalid;
 
 use crate::pages::Pages;
 use crate::pages::channels::list::parse_name;
@@ -128,10 +128,5 @@ fn is_archived(form: &Form) -> bool {
 }
 
 fn parse_code(form: &Form) -> Result<PromoCode, Invalid> {
-    let members = form.members(&[("code", As::Text)]);
-    let mut members = Members::of(&members);
-    let code = members.required("code", PromoCode::from_json);
-    members.finish()?;
-    let Some(code) = code else { unreachable!("required") };
-    Ok(code)
+    channel::parse_code(&form.members(&[("code", As::Text)]))
 }

@@ -9,9 +9,8 @@ use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::person::{ChangePassword, Rename};
 use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
-use rapport_domain::company::MAX_NAME;
-use rapport_domain::invalid::{Invalid, Members, as_text};
-use rapport_domain::member::Email;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::member::{Email, parse_name};
 use rapport_store::member;
 use rapport_store::session::{Listed, Workplace, of_person};
 
@@ -78,15 +77,8 @@ async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, 
 }
 
 async fn rename(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let parsed = || -> Result<Rename, Invalid> {
-        let members = form.members(&[("name", As::Text)]);
-        let mut members = Members::of(&members);
-        let name = members.required("name", |value| as_text(value, MAX_NAME));
-        members.finish()?;
-        Ok(Rename(name.unwrap_or_default()))
-    };
-    let done = match parsed() {
-        Ok(command) => pages.submit(&visitor, &form, command).await,
+    let done = match parse_name(&form.members(&[("name", As::Text)])) {
+        Ok(name) => pages.submit(&visitor, &form, Rename(name)).await,
         Err(invalid) => Err(invalid.into()),
     };
     match done {

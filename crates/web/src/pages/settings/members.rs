@@ -9,10 +9,11 @@ use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
 use rapport_app::{Command, Error};
 use rapport_domain::id::PersonId;
-use rapport_domain::invalid::{Invalid, Members, as_str};
+use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::Invitation;
-use rapport_domain::member::{Member, Role};
+use rapport_domain::member::{Member, Patch};
 use rapport_store::{invitation, member};
+use serde_json::Value;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
 use crate::pages::kit::draft::Draft;
@@ -146,23 +147,22 @@ async fn change_role(
     form: Form,
 ) -> Result<Response, Refusal> {
     let person = person(&id)?;
-    let role = match read_role(&form) {
-        Ok(role) => role,
+    let Patch { role, active } = match read_role(&form) {
+        Ok(patch) => patch,
         Err(invalid) => return refuse_act(&pages, &visitor, &form, invalid.into()).await,
     };
-    let change = ChangeMember { person, role: Some(role), active: None };
+    let change = ChangeMember { person, role, active };
     act(&pages, &visitor, &form, change, |changed| {
         Flash::good(format!("{} now has the role {}.", changed.name, changed.role.as_str()))
     })
     .await
 }
 
-fn read_role(form: &Form) -> Result<Role, Invalid> {
-    let members = form.members(&[("role", As::Text)]);
-    let mut members = Members::of(&members);
-    let role = members.required("role", |value| Role::parse(as_str(value)?));
-    members.finish()?;
-    Ok(role.unwrap_or(Role::Member))
+fn read_role(form: &Form) -> Result<Patch, Invalid> {
+    let mut members = form.members(&[("role", As::Text)]);
+    // A role can be changed but not left out.
+    members.entry("role").or_insert_with(|| Value::from(""));
+    Patch::parse(&members)
 }
 
 async fn deactivate(

@@ -3,13 +3,14 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use rapport_app::webhook::{
-    DeleteWebhook, DisableWebhook, EnableWebhook, Held, NewSecret, RotateSecret, TestWebhook,
+    DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, RotateSecret, TestWebhook,
 };
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::WebhookId;
+use rapport_domain::webhook::Held;
 
 use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::Form;
+use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Page as _, Shown};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
@@ -57,9 +58,10 @@ pub async fn enable(
     form: Form,
 ) -> Result<Response, Refusal> {
     let id: WebhookId = named(&id, WHAT)?;
-    let (held, text) = match form.text("held") {
-        "drop" => (Held::Drop, "Webhook enabled. Held deliveries were dropped."),
-        _ => (Held::Send, "Webhook enabled. Held deliveries are being sent, oldest first."),
+    let held = Held::parse(&form.members(&[("held", As::Text)]))?;
+    let text = match held {
+        Held::Drop => "Webhook enabled. Held deliveries were dropped.",
+        Held::Send => "Webhook enabled. Held deliveries are being sent, oldest first.",
     };
     let enabled = pages.submit(&visitor, &form, EnableWebhook { id, held }).await;
     settle(&pages, &visitor, &own(id), enabled.map(|_| Flash::good(text)))
