@@ -128,7 +128,7 @@ impl Filter {
     }
 
     /// Reads the members of a request that make up a filter.
-    pub fn read(members: &mut Members) -> Self {
+    pub(crate) fn read(members: &mut Members) -> Self {
         Self {
             webhook: members.optional("webhook", |value| webhook_id(as_str(value)?)),
             state: members.optional("state", |value| Shown::parse(as_str(value)?)),

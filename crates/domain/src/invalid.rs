@@ -47,7 +47,7 @@ impl Fault {
 ///
 /// Each accessor returns `None` both if a member is absent and if it is invalid; `build` and `finish` tell
 /// the two apart, so a parser reads everything first and decides once.
-pub struct Members<'a> {
+pub(crate) struct Members<'a> {
     map: &'a Map<String, Value>,
     base: String,
     known: Vec<&'static str>,
@@ -166,29 +166,29 @@ fn escape(name: &str) -> String {
 
 // Parsers of single values, for the accessors above.
 
-pub fn as_str(value: &Value) -> Result<&str, Fault> {
+pub(crate) fn as_str(value: &Value) -> Result<&str, Fault> {
     value.as_str().ok_or_else(|| Fault::new("wrong_type", "must be a string"))
 }
 
-pub fn as_text(value: &Value, limit: text::Length) -> Result<String, Fault> {
+pub(crate) fn as_text(value: &Value, limit: text::Length) -> Result<String, Fault> {
     let text = as_str(value)?;
     limit.check(text)?;
     Ok(text.to_owned())
 }
 
-pub fn as_bool(value: &Value) -> Result<bool, Fault> {
+pub(crate) fn as_bool(value: &Value) -> Result<bool, Fault> {
     value.as_bool().ok_or_else(|| Fault::new("wrong_type", "must be true or false"))
 }
 
-pub fn as_object(value: &Value) -> Result<&Map<String, Value>, Fault> {
+pub(crate) fn as_object(value: &Value) -> Result<&Map<String, Value>, Fault> {
     value.as_object().ok_or_else(|| Fault::new("wrong_type", "must be an object"))
 }
 
-pub fn as_array(value: &Value) -> Result<&Vec<Value>, Fault> {
+pub(crate) fn as_array(value: &Value) -> Result<&Vec<Value>, Fault> {
     value.as_array().ok_or_else(|| Fault::new("wrong_type", "must be an array"))
 }
 
-pub fn as_integer(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result<i64, Fault> {
+pub(crate) fn as_integer(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result<i64, Fault> {
     if !value.is_number() {
         return Err(Fault::new("wrong_type", "must be a whole number"));
     }
