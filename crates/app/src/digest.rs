@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use rapport_domain::audit::Action;
 use rapport_domain::company::Company;
-use rapport_domain::digest::{MAX_NAMED, Week, due};
-use rapport_domain::id::{CompanyId, FormId, MailId, PersonId};
+use rapport_domain::digest::{Audience, MAX_NAMED, Week, due};
+use rapport_domain::id::{CompanyId, FormId, MailId};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Member, Role};
 use rapport_domain::time::Time;
@@ -42,13 +42,6 @@ pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
     let found = app.read(access, Needs::Role(Role::Member), move |snapshot| overdue(snapshot, now)).await?;
     let (Letter { subject, plain, html, .. }, overdue) = render(app, found);
     Ok(Rendered { subject, plain, html, overdue })
-}
-
-/// Who gets a digest that is sent on request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
-    Everyone,
-    Member(PersonId),
 }
 
 /// Sends the digest now, in addition to the weekly one; returns how many mails that makes.

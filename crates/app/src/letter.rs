@@ -3,9 +3,10 @@
 
 use askama::Template;
 use rapport_domain::digest::MAX_NAMED;
-use rapport_domain::invitation::{INVITATION_DAYS, INVITATION_PATH, RESET_PATH, RESET_SECONDS, link};
+use rapport_domain::invitation::{INVITATION_DAYS, INVITATION_PATH, link};
 use rapport_domain::mail::{SECRET_PLACE, one_line};
 use rapport_domain::member::Role;
+use rapport_domain::password_reset::{RESET_PATH, RESET_SECONDS};
 use rapport_store::clients::CappedCount;
 
 /// A mail before it is addressed.

@@ -8,9 +8,10 @@ use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented
 use rapport_domain::history::Actor;
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
-use rapport_domain::invitation::{MAX_RESETS, RESET_PATH, RESET_SECONDS, link};
+use rapport_domain::invitation::link;
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::password_reset::{MAX_RESETS, RESET_PATH, RESET_SECONDS};
 use rapport_store::password_reset::{self, Membership};
 use rapport_store::{Lane, Tx, mail as mails, member, session};
 use serde_json::json;

@@ -11,7 +11,7 @@ use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::id::{DeliveryId, WebhookId};
 use rapport_domain::mail::Kind as MailKind;
 use rapport_domain::member::Role;
-use rapport_domain::webhook::{Create, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Create, Held, Patch, Switch, Webhook};
 use rapport_store::{Tx, delivery, manual_attempt, member, webhook};
 use serde_json::{Value, json};
 
@@ -148,13 +148,6 @@ impl Command for RotateSecret {
     }
 }
 
-/// What happens to deliveries held while a webhook was disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
-    Send,
-    Drop,
-}
-
 pub struct EnableWebhook {
     pub id: WebhookId,
     pub held: Held,
@@ -178,8 +171,7 @@ impl Command for EnableWebhook {
         if self.held == Held::Drop {
             webhook::drop_before(tx, self.id, cx.now)?;
         }
-        let held = if self.held == Held::Send { "send" } else { "drop" };
-        let detail = json!({ "enabled": { "from": false, "to": true }, "held": held });
+        let detail = json!({ "enabled": { "from": false, "to": true }, "held": self.held.as_str() });
         audit::record(tx, cx, Action::WebhookEnabled, Some(self.id.to_string()), &detail)?;
         wake(tx, cx, self.id);
         wake_manual(tx, cx);

@@ -367,9 +367,9 @@ impl Upsert {
         let name = members.optional("name", |value| as_text(value, MAX_NAME));
         let promo_code = members.raw("promo_code").and_then(|value| PromoCode::from_json(value).ok());
         let common = Common::read(&mut members);
-        members.finish()?;
-        let (Some(project), Some(imported_id)) = (project, imported_id) else { unreachable!("required") };
-        Ok(Self { project, imported_id, status, name, promo_code, common })
+        members.build(|| {
+            Some(Self { project: project?, imported_id: imported_id?, status, name, promo_code, common })
+        })
     }
 }
 
@@ -396,9 +396,9 @@ impl Create {
         let snoozed_until = members.optional("snoozed_until", as_date);
         let common = Common::read(&mut members);
         members.refuse_unknown();
-        members.finish()?;
-        let Some(name) = name else { unreachable!("required") };
-        Ok(Self { name, status, imported_id, promo_code, cadence_days, snoozed_until, common })
+        members.build(|| {
+            Some(Self { name: name?, status, imported_id, promo_code, cadence_days, snoozed_until, common })
+        })
     }
 }
 
@@ -448,9 +448,7 @@ impl StatusChange {
         let status = members.required("status", Status::from_json);
         let note = members.optional("note", |value| as_text(value, MAX_NOTE.or_empty()));
         members.refuse_unknown();
-        members.finish()?;
-        let Some(status) = status else { unreachable!("required") };
-        Ok(Self { status, note: note.filter(|note| !note.is_empty()) })
+        members.build(|| Some(Self { status: status?, note: note.filter(|note| !note.is_empty()) }))
     }
 }
 

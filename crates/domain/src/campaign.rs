@@ -155,9 +155,7 @@ impl Aim {
         let mut members = Members::of(body);
         let aim = Self::read(&mut members);
         members.refuse_unknown();
-        members.finish()?;
-        let Some(aim) = aim else { unreachable!("required") };
-        Ok(aim)
+        members.build(|| aim)
     }
 }
 
@@ -188,9 +186,7 @@ impl Draft {
         let name = members.required("name", |value| as_text(value, MAX_NAME));
         let aim = Aim::read(&mut members);
         members.refuse_unknown();
-        members.finish()?;
-        let (Some(name), Some(aim)) = (name, aim) else { unreachable!("required") };
-        Ok(Self { name, aim })
+        members.build(|| Some(Self { name: name?, aim: aim? }))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Channels and the promo codes that attribute accounts to them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::id::ChannelId;
-use crate::invalid::{Fault, as_str};
+use crate::invalid::{Fault, Invalid, Members, as_bool, as_str, as_text};
 use crate::text::Length;
 use crate::time::Time;
 
@@ -66,6 +66,30 @@ pub struct ChannelCode {
     pub created_at: Time,
 }
 
+/// Parses the name of a channel.
+pub fn parse_name(body: &Map<String, Value>) -> Result<String, Invalid> {
+    let mut members = Members::of(body);
+    let name = members.required("name", |value| as_text(value, MAX_NAME));
+    members.refuse_unknown();
+    members.build(|| name)
+}
+
+/// Parses a code of a channel.
+pub fn parse_code(body: &Map<String, Value>) -> Result<PromoCode, Invalid> {
+    let mut members = Members::of(body);
+    let code = members.required("code", PromoCode::from_json);
+    members.refuse_unknown();
+    members.build(|| code)
+}
+
+/// Parses whether a code is to be archived.
+pub fn parse_archived(body: &Map<String, Value>) -> Result<bool, Invalid> {
+    let mut members = Members::of(body);
+    let archived = members.required("archived", as_bool);
+    members.refuse_unknown();
+    members.build(|| archived)
+}
+
 /// The live code named in a request, and its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
@@ -83,6 +107,7 @@ pub struct ChannelRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn codes_follow_the_limits_table() {
@@ -101,6 +126,32 @@ mod tests {
             assert_eq!(PromoCode::parse(text).unwrap_err().code, code, "{text:?}");
         }
         assert_eq!(PromoCode::parse(&"a".repeat(65)).unwrap_err().code, "too_long");
+    }
+
+    #[test]
+    fn every_request_needs_its_member_and_takes_no_other() {
+        let code = |invalid: Invalid| invalid.0[0].code;
+        let name = |body: &Value| parse_name(body.as_object().unwrap()).map(|_| ()).map_err(code);
+        let promo = |body: &Value| parse_code(body.as_object().unwrap()).map(|_| ()).map_err(code);
+        let archived = |body: &Value| parse_archived(body.as_object().unwrap()).map(|_| ()).map_err(code);
+        let table = [
+            (json!({"name": "Spring fair"}), Ok(()), Err("required"), Err("required")),
+            (json!({"name": ""}), Err("empty"), Err("required"), Err("required")),
+            (json!({"name": "x".repeat(121)}), Err("too_long"), Err("required"), Err("required")),
+            (json!({"code": "SPRING_26"}), Err("required"), Ok(()), Err("required")),
+            (json!({"code": "a b"}), Err("required"), Err("bad_characters"), Err("required")),
+            (json!({"archived": false}), Err("required"), Err("required"), Ok(())),
+            (json!({"archived": "no"}), Err("required"), Err("required"), Err("wrong_type")),
+            (
+                json!({"name": "a", "code": "b", "archived": true}),
+                Err("unknown_member"),
+                Err("unknown_member"),
+                Err("unknown_member"),
+            ),
+        ];
+        for (body, a_name, a_code, a_flag) in table {
+            assert_eq!((name(&body), promo(&body), archived(&body)), (a_name, a_code, a_flag), "{body}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use crate::id::CompanyId;
-use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str};
+use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str, as_text};
+use crate::member::{Email, new_password};
 use crate::money::Currency;
 use crate::pipeline::Status;
 use crate::text::Length;
@@ -206,6 +207,32 @@ pub struct Company {
     pub created_at: Time,
 }
 
+/// A request for a company and its owner.
+pub struct Create {
+    pub slug: Slug,
+    pub name: String,
+    pub owner: Email,
+    pub owner_name: String,
+    pub password: String,
+}
+
+impl Create {
+    /// `name` and `email` are the owner's; the company's name is `company`.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let name = members.required("company", |value| as_text(value, MAX_NAME));
+        let slug = members.required("project", |value| Slug::parse(as_str(value)?));
+        let owner_name = members.required("name", |value| as_text(value, MAX_NAME));
+        let owner = members.required("email", Email::from_json);
+        let password = members.required("password", new_password);
+        members.refuse_unknown();
+        members.build(|| {
+            let (slug, name) = (slug?, name?);
+            Some(Self { slug, name, owner: owner?, owner_name: owner_name?, password: password? })
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +247,32 @@ mod tests {
         assert_eq!(settings.digest_weekday.as_str(), "monday");
         assert_eq!(time_zone_name(&settings.time_zone), "UTC");
         assert_eq!(settings.default_currency.code(), "USD");
+    }
+
+    #[test]
+    fn a_company_begins_with_its_owner() {
+        let full = json!({
+            "company": "Acme", "project": "acme",
+            "name": "Ana", "email": "Ana@acme.test", "password": "ten chars!",
+        });
+        let created = Create::parse(full.as_object().unwrap()).unwrap();
+        assert_eq!((created.slug.as_str(), created.name.as_str()), ("acme", "Acme"));
+        assert_eq!((created.owner.as_str(), created.owner_name.as_str()), ("ana@acme.test", "Ana"));
+        assert_eq!(created.password, "ten chars!");
+        let faulty =
+            json!({"company": "", "project": "Acme", "email": "ana", "password": "short", "slug": "acme"});
+        let invalid = Create::parse(faulty.as_object().unwrap()).err().expect("faults");
+        let found: Vec<(&str, &str)> =
+            invalid.0.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+        let expected = [
+            ("/company", "empty"),
+            ("/project", "malformed"),
+            ("/name", "required"),
+            ("/email", "malformed"),
+            ("/password", "too_short"),
+            ("/slug", "unknown_member"),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

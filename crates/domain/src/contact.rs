@@ -72,10 +72,8 @@ impl NewContact {
         let note = members.optional("note", |value| as_text(value, MAX_NOTE.or_empty()));
         let occurred_at = members.optional("occurred_at", |value| past_time(value, now));
         members.refuse_unknown();
-        members.finish()?;
-        let Some(kind) = kind else { unreachable!("required") };
         let note = note.filter(|note| !note.is_empty());
-        Ok(Self { kind, note, occurred_at: occurred_at.unwrap_or(now) })
+        members.build(|| Some(Self { kind: kind?, note, occurred_at: occurred_at.unwrap_or(now) }))
     }
 }
 

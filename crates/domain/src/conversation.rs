@@ -9,6 +9,7 @@ use crate::activity::MAX_AHEAD_SECONDS;
 use crate::history::Actor;
 use crate::id::{AccountId, ConversationId, MessageId};
 use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
+use crate::member::Email;
 use crate::text::{Length, fold};
 use crate::time::Time;
 
@@ -186,11 +187,17 @@ impl Log {
         let subject = members.optional("subject", |value| as_text(value, MAX_SUBJECT.or_empty()));
         let occurred_at = members.optional("occurred_at", |value| past_time(value, now));
         members.refuse_unknown();
-        members.finish()?;
-        let (Some(direction), Some(body)) = (direction, text) else { unreachable!("required") };
         let subject = subject.filter(|subject| !subject.is_empty());
-        Ok(Self { direction, body, channel, subject, occurred_at })
+        members.build(|| Some(Self { direction: direction?, body: text?, channel, subject, occurred_at }))
     }
+}
+
+/// Parses an email address to add to an account, whose mail is then logged there.
+pub fn parse_address(body: &Map<String, Value>) -> Result<Email, Invalid> {
+    let mut members = Members::of(body);
+    let address = members.required("address", Email::from_json);
+    members.refuse_unknown();
+    members.build(|| address)
 }
 
 /// Parses a time that isn't in the future, allowing for clock differences.

@@ -6,9 +6,12 @@
 //! stored only as the SHA-256 of the whole text.
 
 use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value};
 use subtle::ConstantTimeEq;
 
+use crate::company::MAX_NAME;
 use crate::id::{CompanyId, CredentialId, base32};
+use crate::invalid::{Invalid, Members, as_text};
 use crate::member::Role;
 use crate::time::Time;
 
@@ -170,10 +173,28 @@ pub struct Credential {
     pub last_used_at: Option<Time>,
 }
 
+/// A request for an API token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRequest {
+    pub name: String,
+    pub role: Role,
+}
+
+impl TokenRequest {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let name = members.required("name", |value| as_text(value, MAX_NAME));
+        let role = members.optional("role", Role::from_json).unwrap_or(Role::Admin);
+        members.refuse_unknown();
+        members.build(|| Some(Self { name: name?, role }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     #[test]
     fn each_kind_has_its_prefix_and_reads_back_only_as_itself() {
@@ -187,6 +208,25 @@ mod tests {
                 assert_eq!(read(other, &issued.text), Err(Malformed));
                 assert_eq!(read(other, &disguised), Err(Malformed), "the checksum binds the kind");
             }
+        }
+    }
+
+    #[test]
+    fn a_token_has_a_name_and_is_an_admins_unless_said() {
+        let parse =
+            |body: Value| TokenRequest::parse(body.as_object().unwrap()).map_err(|invalid| invalid.0[0].code);
+        let token = |role: Role| Ok(TokenRequest { name: "CRM sync".to_owned(), role });
+        let table = [
+            (json!({"name": "CRM sync"}), token(Role::Admin)),
+            (json!({"name": "CRM sync", "role": "member"}), token(Role::Member)),
+            (json!({"role": "member"}), Err("required")),
+            (json!({"name": ""}), Err("empty")),
+            (json!({"name": "x".repeat(121)}), Err("too_long")),
+            (json!({"name": "x", "role": "king"}), Err("unknown_role")),
+            (json!({"name": "x", "kind": "api_token"}), Err("unknown_member")),
+        ];
+        for (body, expected) in table {
+            assert_eq!(parse(body.clone()), expected, "{body}");
         }
     }
 

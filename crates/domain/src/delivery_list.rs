@@ -128,7 +128,7 @@ impl Filter {
     }
 
     /// Reads the members of a request that make up a filter.
-    pub fn read(members: &mut Members) -> Self {
+    pub(crate) fn read(members: &mut Members) -> Self {
         Self {
             webhook: members.optional("webhook", |value| webhook_id(as_str(value)?)),
             state: members.optional("state", |value| Shown::parse(as_str(value)?)),
@@ -137,6 +137,13 @@ impl Filter {
             since: members.optional("since", |value| time(as_str(value)?)),
             until: members.optional("until", |value| time(as_str(value)?)),
         }
+    }
+
+    /// Parses a filter on its own. Unknown members are ignored.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let filter = Self::read(&mut members);
+        members.finish().map(|()| filter)
     }
 
     /// The stored form: a JSON object with the same members.
@@ -153,10 +160,7 @@ impl Filter {
     }
 
     pub fn from_stored(text: &str) -> Result<Self, Invalid> {
-        let map: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        let mut members = Members::of(&map);
-        let filter = Self::read(&mut members);
-        members.finish().map(|()| filter)
+        Self::parse(&serde_json::from_str(text).unwrap_or_default())
     }
 }
 
@@ -278,10 +282,9 @@ mod tests {
     #[test]
     fn every_fault_of_a_filter_is_named() {
         let body = json!({"webhook": "acc_1", "state": "open", "type": "x", "account": 7, "since": "never"});
-        let mut members = Members::of(body.as_object().unwrap());
-        Filter::read(&mut members);
+        let invalid = Filter::parse(body.as_object().unwrap()).unwrap_err();
         let found: Vec<(String, &str)> =
-            members.finish().unwrap_err().0.into_iter().map(|error| (error.pointer, error.code)).collect();
+            invalid.0.into_iter().map(|error| (error.pointer, error.code)).collect();
         let expected = [
             ("/webhook", "malformed"),
             ("/state", "unknown_state"),

@@ -4,8 +4,11 @@ use std::fmt;
 
 use jiff::ToSpan as _;
 use jiff::civil::{Date, ISOWeekDate};
+use serde_json::{Map, Value};
 
 use crate::company::Settings;
+use crate::id::PersonId;
+use crate::invalid::{Fault, Invalid, Members, as_str};
 use crate::time::Time;
 
 /// The hour at which it is sent, in the company's time zone.
@@ -50,6 +53,31 @@ impl fmt::Display for Week {
     }
 }
 
+/// Who gets a digest that is sent on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    Everyone,
+    Member(PersonId),
+}
+
+impl Audience {
+    fn from_json(value: &Value) -> Result<Self, Fault> {
+        let unknown = |_| Fault::new("unknown_audience", "must be everyone or a member's id");
+        match as_str(value)? {
+            "everyone" => Ok(Self::Everyone),
+            id => id.parse().map(Self::Member).map_err(unknown),
+        }
+    }
+
+    /// Parses a request to send the digest now.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let to = members.optional("to", Self::from_json);
+        members.refuse_unknown();
+        members.finish().map(|()| to.unwrap_or(Self::Everyone))
+    }
+}
+
 /// The week whose digest should have been sent by now, whether it was or not.
 ///
 /// This is the latest week whose moment (the weekday at 08:00 in the company's zone) has passed, unless that
@@ -80,6 +108,7 @@ fn moment_in_week_of(day: Date, settings: &Settings) -> Option<(Time, Week)> {
 mod tests {
     use super::*;
     use crate::company::{Weekday, parse_time_zone};
+    use serde_json::json;
 
     const EVER: Time = Time::from_micros(0);
 
@@ -165,6 +194,24 @@ mod tests {
         assert!(due(&monday, wednesday, next).is_some());
         let off = Settings { digest_enabled: false, ..monday };
         assert_eq!(due(&off, EVER, next), None);
+    }
+
+    #[test]
+    fn a_digest_goes_to_everyone_or_to_one_member() {
+        let ana = PersonId::from_bytes([1; 16]);
+        let parse =
+            |body: Value| Audience::parse(body.as_object().unwrap()).map_err(|invalid| invalid.0[0].code);
+        let table = [
+            (json!({}), Ok(Audience::Everyone)),
+            (json!({"to": "everyone"}), Ok(Audience::Everyone)),
+            (json!({"to": ana.to_string()}), Ok(Audience::Member(ana))),
+            (json!({"to": "me"}), Err("unknown_audience")),
+            (json!({"to": 1}), Err("wrong_type")),
+            (json!({"who": "everyone"}), Err("unknown_member")),
+        ];
+        for (body, expected) in table {
+            assert_eq!(parse(body.clone()), expected, "{body}");
+        }
     }
 
     #[test]

@@ -45,9 +45,9 @@ impl Fault {
 
 /// Reads the members of one JSON object and collects every error.
 ///
-/// Each accessor returns `None` both if a member is absent and if it is invalid; `finish` tells the two
-/// apart, so a parser reads everything first and decides once.
-pub struct Members<'a> {
+/// Each accessor returns `None` both if a member is absent and if it is invalid; `build` and `finish` tell
+/// the two apart, so a parser reads everything first and decides once.
+pub(crate) struct Members<'a> {
     map: &'a Map<String, Value>,
     base: String,
     known: Vec<&'static str>,
@@ -136,9 +136,28 @@ impl<'a> Members<'a> {
         !self.errors.is_empty()
     }
 
+    /// The value made of the members, unless there are errors. The closure returns `None` only if a required
+    /// member is missing or invalid, which is an error already.
+    pub fn build<T>(self, build: impl FnOnce() -> Option<T>) -> Result<T, Invalid> {
+        if self.errors.is_empty()
+            && let Some(built) = build()
+        {
+            return Ok(built);
+        }
+        Err(Invalid(self.errors))
+    }
+
+    /// Like [`Members::build`], for a parser that requires nothing.
     pub fn finish(self) -> Result<(), Invalid> {
         if self.errors.is_empty() { Ok(()) } else { Err(Invalid(self.errors)) }
     }
+}
+
+/// Checks a request that takes no members.
+pub fn no_members(body: &Map<String, Value>) -> Result<(), Invalid> {
+    let mut members = Members::of(body);
+    members.refuse_unknown();
+    members.finish()
 }
 
 fn escape(name: &str) -> String {
@@ -147,29 +166,29 @@ fn escape(name: &str) -> String {
 
 // Parsers of single values, for the accessors above.
 
-pub fn as_str(value: &Value) -> Result<&str, Fault> {
+pub(crate) fn as_str(value: &Value) -> Result<&str, Fault> {
     value.as_str().ok_or_else(|| Fault::new("wrong_type", "must be a string"))
 }
 
-pub fn as_text(value: &Value, limit: text::Length) -> Result<String, Fault> {
+pub(crate) fn as_text(value: &Value, limit: text::Length) -> Result<String, Fault> {
     let text = as_str(value)?;
     limit.check(text)?;
     Ok(text.to_owned())
 }
 
-pub fn as_bool(value: &Value) -> Result<bool, Fault> {
+pub(crate) fn as_bool(value: &Value) -> Result<bool, Fault> {
     value.as_bool().ok_or_else(|| Fault::new("wrong_type", "must be true or false"))
 }
 
-pub fn as_object(value: &Value) -> Result<&Map<String, Value>, Fault> {
+pub(crate) fn as_object(value: &Value) -> Result<&Map<String, Value>, Fault> {
     value.as_object().ok_or_else(|| Fault::new("wrong_type", "must be an object"))
 }
 
-pub fn as_array(value: &Value) -> Result<&Vec<Value>, Fault> {
+pub(crate) fn as_array(value: &Value) -> Result<&Vec<Value>, Fault> {
     value.as_array().ok_or_else(|| Fault::new("wrong_type", "must be an array"))
 }
 
-pub fn as_integer(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result<i64, Fault> {
+pub(crate) fn as_integer(value: &Value, range: std::ops::RangeInclusive<i64>) -> Result<i64, Fault> {
     if !value.is_number() {
         return Err(Fault::new("wrong_type", "must be a whole number"));
     }
@@ -203,6 +222,34 @@ mod tests {
             ("/a~1b", "unknown_member"),
         ];
         assert_eq!(found, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    }
+
+    #[test]
+    fn a_value_is_built_unless_there_are_errors() {
+        let table = [
+            (json!({"a": true}), Ok((true, None))),
+            (json!({"a": true, "b": false}), Ok((true, Some(false)))),
+            (json!({}), Err(vec!["required"])),
+            (json!({"a": null, "b": 1}), Err(vec!["required", "wrong_type"])),
+            (json!({"a": 1}), Err(vec!["wrong_type"])),
+            (json!({"a": true, "c": 1}), Err(vec!["unknown_member"])),
+        ];
+        for (body, expected) in table {
+            let mut members = Members::of(body.as_object().unwrap());
+            let a = members.required("a", as_bool);
+            let b = members.optional("b", as_bool);
+            members.refuse_unknown();
+            let built = members.build(|| Some((a?, b)));
+            let built = built.map_err(|invalid| invalid.0.iter().map(|error| error.code).collect::<Vec<_>>());
+            assert_eq!(built, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_members_is_empty() {
+        assert_eq!(no_members(&Map::new()), Ok(()));
+        let body = json!({"a": null});
+        assert_eq!(no_members(body.as_object().unwrap()).unwrap_err().0[0].code, "unknown_member");
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub mod lookup;
 pub mod mail;
 pub mod member;
 pub mod money;
+pub mod password_reset;
 pub mod pipeline;
 pub mod redelivery;
 pub mod saved_view;

@@ -98,10 +98,8 @@ impl Request {
                 }
             }
         }
-        members.finish()?;
-        let Some(site) = site else { unreachable!("required") };
         let create = create.then_some(Create { name, status, custom_fields });
-        Ok(Self { site, create })
+        members.build(|| Some(Self { site: site?, create }))
     }
 }
 

@@ -1,7 +1,10 @@
 //! People who log in, and what they may do in a company.
 
+use serde_json::{Map, Value};
+
+use crate::company::MAX_NAME;
 use crate::id::PersonId;
-use crate::invalid::Fault;
+use crate::invalid::{Fault, Invalid, Members, as_bool, as_str, as_text};
 use crate::text::{Length, refuse_nul};
 use crate::time::Time;
 
@@ -38,6 +41,10 @@ impl Role {
             .find(|role| role.as_str() == text)
             .ok_or_else(|| Fault::not_one_of("unknown_role", Self::ALL.map(Self::as_str)))
     }
+
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        Self::parse(as_str(value)?)
+    }
 }
 
 impl serde::Serialize for Role {
@@ -68,6 +75,10 @@ impl Email {
         Ok(Self(text.to_lowercase()))
     }
 
+    pub fn from_json(value: &Value) -> Result<Self, Fault> {
+        Self::parse(as_str(value)?)
+    }
+
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
@@ -84,6 +95,12 @@ pub fn check_password(text: &str) -> Result<(), Fault> {
         return Err(Fault::new("too_short", format!("must be at least {MIN_PASSWORD_CHARS} characters")));
     }
     Ok(())
+}
+
+/// Reads a new password.
+pub fn new_password(value: &Value) -> Result<String, Fault> {
+    let text = as_str(value)?;
+    check_password(text).map(|()| text.to_owned())
 }
 
 /// A person as a member of one company.
@@ -103,9 +120,106 @@ impl Member {
     }
 }
 
+/// A request to add a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    pub email: Email,
+    /// The email address if the request doesn't give one.
+    pub name: String,
+    pub role: Role,
+}
+
+impl Create {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let email = members.required("email", Email::from_json);
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let role = members.required("role", Role::from_json);
+        members.refuse_unknown();
+        members.build(|| {
+            let email = email?;
+            let name = name.unwrap_or_else(|| email.as_str().to_owned());
+            Some(Self { email, name, role: role? })
+        })
+    }
+}
+
+/// A change of a member's role, or of whether they are active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patch {
+    pub role: Option<Role>,
+    pub active: Option<bool>,
+}
+
+impl Patch {
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let role = members.optional("role", Role::from_json);
+        let active = members.optional("active", as_bool);
+        members.refuse_unknown();
+        members.finish().map(|()| Self { role, active })
+    }
+}
+
+/// Parses the new name of a person.
+pub fn parse_name(body: &Map<String, Value>) -> Result<String, Invalid> {
+    let mut members = Members::of(body);
+    let name = members.required("name", |value| as_text(value, MAX_NAME));
+    members.refuse_unknown();
+    members.build(|| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn codes(invalid: Invalid) -> Vec<(String, &'static str)> {
+        invalid.0.into_iter().map(|error| (error.pointer, error.code)).collect()
+    }
+
+    #[test]
+    fn a_new_member_is_named_after_the_address_unless_said() {
+        let parse = |body: Value| Create::parse(body.as_object().unwrap()).map_err(codes);
+        let email = Email::parse("ana@acme.test").unwrap();
+        let member = Create { email, name: "ana@acme.test".to_owned(), role: Role::Admin };
+        assert_eq!(parse(json!({"email": "Ana@acme.test", "role": "admin"})), Ok(member.clone()));
+        let named = json!({"email": "Ana@acme.test", "role": "admin", "name": "Ana"});
+        assert_eq!(parse(named), Ok(Create { name: "Ana".to_owned(), ..member }));
+        let faults = parse(json!({"email": "ana", "name": "", "active": true})).unwrap_err();
+        let expected = [
+            ("/email", "malformed"),
+            ("/name", "empty"),
+            ("/role", "required"),
+            ("/active", "unknown_member"),
+        ];
+        assert_eq!(faults, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    }
+
+    #[test]
+    fn a_change_of_a_member_leaves_out_what_stays() {
+        let parse = |body: Value| Patch::parse(body.as_object().unwrap()).map_err(codes);
+        assert_eq!(parse(json!({})), Ok(Patch { role: None, active: None }));
+        let both = Patch { role: Some(Role::Owner), active: Some(false) };
+        assert_eq!(parse(json!({"role": "owner", "active": false})), Ok(both));
+        let faults = parse(json!({"role": "king", "active": "no", "name": "x"})).unwrap_err();
+        let expected = [("/role", "unknown_role"), ("/active", "wrong_type"), ("/name", "unknown_member")];
+        assert_eq!(faults, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    }
+
+    #[test]
+    fn a_person_always_has_a_name() {
+        let parse = |body: Value| parse_name(body.as_object().unwrap()).map_err(|invalid| invalid.0[0].code);
+        let table = [
+            (json!({"name": "Ana"}), Ok("Ana".to_owned())),
+            (json!({}), Err("required")),
+            (json!({"name": ""}), Err("empty")),
+            (json!({"name": "x".repeat(121)}), Err("too_long")),
+        ];
+        for (body, expected) in table {
+            assert_eq!(parse(body.clone()), expected, "{body}");
+        }
+    }
 
     #[test]
     fn roles_include_the_ones_below() {

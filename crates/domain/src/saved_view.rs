@@ -35,9 +35,7 @@ impl Save {
         let query = members.optional("query", |value| as_text(value, MAX_QUERY));
         let replace = members.optional("replace", as_bool).unwrap_or(false);
         members.refuse_unknown();
-        members.finish()?;
-        let Some(name) = name else { unreachable!("required") };
-        Ok(Self { name, query: query.unwrap_or_default(), replace })
+        members.build(|| Some(Self { name: name?, query: query.unwrap_or_default(), replace }))
     }
 }
 
@@ -46,7 +44,7 @@ pub fn parse_name(body: &Map<String, Value>) -> Result<String, Invalid> {
     let mut members = Members::of(body);
     let name = members.required("name", |value| as_text(value, MAX_NAME));
     members.refuse_unknown();
-    members.finish().map(|()| name.unwrap_or_default())
+    members.build(|| name)
 }
 
 #[cfg(test)]

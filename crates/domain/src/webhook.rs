@@ -167,9 +167,8 @@ impl Create {
         let events = members.required("events", Selection::from_json);
         let description = members.optional("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
         members.refuse_unknown();
-        members.finish()?;
-        let (Some(url), Some(events)) = (url, events) else { unreachable!("required") };
-        Ok(Self { url, events, description: description.unwrap_or_default() })
+        let description = description.unwrap_or_default();
+        members.build(|| Some(Self { url: url?, events: events?, description }))
     }
 }
 
@@ -190,6 +189,38 @@ impl Patch {
         members.refuse_unknown();
         members.finish()?;
         Ok(Self { url, events, description })
+    }
+}
+
+/// What happens to deliveries held while a webhook was disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    Send,
+    Drop,
+}
+
+impl Held {
+    pub const ALL: [Self; 2] = [Self::Send, Self::Drop];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Drop => "drop",
+        }
+    }
+
+    fn from_json(value: &Value) -> Result<Self, Fault> {
+        let text = as_str(value)?;
+        let unknown = || Fault::not_one_of("unknown_choice", Self::ALL.map(Self::as_str));
+        Self::ALL.into_iter().find(|held| held.as_str() == text).ok_or_else(unknown)
+    }
+
+    /// Parses a request to enable a webhook.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let held = members.optional("held", Self::from_json);
+        members.refuse_unknown();
+        members.finish().map(|()| held.unwrap_or(Self::Send))
     }
 }
 
@@ -288,6 +319,23 @@ mod tests {
         assert_eq!(read(json!("account.created")).unwrap_err().code, "wrong_type");
         let all = read(json!(SELECTABLE.map(Kind::as_str))).unwrap();
         assert_eq!(Selection::from_stored(&all.to_stored()), all);
+    }
+
+    #[test]
+    fn held_deliveries_are_sent_unless_they_are_to_be_dropped() {
+        let parse = |body: Value| Held::parse(body.as_object().unwrap()).map_err(|invalid| invalid.0[0].code);
+        let table = [
+            (json!({}), Ok(Held::Send)),
+            (json!({"held": null}), Ok(Held::Send)),
+            (json!({"held": "send"}), Ok(Held::Send)),
+            (json!({"held": "drop"}), Ok(Held::Drop)),
+            (json!({"held": "keep"}), Err("unknown_choice")),
+            (json!({"held": true}), Err("wrong_type")),
+            (json!({"hold": "send"}), Err("unknown_member")),
+        ];
+        for (body, expected) in table {
+            assert_eq!(parse(body.clone()), expected, "{body}");
+        }
     }
 
     #[test]

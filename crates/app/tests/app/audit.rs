@@ -10,13 +10,13 @@ use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::password_reset::{OpenReset, SendReset};
 use rapport_app::settings::PatchSettings;
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
+    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret,
 };
 use rapport_app::{Access, Command, Error};
 use rapport_domain::channel::PromoCode;
 use rapport_domain::history::Actor;
 use rapport_domain::member::{Email, Role};
-use rapport_domain::webhook::{Create, Patch};
+use rapport_domain::webhook::{Create, Held, Patch};
 use rapport_store::audit::AuditEntry;
 use rapport_testkit::{TestApp, block_on};
 use serde_json::{Value, json};

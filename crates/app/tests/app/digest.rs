@@ -1,10 +1,10 @@
 //! The weekly digest: once per company and ISO week, across restarts and with any number of nodes; sent to
 //! every active member; kept to read if mail isn't configured.
 
-use rapport_app::digest::{Audience, Made, make_due, preview, send_now};
+use rapport_app::digest::{Made, make_due, preview, send_now};
 use rapport_app::member::ChangeMember;
 use rapport_app::{App, Error};
-use rapport_domain::digest::Week;
+use rapport_domain::digest::{Audience, Week};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;

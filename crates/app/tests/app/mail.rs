@@ -1,10 +1,11 @@
 //! Mails in storage: claimed once, retried on schedule, ended when they are outdated.
 
-use rapport_app::digest::{Audience, send_now};
+use rapport_app::digest::send_now;
 use rapport_app::mail::{Outgoing, record, take_due};
 use rapport_app::member::{AddMember, ChangeMember};
 use rapport_app::retention::{Round, step};
 use rapport_app::{App, Outside};
+use rapport_domain::digest::Audience;
 use rapport_domain::id::PersonId;
 use rapport_domain::mail::{Failure, State};
 use rapport_domain::member::{Email, Role};

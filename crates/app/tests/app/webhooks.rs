@@ -6,8 +6,7 @@ use rapport_app::erasure::erase_payloads;
 use rapport_app::ownership::ClaimManual;
 use rapport_app::redeliver::Redeliver;
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
-    TestWebhook,
+    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret, TestWebhook,
 };
 use rapport_domain::delivery::{Attempt, Delivery, Failure, Outcome, Reason, Timings};
 use rapport_domain::delivery_list::{Filter, Shown};
@@ -15,7 +14,7 @@ use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, MAX_STREAK, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Create, Held, MAX_STREAK, Patch, Switch, Webhook};
 use rapport_store::delivery_list::{Bounds, Listed, scan};
 use rapport_testkit::{TestApp, TestCompany, block_on};
 use serde_json::json;

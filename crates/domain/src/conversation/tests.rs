@@ -91,3 +91,19 @@ fn a_payload_carries_the_beginning_of_a_long_body() {
     assert_eq!(cut["body"].as_str().unwrap().chars().count(), MAX_PAYLOAD_BODY_CHARS);
     assert_eq!((&cut["body_truncated"], &cut["attachments"]), (&json!(true), &json!([])));
 }
+
+#[test]
+fn an_account_is_given_an_address_in_lower_case() {
+    let parse = |body: Value| parse_address(body.as_object().unwrap()).map_err(faults);
+    let address = Email::parse("ana@acme.test").unwrap();
+    assert_eq!(parse(json!({"address": "Ana@Acme.test"})), Ok(address));
+    let table = [
+        (json!({}), ("/address", "required")),
+        (json!({"address": "ana"}), ("/address", "malformed")),
+        (json!({"address": 1}), ("/address", "wrong_type")),
+        (json!({"address": "ana@acme.test", "name": "Ana"}), ("/name", "unknown_member")),
+    ];
+    for (body, (pointer, code)) in table {
+        assert_eq!(parse(body.clone()), Err(vec![(pointer.to_owned(), code)]), "{body}");
+    }
+}

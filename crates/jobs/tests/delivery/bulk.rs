@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use rapport_app::redelivery::{CancelRedelivery, Progress, StartRedelivery, progress, step};
-use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
 use rapport_domain::delivery_list::{Filter, Shown};
 use rapport_domain::id::RedeliveryId;
 use rapport_domain::redelivery::State as Stage;
-use rapport_domain::webhook::MAX_STREAK;
+use rapport_domain::webhook::{Held, MAX_STREAK};
 use rapport_testkit::{Behaviour, Receiver, block_on};
 
 use crate::harness::{Hook, Sending, eventually, wait_for_requests};

@@ -1,9 +1,8 @@
 //! The failure streak, what it does to a webhook, and how to enable it again.
 
-use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
 use rapport_domain::id::DeliveryId;
-use rapport_domain::webhook::Switch;
+use rapport_domain::webhook::{Held, Switch};
 use rapport_testkit::{Behaviour, Gate, Receiver};
 use serde_json::json;
 

@@ -12,8 +12,7 @@ use rapport_app::job_report::Job;
 use rapport_app::redeliver::Redeliver;
 use rapport_app::upsert::Upsert;
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, PatchWebhook, RotateSecret,
-    TestWebhook,
+    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret, TestWebhook,
 };
 use rapport_app::{App, Command, Error, Needs, Vault};
 use rapport_domain::activity::parse_batch;
@@ -22,7 +21,7 @@ use rapport_domain::destination::{AddressPolicy, Refusal};
 use rapport_domain::id::{DeliveryId, WebhookId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Create, Held, Patch, Switch, Webhook};
 use rapport_domain::{account, destination::Destination};
 use rapport_jobs::guard::{BoxFuture, ResolveError, Resolver};
 use rapport_jobs::{Client, Config, Guard, Limits};

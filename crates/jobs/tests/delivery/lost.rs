@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rapport_app::Error;
-use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
+use rapport_domain::webhook::Held;
 use rapport_store::{Fault, Faults};
 use rapport_testkit::{Behaviour, Engine, Gate, Receiver};
 

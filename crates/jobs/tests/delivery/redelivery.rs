@@ -1,8 +1,8 @@
 //! Redelivery: one more attempt of the same delivery, in any state, that starts no schedule.
 
 use rapport_app::erasure::erase_payloads;
-use rapport_app::webhook::Held;
 use rapport_domain::delivery::State;
+use rapport_domain::webhook::Held;
 use rapport_testkit::{Behaviour, Gate, Receiver, block_on};
 
 use crate::harness::{Sending, conflict, wait_for_requests};

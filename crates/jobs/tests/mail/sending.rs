@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 
-use rapport_app::digest::{Audience, send_now};
+use rapport_app::digest::send_now;
 use rapport_app::mail::take_due;
+use rapport_domain::digest::Audience;
 use rapport_domain::mail::State;
 use rapport_domain::member::Role;
 use rapport_jobs::mailer::Letter;

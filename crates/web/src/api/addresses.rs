@@ -4,14 +4,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::account_address::{self, AddAddress, RemoveAddress};
+use rapport_domain::conversation::parse_address;
 use rapport_domain::id::AccountId;
-use rapport_domain::invalid::{Invalid, Members, as_str};
 use rapport_domain::member::Email;
 use rapport_domain::time::Time;
 use rapport_store::account;
 use rapport_store::account_address::Known;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -103,20 +102,11 @@ fn read_place(text: &str) -> Option<(Time, String)> {
     security(("token" = [])),
 )]
 async fn add_address(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
-    let (caller, address) = call.parse(parse);
+    let (caller, address) = call.parse(parse_address);
     let command =
         id.one("account").and_then(|account| address.map(|address| AddAddress { account, address }));
     let added = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &View::from(added)))
-}
-
-fn parse(body: &Map<String, Value>) -> Result<Email, Invalid> {
-    let mut members = Members::of(body);
-    let address = members.required("address", |value| Email::parse(as_str(value)?));
-    members.refuse_unknown();
-    members.finish()?;
-    let Some(address) = address else { unreachable!("required") };
-    Ok(address)
 }
 
 /// Remove an email address from an account

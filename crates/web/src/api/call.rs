@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use rapport_app::Access;
 use rapport_domain::credential::Presented;
-use rapport_domain::invalid::Invalid;
+use rapport_domain::invalid::{Invalid, no_members};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -114,11 +114,7 @@ pub struct PlainCall(Call);
 impl PlainCall {
     /// The caller, and the command to run if the body is empty as required.
     pub fn command<C>(self, command: C) -> (Caller, Result<C, Problem>) {
-        self.0.parse(|members| {
-            let mut members = rapport_domain::invalid::Members::of(members);
-            members.refuse_unknown();
-            members.finish().map(|()| command)
-        })
+        self.0.parse(|members| no_members(members).map(|()| command))
     }
 }
 

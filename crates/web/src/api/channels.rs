@@ -4,13 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
-use rapport_domain::channel::{Channel, ChannelCode, MAX_NAME, PromoCode};
+use rapport_domain::channel::{Channel, ChannelCode, PromoCode, parse_archived, parse_code, parse_name};
 use rapport_domain::id::ChannelId;
-use rapport_domain::invalid::{Invalid, Members, as_bool, as_text};
 use rapport_domain::time::Time;
 use rapport_store::channel;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -119,7 +117,7 @@ async fn list_channels(
     security(("token" = [])),
 )]
 async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
-    let (caller, name) = call.parse(channel_name);
+    let (caller, name) = call.parse(parse_name);
     let created = api.write(&caller, name.map(|name| CreateChannel { name })).await?;
     Ok(json::respond(StatusCode::CREATED, &ChannelView::new(created, Vec::new())))
 }
@@ -155,7 +153,7 @@ async fn get_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Re
     security(("token" = [])),
 )]
 async fn rename_channel(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
-    let (caller, name) = call.parse(channel_name);
+    let (caller, name) = call.parse(parse_name);
     let command = id.one("channel").and_then(|id| name.map(|name| RenameChannel { id, name }));
     let renamed = api.write(&caller, command).await?;
     show(&api, &caller, Ok(renamed.id)).await
@@ -189,13 +187,6 @@ async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Res
     let (found, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let codes = codes.into_iter().map(CodeView::from).collect();
     Ok(json::respond(StatusCode::OK, &ChannelView::new(found, codes)))
-}
-
-fn channel_name(body: &Map<String, Value>) -> Result<String, Invalid> {
-    let mut members = Members::of(body);
-    let name = members.required("name", |value| as_text(value, MAX_NAME));
-    members.refuse_unknown();
-    members.finish().map(|()| name.unwrap_or_default())
 }
 
 /// List a channel's promo codes
@@ -257,17 +248,9 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
     security(("token" = [])),
 )]
 async fn add_code(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
-    let (caller, code) = call.parse(|body| {
-        let mut members = Members::of(body);
-        let code = members.required("code", PromoCode::from_json);
-        members.refuse_unknown();
-        members.finish().map(|()| code)
-    });
-    let command = id.one("channel").and_then(|channel| code.map(|code| (channel, code)));
-    let command = command.map(|(channel, code)| {
-        let Some(code) = code else { unreachable!("required") };
-        AddCode { channel, code, archived: false }
-    });
+    let (caller, code) = call.parse(parse_code);
+    let command =
+        id.one("channel").and_then(|channel| code.map(|code| AddCode { channel, code, archived: false }));
     let added = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &CodeView::from(added)))
 }
@@ -321,12 +304,7 @@ async fn archive_code(
     path: Segments<(String, String)>,
     call: Call,
 ) -> Result<Response, Problem> {
-    let (caller, archived) = call.parse(|body| {
-        let mut members = Members::of(body);
-        let archived = members.required("archived", as_bool);
-        members.refuse_unknown();
-        members.finish().map(|()| archived.unwrap_or_default())
-    });
+    let (caller, archived) = call.parse(parse_archived);
     let command = code_path(path)
         .and_then(|(channel, code)| archived.map(|archived| ArchiveCode { channel, code, archived }));
     let archived = api.write(&caller, command).await?;

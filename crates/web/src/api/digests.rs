@@ -3,14 +3,12 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::digest::{Audience, Rendered, preview, send_now};
-use rapport_domain::digest::Week;
-use rapport_domain::invalid::{Fault, Invalid, Members, as_str};
+use rapport_app::digest::{Rendered, preview, send_now};
+use rapport_domain::digest::{Audience, Week};
 use rapport_domain::time::Time;
 use rapport_store::digest::{self, Digest};
 use rapport_store::mail::{self, Counts};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -90,25 +88,11 @@ struct DigestSent {
     security(("token" = [])),
 )]
 async fn send_digest(State(api): State<Api>, call: OptionalCall) -> Result<Response, Problem> {
-    let (caller, audience) = call.parse(read_audience);
+    let (caller, audience) = call.parse(Audience::parse);
     api.verify(&caller, ADMIN).await?;
     let sent = send_now(api.app(), &caller.access(), Some(caller.address), audience?).await;
     let mails = api.settle(&caller, sent)?;
     Ok(json::respond(StatusCode::ACCEPTED, &DigestSent { mails }))
-}
-
-fn read_audience(body: &Map<String, Value>) -> Result<Audience, Invalid> {
-    let mut members = Members::of(body);
-    let to = members.optional("to", |value| match as_str(value)? {
-        "everyone" => Ok(Audience::Everyone),
-        id => id
-            .parse()
-            .map(Audience::Member)
-            .map_err(|_| Fault::new("unknown_audience", "must be everyone or a member's id")),
-    });
-    members.refuse_unknown();
-    members.finish()?;
-    Ok(to.unwrap_or(Audience::Everyone))
 }
 
 /// A past digest without its content.

@@ -4,15 +4,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::invitation::{Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
-use rapport_domain::company::MAX_NAME;
 use rapport_domain::id::InvitationId;
-use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
-use rapport_domain::invitation::Invitation;
-use rapport_domain::member::{Email, Role};
+use rapport_domain::invitation::{Acceptance, Invitation, Request};
+use rapport_domain::member::Role;
 use rapport_domain::time::Time;
 use rapport_store::invitation;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -134,15 +131,8 @@ async fn list_invitations(
     security(("token" = [])),
 )]
 async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
-    let (caller, command) = call.parse(|body| {
-        let mut members = Members::of(body);
-        let email = members.required("email", |value| Email::parse(as_str(value)?));
-        let role = members.required("role", |value| Role::parse(as_str(value)?));
-        members.refuse_unknown();
-        members.finish()?;
-        let (Some(email), Some(role)) = (email, role) else { unreachable!("required") };
-        Ok(Invite { email, role })
-    });
+    let (caller, request) = call.parse(Request::parse);
+    let command = request.map(|Request { email, role }| Invite { email, role });
     let made = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &NewInvitation::new(made, api.app().now())))
 }
@@ -241,24 +231,4 @@ async fn accept_invitation(State(api): State<Api>, call: OpenCall) -> Result<Res
     let accept = api.slowly(move |services| offer.answer(services, name, &password)).await?;
     let joined = api.app().write_from(&access, Some(address), accept).await.map_err(refused)?;
     Ok(json::respond(StatusCode::CREATED, &Joined { company, member: joined.into() }))
-}
-
-struct Acceptance {
-    token: String,
-    name: Option<String>,
-    password: String,
-}
-
-impl Acceptance {
-    fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
-        let mut members = Members::of(body);
-        let token = members.required("token", |value| as_str(value).map(str::to_owned));
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
-        // The length rule applies only to new passwords.
-        let password = members.required("password", |value| as_str(value).map(str::to_owned));
-        members.refuse_unknown();
-        members.finish()?;
-        let (Some(token), Some(password)) = (token, password) else { unreachable!("required") };
-        Ok(Self { token, name, password })
-    }
 }

@@ -5,14 +5,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::password;
-use rapport_domain::company::MAX_NAME;
 use rapport_domain::id::PersonId;
-use rapport_domain::invalid::{Invalid, Members, as_bool, as_str, as_text};
-use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::member::{Create, Member, Patch, Role};
 use rapport_domain::time::Time;
 use rapport_store::member;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -119,10 +116,10 @@ fn read_place(text: &str) -> Option<(Time, PersonId)> {
     security(("token" = [])),
 )]
 async fn add_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
-    let (caller, request) = call.parse(Request::parse);
+    let (caller, create) = call.parse(Create::parse);
     // Hashing a password occupies a core for a while, so verify the caller first.
     api.verify(&caller, ADMIN).await?;
-    let Request { email, name, role } = request?;
+    let Create { email, name, role } = create?;
     let (password, password_hash) = new_password(&api).await?;
     let command = AddMember { email, name, role, password_hash };
     let added = api.write(&caller, Ok(command)).await?;
@@ -136,26 +133,6 @@ async fn new_password(api: &Api) -> Result<(String, String), Problem> {
         password::hash(services, &password).map(|hash| (password, hash))
     })
     .await
-}
-
-struct Request {
-    email: Email,
-    name: String,
-    role: Role,
-}
-
-impl Request {
-    fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
-        let mut members = Members::of(body);
-        let email = members.required("email", |value| Email::parse(as_str(value)?));
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
-        let role = members.required("role", |value| Role::parse(as_str(value)?));
-        members.refuse_unknown();
-        members.finish()?;
-        let (Some(email), Some(role)) = (email, role) else { unreachable!("required") };
-        let name = name.unwrap_or_else(|| email.as_str().to_owned());
-        Ok(Self { email, name, role })
-    }
 }
 
 /// Get a member
@@ -193,16 +170,10 @@ async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Res
     security(("token" = [])),
 )]
 async fn change_member(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
-    let (caller, change) = call.parse(|body| {
-        let mut members = Members::of(body);
-        let role = members.optional("role", |value| Role::parse(as_str(value)?));
-        let active = members.optional("active", as_bool);
-        members.refuse_unknown();
-        members.finish().map(|()| (role, active))
-    });
+    let (caller, patch) = call.parse(Patch::parse);
     let command = id
         .one("member")
-        .and_then(|person| change.map(|(role, active)| ChangeMember { person, role, active }));
+        .and_then(|person| patch.map(|Patch { role, active }| ChangeMember { person, role, active }));
     let changed = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(changed)))
 }

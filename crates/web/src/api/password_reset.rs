@@ -5,8 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::password_reset::{OpenReset, RequestReset, SendReset};
 use rapport_app::{Access, password};
-use rapport_domain::invalid::{Members, as_str};
-use rapport_domain::member::{Email, check_password};
+use rapport_domain::password_reset::{Confirmation, parse_email};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -46,13 +45,7 @@ struct PasswordResetRequest {
 )]
 async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
     let address = call.address;
-    let email = call.parse(|body| {
-        let mut members = Members::of(body);
-        let email = members.required("email", |value| Email::parse(as_str(value)?));
-        members.refuse_unknown();
-        members.finish()?;
-        Ok(email.unwrap_or_else(|| unreachable!("required")))
-    })?;
+    let email = call.parse(parse_email)?;
     let noted = api.app().write_from(&Access::NO_COMPANY, Some(address), RequestReset(email)).await;
     noted.map_err(refused)?;
     Ok(StatusCode::ACCEPTED.into_response())
@@ -82,18 +75,7 @@ struct PasswordResetConfirm {
 )]
 async fn confirm_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
     let address = call.address;
-    let (token, password) = call.parse(|body| {
-        let mut members = Members::of(body);
-        let token = members.required("token", |value| as_str(value).map(str::to_owned));
-        let password = members.required("password", |value| {
-            let text = as_str(value)?;
-            check_password(text).map(|()| text.to_owned())
-        });
-        members.refuse_unknown();
-        members.finish()?;
-        let (Some(token), Some(password)) = (token, password) else { unreachable!("required") };
-        Ok((token, password))
-    })?;
+    let Confirmation { token, password } = call.parse(Confirmation::parse)?;
     // A hash occupies a core for a while, so make sure first that the reset exists.
     let open = OpenReset::look(api.app(), &token).await.map_err(refused)?;
     let access = open.access();

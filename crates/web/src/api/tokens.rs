@@ -4,15 +4,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::credential::{CreateToken, RevokeToken};
-use rapport_domain::company::MAX_NAME;
-use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::credential::{Credential, Kind, TokenRequest};
 use rapport_domain::id::CredentialId;
-use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
 use rapport_store::credential;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -105,18 +102,10 @@ async fn list_tokens(
     security(("token" = [])),
 )]
 async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
-    let (caller, command) = call.parse(read);
+    let (caller, request) = call.parse(TokenRequest::parse);
+    let command = request.map(|TokenRequest { name, role }| CreateToken { name, role });
     let made = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &NewToken { token: made.text, view: made.credential.into() }))
-}
-
-fn read(body: &Map<String, Value>) -> Result<CreateToken, Invalid> {
-    let mut members = Members::of(body);
-    let name = members.required("name", |value| as_text(value, MAX_NAME));
-    let role = members.optional("role", |value| Role::parse(as_str(value)?));
-    members.refuse_unknown();
-    members.finish()?;
-    Ok(CreateToken { name: name.unwrap_or_default(), role: role.unwrap_or(Role::Admin) })
 }
 
 /// Revoke an API token

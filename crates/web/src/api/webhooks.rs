@@ -4,19 +4,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, Held, NewSecret, PatchWebhook, RotateSecret,
+    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, PatchWebhook, RotateSecret,
     TestWebhook,
 };
 use rapport_domain::caps;
 use rapport_domain::destination::Destination;
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
-use rapport_domain::invalid::{Fault, Invalid, Members, as_str};
+use rapport_domain::invalid::{Fault, Invalid};
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, LastTest, Patch, Switch, Webhook, refused};
+use rapport_domain::webhook::{Create, Held, LastTest, Patch, Switch, Webhook, refused};
 use rapport_store::{Snapshot, delivery, webhook};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -326,22 +325,11 @@ async fn enable_webhook(
     id: Segments,
     call: OptionalCall,
 ) -> Result<Response, Problem> {
-    let (caller, held) = call.parse(held);
+    let (caller, held) = call.parse(Held::parse);
     let command = id.one("webhook").and_then(|id| held.map(|held| EnableWebhook { id, held }));
     let enabled = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(enabled.id)).await?;
     Ok(json::respond(StatusCode::OK, &view))
-}
-
-fn held(body: &Map<String, Value>) -> Result<Held, Invalid> {
-    let mut members = Members::of(body);
-    let held = members.optional("held", |value| match as_str(value)? {
-        "send" => Ok(Held::Send),
-        "drop" => Ok(Held::Drop),
-        _ => Err(Fault::not_one_of("unknown_choice", ["send", "drop"])),
-    });
-    members.refuse_unknown();
-    members.finish().map(|()| held.unwrap_or(Held::Send))
 }
 
 /// Disable a webhook

@@ -116,7 +116,7 @@ async fn a_secret_is_repeated_only_for_a_moment(server: Server) {
     rotate().await.expect(200).says("rik_");
     rotate().await.expect(200).says("rik_");
     server.app.clock().advance_seconds(121);
-    rotate().await.expect(409).says("This form was already submitted").says_not("You won’t see it again");
+    rotate().await.expect(422).says("This form was already submitted").says_not("You won’t see it again");
 }
 
 async fn pages_allow_no_foreign_frames_or_scripts(acme: Tenant) {

@@ -67,7 +67,7 @@ async fn the_log_is_filtered_by_its_address(acme: Server) {
     let page = page.says("value=\"failed\" selected").says("value=\"crm-2\"").says("Fjell").says("404");
     page.says_not("Nordlys").says("data-live").says("/redeliveries/new?state=failed&#38;account=acc_");
     let page = ana.see("/deliveries?state=open&since=soon&account=nobody").await.expect(422);
-    let page = page.says("state: ").says("since: ").says("account: ").says("value=\"nobody\"");
+    let page = page.says("State must").says("Since must").says("Account must").says("value=\"nobody\"");
     // Without a filter it would redeliver everything.
     page.says_not("Bulk redeliver<");
 }
@@ -139,9 +139,8 @@ async fn an_erased_payload_is_marked(acme: Tenant) {
         ana.see(&own).await.expect(200).says("the payload was erased").says("This payload was erased.");
     page.says_not("Redeliver</button>");
     ana.see(&format!("{own}/payload.json")).await.expect(404);
-    let refused = ana.send(&format!("{own}/redeliver"), &[]).await;
-    refused.leads_to(&own);
-    assert!(refused.flash().contains("The payload of this delivery was erased."), "{}", refused.flash());
+    let refused = ana.send(&format!("{own}/redeliver"), &[]).await.expect(422);
+    refused.says("role=\"alert\"").says("The payload of this delivery was erased.");
 }
 
 async fn a_bulk_redelivery_is_counted_confirmed_followed_and_cancelled(acme: Tenant) {

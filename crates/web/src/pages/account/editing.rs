@@ -4,8 +4,9 @@ use axum::response::Response;
 use rapport_app::account::PatchAccount;
 use rapport_app::account_address::{AddAddress, RemoveAddress};
 use rapport_domain::account::Patch;
+use rapport_domain::conversation::parse_address;
 use rapport_domain::id::AccountId;
-use rapport_domain::invalid::{Invalid, Members, as_str};
+use rapport_domain::invalid::Invalid;
 use rapport_domain::member::Email;
 use serde_json::{Map, Value, json};
 
@@ -109,10 +110,5 @@ pub async fn remove_address(action: Action<AccountId>) -> Result<Response, Refus
 }
 
 fn address(form: &Form) -> Result<Email, Invalid> {
-    let members = form.members(&[("address", As::Text)]);
-    let mut members = Members::of(&members);
-    let address = members.required("address", |value| Email::parse(as_str(value)?));
-    members.finish()?;
-    let Some(address) = address else { unreachable!("required") };
-    Ok(address)
+    parse_address(&form.members(&[("address", As::Text)]))
 }

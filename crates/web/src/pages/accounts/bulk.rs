@@ -68,10 +68,10 @@ fn flash(done: &Moved, status: Status, next: &str) -> Flash {
 
 pub async fn undo(action: Action) -> Result<Response, Refusal> {
     let form = &action.form;
-    let now = Status::parse(form.text("status"))
-        .map_err(|fault| Invalid::one("/status", fault.code, fault.detail))?;
+    let now = Status::parse(form.text("status"));
+    let now = now.map_err(|fault| Invalid::one("/status", fault.code, fault.detail));
     let groups = Status::ALL.map(|status| (status, form.text(status.as_str())));
-    let command = BulkMove::back(groups, now).map(MoveAccounts);
+    let command = now.and_then(|now| BulkMove::back(groups, now)).map(MoveAccounts);
     let Moved { moved, missed, .. } = action.run(command, banner::<AccountsPage>).await?;
     let mut said = vec![format!("{} moved back.", accounts(moved.len()))];
     said.extend(

@@ -2,14 +2,14 @@
 
 use axum::response::Response;
 use rapport_app::channel::{AddCode, ArchiveCode, DeleteChannel, DeleteCode, RenameChannel};
-use rapport_domain::channel::PromoCode;
+use rapport_domain::channel::{self, PromoCode};
 use rapport_domain::id::ChannelId;
-use rapport_domain::invalid::{Invalid, Members};
+use rapport_domain::invalid::Invalid;
 
 use crate::pages::channels::list::parse_name;
 use crate::pages::channels::one::ChannelPage;
 use crate::pages::channels::{PATH, path_of};
-use crate::pages::kit::action::Action;
+use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::refusal::Refusal;
@@ -35,8 +35,8 @@ pub async fn add_code(action: Action<ChannelId>) -> Result<Response, Refusal> {
 
 pub async fn archive_code(action: Action<ChannelId>) -> Result<Response, Refusal> {
     let (channel, archived) = (action.id, is_archived(&action.form));
-    let command = ArchiveCode { channel, code: parse_code(&action.form)?, archived };
-    let done = action.act::<ChannelPage, _>(command).await?;
+    let command = parse_code(&action.form).map(|code| ArchiveCode { channel, code, archived });
+    let done = action.run(command, banner::<ChannelPage>).await?;
     let code = done.code.as_str();
     let text = if archived {
         format!("Code {code} archived. It no longer matches.")
@@ -49,13 +49,12 @@ pub async fn archive_code(action: Action<ChannelId>) -> Result<Response, Refusal
 }
 
 pub async fn delete_code(action: Action<ChannelId>) -> Result<Response, Refusal> {
-    let code = parse_code(&action.form)?;
-    let flash = Flash::good(format!("Code {} deleted.", code.as_str()));
-    let back = [("code", code.as_str()), ("archived", action.form.text("archived"))];
-    let back = back.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    action.act::<ChannelPage, _>(DeleteCode { channel: action.id, code }).await?;
+    let code = parse_code(&action.form);
+    action.run(code.map(|code| DeleteCode { channel: action.id, code }), banner::<ChannelPage>).await?;
+    let back = ["code", "archived"].map(|name| (name.to_owned(), action.form.text(name).trim().to_owned()));
+    let flash = Flash::good(format!("Code {} deleted.", back[0].1));
     let path = path_of(action.id);
-    action.done(&path, flash.undo(format!("{path}/codes"), back))
+    action.done(&path, flash.undo(format!("{path}/codes"), back.to_vec()))
 }
 
 fn is_archived(form: &Form) -> bool {
@@ -63,10 +62,5 @@ fn is_archived(form: &Form) -> bool {
 }
 
 fn parse_code(form: &Form) -> Result<PromoCode, Invalid> {
-    let members = form.members(&[("code", As::Text)]);
-    let mut members = Members::of(&members);
-    let code = members.required("code", PromoCode::from_json);
-    members.finish()?;
-    let Some(code) = code else { unreachable!("required") };
-    Ok(code)
+    channel::parse_code(&form.members(&[("code", As::Text)]))
 }

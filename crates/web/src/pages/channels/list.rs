@@ -3,10 +3,10 @@
 use askama::Template;
 use axum::response::Response;
 use rapport_app::channel::CreateChannel;
-use rapport_domain::channel::{Channel, ChannelCode, MAX_NAME};
+use rapport_domain::channel::{Channel, ChannelCode};
 use rapport_domain::channel_total::{CodeTotal, Counted};
 use rapport_domain::id::ChannelId;
-use rapport_domain::invalid::{Invalid, Members, as_text};
+use rapport_domain::invalid::Invalid;
 use rapport_store::{channel, channel_total};
 
 use crate::pages::MEMBER;
@@ -84,8 +84,5 @@ pub async fn create(action: Action) -> Result<Response, Refusal> {
 
 /// Parses the name of a channel as the API does.
 pub fn parse_name(form: &Form) -> Result<String, Invalid> {
-    let members = form.members(&[("name", As::Text)]);
-    let mut members = Members::of(&members);
-    let name = members.required("name", |value| as_text(value, MAX_NAME));
-    members.finish().map(|()| name.unwrap_or_default())
+    rapport_domain::channel::parse_name(&form.members(&[("name", As::Text)]))
 }

@@ -5,7 +5,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use rapport_domain::delivery_list::{Filter, Shown};
 use rapport_domain::id::AccountId;
-use rapport_domain::invalid::{Invalid, Members};
+use rapport_domain::invalid::Invalid;
 use rapport_domain::time::Time;
 use rapport_store::{Error, Snapshot, account};
 use serde_json::{Map, Value};
@@ -28,9 +28,7 @@ pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Res
         };
         given.insert(name.to_owned(), Value::from(text));
     }
-    let mut members = Members::of(&given);
-    let filter = Filter::read(&mut members);
-    Ok(members.finish().map(|()| filter))
+    Ok(Filter::parse(&given))
 }
 
 fn with_zone(text: &str, zone: &TimeZone) -> String {

@@ -13,9 +13,7 @@ use axum::routing::get;
 use rapport_app::company::{CreateCompany, CreatedCompany};
 use rapport_app::session::LogIn;
 use rapport_app::{Access, Error, password};
-use rapport_domain::company::{MAX_NAME, Slug};
-use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
-use rapport_domain::member::{Email, check_password};
+use rapport_domain::company::Create;
 use subtle::ConstantTimeEq as _;
 
 use crate::pages::Pages;
@@ -123,7 +121,14 @@ async fn create(
 
 /// Creates the company and logs its owner in.
 async fn found(pages: &Pages, stranger: &Stranger, form: &Form) -> Result<(CreatedCompany, String), Error> {
-    let Wanted { slug, name, owner, owner_name, password } = Wanted::parse(form)?;
+    let members = form.members(&[
+        ("company", As::Text),
+        ("project", As::Text),
+        ("name", As::Text),
+        ("email", As::Text),
+        ("password", As::Verbatim),
+    ]);
+    let Create { slug, name, owner, owner_name, password } = Create::parse(&members)?;
     let chosen = password.clone();
     let password_hash = pages.slowly(move |services| password::hash(services, &chosen)).await?;
     let command = CreateCompany { slug, name, owner: owner.clone(), owner_name, password_hash };
@@ -134,41 +139,4 @@ async fn found(pages: &Pages, stranger: &Stranger, form: &Form) -> Result<(Creat
     let begin = proven.begin(stranger.look.browser.as_deref());
     let cookie = pages.write_as(&proven.access(), stranger.address, begin).await?;
     Ok((created, cookie))
-}
-
-struct Wanted {
-    slug: Slug,
-    name: String,
-    owner: Email,
-    owner_name: String,
-    password: String,
-}
-
-impl Wanted {
-    fn parse(form: &Form) -> Result<Self, Invalid> {
-        let members = form.members(&[
-            ("company", As::Text),
-            ("project", As::Text),
-            ("name", As::Text),
-            ("email", As::Text),
-            ("password", As::Verbatim),
-        ]);
-        let mut members = Members::of(&members);
-        let name = members.required("company", |value| as_text(value, MAX_NAME));
-        let slug = members.required("project", |value| Slug::parse(as_str(value)?));
-        let owner_name = members.required("name", |value| as_text(value, MAX_NAME));
-        let owner = members.required("email", |value| Email::parse(as_str(value)?));
-        let password = members.required("password", |value| {
-            let text = as_str(value)?;
-            check_password(text)?;
-            Ok(text.to_owned())
-        });
-        members.finish()?;
-        let (Some(slug), Some(name), Some(owner), Some(owner_name), Some(password)) =
-            (slug, name, owner, owner_name, password)
-        else {
-            unreachable!("required")
-        };
-        Ok(Self { slug, name, owner, owner_name, password })
-    }
 }

@@ -10,9 +10,9 @@ use rapport_app::invitation::Offer;
 use rapport_app::password_reset::{OpenReset, RequestReset};
 use rapport_app::session::Proven;
 use rapport_app::{Access, Error, password};
-use rapport_domain::company::MAX_NAME;
-use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
-use rapport_domain::member::{Email, check_password};
+use rapport_domain::invitation::Acceptance;
+use rapport_domain::password_reset::{Confirmation, parse_email};
+use serde_json::{Map, Value};
 
 use crate::pages::Pages;
 use crate::pages::kit::draft::Draft;
@@ -46,14 +46,13 @@ async fn forgotten(State(pages): State<Pages>, stranger: Stranger) -> Response {
 async fn ask(State(pages): State<Pages>, stranger: Stranger, form: Form) -> Result<Response, Refusal> {
     stranger.admit(&pages)?;
     let is_mail_configured = pages.app().services().outside().mail_configured;
-    let members = form.members(&[("email", As::Text)]);
-    let mut members = Members::of(&members);
-    let email = members.required("email", |value| Email::parse(as_str(value)?));
-    let Some(email) = email else {
-        let error = members.finish().err().map_or(Error::NotFound("person"), Error::from);
-        let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
-        let page = ForgottenPage { frame: PlainFrame::new(&stranger, &pages), draft, is_mail_configured };
-        return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+    let email = match parse_email(&form.members(&[("email", As::Text)])) {
+        Ok(email) => email,
+        Err(invalid) => {
+            let draft = Draft::refused(&form, invalid.into()).map_err(Refusal::of)?;
+            let page = ForgottenPage { frame: PlainFrame::new(&stranger, &pages), draft, is_mail_configured };
+            return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+        }
     };
     let asked = pages.write_as(&Access::NO_COMPANY, stranger.address, RequestReset(email)).await;
     asked.map_err(Refusal::of)?;
@@ -91,20 +90,28 @@ async fn confirm(
 ) -> Result<Response, Refusal> {
     stranger.admit(&pages)?;
     let open = OpenReset::look(pages.app(), &token).await.map_err(link_is_over)?;
-    let chosen = form.text("password").to_owned();
-    if let Err(fault) = check_password(&chosen) {
-        let error = Invalid::one("/password", fault.code, fault.detail).into();
-        let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
-        let email = open.email.as_str().to_owned();
-        let page = ResetPage { frame: PlainFrame::new(&stranger, &pages), email, draft };
-        return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
-    }
+    let members = with_token(form.members(&[("password", As::Verbatim)]), token);
+    let chosen = match Confirmation::parse(&members) {
+        Ok(confirmation) => confirmation.password,
+        Err(invalid) => {
+            let draft = Draft::refused(&form, invalid.into()).map_err(Refusal::of)?;
+            let email = open.email.as_str().to_owned();
+            let page = ResetPage { frame: PlainFrame::new(&stranger, &pages), email, draft };
+            return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
+        }
+    };
     let access = open.access();
     let hashed =
         pages.slowly(move |services| password::hash(services, &chosen)).await.map_err(Refusal::of)?;
     let done = pages.write_as(&access, stranger.address, open.confirm(hashed)).await;
     done.map_err(link_is_over)?;
     Ok(pages.done("/login", Flash::good("Password changed. Log in with your new password.")))
+}
+
+/// The members that the API takes: the fields of a form, and the token in its address.
+fn with_token(mut members: Map<String, Value>, token: String) -> Map<String, Value> {
+    members.insert("token".to_owned(), Value::from(token));
+    members
 }
 
 #[derive(Template)]
@@ -151,7 +158,8 @@ async fn accept(
     stranger.admit(&pages)?;
     let offer = Offer::look(pages.app(), &token).await.map_err(link_is_over)?;
     let refused = InvitationPage::new(&pages, &stranger, &offer, Draft::default());
-    match join(&pages, &stranger, offer, &form).await {
+    let members = with_token(form.members(&[("name", As::Text), ("password", As::Verbatim)]), token);
+    match join(&pages, &stranger, offer, &members).await {
         Ok(proven) => pages.begin(&stranger, proven, "/").await,
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
@@ -160,15 +168,14 @@ async fn accept(
     }
 }
 
-async fn join(pages: &Pages, stranger: &Stranger, offer: Offer, form: &Form) -> Result<Proven, Error> {
-    let members = form.members(&[("name", As::Text), ("password", As::Verbatim)]);
-    let mut members = Members::of(&members);
-    let is_known = offer.is_known();
-    let name = if is_known { None } else { members.required("name", |value| as_text(value, MAX_NAME)) };
-    let password = members.required("password", |value| as_str(value).map(str::to_owned));
-    members.finish()?;
+async fn join(
+    pages: &Pages,
+    stranger: &Stranger,
+    offer: Offer,
+    members: &Map<String, Value>,
+) -> Result<Proven, Error> {
+    let Acceptance { name, password, .. } = Acceptance::parse(members)?;
     let access = offer.access();
-    let password = password.unwrap_or_default();
     let accept = pages.slowly(move |services| offer.answer(services, name, &password)).await?;
     let joined = pages.write_as(&access, stranger.address, accept).await?;
     Ok(Proven { person: joined.person, company: access.company() })

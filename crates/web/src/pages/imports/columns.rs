@@ -11,7 +11,7 @@ use rapport_store::{import, import_data};
 use serde_json::{Map, Value, json};
 
 use super::words::{self, CUSTOM, Step};
-use super::{find, path_of};
+use super::{find, path_of, settle};
 use crate::pages::ADMIN;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
@@ -153,7 +153,7 @@ pub async fn show(visit: Visit<ImportId>) -> Result<Response, Refusal> {
 pub async fn try_out(action: Action<ImportId>) -> Result<Response, Refusal> {
     let import = find(&action).await?.reply;
     let tried = try_with(&action, &import).await;
-    action.settle(tried, |page: &mut ColumnsPage, draft| page.draft = draft).await?;
+    settle(&action, tried, |page, draft| page.draft = draft).await?;
     Ok(Redirect::to(&path_of(action.id)).into_response())
 }
 
@@ -172,7 +172,7 @@ async fn try_with(action: &Action<ImportId>, import: &Import) -> Result<(), Erro
 /// Reads the file again with another encoding or delimiter.
 pub async fn read_again(action: Action<ImportId>) -> Result<Response, Refusal> {
     let read = try_to_read(&action).await;
-    action.settle(read, |page: &mut ColumnsPage, draft| page.layout = draft).await?;
+    settle(&action, read, |page, draft| page.layout = draft).await?;
     action.done(&format!("{}/columns", path_of(action.id)), "File read again. Check the columns.")
 }
 

@@ -12,10 +12,15 @@ mod words;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
+use rapport_app::Error;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
 use rapport_store::import;
 
+use crate::pages::imports::columns::ColumnsPage;
+use crate::pages::imports::one::ImportPage;
+use crate::pages::kit::action::{Action, banner};
+use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::Shown;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
@@ -48,4 +53,16 @@ async fn find(visit: &Visit<ImportId>) -> Result<Shown<Import>, Refusal> {
     let Shown { frame, reply } = visit.read(ADMIN, move |snapshot| import::get(snapshot, id)).await?;
     let reply = reply.ok_or_else(|| Refusal::not_found("import"))?;
     Ok(Shown { frame, reply })
+}
+
+/// A conflict is about the state of the import, so the import's page says it. A fault is about the form.
+async fn settle(
+    action: &Action<ImportId>,
+    done: Result<(), Error>,
+    put: impl FnOnce(&mut ColumnsPage, Draft) + Send,
+) -> Result<(), Refusal> {
+    match done {
+        Err(error @ Error::Conflict { .. }) => action.settle(Err(error), banner::<ImportPage>).await,
+        done => action.settle(done, put).await,
+    }
 }

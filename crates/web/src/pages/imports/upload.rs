@@ -9,10 +9,8 @@ use hyper::body::Body as _;
 use rapport_app::Error;
 use rapport_app::import::{Upload, UploadOptions};
 use rapport_app::submission::ALREADY_SENT;
-use rapport_domain::import::charset::Charset;
-use rapport_domain::import::reading::Delimiter;
-use rapport_domain::import::{Import, MAX_FILENAME};
-use rapport_domain::invalid::{Fault, FieldError, Invalid};
+use rapport_domain::import::{self, Import, MAX_FILENAME};
+use rapport_domain::invalid::Invalid;
 
 use super::leash::Leash;
 use super::list::ListPage;
@@ -20,7 +18,7 @@ use super::{PATH, path_of, words};
 use crate::edge::json;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::Form;
+use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::Page as _;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
@@ -147,15 +145,9 @@ async fn next(pages: &Pages, field: &mut Field<'_>) -> Result<Option<Bytes>, Err
 }
 
 fn options(filename: String, form: &Form) -> Result<UploadOptions, Invalid> {
-    let mut errors = Vec::new();
-    let mut fault = |name: &str, Fault { code, detail }: Fault| {
-        errors.push(FieldError { pointer: format!("/{name}"), code, detail });
-    };
-    let charset = form.given("encoding").map(Charset::parse).transpose();
-    let charset = charset.map_err(|error| fault("encoding", error)).unwrap_or_default();
-    let delimiter = form.given("delimiter").map(Delimiter::parse).transpose();
-    let delimiter = delimiter.map_err(|error| fault("delimiter", error)).unwrap_or_default();
-    if errors.is_empty() { Ok(UploadOptions { filename, charset, delimiter }) } else { Err(Invalid(errors)) }
+    let members = form.members(&[("encoding", As::Text), ("delimiter", As::Text)]);
+    let import::Request { charset, delimiter, .. } = import::Request::parse(&members)?;
+    Ok(UploadOptions { filename, charset, delimiter })
 }
 
 /// The file name without its path, which older browsers include.

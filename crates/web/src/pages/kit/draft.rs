@@ -73,10 +73,19 @@ impl Draft {
     /// The faults of the form as a whole and of fields that are not in `shown`, the names of the fields on the page.
     pub fn other_faults(&self, shown: &str) -> Vec<String> {
         let hidden = self.errors.iter().filter(|(name, _)| !shown.split_whitespace().any(|one| one == *name));
-        let hidden = hidden
-            .map(|(name, fault)| if name.is_empty() { fault.clone() } else { format!("{name}: {fault}") });
+        let hidden = hidden.map(|(name, fault)| about(name, fault));
         self.error.iter().cloned().chain(hidden).collect()
     }
+}
+
+/// A fault as a sentence about its field, for a place where the field isn't shown.
+fn about(name: &str, fault: &str) -> String {
+    if name.is_empty() {
+        return fault.to_owned();
+    }
+    let mut letters = fault.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
+    sentence(&format!("{} {first}{}", name.replace('_', " "), letters.as_str()))
 }
 
 /// Turns a detail, which is written to follow a field's name, into a sentence.
@@ -100,7 +109,7 @@ mod tests {
         assert_eq!((draft.value("other"), draft.fault("other"), draft.value("form")), ("", "", ""));
         assert!(draft.has("stage", "b") && !draft.has("stage", "c"));
         assert_eq!(draft.other_faults("name"), [""; 0]);
-        assert_eq!(draft.other_faults(""), ["name: Must be shorter."]);
+        assert_eq!(draft.other_faults(""), ["Name must be shorter."]);
         assert!(Draft::refused(&form, Error::Busy).is_err());
     }
 

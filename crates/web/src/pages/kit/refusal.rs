@@ -105,7 +105,10 @@ fn words(problem: &Problem) -> (StatusCode, &'static str, String) {
         StatusCode::NOT_FOUND => ("Page not found", sentence(problem.detail())),
         StatusCode::FORBIDDEN if problem.code() == "role_required" => (
             "Your role doesn’t allow this",
-            "Ask an admin of your company to do this or to change your role.".to_owned(),
+            format!(
+                "{} Ask an admin of your company to do this or to change your role.",
+                sentence(problem.detail())
+            ),
         ),
         StatusCode::FORBIDDEN => ("Not allowed", sentence(problem.detail())),
         StatusCode::TOO_MANY_REQUESTS => ("Too many attempts", "Wait a moment, then try again.".to_owned()),

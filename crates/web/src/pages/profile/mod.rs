@@ -8,16 +8,15 @@ use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::person::{ChangePassword, Rename};
 use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
-use rapport_domain::company::MAX_NAME;
-use rapport_domain::invalid::{Invalid, Members, as_text};
-use rapport_domain::member::Email;
+use rapport_domain::invalid::Invalid;
+use rapport_domain::member::{Email, parse_name};
 use rapport_store::member;
 use rapport_store::session::{Listed, Workplace, of_person};
 
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
-use crate::pages::kit::form::{As, Form};
+use crate::pages::kit::form::As;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
@@ -74,16 +73,9 @@ impl Load<()> for ProfilePage {
 }
 
 async fn rename(action: Action) -> Result<Response, Refusal> {
-    action.run(read_name(&action.form), |page: &mut ProfilePage, draft| page.name = draft).await?;
+    let command = parse_name(&action.form.members(&[("name", As::Text)])).map(Rename);
+    action.run(command, |page: &mut ProfilePage, draft| page.name = draft).await?;
     action.done(PATH, "Name changed.")
-}
-
-fn read_name(form: &Form) -> Result<Rename, Invalid> {
-    let members = form.members(&[("name", As::Text)]);
-    let mut members = Members::of(&members);
-    let name = members.required("name", |value| as_text(value, MAX_NAME));
-    members.finish()?;
-    Ok(Rename(name.unwrap_or_default()))
 }
 
 async fn change_password(action: Action) -> Result<Response, Refusal> {

@@ -5,9 +5,8 @@ use axum::response::Response;
 use axum::routing::post;
 use rapport_app::invitation::{Invite, Invited, ResendInvitation, RevokeInvitation};
 use rapport_domain::id::InvitationId;
-use rapport_domain::invalid::{Invalid, Members, as_str};
-use rapport_domain::invitation::INVITATION_DAYS;
-use rapport_domain::member::{Email, Role};
+use rapport_domain::invalid::Invalid;
+use rapport_domain::invitation::{INVITATION_DAYS, Request};
 
 use super::back_to;
 use super::members::{MembersPage, PATH};
@@ -40,12 +39,7 @@ async fn revoke(action: Action<InvitationId>) -> Result<Response, Refusal> {
 
 fn read(form: &Form) -> Result<Invite, Invalid> {
     let members = form.members(&[("email", As::Text), ("role", As::Text)]);
-    let mut members = Members::of(&members);
-    let email = members.required("email", |value| Email::parse(as_str(value)?));
-    let role = members.required("role", |value| Role::parse(as_str(value)?));
-    members.finish()?;
-    let (Some(email), Some(role)) = (email, role) else { unreachable!("required") };
-    Ok(Invite { email, role })
+    Request::parse(&members).map(|Request { email, role }| Invite { email, role })
 }
 
 /// Says that the mail is on its way, or shows the link.

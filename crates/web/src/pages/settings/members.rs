@@ -7,10 +7,11 @@ use axum::routing::{get, post};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
 use rapport_domain::id::PersonId;
-use rapport_domain::invalid::{Invalid, Members, as_str};
+use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::Invitation;
-use rapport_domain::member::{Member, Role};
+use rapport_domain::member::{Member, Patch};
 use rapport_store::{invitation, member};
+use serde_json::Value;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
 use crate::pages::kit::action::{Action, banner};
@@ -88,21 +89,20 @@ impl MembersPage {
 }
 
 async fn change_role(action: Action<PersonId>) -> Result<Response, Refusal> {
-    let command = read_role(&action.form).map(|role| ChangeMember {
+    let command = read_role(&action.form).map(|Patch { role, active }| ChangeMember {
         person: action.id,
-        role: Some(role),
-        active: None,
+        role,
+        active,
     });
     let changed = action.run(command, banner::<MembersPage>).await?;
     action.done(PATH, format!("{} now has the role {}.", changed.name, changed.role.as_str()))
 }
 
-fn read_role(form: &Form) -> Result<Role, Invalid> {
-    let members = form.members(&[("role", As::Text)]);
-    let mut members = Members::of(&members);
-    let role = members.required("role", |value| Role::parse(as_str(value)?));
-    members.finish()?;
-    Ok(role.unwrap_or(Role::Member))
+fn read_role(form: &Form) -> Result<Patch, Invalid> {
+    let mut members = form.members(&[("role", As::Text)]);
+    // A role can be changed but not left out.
+    members.entry("role").or_insert_with(|| Value::from(""));
+    Patch::parse(&members)
 }
 
 async fn deactivate(action: Action<PersonId>) -> Result<Response, Refusal> {

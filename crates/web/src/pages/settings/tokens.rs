@@ -5,11 +5,9 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::credential::{CreateToken, NewCredential, RevokeToken};
-use rapport_domain::company::MAX_NAME;
-use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::credential::{Credential, Kind, TokenRequest};
 use rapport_domain::id::CredentialId;
-use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
-use rapport_domain::member::Role;
+use rapport_domain::invalid::Invalid;
 use rapport_store::credential;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
@@ -61,11 +59,7 @@ async fn create(action: Action) -> Result<Response, Refusal> {
 
 fn read(form: &Form) -> Result<CreateToken, Invalid> {
     let members = form.members(&[("name", As::Text), ("role", As::Text)]);
-    let mut members = Members::of(&members);
-    let name = members.required("name", |value| as_text(value, MAX_NAME));
-    let role = members.required("role", |value| Role::parse(as_str(value)?));
-    members.finish()?;
-    Ok(CreateToken { name: name.unwrap_or_default(), role: role.unwrap_or(Role::Member) })
+    TokenRequest::parse(&members).map(|TokenRequest { name, role }| CreateToken { name, role })
 }
 
 async fn revoke(action: Action<CredentialId>) -> Result<Response, Refusal> {

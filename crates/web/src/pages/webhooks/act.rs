@@ -2,14 +2,16 @@
 
 use axum::response::Response;
 use rapport_app::webhook::{
-    DeleteWebhook, DisableWebhook, EnableWebhook, Held, NewSecret, RotateSecret, TestWebhook,
+    DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, RotateSecret, TestWebhook,
 };
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::WebhookId;
+use rapport_domain::webhook::Held;
 
 use crate::pages::ADMIN;
-use crate::pages::kit::action::Action;
+use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::flash::Flash;
+use crate::pages::kit::form::As;
 use crate::pages::kit::frame::Page as _;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::webhooks::one::WebhookPage;
@@ -28,11 +30,13 @@ pub async fn rotate(action: Action<WebhookId>) -> Result<Response, Refusal> {
 }
 
 pub async fn enable(action: Action<WebhookId>) -> Result<Response, Refusal> {
-    let (held, text) = match action.form.text("held") {
-        "drop" => (Held::Drop, "Webhook enabled. Held deliveries were dropped."),
-        _ => (Held::Send, "Webhook enabled. Held deliveries are being sent, oldest first."),
+    let held = Held::parse(&action.form.members(&[("held", As::Text)]));
+    let text = match held {
+        Ok(Held::Drop) => "Webhook enabled. Held deliveries were dropped.",
+        _ => "Webhook enabled. Held deliveries are being sent, oldest first.",
     };
-    action.act::<WebhookPage, _>(EnableWebhook { id: action.id, held }).await?;
+    let command = held.map(|held| EnableWebhook { id: action.id, held });
+    action.run(command, banner::<WebhookPage>).await?;
     action.done(&path_of(action.id), text)
 }
 
