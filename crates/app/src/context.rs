@@ -5,19 +5,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
+use rapport_domain::destination::{Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId, SessionId};
 use rapport_domain::session::Session;
 use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
 use crate::commits::Commits;
+use crate::destination::{DestinationCheck, Judged, LiteralsOnly};
 use crate::dispatch::Sender;
 use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages};
 use crate::mail::{MailRoute, Outside};
 use crate::vault::Vault;
-use crate::webhook::DestinationCheck;
 
 /// The precision with which a session's last use is known.
 const SEEN_SECONDS: i64 = 5 * 60;
@@ -116,10 +116,10 @@ impl Services {
 
     /// Whether a webhook may point there. Without a configured check, only literal addresses are checked,
     /// strictly.
-    pub async fn check_destination(&self, destination: &Destination) -> Result<(), Refusal> {
+    pub async fn check_destination(&self, destination: Destination) -> Result<Judged, Refusal> {
         match self.destinations.get() {
-            Some(check) => check.check(destination).await,
-            None => destination.judge_literal(&AddressPolicy::default()),
+            Some(check) => Judged::by(check.as_ref(), destination).await,
+            None => Judged::by(&LiteralsOnly, destination).await,
         }
     }
 

@@ -21,6 +21,7 @@ pub mod context;
 pub mod conversation;
 pub mod credential;
 pub mod delivery;
+pub mod destination;
 pub mod digest;
 pub mod dispatch;
 pub mod erasure;

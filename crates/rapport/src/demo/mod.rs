@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use rapport_app::Clock as _;
+use rapport_jobs::{Guard, SystemResolver};
 use rapport_store::Database;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,7 @@ use crate::config::{Config, Origin, Setting};
 use crate::listen::Beside;
 use crate::mail_option::{MailFrom, SmtpUrl};
 use crate::option_value::{BaseUrl, DatabaseAddress};
+use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
 use crate::stop::Signals;
 use crate::{data_dir, database, mailing, serve};
@@ -154,6 +156,8 @@ async fn make_past(
     let store = rapport_store::Config { durable: is_kept, ..config.store() };
     let app = database::open_at(config, &store, Arc::new(clock.clone()), random, &secret_key)?;
     app.services().set_outside(mailing::outside(config, &BaseUrl::of_listener(address)));
+    let guard = Guard::new(Outbound::load(config)?.policy, Arc::new(SystemResolver));
+    app.services().set_destination_check(Arc::new(guard));
     let made = past::replay(&app, &clock, now, &receiver.url()?, stop).await;
     // The service reopens it with the real clock.
     tokio::task::spawn_blocking(move || app.store().close())

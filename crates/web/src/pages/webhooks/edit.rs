@@ -4,12 +4,10 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use rapport_app::Error;
-use rapport_app::webhook::{CreateWebhook, NewSecret, PatchWebhook};
-use rapport_domain::destination::Destination;
+use rapport_app::webhook::{Changes, CreateWebhook, NewSecret, PatchWebhook};
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
-use rapport_domain::invalid::{Fault, Invalid};
-use rapport_domain::webhook::{Create, Patch, SELECTABLE, Webhook, refused};
+use rapport_domain::webhook::{Create, Patch, SELECTABLE, Webhook};
 use rapport_store::webhook;
 use serde_json::{Map, Value};
 
@@ -67,8 +65,9 @@ pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) ->
 
 async fn try_create(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<NewSecret, Error> {
     let create = Create::parse(&members(form))?;
-    judge(pages, visitor, &create.url).await?;
-    pages.submit(visitor, form, CreateWebhook(create)).await
+    verify(pages, visitor).await?;
+    let command = CreateWebhook::checked(pages.app().services(), create).await?;
+    pages.submit(visitor, form, command).await
 }
 
 pub async fn show(
@@ -115,10 +114,9 @@ async fn try_save(pages: &Pages, visitor: &Visitor, form: &Form, id: WebhookId) 
     members.entry("description").or_insert_with(|| Value::from(""));
     members.entry("url").or_insert_with(|| Value::from(""));
     let patch = Patch::parse(&members)?;
-    if let Some(url) = &patch.url {
-        judge(pages, visitor, url).await?;
-    }
-    pages.submit(visitor, form, PatchWebhook { id, patch }).await
+    verify(pages, visitor).await?;
+    let changes = Changes::checked(pages.app().services(), patch).await?;
+    pages.submit(visitor, form, PatchWebhook { id, changes }).await
 }
 
 /// The form as the members that the API takes.
@@ -130,14 +128,10 @@ fn members(form: &Form) -> Map<String, Value> {
     members
 }
 
-/// Resolves the destination and refuses it if no attempt would be allowed. Checks the role first.
-async fn judge(pages: &Pages, visitor: &Visitor, url: &Destination) -> Result<(), Error> {
+/// Checks the role before a destination is checked, so that only admins can have names resolved.
+async fn verify(pages: &Pages, visitor: &Visitor) -> Result<(), Error> {
     pages.app().read(&visitor.access(), ADMIN, |_| Ok(())).await?;
-    let judged = pages.app().services().check_destination(url).await;
-    judged.map_err(|refusal| {
-        let Fault { code, detail } = refused(&refusal);
-        Invalid::one("/url", code, detail).into()
-    })
+    Ok(())
 }
 
 async fn find(pages: &Pages, visitor: &Visitor, id: WebhookId) -> Result<(Frame, Webhook), Refusal> {
