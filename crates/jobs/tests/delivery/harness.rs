@@ -12,7 +12,7 @@ use rapport_app::job_report::Job;
 use rapport_app::redeliver::Redeliver;
 use rapport_app::upsert::Upsert;
 use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, Held, RotateSecret, TestWebhook};
-use rapport_app::{App, Command, Error, Needs, Vault};
+use rapport_app::{App, Command, Error, Needs, Parts, Vault};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::destination::{AddressPolicy, Refusal};
@@ -152,8 +152,8 @@ impl Sending {
     }
 
     pub fn without_sender(engine: Engine, options: Options) -> Self {
-        let test = TestApp::on(engine);
-        test.app().services().set_destination_check(options.guard());
+        let guard = options.guard();
+        let test = TestApp::with(engine, move |parts| parts.destinations = Arc::clone(&guard) as _);
         Self {
             node: None,
             options,
@@ -515,9 +515,12 @@ impl Node {
         };
         let store = Store::open(&config).expect("opening the database for a sender");
         let (hands, random) = (Arc::new(clock.clone()), Arc::new(SeededRandom::new(seed)));
-        let app = App::new(store, hands, random, Vault::new(&VAULT_KEY));
         let guard = options.guard();
-        app.services().set_destination_check(Arc::clone(&guard) as _);
+        let parts = Parts {
+            destinations: Arc::clone(&guard) as _,
+            ..Parts::new(hands, random, Vault::new(&VAULT_KEY))
+        };
+        let app = App::new(store, parts);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let client = Arc::new(Client::new(guard, trusting_receivers(), options.limits, tasks.clone()));
         let config = Config {

@@ -18,8 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use rapport_app::Clock as _;
-use rapport_jobs::{Guard, SystemResolver};
+use rapport_app::{Clock as _, Parts};
 use rapport_store::Database;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -154,10 +153,12 @@ async fn make_past(
     let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
     // Temporary data does not need a sync for each of several thousand commits.
     let store = rapport_store::Config { durable: is_kept, ..config.store() };
-    let app = database::open_at(config, &store, Arc::new(clock.clone()), random, &secret_key)?;
-    app.services().set_outside(mailing::outside(config, &BaseUrl::of_listener(address)));
-    let guard = Guard::new(Outbound::load(config)?.policy, Arc::new(SystemResolver));
-    app.services().set_destination_check(Arc::new(guard));
+    let parts = Parts {
+        destinations: Arc::new(Outbound::load(config)?.guard()),
+        outside: mailing::outside(config, &BaseUrl::of_listener(address)),
+        ..Parts::new(Arc::new(clock.clone()), random, secret_key.vault())
+    };
+    let app = database::open_alone(config, &store, parts)?;
     let made = past::replay(&app, &clock, now, &receiver.url()?, stop).await;
     // The service reopens it with the real clock.
     tokio::task::spawn_blocking(move || app.store().close())
