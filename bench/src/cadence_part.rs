@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, ensure};
 use parking_lot::Mutex;
-use rapport_app::{App, Clock, Random, Vault};
+use rapport_app::{App, Clock, Parts, Random, Vault};
 use rapport_domain::account::Account;
 use rapport_domain::company::DEFAULT_CADENCE_DAYS;
 use rapport_domain::pipeline::Status;
@@ -87,7 +87,8 @@ fn sweeps(
     let store = Store::open(&Config::new(place.database.clone())).map_err(|error| anyhow!("{error}"))?;
     let clock = Hands(Arc::new(AtomicI64::new(start.as_micros())));
     let dice = Dice(Mutex::new(Chance::new(0xcade)));
-    let app = App::new(store, Arc::new(clock.clone()), Arc::new(dice), Vault::new(&[7; 32]));
+    let parts = Parts::new(Arc::new(clock.clone()), Arc::new(dice), Vault::new(&[7; 32]));
+    let app = App::new(store, parts);
     let mut latencies = Latencies::default();
     let runtime = drive::runtime()?;
     for number in 0..sweeps_of(plan) {

@@ -6,6 +6,7 @@ use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Move, Source, Status, Trigger};
+use rapport_store::account::Edit;
 use rapport_store::{Tx, channel};
 
 use crate::Answer;
@@ -48,7 +49,8 @@ impl Command for PatchAccount {
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Answer<Account>, Error> {
-        let mut account = lock(tx, self.id)?;
+        let before = lock(tx, self.id)?;
+        let mut account = before.clone();
         let attribution = attribution(tx, self.promo_code.as_ref())?;
         if let Some(Some(imported_id)) = &self.patch.imported_id
             && rapport_store::account::imported_id_is_taken(tx, imported_id, self.id)?
@@ -57,7 +59,9 @@ impl Command for PatchAccount {
         }
         let Change { changed, moved, .. } =
             account.patch(&self.patch, attribution.as_ref(), cx.settings(), cx.now)?;
-        write_change(tx, cx, &account, moved, None, !changed.is_empty())?;
+        if !changed.is_empty() {
+            write_change(tx, cx, Edit { before: &before, after: &account }, moved, None)?;
+        }
         if changed.iter().any(|member| matches!(*member, "name" | "imported_id")) {
             rapport_store::account::replace_words(tx, &account)?;
         }
@@ -83,11 +87,14 @@ impl Command for ChangeStatus {
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<StatusChanged, Error> {
-        let mut account = lock(tx, self.id)?;
-        let from = account.status;
+        let before = lock(tx, self.id)?;
+        let mut account = before.clone();
         let step = account.trigger(Trigger::Set(self.change.status), Mover::Operator, cx.settings(), cx.now);
-        write_change(tx, cx, &account, step, self.change.note.as_deref(), step.is_some())?;
-        Ok(StatusChanged { account: answer(cx, account), moved: step.is_some(), from })
+        if step.is_some() {
+            let edit = Edit { before: &before, after: &account };
+            write_change(tx, cx, edit, step, self.change.note.as_deref())?;
+        }
+        Ok(StatusChanged { account: answer(cx, account), moved: step.is_some(), from: before.status })
     }
 }
 
@@ -113,19 +120,15 @@ pub(crate) fn lock(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
 fn write_change(
     tx: &mut Tx,
     cx: &Context,
-    account: &Account,
+    edit: Edit,
     step: Option<Move>,
     note: Option<&str>,
-    changed: bool,
 ) -> Result<(), Error> {
-    if !changed {
-        return Ok(());
-    }
-    rapport_store::account::update(tx, &[account])?;
+    rapport_store::account::update(tx, &[edit])?;
     cx.wake_cadence(tx);
     if let Some(step) = step {
         let mut outbox = Outbox::default();
-        outbox.moved(cx, account, step, Source::Operator, note);
+        outbox.moved(cx, edit.after, step, Source::Operator, note);
         outbox.write(tx, cx)?;
     }
     Ok(())

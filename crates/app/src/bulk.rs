@@ -1,10 +1,11 @@
 //! Moves many accounts at once: each the way an operator moves one, all in one transaction.
 
-use rapport_domain::account::{Account, Mover};
+use rapport_domain::account::Mover;
 use rapport_domain::bulk::{BulkMove, Wanted};
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status, Trigger};
+use rapport_store::account::Edit;
 use rapport_store::{Tx, account};
 
 use crate::access::Needs;
@@ -35,30 +36,32 @@ impl Command for MoveAccounts {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Moved, Error> {
         let ids: Vec<AccountId> = self.0.moves.iter().map(|wanted| wanted.account).collect();
-        let mut found = account::lock(tx, &ids)?;
+        let found = account::lock(tx, &ids)?;
         let mut reply = Moved { missed: ids.len() - found.len(), ..Moved::default() };
         let mut outbox = Outbox::default();
-        let mut changed: Vec<&Account> = Vec::new();
-        for account in &mut found {
-            let Some(wanted) = self.0.moves.iter().find(|wanted| wanted.account == account.id) else {
+        let mut changed = Vec::new();
+        for before in &found {
+            let Some(wanted) = self.0.moves.iter().find(|wanted| wanted.account == before.id) else {
                 continue;
             };
             let Wanted { to, only_from, .. } = *wanted;
-            if only_from.is_some_and(|from| from != account.status) {
+            if only_from.is_some_and(|from| from != before.status) {
                 reply.missed += 1;
                 continue;
             }
+            let mut account = before.clone();
             let step = account.trigger(Trigger::Set(to), Mover::Operator, cx.settings(), cx.now);
             let Some(step) = step else {
                 reply.stayed += 1;
                 continue;
             };
-            outbox.moved(cx, account, step, Source::Operator, self.0.note.as_deref());
+            outbox.moved(cx, &account, step, Source::Operator, self.0.note.as_deref());
             reply.moved.push((account.id, step.from));
-            changed.push(account);
+            changed.push((before, account));
         }
         if !changed.is_empty() {
-            account::update(tx, &changed)?;
+            let edits: Vec<Edit> = changed.iter().map(|(before, after)| Edit { before, after }).collect();
+            account::update(tx, &edits)?;
             cx.wake_cadence(tx);
             outbox.write(tx, cx)?;
         }

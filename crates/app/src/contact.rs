@@ -3,6 +3,7 @@
 use rapport_domain::contact::{Contact, NewContact};
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
+use rapport_store::account::Edit;
 use rapport_store::{Tx, contact};
 
 use crate::access::Needs;
@@ -20,7 +21,8 @@ impl Command for RecordContact {
     const NEEDS: Needs = Needs::Role(Role::Member);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Contact, Error> {
-        let mut account = lock(tx, self.account)?;
+        let before = lock(tx, self.account)?;
+        let mut account = before.clone();
         let NewContact { kind, note, occurred_at } = self.contact.clone();
         let made = Contact {
             id: cx.id(),
@@ -33,7 +35,7 @@ impl Command for RecordContact {
         };
         contact::insert(tx, &made)?;
         if account.contact(occurred_at, cx.now) {
-            rapport_store::account::update(tx, &[&account])?;
+            rapport_store::account::update(tx, &[Edit { before: &before, after: &account }])?;
             // An old contact can begin an episode that is already overdue.
             cx.wake_cadence(tx);
         }

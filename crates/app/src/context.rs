@@ -1,23 +1,24 @@
-//! Time and randomness, supplied by the code that starts the service; tests supply their own.
+//! What the code that starts the service supplies to its commands: time, randomness, and the ways out. Tests
+//! supply their own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rapport_domain::destination::{AddressPolicy, Destination, Refusal};
+use rapport_domain::destination::{Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId, SessionId};
 use rapport_domain::session::Session;
 use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
 use crate::commits::Commits;
+use crate::destination::{DestinationCheck, Judged, LiteralsOnly};
 use crate::dispatch::Sender;
 use crate::job_report::JobReports;
-use crate::lookup::{FetchError, Fetched, HomePages};
+use crate::lookup::{FetchError, Fetched, HomePages, NoHomePages};
 use crate::mail::{MailRoute, Outside};
 use crate::vault::Vault;
-use crate::webhook::DestinationCheck;
 
 /// The precision with which a session's last use is known.
 const SEEN_SECONDS: i64 = 5 * 60;
@@ -42,6 +43,37 @@ pub trait Random: Send + Sync + 'static {
     fn fill(&self, bytes: &mut [u8]);
 }
 
+/// The parts of a process that its commands use. Everything is there before the first command runs.
+pub struct Parts {
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub vault: Vault,
+    /// Checks new destinations: the guard that also checks them at each attempt.
+    pub destinations: Arc<dyn DestinationCheck>,
+    /// Fetches home pages, through the same guard.
+    pub home_pages: Arc<dyn HomePages>,
+    /// How the service is reached, and whether it can send mail.
+    pub outside: Outside,
+    /// The server that mail goes through, if any.
+    pub mail_route: Option<MailRoute>,
+}
+
+impl Parts {
+    /// The parts of a process that reaches nobody: it checks only literal addresses, strictly, fetches no
+    /// pages and sends no mail.
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
+        Self {
+            clock,
+            random,
+            vault,
+            destinations: Arc::new(LiteralsOnly),
+            home_pages: Arc::new(NoHomePages),
+            outside: Outside::default(),
+            mail_route: None,
+        }
+    }
+}
+
 /// The services available to every command.
 pub struct Services {
     pub(crate) clock: Arc<dyn Clock>,
@@ -50,20 +82,23 @@ pub struct Services {
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     seen: Mutex<HashMap<SessionId, (CompanyId, Time)>>,
     commits: Commits,
+    /// The only part that comes later: a sender owns deliveries as a node of the database, and gets its number
+    /// by a command.
     sender: OnceLock<Arc<dyn Sender>>,
-    destinations: OnceLock<Arc<dyn DestinationCheck>>,
+    destinations: Arc<dyn DestinationCheck>,
     cadence: Arc<Notify>,
     fan_out: Arc<Notify>,
-    home_pages: OnceLock<Arc<dyn HomePages>>,
+    home_pages: Arc<dyn HomePages>,
     vault: Vault,
-    outside: OnceLock<Outside>,
+    outside: Outside,
     mail_written: Arc<Notify>,
-    mail_route: OnceLock<MailRoute>,
+    mail_route: Option<MailRoute>,
     jobs: JobReports,
 }
 
 impl Services {
-    pub(crate) fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { clock, random, vault, destinations, home_pages, outside, mail_route } = parts;
         Self {
             clock,
             random,
@@ -72,14 +107,14 @@ impl Services {
             seen: Mutex::default(),
             commits: Commits::default(),
             sender: OnceLock::new(),
-            destinations: OnceLock::new(),
+            destinations,
             cadence: Arc::default(),
             fan_out: Arc::default(),
-            home_pages: OnceLock::new(),
+            home_pages,
             vault,
-            outside: OnceLock::new(),
+            outside,
             mail_written: Arc::default(),
-            mail_route: OnceLock::new(),
+            mail_route,
             jobs: JobReports::default(),
         }
     }
@@ -109,18 +144,9 @@ impl Services {
         self.sender.get().cloned()
     }
 
-    /// Has new destinations checked by the guard that also checks them at each attempt.
-    pub fn set_destination_check(&self, check: Arc<dyn DestinationCheck>) {
-        let _ = self.destinations.set(check);
-    }
-
-    /// Whether a webhook may point there. Without a configured check, only literal addresses are checked,
-    /// strictly.
-    pub async fn check_destination(&self, destination: &Destination) -> Result<(), Refusal> {
-        match self.destinations.get() {
-            Some(check) => check.check(destination).await,
-            None => destination.judge_literal(&AddressPolicy::default()),
-        }
+    /// Whether a webhook may point there.
+    pub async fn check_destination(&self, destination: Destination) -> Result<Judged, Refusal> {
+        Judged::by(self.destinations.as_ref(), destination).await
     }
 
     /// Notified after a commit that may make a client due.
@@ -133,40 +159,20 @@ impl Services {
         &self.fan_out
     }
 
-    /// Has home pages fetched through the guard that also protects deliveries.
-    pub fn set_home_pages(&self, home_pages: Arc<dyn HomePages>) {
-        let _ = self.home_pages.set(home_pages);
-    }
-
-    /// Fetches a home page; fails if no fetcher is set.
     pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {
-        match self.home_pages.get() {
-            Some(home_pages) => home_pages.fetch(page).await,
-            None => Err(FetchError::Own("this process can't fetch pages".to_owned())),
-        }
+        self.home_pages.fetch(page).await
     }
 
     pub fn vault(&self) -> &Vault {
         &self.vault
     }
 
-    /// Sets, once, how the service is reached and whether it can send mail.
-    pub fn set_outside(&self, outside: Outside) {
-        let _ = self.outside.set(outside);
-    }
-
-    /// If unset: the default address, and no mail.
     pub fn outside(&self) -> &Outside {
-        self.outside.get_or_init(Outside::default)
-    }
-
-    /// Sets, once, the server that mail goes through, if any.
-    pub fn set_mail_route(&self, route: MailRoute) {
-        let _ = self.mail_route.set(route);
+        &self.outside
     }
 
     pub fn mail_route(&self) -> Option<&MailRoute> {
-        self.mail_route.get()
+        self.mail_route.as_ref()
     }
 
     /// The reports of this process's background jobs.

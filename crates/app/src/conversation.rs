@@ -4,6 +4,7 @@ use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Log, Message, Start};
 use rapport_domain::id::{AccountId, ConversationId};
 use rapport_domain::member::Role;
+use rapport_store::account::Edit;
 use rapport_store::{Tx, account, conversation, message};
 
 use crate::access::Needs;
@@ -92,10 +93,13 @@ pub(crate) fn add(
     message::insert(tx, logged)?;
     conversation.extend(logged.occurred_at);
     conversation::update(tx, conversation)?;
-    if logged.is_contact() && account.contact(logged.occurred_at, cx.now) {
-        account::update(tx, &[account])?;
-        // An old message can begin an episode that is already overdue.
-        cx.wake_cadence(tx);
+    if logged.is_contact() {
+        let before = account.clone();
+        if account.contact(logged.occurred_at, cx.now) {
+            account::update(tx, &[Edit { before: &before, after: account }])?;
+            // An old message can begin an episode that is already overdue.
+            cx.wake_cadence(tx);
+        }
     }
     if logged.is_reply() {
         outbox.message(cx, account, conversation, logged);

@@ -10,6 +10,7 @@ use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
 use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
+use rapport_store::account::Edit;
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::ingest_reject::{self, Reject};
 use rapport_store::{Tx, account, activity, activity_day};
@@ -229,10 +230,13 @@ fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_st
         }
     }
     tally.write(tx)?;
-    let mut changed: Vec<&Account> =
-        movable.values().filter(|movable| movable.changed).map(|movable| &movable.account).collect();
-    changed.sort_unstable_by_key(|account| account.id);
-    account::update(tx, &changed)?;
+    let mut edits: Vec<Edit> = movable
+        .values()
+        .filter(|movable| movable.changed)
+        .map(|Movable { before, account, .. }| Edit { before, after: account })
+        .collect();
+    edits.sort_unstable_by_key(|edit| edit.after.id);
+    account::update(tx, &edits)?;
     let Some((first, cx)) = accepted.first() else { return Ok(()) };
     outbox.write(tx, cx)?;
     // Days that are no longer shown aren't counted. This comes last because it is the only place where the
@@ -244,6 +248,7 @@ fn apply(tx: &mut Tx, accepted: &[(Matched, &Context)]) -> Result<(), rapport_st
 
 /// An account a batch may move.
 struct Movable {
+    before: Account,
     account: Account,
     changed: bool,
 }
@@ -278,8 +283,9 @@ fn lock_movable(
         accepted.iter().filter(|(event, _)| moves(event.activity)).map(|(event, _)| event.account).collect();
     ids.sort_unstable();
     ids.dedup();
-    let accounts = account::lock(tx, &ids)?;
-    Ok(accounts.into_iter().map(|account| (account.id, Movable { account, changed: false })).collect())
+    let movable =
+        |account: Account| (account.id, Movable { before: account.clone(), account, changed: false });
+    Ok(account::lock(tx, &ids)?.into_iter().map(movable).collect())
 }
 
 /// Everything a batch counts, combined per row before it is written.

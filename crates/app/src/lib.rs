@@ -21,6 +21,7 @@ pub mod context;
 pub mod conversation;
 pub mod credential;
 pub mod delivery;
+pub mod destination;
 pub mod digest;
 pub mod dispatch;
 pub mod erasure;
@@ -66,7 +67,7 @@ use rapport_store::{Across, Snapshot, Store};
 
 pub use access::{Access, Caller, Needs};
 pub use command::{Command, Context};
-pub use context::{Clock, Random, Services};
+pub use context::{Clock, Parts, Random, Services};
 pub use error::Error;
 pub use mail::{MailRoute, Outside};
 pub use vault::Vault;
@@ -99,8 +100,8 @@ pub struct Found<T> {
 }
 
 impl App {
-    pub fn new(store: Store, clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
-        Self { store: Arc::new(store), services: Arc::new(Services::new(clock, random, vault)) }
+    pub fn new(store: Store, parts: Parts) -> Self {
+        Self { store: Arc::new(store), services: Arc::new(Services::new(parts)) }
     }
 
     pub fn now(&self) -> Time {

@@ -1,6 +1,6 @@
 //! Lookup by domain: fetches a home page, reads it, shows it, and creates an account from it.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 
 use rapport_domain::account::Account;
@@ -24,6 +24,18 @@ pub trait HomePages: Send + Sync + 'static {
         &'a self,
         page: &'a Destination,
     ) -> Pin<Box<dyn Future<Output = Result<Fetched, FetchError>> + Send + 'a>>;
+}
+
+/// For a process that has no sockets of its own.
+pub(crate) struct NoHomePages;
+
+impl HomePages for NoHomePages {
+    fn fetch<'a>(
+        &'a self,
+        _: &'a Destination,
+    ) -> Pin<Box<dyn Future<Output = Result<Fetched, FetchError>> + Send + 'a>> {
+        Box::pin(ready(Err(FetchError::Own("this process can't fetch pages".to_owned()))))
+    }
 }
 
 /// A page as received.

@@ -9,6 +9,7 @@ use rapport_domain::company::Settings;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::Source;
 use rapport_domain::time::Time;
+use rapport_store::account::Edit;
 use rapport_store::{Tx, channel};
 
 use crate::access::Needs;
@@ -63,7 +64,7 @@ impl Command for Upsert {
         let mut work = Work::default();
         for account in rapport_store::account::lock_by_imported_id(tx, &imported_ids)? {
             let key = account.imported_id.clone().unwrap_or_default();
-            work.accounts.insert(key, Known { account, state: State::Unchanged });
+            work.accounts.insert(key, Known { account, is_new: false, before: None });
         }
         let answers = batch.iter().map(|(upsert, cx)| work.apply(&upsert.0, &codes, cx)).collect();
         work.write(tx, batch[0].1)?;
@@ -71,16 +72,11 @@ impl Command for Upsert {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Unchanged,
-    Changed,
-    New,
-}
-
 struct Known {
     account: Account,
-    state: State,
+    is_new: bool,
+    /// The account as it is stored, once a request has changed it.
+    before: Option<Account>,
 }
 
 /// The accounts of a batch after the requests so far, and what remains to be written.
@@ -106,7 +102,8 @@ impl Work {
             Entry::Vacant(place) => {
                 let (account, change) = Account::from_upsert(cx.id(), request, attribution, settings, now)?;
                 self.outbox.created(cx, &account, Source::Upsert);
-                (&place.insert(Known { account, state: State::New }).account, change, true)
+                let known = place.insert(Known { account, is_new: true, before: None });
+                (&known.account, change, true)
             }
             Entry::Occupied(place) => {
                 let known = place.into_mut();
@@ -115,9 +112,9 @@ impl Work {
                 if let Some(step) = change.moved {
                     self.outbox.moved(cx, &account, step, Source::Upsert, None);
                 }
-                known.account = account;
-                if known.state == State::Unchanged && !change.changed.is_empty() {
-                    known.state = State::Changed;
+                let before = std::mem::replace(&mut known.account, account);
+                if !known.is_new && known.before.is_none() && !change.changed.is_empty() {
+                    known.before = Some(before);
                 }
                 (&known.account, change, false)
             }
@@ -134,18 +131,18 @@ impl Work {
     }
 
     fn write(&self, tx: &mut Tx, cx: &Context) -> Result<(), rapport_store::Error> {
-        let in_state = |state: State| {
-            let mut accounts: Vec<&Account> = self
-                .accounts
-                .values()
-                .filter(|known| known.state == state)
-                .map(|known| &known.account)
-                .collect();
-            // Every transaction uses this order, so they can't deadlock.
-            accounts.sort_unstable_by(|a, b| a.imported_id.cmp(&b.imported_id));
-            accounts
-        };
-        if !rapport_store::account::write(tx, &in_state(State::New), &in_state(State::Changed))? {
+        let (mut new, mut edits): (Vec<&Account>, Vec<Edit>) = (Vec::new(), Vec::new());
+        for Known { account, is_new, before } in self.accounts.values() {
+            if *is_new {
+                new.push(account);
+            } else if let Some(before) = before {
+                edits.push(Edit { before, after: account });
+            }
+        }
+        // Every transaction uses this order, so they can't deadlock.
+        new.sort_unstable_by(|a, b| a.imported_id.cmp(&b.imported_id));
+        edits.sort_unstable_by(|a, b| a.after.imported_id.cmp(&b.after.imported_id));
+        if !rapport_store::account::write(tx, &new, &edits)? {
             // Another node created one of them between our check and our insert.
             return Err(rapport_store::Error::Again);
         }

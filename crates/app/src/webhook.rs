@@ -1,22 +1,22 @@
 //! Webhooks: create, edit, test, rotate, disable, enable, delete.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use rapport_domain::audit::Action;
 use rapport_domain::credential::{Issued, Kind as CredentialKind, issue};
 use rapport_domain::delivery::{Delivery, State};
-use rapport_domain::destination::{Destination, Refusal};
+use rapport_domain::destination::Destination;
 use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::id::{DeliveryId, WebhookId};
+use rapport_domain::invalid::{Fault, Invalid};
 use rapport_domain::mail::Kind as MailKind;
 use rapport_domain::member::Role;
-use rapport_domain::webhook::{Create, Held, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Create, Held, Patch, Selection, Switch, Webhook, refused};
 use rapport_store::{Tx, delivery, manual_attempt, member, webhook};
 use serde_json::{Value, json};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
+use crate::context::Services;
+use crate::destination::Judged;
 use crate::error::Error;
 use crate::fan_out::FanOut;
 use crate::mail::{self, Recipient};
@@ -27,14 +27,6 @@ const NEEDS: Needs = Needs::Role(Role::Admin);
 /// A notice that couldn't be sent for this long is outdated.
 const NOTICE_DAYS: i64 = 2;
 
-/// Checks a destination before it is stored. It resolves names, so it doesn't run in a command.
-pub trait DestinationCheck: Send + Sync + 'static {
-    fn check<'a>(
-        &'a self,
-        destination: &'a Destination,
-    ) -> Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send + 'a>>;
-}
-
 /// A webhook with its secret, for the one time it is shown.
 pub struct NewSecret {
     pub webhook: Webhook,
@@ -43,15 +35,27 @@ pub struct NewSecret {
     pub shown: String,
 }
 
-/// The destination was checked before: names are resolved outside of the transaction.
-pub struct CreateWebhook(pub Create);
+#[derive(Debug, Clone)]
+pub struct CreateWebhook {
+    pub url: Judged,
+    pub events: Selection,
+    pub description: String,
+}
+
+impl CreateWebhook {
+    /// Has the destination checked. Names are resolved, so this happens before the transaction.
+    pub async fn checked(services: &Services, create: Create) -> Result<Self, Invalid> {
+        let Create { url, events, description } = create;
+        Ok(Self { url: judged(services, url).await?, events, description })
+    }
+}
 
 impl Command for CreateWebhook {
     type Reply = NewSecret;
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewSecret, Error> {
-        let Create { url, events, description } = &self.0;
+        let Self { url, events, description } = self;
         let created = Webhook {
             id: cx.id(),
             url: url.as_str().to_owned(),
@@ -74,9 +78,37 @@ impl Command for CreateWebhook {
     }
 }
 
+#[derive(Debug, Clone)]
 pub struct PatchWebhook {
     pub id: WebhookId,
-    pub patch: Patch,
+    pub changes: Changes,
+}
+
+/// An edit of a webhook. Its destination, if it names one, passed the check.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    pub url: Option<Judged>,
+    pub events: Option<Selection>,
+    pub description: Option<String>,
+}
+
+impl Changes {
+    /// Has the destination checked, if there is one. See [`CreateWebhook::checked`].
+    pub async fn checked(services: &Services, patch: Patch) -> Result<Self, Invalid> {
+        let Patch { url, events, description } = patch;
+        let url = match url {
+            Some(url) => Some(judged(services, url).await?),
+            None => None,
+        };
+        Ok(Self { url, events, description })
+    }
+}
+
+async fn judged(services: &Services, url: Destination) -> Result<Judged, Invalid> {
+    services.check_destination(url).await.map_err(|refusal| {
+        let Fault { code, detail } = refused(&refusal);
+        Invalid::one("/url", code, detail)
+    })
 }
 
 impl Command for PatchWebhook {
@@ -86,15 +118,15 @@ impl Command for PatchWebhook {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Webhook, Error> {
         let mut found = lock(tx, self.id)?;
         let before = found.clone();
-        if let Some(url) = &self.patch.url
+        if let Some(url) = &self.changes.url
             && url.as_str() != found.url
         {
             found.move_to(url.as_str(), cx.now);
         }
-        if let Some(events) = &self.patch.events {
+        if let Some(events) = &self.changes.events {
             found.events.clone_from(events);
         }
-        if let Some(description) = &self.patch.description {
+        if let Some(description) = &self.changes.description {
             found.description.clone_from(description);
         }
         if found != before {

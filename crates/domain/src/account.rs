@@ -45,18 +45,6 @@ pub struct Account {
     pub campaign_hold: bool,
     pub created_at: Time,
     pub updated_at: Time,
-    pub known_clock: KnownClock,
-}
-
-/// The clock that storage had for the account when the account was read; `None` for a new one. It isn't part
-/// of the account's value, so any two are equal.
-#[derive(Debug, Clone, Copy, Default, Eq)]
-pub struct KnownClock(pub Option<Facts>);
-
-impl PartialEq for KnownClock {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 /// The effect of a request on an account, in the account's member names.
@@ -100,7 +88,6 @@ impl Account {
             campaign_hold: false,
             created_at: now,
             updated_at: now,
-            known_clock: KnownClock::default(),
         }
     }
 

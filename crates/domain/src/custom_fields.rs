@@ -1,7 +1,8 @@
 //! Custom fields: a map from key to any JSON value, merged per key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::field_index;
@@ -13,36 +14,17 @@ pub const MAX_KEY: Length = Length::up_to(128);
 pub const MAX_BYTES: usize = 64 * 1024;
 
 /// The stored fields, as compact JSON text with sorted keys, used unchanged in storage and payloads.
-///
-/// After a merge, the fields remember their index entries from before and after, so that the caller can write
-/// the difference without parsing the JSON again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomFields {
     json: String,
-    touched: BTreeMap<String, Touched>,
 }
 
-/// The index entries of one field's value when it was read, and now.
-#[derive(Debug, Clone, Default)]
-struct Touched {
-    before: Vec<String>,
-    after: Vec<String>,
-}
-
-/// The index entries that a merge removed and added: pairs of a key and one of its index texts.
+/// The index entries that a change of fields removes and adds: pairs of a key and one of its index texts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct FieldDifference<'a> {
-    pub removed: Vec<(&'a str, &'a str)>,
-    pub added: Vec<(&'a str, &'a str)>,
+pub struct FieldDifference {
+    pub removed: Vec<(String, String)>,
+    pub added: Vec<(String, String)>,
 }
-
-impl PartialEq for CustomFields {
-    fn eq(&self, other: &Self) -> bool {
-        self.json == other.json
-    }
-}
-
-impl Eq for CustomFields {}
 
 impl Default for CustomFields {
     fn default() -> Self {
@@ -53,7 +35,7 @@ impl Default for CustomFields {
 impl CustomFields {
     /// From text that this type produced.
     pub fn from_stored(json: String) -> Self {
-        Self { json, touched: BTreeMap::new() }
+        Self { json }
     }
 
     pub fn as_json(&self) -> &str {
@@ -72,30 +54,42 @@ impl CustomFields {
         self.to_map().into_iter().flat_map(texts).collect()
     }
 
-    /// The changes to the index entries since the fields were read.
-    pub fn difference(&self) -> FieldDifference<'_> {
+    /// The changes to the index entries since the fields were `before`. Fields whose JSON is the same aren't
+    /// parsed.
+    pub fn difference(&self, before: &Self) -> FieldDifference {
         let mut difference = FieldDifference::default();
-        for (key, Touched { before, after }) in &self.touched {
-            let not_in = |others: &'_ [String], text: &String| !others.contains(text);
-            let pair = |text| (key.as_str(), String::as_str(text));
-            difference.removed.extend(before.iter().filter(|text| not_in(after, text)).map(pair));
-            difference.added.extend(after.iter().filter(|text| not_in(before, text)).map(pair));
+        if self == before {
+            return difference;
+        }
+        let (old, new) = (before.raw(), self.raw());
+        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for key in keys {
+            let (old, new) = (old.get(key).map(|json| json.get()), new.get(key).map(|json| json.get()));
+            if old == new {
+                continue;
+            }
+            let (old, new) = (texts_in(old), texts_in(new));
+            let pair = |text: &String| (key.clone(), text.clone());
+            difference.removed.extend(old.iter().filter(|text| !new.contains(text)).map(pair));
+            difference.added.extend(new.iter().filter(|text| !old.contains(text)).map(pair));
         }
         difference
+    }
+
+    fn raw(&self) -> BTreeMap<String, &RawValue> {
+        serde_json::from_str(&self.json).unwrap_or_default()
     }
 
     /// The fields after a merge: `null` deletes its key, other values replace the old ones entirely, and keys
     /// not mentioned stay. The limits apply to the result.
     pub fn merged(&self, change: &FieldChange) -> Result<Self, Invalid> {
         let mut map = self.to_map();
-        let mut touched = self.touched.clone();
         for (key, value) in &change.0 {
-            let new = Some(value).filter(|value| !value.is_null());
-            let old = match new {
-                Some(value) => map.insert(key.clone(), value.clone()),
-                None => map.remove(key),
-            };
-            touch(&mut touched, key, old.as_ref(), new);
+            if value.is_null() {
+                map.remove(key);
+            } else {
+                map.insert(key.clone(), value.clone());
+            }
         }
         let whole = |code, detail| Invalid::one("/custom_fields", code, detail);
         if map.len() > MAX_KEYS {
@@ -108,17 +102,14 @@ impl CustomFields {
                 format!("must be at most {MAX_BYTES} bytes of JSON after the merge"),
             ));
         }
-        Ok(Self { json: text, touched })
+        Ok(Self { json: text })
     }
 }
 
-fn touch(touched: &mut BTreeMap<String, Touched>, key: &str, old: Option<&Value>, new: Option<&Value>) {
-    if old == new {
-        return;
-    }
-    let texts = |value: Option<&Value>| value.map(field_index::texts_of).unwrap_or_default();
-    let place = touched.entry(key.to_owned());
-    place.or_insert_with(|| Touched { before: texts(old), after: Vec::new() }).after = texts(new);
+/// The index texts of a field's JSON; none if there is no such field.
+fn texts_in(json: Option<&str>) -> Vec<String> {
+    let value: Option<Value> = json.and_then(|json| serde_json::from_str(json).ok());
+    value.as_ref().map(field_index::texts_of).unwrap_or_default()
 }
 
 /// The custom fields of a request: keys and values are checked but not yet merged.
@@ -192,21 +183,27 @@ mod tests {
     }
 
     #[test]
-    fn merged_fields_know_what_changed_in_the_index() {
-        let kept = CustomFields::from_stored(r#"{"plan":"pro","seats":3,"tags":["a","b"]}"#.to_owned());
-        assert_eq!(kept.difference(), FieldDifference::default());
-        let same = kept.merged(&change(&json!({"plan": "pro", "none": null}))).unwrap();
-        assert_eq!(same.difference(), FieldDifference::default());
-        let once = kept.merged(&change(&json!({"plan": null, "seats": 4, "tags": ["b", "c"], "new": {}})));
-        let once = once.unwrap();
-        let removed = vec![("plan", "spro"), ("seats", "n3"), ("tags", "sa")];
-        assert_eq!(
-            once.difference(),
-            FieldDifference { removed, added: vec![("new", ""), ("seats", "n4"), ("tags", "sc")] }
-        );
-        let twice = once.merged(&change(&json!({"plan": "PRO", "seats": 3, "new": "x"}))).unwrap();
-        let added = vec![("new", "sx"), ("tags", "sc")];
-        assert_eq!(twice.difference(), FieldDifference { removed: vec![("tags", "sa")], added });
+    fn the_difference_is_what_changed_in_the_index() {
+        let fields = |json: &str| CustomFields::from_stored(json.to_owned());
+        let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
+        };
+        let before = fields(r#"{"plan":"pro","seats":3,"tags":["a","b"]}"#);
+        type Pairs<'a> = &'a [(&'a str, &'a str)];
+        let table: [(&str, Pairs, Pairs); 4] = [
+            (r#"{"plan":"pro","seats":3,"tags":["a","b"]}"#, &[], &[]),
+            (r#"{"plan":"PRO","seats":3.0,"tags":["b","a","a"]}"#, &[], &[]),
+            (
+                r#"{"new":{},"seats":4,"tags":["b","c"]}"#,
+                &[("plan", "spro"), ("seats", "n3"), ("tags", "sa")],
+                &[("new", ""), ("seats", "n4"), ("tags", "sc")],
+            ),
+            ("{}", &[("plan", "spro"), ("seats", "n3"), ("tags", "sa"), ("tags", "sb")], &[]),
+        ];
+        for (after, removed, added) in table {
+            let expected = FieldDifference { removed: owned(removed), added: owned(added) };
+            assert_eq!(fields(after).difference(&before), expected, "{after}");
+        }
     }
 
     fn any_fields() -> impl Strategy<Value = Map<String, Value>> {
@@ -223,18 +220,17 @@ mod tests {
         #[test]
         fn the_index_and_its_difference_agree(kept in any_fields(), changes in proptest::collection::vec(any_fields(), 0..4)) {
             let kept = CustomFields::default().merged(&FieldChange(kept)).unwrap();
-            let kept = CustomFields::from_stored(kept.as_json().to_owned());
             let mut fields = kept.clone();
             for change in changes {
                 fields = fields.merged(&FieldChange(change)).unwrap();
             }
-            let mut index: std::collections::BTreeSet<(String, String)> = kept.index().into_iter().collect();
-            let owned = |(key, text): (&str, &str)| (key.to_owned(), text.to_owned());
-            for pair in fields.difference().removed {
-                prop_assert!(index.remove(&owned(pair)));
+            let mut index: BTreeSet<(String, String)> = kept.index().into_iter().collect();
+            let FieldDifference { removed, added } = fields.difference(&kept);
+            for pair in removed {
+                prop_assert!(index.remove(&pair));
             }
-            for pair in fields.difference().added {
-                prop_assert!(index.insert(owned(pair)));
+            for pair in added {
+                prop_assert!(index.insert(pair));
             }
             prop_assert_eq!(index.into_iter().collect::<Vec<_>>(), fields.index());
         }

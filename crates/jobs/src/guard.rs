@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rapport_app::webhook::DestinationCheck;
+use rapport_app::destination::DestinationCheck;
 use rapport_domain::destination::{AddressPolicy, Destination, Host, Refusal};
 
 /// How long a resolution is cached. Its addresses are still checked at every attempt.

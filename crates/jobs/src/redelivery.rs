@@ -43,10 +43,8 @@ async fn round(app: &App, stop: &CancellationToken) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use rapport_app::redelivery::{StartRedelivery, progress};
-    use rapport_app::webhook::CreateWebhook;
     use rapport_domain::delivery_list::Filter;
-    use rapport_domain::webhook::Create;
-    use rapport_testkit::{Engine, TestApp};
+    use rapport_testkit::{Engine, TestApp, create_webhook};
     use serde_json::json;
 
     use super::*;
@@ -56,8 +54,7 @@ mod tests {
         for engine in Engine::BOTH {
             let app = TestApp::on(engine);
             let body = json!({"url": "https://example.com/", "events": ["account.created"]});
-            let create = Create::parse(body.as_object().unwrap()).unwrap();
-            app.write(CreateWebhook(create)).unwrap();
+            app.write(create_webhook(app.app(), &body)).unwrap();
             for number in 0..5 {
                 app.upsert(json!({"imported_id": format!("crm-{number}")}));
             }

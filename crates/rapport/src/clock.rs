@@ -117,7 +117,8 @@ mod tests {
             let clock = std::sync::Arc::new(SystemClock::new());
             let vault = rapport_app::Vault::new(&[7; 32]);
             let random = std::sync::Arc::new(OsRandom::new());
-            let app = rapport_app::App::new(store.expect("opened"), clock.clone(), random, vault);
+            let parts = rapport_app::Parts::new(clock.clone(), random, vault);
+            let app = rapport_app::App::new(store.expect("opened"), parts);
             // The machine's clock is set eight days ahead, or back.
             for skew in [8 * DAY_MICROS, -8 * DAY_MICROS] {
                 clock.follow(skew);

@@ -1,6 +1,9 @@
 //! The parts of the configuration that outbound requests need.
 
+use std::sync::Arc;
+
 use rapport_domain::destination::AddressPolicy;
+use rapport_jobs::{Guard, SystemResolver};
 use rustls::pki_types::CertificateDer;
 
 use crate::config::Config;
@@ -17,5 +20,9 @@ impl Outbound {
         let allowed = config.allow_destination.value.iter().map(|network| network.0).collect();
         let authorities = extra_ca::load(&config.extra_ca.value)?;
         Ok(Self { policy: AddressPolicy { allowed }, authorities })
+    }
+
+    pub fn guard(&self) -> Guard {
+        Guard::new(self.policy.clone(), Arc::new(SystemResolver))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rapport_app::App;
 use rapport_jobs::client::tls_config;
-use rapport_jobs::{Client, Guard, Limits, Lookup, SystemResolver};
+use rapport_jobs::{Client, Guard, Limits, Lookup};
 use rapport_store::Database;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,27 +13,43 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::outbound::Outbound;
 
+/// The way to receivers and home pages. Made before the application, which checks destinations and fetches
+/// pages with it.
+pub struct Reach {
+    pub guard: Arc<Guard>,
+    tls: rustls::ClientConfig,
+    /// Kept connections end with the process; nothing waits for receivers to close them.
+    connections: TaskTracker,
+}
+
+impl Reach {
+    pub fn new(outbound: &Outbound) -> Self {
+        let (guard, tls) = (Arc::new(outbound.guard()), tls_config(&outbound.authorities));
+        Self { guard, tls, connections: TaskTracker::new() }
+    }
+
+    pub fn lookup(&self) -> Lookup {
+        Lookup::new(Arc::clone(&self.guard), self.tls.clone(), self.connections.clone())
+    }
+
+    fn client(self) -> Client {
+        Client::new(self.guard, self.tls, Limits::default(), self.connections)
+    }
+}
+
 /// Starts sending; it ends soon after `stop`.
 pub async fn start(
     app: &App,
     config: &Config,
-    outbound: &Outbound,
+    reach: Reach,
     identity: Option<String>,
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<(), rapport_app::Error> {
-    let guard = Arc::new(Guard::new(outbound.policy.clone(), Arc::new(SystemResolver)));
-    app.services().set_destination_check(Arc::clone(&guard) as _);
-    // Kept connections end with the process; nothing waits for receivers to close them.
-    let connections = TaskTracker::new();
-    let tls = tls_config(&outbound.authorities);
-    let lookup = Lookup::new(Arc::clone(&guard), tls.clone(), connections.clone());
-    app.services().set_home_pages(Arc::new(lookup));
-    let client = Client::new(guard, tls, Limits::default(), connections);
     // The lock on the data directory proves that no other service sends from an embedded database.
     let alone = matches!(config.database.value.0, Database::Sqlite(_));
     let settings = rapport_jobs::Config { alone, identity, ..rapport_jobs::Config::default() };
-    rapport_jobs::start(app, Arc::new(client), settings, stop.clone(), tasks).await?;
+    rapport_jobs::start(app, Arc::new(reach.client()), settings, stop.clone(), tasks).await?;
     tasks.spawn(rapport_jobs::cadence::run(app.clone(), stop.clone(), rapport_jobs::cadence::EVERY));
     tasks.spawn(rapport_jobs::redelivery::run(app.clone(), stop.clone()));
     tasks.spawn(rapport_jobs::import::run(app.clone(), stop.clone()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use metrics_exporter_prometheus::PrometheusHandle;
-use rapport_app::{App, password};
+use rapport_app::{App, Parts, password};
 use rapport_jobs::Mailer;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::OsRandom;
+use crate::clock::{OsRandom, SystemClock};
 use crate::commands::explained;
 use crate::config::Config;
 use crate::data_dir::{self, Locks};
@@ -25,6 +25,7 @@ use crate::file_limit::{self, Needs};
 use crate::option_value::BaseUrl;
 use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
+use crate::sending::Reach;
 use crate::stop::{Signals, Stop};
 use crate::{background, database, mailing, sending, telemetry, welcome};
 
@@ -57,14 +58,25 @@ pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) 
         Some(listener) => listener,
         None => runtime.block_on(bind(config))?,
     };
+    let listening = listener.local_addr().context("the listener has no address")?;
+    let base_url = base_url(config, listening);
+    let reach = Reach::new(&outbound);
     let metrics = telemetry::start_metrics()?;
+    let parts = Parts {
+        destinations: Arc::clone(&reach.guard) as _,
+        home_pages: Arc::new(reach.lookup()),
+        outside: mailing::outside(config, &base_url),
+        mail_route: mailing::route(config),
+        ..Parts::new(Arc::new(SystemClock::new()), random, secret_key.vault())
+    };
     // Outside the runtime, because the PostgreSQL client is synchronous.
-    let app = database::open(config, &config.store(), random, &secret_key)?;
+    let app = database::open(config, &config.store(), parts)?;
     let setup = password::generate(app.services()).replace('-', "");
     let identity = locks.identity().map(str::to_owned);
     let setup = setup.into();
-    let service = Service { config, app, outbound, mailer, secret_key, metrics, setup, identity };
-    let ended = runtime.block_on(service.run(listener, &stop));
+    let service =
+        Service { config, app, listening, base_url, outbound, mailer, secret_key, metrics, setup, identity };
+    let ended = runtime.block_on(service.run(listener, reach, &stop));
     // Anything that did not end in time must not hold up the process.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)
@@ -84,9 +96,17 @@ pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     bound.with_context(|| format!("cannot listen on {address} (--listen)"))
 }
 
+/// The configured URL, or else the real listening address, which is only known now if the port is 0.
+fn base_url(config: &Config, listening: SocketAddr) -> BaseUrl {
+    let configured = &config.base_url;
+    if configured.is_default() { BaseUrl::of_listener(listening) } else { configured.value.clone() }
+}
+
 struct Service<'a> {
     config: &'a Config,
     app: App,
+    listening: SocketAddr,
+    base_url: BaseUrl,
     outbound: Outbound,
     mailer: Option<Arc<Mailer>>,
     secret_key: SecretKey,
@@ -98,24 +118,17 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    async fn run(self, listener: TcpListener, stop: &Stop) -> anyhow::Result<()> {
-        let listening = listener.local_addr().context("the listener has no address")?;
+    async fn run(self, listener: TcpListener, reach: Reach, stop: &Stop) -> anyhow::Result<()> {
         let (stop_http, stop_background) = (stop.asked.clone(), CancellationToken::new());
-        let base_url = self.base_url(listening);
-        self.app.services().set_outside(mailing::outside(self.config, &base_url));
-        if let Some(route) = mailing::route(self.config) {
-            self.app.services().set_mail_route(route);
-        }
         let tasks = TaskTracker::new();
         background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
         let identity = self.identity.clone();
-        let sending =
-            sending::start(&self.app, self.config, &self.outbound, identity, &tasks, &stop_background);
+        let sending = sending::start(&self.app, self.config, reach, identity, &tasks, &stop_background);
         sending.await.map_err(explained).context("failed to start the webhook sender")?;
         mailing::start(&self.app, self.mailer.clone(), &tasks, &stop_background);
         stop.serving();
         let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
-        self.say_hello(listening).await;
+        self.say_hello().await;
 
         tokio::select! {
             biased;
@@ -152,17 +165,11 @@ impl Service<'_> {
         async move { rapport_web::serve(listener, router, &config, stop).await }
     }
 
-    /// The configured URL, or else the real listening address, which is only known now if the port is 0.
-    fn base_url(&self, listening: SocketAddr) -> BaseUrl {
-        let configured = &self.config.base_url;
-        if configured.is_default() { BaseUrl::of_listener(listening) } else { configured.value.clone() }
-    }
-
-    async fn say_hello(&self, listening: SocketAddr) {
+    async fn say_hello(&self) {
+        let (listening, base_url) = (self.listening, &self.base_url);
         let companies = self.app.read_across(rapport_store::company::list).await;
         let is_empty = companies.is_ok_and(|companies| companies.is_empty());
         let program = std::env::args().next().unwrap_or_else(|| "rapport".to_owned());
-        let base_url = self.base_url(listening);
         let setup = is_empty.then(|| format!("{}/setup/{}", base_url.as_str(), self.setup));
         let text = welcome::text(self.config, &program, base_url.as_str(), listening, setup.as_deref());
         // It is fine if nobody reads this.

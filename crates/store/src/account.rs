@@ -1,6 +1,6 @@
 //! Accounts: looked up by id or imported_id, locked before a decision, written in bulk.
 
-use rapport_domain::account::{Account, KnownClock};
+use rapport_domain::account::Account;
 use rapport_domain::channel::{ChannelRef, PromoCode};
 use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::id::{AccountId, ChannelId};
@@ -98,6 +98,14 @@ pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
     "ON CONFLICT (company, word, account) DO NOTHING",
 );
 
+/// A change of an account, to be written back.
+#[derive(Debug, Clone, Copy)]
+pub struct Edit<'a> {
+    /// The account as it was when it was locked. Only what differs from it is written to the index rows.
+    pub before: &'a Account,
+    pub after: &'a Account,
+}
+
 pub fn get(snapshot: &mut Snapshot, id: AccountId) -> Result<Option<Account>, Error> {
     snapshot.query_opt(&GET, values![&id])?.map(read).transpose()
 }
@@ -143,22 +151,22 @@ pub fn insert(tx: &mut Tx, accounts: &[&Account]) -> Result<bool, Error> {
     write(tx, accounts, &[])
 }
 
-/// Writes changed accounts back. They must have been locked when they were read.
-pub fn update(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
-    write(tx, &[], accounts).map(|_| ())
+/// Writes changed accounts back.
+pub fn update(tx: &mut Tx, edits: &[Edit]) -> Result<(), Error> {
+    write(tx, &[], edits).map(|_| ())
 }
 
 /// Inserts new accounts and writes changed ones back, together with their index rows; returns `false` if
 /// another transaction has taken a new account's imported_id.
-pub fn write(tx: &mut Tx, new: &[&Account], changed: &[&Account]) -> Result<bool, Error> {
+pub fn write(tx: &mut Tx, new: &[&Account], edits: &[Edit]) -> Result<bool, Error> {
     if !insert_rows(tx, new)? {
         return Ok(false);
     }
     insert_words(tx, new)?;
     cadence::begin(tx, new)?;
-    update_rows(tx, changed)?;
-    cadence::follow(tx, changed)?;
-    account_field::write(tx, new, changed)?;
+    update_rows(tx, edits)?;
+    cadence::follow(tx, edits)?;
+    account_field::write(tx, new, edits)?;
     Ok(true)
 }
 
@@ -172,9 +180,9 @@ fn insert_rows(tx: &mut Tx, accounts: &[&Account]) -> Result<bool, Error> {
     Ok(tx.insert(&INSERT, &rows)?.len() == accounts.len())
 }
 
-fn update_rows(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
-    let stored: Vec<Stored> = accounts.iter().map(|account| Stored::of(account)).collect();
-    let mut rows = Vec::with_capacity(accounts.len() * UPDATE.width());
+fn update_rows(tx: &mut Tx, edits: &[Edit]) -> Result<(), Error> {
+    let stored: Vec<Stored> = edits.iter().map(|edit| Stored::of(edit.after)).collect();
+    let mut rows = Vec::with_capacity(edits.len() * UPDATE.width());
     for row in &stored {
         rows.push((&row.account.id).into());
         row.bind(&mut rows);
@@ -267,7 +275,7 @@ impl<'a> Stored<'a> {
 
 pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
     let row = &mut row;
-    let mut account = Account {
+    Ok(Account {
         id: row.take()?,
         imported_id: row.take()?,
         name: row.take()?,
@@ -295,10 +303,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         campaign_hold: row.take()?,
         created_at: row.take()?,
         updated_at: row.take()?,
-        known_clock: KnownClock::default(),
-    };
-    account.known_clock = KnownClock(Some(account.clock()));
-    Ok(account)
+    })
 }
 
 fn money(amount: Option<i64>, currency: Option<String>) -> Result<Option<Money>, Error> {

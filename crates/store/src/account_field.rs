@@ -7,6 +7,7 @@ use rapport_domain::account::Account;
 use rapport_domain::custom_fields::{CustomFields, FieldDifference};
 use rapport_domain::id::{AccountId, CompanyId};
 
+use crate::account::Edit;
 use crate::error::Error;
 use crate::page::Page;
 use crate::statement::{DeleteMany, InsertMany, statements};
@@ -39,11 +40,12 @@ pub(crate) static DELETE: DeleteMany = DeleteMany::new("account_field", COLUMNS)
 
 /// Indexes the fields of new accounts and updates those of changed ones: at most two statements, and none if
 /// no field changed.
-pub(crate) fn write(tx: &mut Tx, new: &[&Account], changed: &[&Account]) -> Result<(), Error> {
+pub(crate) fn write(tx: &mut Tx, new: &[&Account], edits: &[Edit]) -> Result<(), Error> {
     let indexes: Vec<(&AccountId, Vec<(String, String)>)> =
         new.iter().map(|account| (&account.id, account.custom_fields.index())).collect();
+    let difference = |edit: &Edit| edit.after.custom_fields.difference(&edit.before.custom_fields);
     let differences: Vec<(&AccountId, FieldDifference)> =
-        changed.iter().map(|account| (&account.id, account.custom_fields.difference())).collect();
+        edits.iter().map(|edit| (&edit.after.id, difference(edit))).collect();
     let (mut added, mut removed): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
     for (id, index) in &indexes {
         added.extend(index.iter().flat_map(|(field, text)| row(field, text, id)));

@@ -15,6 +15,7 @@ use rapport_domain::id::AccountId;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
+use crate::account::Edit;
 use crate::cadence_ranges::{Derived, Which, Window};
 use crate::error::Error;
 use crate::statement::{InsertMany, statements};
@@ -88,23 +89,18 @@ pub(crate) fn begin(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
     keep(tx, &clocks)
 }
 
-/// Writes the clocks that changed since they were read; free if none did.
-pub(crate) fn follow(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
+/// Writes the clocks that changed; free if none did.
+pub(crate) fn follow(tx: &mut Tx, edits: &[Edit]) -> Result<(), Error> {
     let (mut clocks, mut ended) = (Vec::new(), Vec::new());
-    for account in accounts.iter().filter(|account| account.known_clock.0 != Some(account.clock())) {
-        match Clock::of(account) {
+    for Edit { before, after } in edits.iter().filter(|edit| edit.before.clock() != edit.after.clock()) {
+        match Clock::of(after) {
             Some(clock) => clocks.push(clock),
-            None if had_clock(account) => ended.push(Value::from(&account.id)),
+            None if TrackedStages::may_contain(before.status) => ended.push(Value::from(&after.id)),
             None => {}
         }
     }
     tx.execute_keys(&REMOVE, &[], &ended)?;
     keep(tx, &clocks)
-}
-
-/// If it is unknown, assume there was one.
-fn had_clock(account: &Account) -> bool {
-    account.known_clock.0.is_none_or(|known| TrackedStages::may_contain(known.status))
 }
 
 pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {

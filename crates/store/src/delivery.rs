@@ -6,6 +6,7 @@ use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, CompanyId, DeliveryId, EventId, WebhookId};
 use rapport_domain::time::Time;
 
+use crate::delivery_state::{self, delivery_state};
 use crate::error::Error;
 use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Across, Snapshot, Tx};
@@ -21,8 +22,8 @@ macro_rules! delivery_columns {
 pub(crate) use delivery_columns;
 
 macro_rules! select_delivery {
-    ($rest:literal) => {
-        concat!("SELECT ", $crate::delivery::delivery_columns!(), " FROM delivery d ", $rest)
+    ($($rest:tt)+) => {
+        concat!("SELECT ", $crate::delivery::delivery_columns!(), " FROM delivery d ", $($rest)+)
     };
 }
 pub(crate) use select_delivery;
@@ -33,39 +34,59 @@ statements! {
                     WHERE d.company = $1 AND d.id = ANY($2) ORDER BY d.id FOR UPDATE");
     company ATTEMPT_STARTS = "SELECT delivery, started_at FROM attempt WHERE company = $1 AND delivery = ANY($2)";
     // `coalesce`, here and below, keeps planners from walking everything that the node owns.
-    company LOCK_OWNED = "SELECT id FROM delivery WHERE company = $1 AND coalesce(owner, 0) = $2 AND state = 0 \
-                          AND id = ANY($3) ORDER BY id FOR UPDATE";
-    reference OWNED_AFTER = "SELECT company, id FROM delivery /*INDEXED BY delivery_owned*/ WHERE owner = $1 AND state = 0 \
-                             AND owner IS NOT NULL AND (company, id) > ($2, $3) ORDER BY company, id LIMIT $4";
+    company LOCK_OWNED = concat!(
+        "SELECT id FROM delivery WHERE company = $1 AND coalesce(owner, 0) = $2 AND state = ", delivery_state!(open),
+        " AND id = ANY($3) ORDER BY id FOR UPDATE"
+    );
+    reference OWNED_AFTER = concat!(
+        "SELECT company, id FROM delivery /*INDEXED BY delivery_owned*/ WHERE owner = $1 AND state = ",
+        delivery_state!(open),
+        " AND owner IS NOT NULL AND (company, id) > ($2, $3) ORDER BY company, id LIMIT $4"
+    );
     company ATTEMPTS = "SELECT number, started_at, succeeded, manual, response_code, failure, error, dns_us, \
                         connect_us, tls_us, first_byte_us, total_us, address, excerpt, excerpt_cut FROM attempt \
                         WHERE company = $1 AND delivery = $2 ORDER BY number";
-    company DUE = "SELECT d.id, d.event, d.kind, d.attempts, d.next_at, e.payload FROM delivery d \
-                   JOIN event e ON e.company = d.company AND e.id = d.event \
-                   WHERE d.company = $1 AND d.webhook = $2 AND d.state = 0 AND d.owner IS NULL \
-                   AND d.next_at <= $3 AND d.created_at >= $4 \
-                   ORDER BY d.next_at, d.id LIMIT $5 FOR UPDATE OF d SKIP LOCKED";
-    company NEXT_DUE = "SELECT min(next_at) FROM delivery WHERE company = $1 AND webhook = $2 AND state = 0 \
-                        AND owner IS NULL";
+    company DUE = concat!(
+        "SELECT d.id, d.event, d.kind, d.attempts, d.next_at, e.payload FROM delivery d ",
+        "JOIN event e ON e.company = d.company AND e.id = d.event ",
+        "WHERE d.company = $1 AND d.webhook = $2 AND d.state = ", delivery_state!(open), " AND d.owner IS NULL ",
+        "AND d.next_at <= $3 AND d.created_at >= $4 ",
+        "ORDER BY d.next_at, d.id LIMIT $5 FOR UPDATE OF d SKIP LOCKED"
+    );
+    company NEXT_DUE = concat!(
+        "SELECT min(next_at) FROM delivery WHERE company = $1 AND webhook = $2 AND state = ", delivery_state!(open),
+        " AND owner IS NULL"
+    );
     company CLAIM = "UPDATE delivery SET owner = $2 WHERE company = $1 AND id = ANY($3)";
-    company RELEASE = "UPDATE delivery SET owner = NULL WHERE company = $1 AND coalesce(owner, 0) = $2 AND state = 0 \
-                       AND id = ANY($3)";
-    company OWNED = "SELECT id FROM delivery /*INDEXED BY delivery_owned*/ \
-                     WHERE company = $1 AND owner = $2 AND state = 0 AND owner IS NOT NULL LIMIT $3";
-    reference OWNED_COMPANIES = "SELECT DISTINCT company FROM delivery WHERE owner = $1 AND state = 0 \
-                                 AND owner IS NOT NULL";
-    reference OWNERS = "SELECT DISTINCT owner FROM delivery WHERE state = 0 AND owner IS NOT NULL";
-    company OPEN_OF_WEBHOOK = "SELECT id FROM delivery /*INDEXED BY delivery_waiting*/ WHERE company = $1 AND webhook = $2 AND state = 0 \
-                               AND owner IS NULL AND created_at < $3 LIMIT $4";
-    company END = "UPDATE delivery SET state = 2, error = $2, finished_at = $3, owner = NULL \
-                   WHERE company = $1 AND state = 0 AND id = ANY($4)";
-    company HELD_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_waiting*/ \
-                          WHERE company = $1 AND webhook = $2 AND state = 0 AND owner IS NULL AND created_at >= $3 LIMIT $4) AS held";
+    company RELEASE = concat!(
+        "UPDATE delivery SET owner = NULL WHERE company = $1 AND coalesce(owner, 0) = $2 AND state = ",
+        delivery_state!(open), " AND id = ANY($3)"
+    );
+    company OWNED = concat!(
+        "SELECT id FROM delivery /*INDEXED BY delivery_owned*/ WHERE company = $1 AND owner = $2 AND state = ",
+        delivery_state!(open), " AND owner IS NOT NULL LIMIT $3"
+    );
+    reference OWNED_COMPANIES = concat!(
+        "SELECT DISTINCT company FROM delivery WHERE owner = $1 AND state = ", delivery_state!(open),
+        " AND owner IS NOT NULL"
+    );
+    reference OWNERS = concat!(
+        "SELECT DISTINCT owner FROM delivery WHERE state = ", delivery_state!(open), " AND owner IS NOT NULL"
+    );
+    company OPEN_OF_WEBHOOK = concat!(
+        "SELECT id FROM delivery /*INDEXED BY delivery_waiting*/ WHERE company = $1 AND webhook = $2 AND state = ",
+        delivery_state!(open), " AND owner IS NULL AND created_at < $3 LIMIT $4"
+    );
+    company END = concat!(
+        "UPDATE delivery SET state = ", delivery_state!(failed), ", error = $2, finished_at = $3, owner = NULL ",
+        "WHERE company = $1 AND state = ", delivery_state!(open), " AND id = ANY($4)"
+    );
+    company HELD_COUNT = concat!(
+        "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_waiting*/ ",
+        "WHERE company = $1 AND webhook = $2 AND state = ", delivery_state!(open),
+        " AND owner IS NULL AND created_at >= $3 LIMIT $4) AS held"
+    );
 }
-
-const STATE_OPEN: i64 = 0;
-const STATE_SUCCEEDED: i64 = 1;
-const STATE_FAILED: i64 = 2;
 
 const INSERT_COLUMNS: &[(&str, Type)] = &[
     ("id", Type::Bytes),
@@ -145,7 +166,7 @@ pub fn insert(tx: &mut Tx, deliveries: &[NewDelivery]) -> Result<(), Error> {
             (&delivery.event).into(),
             delivery.kind.as_str().into(),
             delivery.account.as_ref().into(),
-            STATE_OPEN.into(),
+            delivery_state::OPEN.into(),
             delivery.created_at.into(),
             delivery.owner.into(),
             0.into(),
@@ -198,14 +219,13 @@ pub fn describe(tx: &mut Tx, deliveries: &[&Delivery]) -> Result<(), Error> {
 }
 
 fn settled(delivery: &Delivery) -> [Value<'_>; 8] {
-    let (state, next_at) = match delivery.state {
-        State::Open { next_at } => (STATE_OPEN, next_at),
-        State::Succeeded => (STATE_SUCCEEDED, delivery.created_at),
-        State::Failed => (STATE_FAILED, delivery.created_at),
+    let next_at = match delivery.state {
+        State::Open { next_at } => next_at,
+        State::Succeeded | State::Failed => delivery.created_at,
     };
     [
         (&delivery.id).into(),
-        state.into(),
+        delivery_state::encode(delivery.state).into(),
         next_at.into(),
         delivery.attempts.into(),
         delivery.scheduled.into(),
@@ -419,12 +439,7 @@ pub(crate) fn read(mut row: Row) -> Result<Delivery, Error> {
 fn read_columns(row: &mut Row) -> Result<Delivery, Error> {
     let (id, webhook, event, kind, account) =
         (row.take()?, row.take()?, row.take()?, read_kind(row)?, row.take()?);
-    let (state, next_at): (i64, Time) = (row.take()?, row.take()?);
-    let state = match state {
-        STATE_OPEN => State::Open { next_at },
-        STATE_SUCCEEDED => State::Succeeded,
-        _ => State::Failed,
-    };
+    let state = delivery_state::decode(row.take()?, row.take()?);
     Ok(Delivery {
         id,
         webhook,

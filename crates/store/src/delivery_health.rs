@@ -3,6 +3,7 @@
 use rapport_domain::id::{DeliveryId, WebhookId, lowest_at};
 use rapport_domain::time::Time;
 
+use crate::delivery_state::{FAILED, SUCCEEDED};
 use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::Snapshot;
@@ -24,8 +25,6 @@ statements! {
 const LOOKED_AT: i64 = 200;
 /// An id may be a little later than the creation time of its delivery.
 const SLACK_SECONDS: i64 = 600;
-const SUCCEEDED: i64 = 1;
-const FAILED: i64 = 2;
 
 /// The outcomes of some deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

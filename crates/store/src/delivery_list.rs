@@ -15,6 +15,7 @@ use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId, lowest_at};
 use rapport_domain::time::Time;
 
 use crate::delivery::{self, read, select_delivery};
+use crate::delivery_state::delivery_state;
 use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::Snapshot;
@@ -30,20 +31,31 @@ statements! {
     company OF_WEBHOOK = select_delivery!("/*INDEXED BY delivery_by_webhook*/ WHERE d.company = $1 \
                                            AND (d.webhook, d.id) < ($2, $3) AND (d.webhook, d.id) >= ($2, $4) \
                                            ORDER BY d.webhook DESC, d.id DESC LIMIT $5");
-    company FAILED = select_delivery!("/*INDEXED BY delivery_failed*/ WHERE d.company = $1 AND d.state = 2 AND d.id < $2 AND d.id >= $3 \
-                                       ORDER BY d.id DESC LIMIT $4");
-    company FAILED_COUNT = "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_failed*/ WHERE company = $1 AND state = 2 \
-                            AND id < $2 AND id >= $3 LIMIT $4) AS failed";
-    company WAITING = select_delivery!("/*INDEXED BY delivery_waiting*/ WHERE d.company = $1 AND d.webhook = $2 AND d.state = 0 \
-                                        AND d.owner IS NULL ORDER BY d.next_at, d.id LIMIT $3");
-    company OWNED = select_delivery!("/*INDEXED BY delivery_owned*/ WHERE d.company = $1 AND d.owner = $2 AND d.state = 0");
+    company FAILED = select_delivery!(
+        "/*INDEXED BY delivery_failed*/ WHERE d.company = $1 AND d.state = ", delivery_state!(failed),
+        " AND d.id < $2 AND d.id >= $3 ORDER BY d.id DESC LIMIT $4"
+    );
+    company FAILED_COUNT = concat!(
+        "SELECT count(*) FROM (SELECT 1 FROM delivery /*INDEXED BY delivery_failed*/ ",
+        "WHERE company = $1 AND state = ", delivery_state!(failed), " AND id < $2 AND id >= $3 LIMIT $4) AS failed"
+    );
+    company WAITING = select_delivery!(
+        "/*INDEXED BY delivery_waiting*/ WHERE d.company = $1 AND d.webhook = $2 AND d.state = ",
+        delivery_state!(open), " AND d.owner IS NULL ORDER BY d.next_at, d.id LIMIT $3"
+    );
+    company OWNED = select_delivery!(
+        "/*INDEXED BY delivery_owned*/ WHERE d.company = $1 AND d.owner = $2 AND d.state = ", delivery_state!(open)
+    );
     company FORCED = "SELECT delivery FROM manual_attempt WHERE company = $1";
     company BY_IDS = select_delivery!("WHERE d.company = $1 AND d.id = ANY($2)");
     company EVENTS_OF_ACCOUNT = "SELECT id FROM event /*INDEXED BY event_by_account*/ WHERE company = $1 \
                                  AND (account, id) < ($2, $3) AND (account, id) >= ($2, $4)";
     company OF_EVENTS = select_delivery!("/*INDEXED BY delivery_by_event*/ WHERE d.company = $1 AND d.event = ANY($2)");
     company ACCOUNT_NAMES = "SELECT id, name FROM account WHERE company = $1 AND id = ANY($2)";
-    reference OWNERS = "SELECT DISTINCT owner FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = 0 AND owner IS NOT NULL";
+    reference OWNERS = concat!(
+        "SELECT DISTINCT owner FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = ", delivery_state!(open),
+        " AND owner IS NOT NULL"
+    );
 }
 
 /// Open deliveries are collected and sorted if there are at most this many.

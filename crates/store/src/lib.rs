@@ -28,6 +28,7 @@ pub mod credential;
 pub mod delivery;
 pub mod delivery_health;
 pub mod delivery_list;
+mod delivery_state;
 mod dialect;
 pub mod digest;
 pub mod doctor;

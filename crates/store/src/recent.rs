@@ -7,6 +7,7 @@ use rapport_domain::id::{AccountId, DeliveryId, HistoryId, MailId, lowest_at};
 use rapport_domain::time::Time;
 
 use crate::account_list::CappedCount;
+use crate::delivery_state::{FAILED, SUCCEEDED};
 use crate::error::Error;
 use crate::page::Page;
 use crate::statement::{Statement, statements};
@@ -75,8 +76,8 @@ pub fn deliveries(snapshot: &mut Snapshot, since: Time) -> Result<Delivered, Err
     for mut row in snapshot.query(&DELIVERIES, values![&lowest_at::<DeliveryId>(since)])? {
         let (state, count): (i64, i64) = (row.take()?, row.take()?);
         match state {
-            1 => delivered.succeeded = count,
-            2 => delivered.failed = count,
+            SUCCEEDED => delivered.succeeded = count,
+            FAILED => delivered.failed = count,
             _ => delivered.open = count,
         }
     }

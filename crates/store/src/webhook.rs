@@ -5,6 +5,7 @@ use rapport_domain::standing::Standing;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{LastTest, Selection, Switch, Webhook};
 
+use crate::delivery_state::delivery_state;
 use crate::error::Error;
 use crate::statement::{UpdateMany, statements};
 use crate::tx::{Across, Snapshot, Tx};
@@ -44,12 +45,15 @@ statements! {
                          FROM webhook WHERE company = $1 AND id = ANY($2)";
     reference STANDINGS = "SELECT company, id, failure_streak, proven FROM webhook WHERE deleted_at IS NULL \
                            AND (proven = 1 OR failure_streak > 0)";
-    reference WITH_WORK = "SELECT w.company, w.id, \
-        (SELECT min(d.next_at) FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
-         AND d.state = 0 AND d.owner IS NULL) \
-        FROM webhook w WHERE w.deleted_at IS NULL AND w.disabled_by_hand = 0 AND w.auto_disabled_at IS NULL \
-        AND (SELECT 1 FROM delivery d /*INDEXED BY delivery_waiting*/ WHERE d.company = w.company AND d.webhook = w.id \
-         AND d.state = 0 AND d.owner IS NULL LIMIT 1 OFFSET 0) IS NOT NULL";
+    reference WITH_WORK = concat!(
+        "SELECT w.company, w.id, (SELECT min(d.next_at) FROM delivery d /*INDEXED BY delivery_waiting*/ ",
+        "WHERE d.company = w.company AND d.webhook = w.id AND d.state = ", delivery_state!(open),
+        " AND d.owner IS NULL) ",
+        "FROM webhook w WHERE w.deleted_at IS NULL AND w.disabled_by_hand = 0 AND w.auto_disabled_at IS NULL ",
+        "AND (SELECT 1 FROM delivery d /*INDEXED BY delivery_waiting*/ ",
+        "WHERE d.company = w.company AND d.webhook = w.id AND d.state = ", delivery_state!(open),
+        " AND d.owner IS NULL LIMIT 1 OFFSET 0) IS NOT NULL"
+    );
     reference ENDING = "SELECT company, id, deleted_at, dropped_before FROM webhook \
                         WHERE deleted_at IS NOT NULL OR dropped_before > 0";
 }

@@ -31,7 +31,7 @@ use rapport_app::credential::CreateToken;
 use rapport_app::ingest::{Ingest, Ingested};
 use rapport_app::settings::PatchSettings;
 use rapport_app::upsert::{Upsert, Upserted};
-use rapport_app::{Access, App, Clock, Command, Error, Needs, Random, Vault};
+use rapport_app::{Access, App, Clock, Command, Error, Needs, Parts, Random, Vault};
 use rapport_domain::account::{self, Account};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::channel::{Channel, PromoCode};
@@ -135,12 +135,16 @@ impl fmt::Display for Engine {
     }
 }
 
+/// Changes the parts that a process of a test usually has.
+type Furnish = Box<dyn Fn(&mut Parts) + Send + Sync>;
+
 /// The application over an empty database with one company, `acme`, whose methods can be called on it directly.
 pub struct TestApp {
     engine: Engine,
     clock: TestClock,
     acme: TestCompany,
     database: Database,
+    furnish: Furnish,
     /// The last field, so that the files go after the threads that use them.
     _home: Option<TempDir>,
 }
@@ -155,17 +159,26 @@ impl Deref for TestApp {
 
 impl TestApp {
     pub fn on(engine: Engine) -> Self {
-        Self::with_clock(engine, TestClock::default())
+        Self::with(engine, |_| {})
+    }
+
+    /// With other parts than usual, in this process and in every other node on its database.
+    pub fn with(engine: Engine, furnish: impl Fn(&mut Parts) + Send + Sync + 'static) -> Self {
+        Self::build(engine, TestClock::default(), Box::new(furnish))
     }
 
     /// For several applications that share a clock.
     pub fn with_clock(engine: Engine, clock: TestClock) -> Self {
+        Self::build(engine, clock, Box::new(|_: &mut Parts| {}))
+    }
+
+    fn build(engine: Engine, clock: TestClock, furnish: Furnish) -> Self {
         // The PostgreSQL client refuses to block a thread that runs async code, so it gets its own.
         let opened = thread::scope(|scope| scope.spawn(|| open(engine)).join());
         let (store, database, home) = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let app = assemble(store, &clock, 1);
+        let app = assemble(store, &clock, 1, &*furnish);
         let acme = TestCompany::create(&app, "acme");
-        Self { engine, clock, acme, database, _home: home }
+        Self { engine, clock, acme, database, furnish, _home: home }
     }
 
     /// Checks a rule on both engines. The last line that a failing test prints names the engine.
@@ -198,7 +211,7 @@ impl TestApp {
         let opened =
             thread::scope(|scope| scope.spawn(|| Store::open(&Config::new(self.database.clone()))).join());
         let store = opened.expect("a thread").expect("opening the database a second time");
-        assemble(store, &self.clock, 2)
+        assemble(store, &self.clock, 2, &*self.furnish)
     }
 
     /// How many rows a table has, over all companies, read from the database itself.
@@ -227,8 +240,11 @@ impl TestApp {
     }
 }
 
-fn assemble(store: Store, clock: &TestClock, seed: u64) -> App {
-    App::new(store, Arc::new(clock.clone()), Arc::new(SeededRandom::new(seed)), Vault::new(&[7; 32]))
+fn assemble(store: Store, clock: &TestClock, seed: u64, furnish: &dyn Fn(&mut Parts)) -> App {
+    let random = Arc::new(SeededRandom::new(seed));
+    let mut parts = Parts::new(Arc::new(clock.clone()), random, Vault::new(&[7; 32]));
+    furnish(&mut parts);
+    App::new(store, parts)
 }
 
 fn connect(url: &str) -> postgres::Client {

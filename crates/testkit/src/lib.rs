@@ -19,6 +19,7 @@ pub mod raw;
 pub mod receiver;
 pub mod recording;
 mod sight;
+pub mod webhook;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
 pub use crate::browser::Browser;
@@ -33,3 +34,4 @@ pub use crate::power_cut::Unsynced;
 pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};
 pub use crate::recording::Recording;
 pub use crate::sight::PATIENCE;
+pub use crate::webhook::{create_webhook, patch_webhook};

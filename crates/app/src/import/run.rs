@@ -10,6 +10,7 @@ use rapport_domain::import::reading::Position;
 use rapport_domain::import::row::interpret;
 use rapport_domain::import::{Counts, Import, MAX_KEPT_ERRORS, STEP_ROWS, State};
 use rapport_domain::pipeline::Source;
+use rapport_store::account::Edit;
 use rapport_store::import_data::{self, Changed, ErrorRow};
 use rapport_store::{Lane, Tx, import};
 use serde_json::json;
@@ -250,13 +251,14 @@ fn write_accounts(tx: &mut Tx, work: &Work) -> Result<(), rapport_store::Error> 
         // Someone created one of them between our check and our insert.
         return Err(rapport_store::Error::Again);
     }
-    let changed: Vec<&Account> =
-        all.iter().filter(|known| known.is_changed()).map(|known| &known.account).collect();
-    rapport_store::account::update(tx, &changed)?;
-    let is_renamed = |known: &&&super::work::Known| {
-        known.before.as_ref().is_some_and(|before| before.name != known.account.name)
-    };
-    let renamed: Vec<&Account> = all.iter().filter(is_renamed).map(|known| &known.account).collect();
+    let edits: Vec<Edit> = all
+        .iter()
+        .filter(|known| known.is_changed())
+        .filter_map(|known| known.before.as_ref().map(|before| Edit { before, after: &known.account }))
+        .collect();
+    rapport_store::account::update(tx, &edits)?;
+    let is_renamed = |edit: &&Edit| edit.before.name != edit.after.name;
+    let renamed: Vec<&Account> = edits.iter().filter(is_renamed).map(|edit| edit.after).collect();
     rapport_store::account::replace_words_of(tx, &renamed)
 }
 

@@ -7,6 +7,7 @@ use rapport_domain::channel::ChannelRef;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::{Import, STEP_ROWS, State};
 use rapport_domain::pipeline::Source;
+use rapport_store::account::Edit;
 use rapport_store::import_data::{self, Changed};
 use rapport_store::{Lane, Tx, account, channel, import};
 
@@ -81,7 +82,8 @@ impl Command for Restore {
         for change in &self.changes {
             import.undo.done += 1;
             import.undo.after = Some(change.account);
-            let Some(mut account) = found.remove(&change.account) else { continue };
+            let Some(before) = found.remove(&change.account) else { continue };
+            let mut account = before.clone();
             let reverted = change.differences.revert(&mut account, &channels, cx.settings(), cx.now);
             if let Some(step) = reverted.moved {
                 outbox.moved(cx, &account, step, Source::Import, None);
@@ -92,10 +94,11 @@ impl Command for Restore {
                 renamed.push(account.clone());
             }
             if reverted.restored > 0 {
-                changed.push(account);
+                changed.push((before, account));
             }
         }
-        account::update(tx, &changed.iter().collect::<Vec<_>>())?;
+        let edits: Vec<Edit> = changed.iter().map(|(before, after)| Edit { before, after }).collect();
+        account::update(tx, &edits)?;
         account::replace_words_of(tx, &renamed.iter().collect::<Vec<_>>())?;
         outbox.write(tx, cx)?;
         if self.changes.is_empty() {

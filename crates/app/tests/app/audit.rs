@@ -9,16 +9,14 @@ use rapport_app::invitation::{Invite, Offer, ResendInvitation, RevokeInvitation}
 use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::password_reset::{OpenReset, SendReset};
 use rapport_app::settings::PatchSettings;
-use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret,
-};
+use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateSecret};
 use rapport_app::{Access, Command, Error};
 use rapport_domain::channel::PromoCode;
 use rapport_domain::history::Actor;
 use rapport_domain::member::{Email, Role};
-use rapport_domain::webhook::{Create, Held, Patch};
+use rapport_domain::webhook::Held;
 use rapport_store::audit::AuditEntry;
-use rapport_testkit::{TestApp, block_on};
+use rapport_testkit::{TestApp, block_on, create_webhook, patch_webhook};
 use serde_json::{Value, json};
 
 const FROM: &str = "192.0.2.7";
@@ -198,9 +196,10 @@ fn invitations(managing: &mut Managing) {
 fn webhooks(managing: &mut Managing) {
     let known = managing.log().len();
     let body = json!({"url": "https://example.com/a", "events": ["account.created"]});
-    let made = managing.run(CreateWebhook(Create::parse(body.as_object().unwrap()).unwrap()));
+    let made = managing.run(create_webhook(managing.app.app(), &body));
     let id = made.webhook.id;
-    let edit = |body: Value| PatchWebhook { id, patch: Patch::parse(body.as_object().unwrap()).unwrap() };
+    let app = managing.app.app();
+    let edit = |body: Value| patch_webhook(app, id, &body);
     managing.run(edit(json!({"url": "https://example.com/b", "description": "CRM"})));
     managing.run(edit(json!({"description": "CRM"})));
     let rotated = managing.run(RotateSecret(id));

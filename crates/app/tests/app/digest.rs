@@ -11,7 +11,7 @@ use rapport_domain::time::Time;
 use rapport_testkit::{TestApp, TestCompany, all, block_on};
 use serde_json::json;
 
-use crate::mail::{configure, mails, member, on_both_with_mail, take};
+use crate::mail::{mails, member, on_both_with_mail, take};
 use crate::refusal;
 
 /// Creates what is due, as a node that has just started.
@@ -60,7 +60,6 @@ fn it_is_made_once_a_week_across_restarts() {
             app.clock().advance_seconds(3_600);
         }
         let restarted = app.another_node();
-        configure(&restarted);
         look(&restarted);
         assert_eq!((weeks(app).len(), mails(app).len()), (1, 1));
         at(app, "2026-01-19T08:00:01Z");
@@ -75,7 +74,6 @@ fn it_is_made_once_a_week_across_restarts() {
 fn nodes_that_look_at_once_make_one() {
     on_both_with_mail(|app| {
         let other = app.another_node();
-        configure(&other);
         for number in 0..3 {
             member(app, &format!("m{number}@acme.test"), Role::Member);
         }

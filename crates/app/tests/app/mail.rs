@@ -4,27 +4,26 @@ use rapport_app::digest::send_now;
 use rapport_app::mail::{Outgoing, record, take_due};
 use rapport_app::member::{AddMember, ChangeMember};
 use rapport_app::retention::{Round, step};
-use rapport_app::{App, Outside};
+use rapport_app::{Outside, Parts};
 use rapport_domain::digest::Audience;
 use rapport_domain::id::PersonId;
 use rapport_domain::mail::{Failure, State};
 use rapport_domain::member::{Email, Role};
 use rapport_store::mail::Mail;
-use rapport_testkit::{TestApp, TestCompany, all, block_on};
+use rapport_testkit::{Engine, TestApp, TestCompany, all, block_on};
 
 pub const BASE_URL: &str = "https://crm.acme.test";
 
-/// Configures an application to send mail.
-pub fn configure(app: &App) {
-    let outside = Outside { base_url: BASE_URL.to_owned(), mail_configured: true };
-    app.services().set_outside(outside);
+fn with_mail(parts: &mut Parts) {
+    parts.outside = Outside { base_url: BASE_URL.to_owned(), mail_configured: true };
 }
 
+/// Checks a rule on both engines, with processes that can send mail.
 pub fn on_both_with_mail(rule: impl Fn(&TestApp)) {
-    TestApp::on_both(|app| {
-        configure(app.app());
-        rule(app);
-    });
+    for engine in Engine::BOTH {
+        eprintln!("on {engine}");
+        rule(&TestApp::with(engine, with_mail));
+    }
 }
 
 /// The company's mails, oldest first.

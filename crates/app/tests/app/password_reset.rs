@@ -110,7 +110,6 @@ fn a_person_is_mailed_three_times_an_hour_at_most() {
 fn two_nodes_answer_a_request_once() {
     on_both_with_mail(|app| {
         let other = app.another_node();
-        crate::mail::configure(&other);
         let command = RequestReset(Email::parse("owner@acme.test").unwrap());
         block_on(app.app().write(&Access::NO_COMPANY, command)).unwrap();
         for answered in block_on(all([app.app(), &other].map(answer_requests))) {

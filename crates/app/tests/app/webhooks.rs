@@ -6,7 +6,7 @@ use rapport_app::erasure::erase_payloads;
 use rapport_app::ownership::ClaimManual;
 use rapport_app::redeliver::Redeliver;
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret, TestWebhook,
+    Changes, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret, TestWebhook,
 };
 use rapport_domain::delivery::{Attempt, Delivery, Failure, Outcome, Reason, Timings};
 use rapport_domain::delivery_list::{Filter, Shown};
@@ -14,9 +14,9 @@ use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, Held, MAX_STREAK, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Held, MAX_STREAK, Switch, Webhook};
 use rapport_store::delivery_list::{Bounds, Listed, scan};
-use rapport_testkit::{TestApp, TestCompany, block_on};
+use rapport_testkit::{TestApp, TestCompany, block_on, create_webhook, patch_webhook};
 use serde_json::json;
 
 use crate::refusal;
@@ -27,8 +27,7 @@ const NODE: i64 = 7;
 pub fn webhook(company: &TestCompany) -> WebhookId {
     let body =
         json!({"url": "https://example.com/hook", "events": ["account.created", "account.status_changed"]});
-    let create = Create::parse(body.as_object().unwrap()).unwrap();
-    company.write(CreateWebhook(create)).expect("a webhook").webhook.id
+    company.write(create_webhook(company.app(), &body)).expect("a webhook").webhook.id
 }
 
 pub fn get(company: &TestCompany, id: WebhookId) -> Webhook {
@@ -154,9 +153,9 @@ fn enabling_needs_a_test_that_succeeded_and_sends_what_was_held() {
         let test = app.write(TestWebhook(id)).unwrap();
         let manual = claim_manual(app, 10)[0].0;
         record_test(app, test.id, manual, 204);
-        let patch = Patch::parse(json!({"url": "https://example.com/new"}).as_object().unwrap()).unwrap();
         app.clock().advance_seconds(1);
-        app.write(PatchWebhook { id, patch }).unwrap();
+        let edit = patch_webhook(app.app(), id, &json!({"url": "https://example.com/new"}));
+        app.write(edit).unwrap();
         assert_eq!(refusal(enable(Held::Send)), "conflict test_required", "the test was for another URL");
 
         app.clock().advance_seconds(1);
@@ -310,7 +309,7 @@ fn erasure_goes_through_many_events_in_steps() {
 fn a_rotated_secret_is_the_only_one() {
     TestApp::on_both(|app| {
         let body = json!({"url": "https://example.com/hook", "events": ["account.created"]});
-        let made = app.write(CreateWebhook(Create::parse(body.as_object().unwrap()).unwrap())).unwrap();
+        let made = app.write(create_webhook(app.app(), &body)).unwrap();
         let (company, id) = (app.id(), made.webhook.id);
         let opened = || {
             let read =
@@ -334,7 +333,8 @@ fn webhooks_and_deliveries_of_another_company_are_not_found() {
         let account = globex.upsert(json!({"imported_id": "crm-1"})).account.id;
         let [delivery] = ids(&globex, Shown::Pending)[..] else { panic!("one") };
         let before = (get(&globex, id), stored(&globex, delivery));
-        assert_eq!(refusal(app.write(PatchWebhook { id, patch: Patch::default() })), "no such webhook");
+        let edit = PatchWebhook { id, changes: Changes::default() };
+        assert_eq!(refusal(app.write(edit)), "no such webhook");
         assert_eq!(refusal(app.write(DisableWebhook(id))), "no such webhook");
         assert_eq!(refusal(app.write(EnableWebhook { id, held: Held::Drop })), "no such webhook");
         assert_eq!(refusal(app.write(RotateSecret(id))), "no such webhook");

@@ -1,6 +1,7 @@
 //! The clock: what starts it, what resets it, and how long it runs.
 
 use rapport_domain::pipeline::Status;
+use rapport_testkit::create_webhook;
 use serde_json::json;
 
 use crate::harness::{Sweeping, account_of};
@@ -137,12 +138,10 @@ fn each_company_has_its_own_cadence_and_hears_of_its_own_clients_only() {
 
 #[test]
 fn a_reminder_is_delivered_to_the_webhooks_that_select_it() {
-    use rapport_app::webhook::CreateWebhook;
-    use rapport_domain::webhook::Create;
     Sweeping::on_both(|app| {
         for events in [json!(["client.contact_due"]), json!(["account.created"])] {
             let body = json!({"url": "https://example.com/", "events": events});
-            app.write(CreateWebhook(Create::parse(body.as_object().unwrap()).unwrap())).unwrap();
+            app.write(create_webhook(app.app(), &body)).unwrap();
         }
         let id = app.customer("crm-1");
         app.pass(42, 0);

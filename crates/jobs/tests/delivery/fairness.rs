@@ -1,9 +1,7 @@
 //! No healthy receiver waits for a bad one. The benchmark measures by how much; these tests show that it
 //! holds.
 
-use rapport_app::webhook::CreateWebhook;
-use rapport_domain::webhook::Create;
-use rapport_testkit::{Behaviour, Receiver};
+use rapport_testkit::{Behaviour, Receiver, create_webhook};
 use serde_json::json;
 
 use crate::harness::{Options, Sending, requests_to, wait_for_requests_to};
@@ -102,8 +100,7 @@ fn a_company_with_stalled_receivers_does_not_hold_up_another() {
         sending.webhook(&receiver.url("/stalled"));
         let globex = sending.test().company("globex");
         let body = json!({ "url": receiver.url("/globex"), "events": ["account.created"] });
-        let create = Create::parse(body.as_object().expect("an object")).expect("a webhook");
-        globex.write(CreateWebhook(create)).expect("a new webhook");
+        globex.write(create_webhook(globex.app(), &body)).expect("a new webhook");
         for number in 0..10 {
             sending.create_account();
             globex.upsert(json!({ "imported_id": format!("globex-{number}") }));

@@ -11,23 +11,24 @@ use rapport_app::ingest::{Ingest, Ingested};
 use rapport_app::job_report::Job;
 use rapport_app::redeliver::Redeliver;
 use rapport_app::upsert::Upsert;
-use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret, TestWebhook,
-};
-use rapport_app::{App, Command, Error, Needs, Vault};
+use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateSecret, TestWebhook};
+use rapport_app::{App, Command, Error, Needs, Parts, Vault};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::destination::{AddressPolicy, Refusal};
 use rapport_domain::id::{DeliveryId, WebhookId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, Held, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Held, Switch, Webhook};
 use rapport_domain::{account, destination::Destination};
 use rapport_jobs::guard::{BoxFuture, ResolveError, Resolver};
 use rapport_jobs::{Client, Config, Guard, Limits};
 use rapport_store::delivery::KeptAttempt;
 use rapport_store::{Database, Faults, Snapshot, Store, delivery, webhook};
-use rapport_testkit::{Engine, ReceivedRequest, Receiver, SeededRandom, TestApp, TestClock, block_on};
+use rapport_testkit::{
+    Engine, ReceivedRequest, Receiver, SeededRandom, TestApp, TestClock, block_on, create_webhook,
+    patch_webhook,
+};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -117,6 +118,11 @@ impl Options {
     pub fn hasty() -> Self {
         Self { limits: HASTY, ..Self::default() }
     }
+
+    fn guard(&self) -> Arc<Guard> {
+        let allowed = self.allowed.iter().map(|network| network.parse().expect("a network")).collect();
+        Arc::new(Guard::new(AddressPolicy { allowed }, Arc::new(self.names.clone())))
+    }
 }
 
 /// A webhook and its secret.
@@ -146,13 +152,15 @@ impl Sending {
     }
 
     pub fn without_sender(engine: Engine, options: Options) -> Self {
+        let guard = options.guard();
+        let test = TestApp::with(engine, move |parts| parts.destinations = Arc::clone(&guard) as _);
         Self {
             node: None,
             options,
             accounts_made: Cell::new(0),
             nodes_made: Cell::new(0),
             canary: OnceCell::new(),
-            test: TestApp::on(engine),
+            test,
         }
     }
 
@@ -199,6 +207,11 @@ impl Sending {
         Node::start(&self.test, &self.options, clock, seed)
     }
 
+    /// Makes nodes started from now on dial no network that isn't public.
+    pub fn allow_nothing(&mut self) {
+        self.options.allowed = &[];
+    }
+
     /// Makes nodes started from now on run from another place.
     pub fn run_from(&mut self, place: &'static str) {
         self.options.identity = Some(place);
@@ -239,21 +252,20 @@ impl Sending {
 
     pub fn webhook_for(&self, url: &str, events: &[&str]) -> Hook {
         let body = json!({ "url": url, "events": events });
-        let create = Create::parse(body.as_object().expect("an object"));
-        let create = create.unwrap_or_else(|error| panic!("{body} is no webhook: {error:?}"));
-        let made = self.write(|| CreateWebhook(create.clone())).expect("a new webhook");
+        let create = create_webhook(self.app(), &body);
+        let made = self.write(|| create.clone()).expect("a new webhook");
         Hook { id: made.webhook.id, secret: made.secret }
     }
 
     /// The check the API makes before it creates or edits a webhook.
     pub fn check_destination(&self, url: &str) -> Result<(), Refusal> {
         let destination = Destination::parse(url)?;
-        block_on(self.app().services().check_destination(&destination))
+        block_on(self.app().services().check_destination(destination)).map(|_| ())
     }
 
     pub fn patch(&self, hook: &Hook, body: Value) -> Webhook {
-        let patch = Patch::parse(body.as_object().expect("an object")).expect("a patch");
-        self.write(|| PatchWebhook { id: hook.id, patch: patch.clone() }).expect("the edit")
+        let patch = patch_webhook(self.app(), hook.id, &body);
+        self.write(|| patch.clone()).expect("the edit")
     }
 
     pub fn rotate(&self, hook: &Hook) -> Hook {
@@ -503,10 +515,12 @@ impl Node {
         };
         let store = Store::open(&config).expect("opening the database for a sender");
         let (hands, random) = (Arc::new(clock.clone()), Arc::new(SeededRandom::new(seed)));
-        let app = App::new(store, hands, random, Vault::new(&VAULT_KEY));
-        let allowed = options.allowed.iter().map(|network| network.parse().expect("a network")).collect();
-        let guard = Arc::new(Guard::new(AddressPolicy { allowed }, Arc::new(options.names.clone())));
-        app.services().set_destination_check(Arc::clone(&guard) as _);
+        let guard = options.guard();
+        let parts = Parts {
+            destinations: Arc::clone(&guard) as _,
+            ..Parts::new(hands, random, Vault::new(&VAULT_KEY))
+        };
+        let app = App::new(store, parts);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let client = Arc::new(Client::new(guard, trusting_receivers(), options.limits, tasks.clone()));
         let config = Config {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rapport_app::member::AddMember;
-use rapport_app::{App, Outside};
+use rapport_app::{Outside, Parts};
 use rapport_domain::id::PersonId;
 use rapport_domain::mail::State;
 use rapport_domain::member::{Email, Role};
@@ -66,8 +66,7 @@ pub struct Mailing {
 impl Mailing {
     pub fn on(engine: Engine, security: MailSecurity) -> Self {
         eprintln!("on {engine} by {security:?}");
-        let test = TestApp::on(engine);
-        configure(test.app());
+        let test = TestApp::with(engine, with_mail);
         Self { server: MailServer::start(security), test }
     }
 
@@ -122,8 +121,8 @@ impl Mailing {
     }
 }
 
-pub fn configure(app: &App) {
-    app.services().set_outside(Outside { base_url: BASE_URL.to_owned(), mail_configured: true });
+fn with_mail(parts: &mut Parts) {
+    parts.outside = Outside { base_url: BASE_URL.to_owned(), mail_configured: true };
 }
 
 /// A sending process.
@@ -136,7 +135,6 @@ pub struct Node {
 impl Node {
     fn start(test: &TestApp, server: &MailServer) -> Self {
         let app = test.another_node();
-        configure(&app);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());

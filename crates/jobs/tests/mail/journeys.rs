@@ -3,13 +3,13 @@
 use rapport_app::delivery::RecordAttempt;
 use rapport_app::invitation::{Invite, Offer};
 use rapport_app::password_reset::{OpenReset, RequestReset};
-use rapport_app::webhook::{CreateWebhook, TestWebhook};
+use rapport_app::webhook::TestWebhook;
 use rapport_app::{Access, password};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings};
 use rapport_domain::mail::{Kind, State};
 use rapport_domain::member::{Email, Role};
-use rapport_domain::webhook::{Create, Switch};
-use rapport_testkit::block_on;
+use rapport_domain::webhook::Switch;
+use rapport_testkit::{block_on, create_webhook};
 use serde_json::json;
 
 use crate::harness::{BASE_URL, Mailing};
@@ -75,8 +75,7 @@ fn owners_and_admins_are_told_once_when_a_webhook_is_switched_off() {
             "url": "https://hooks.example.com/secret-path?key=secret", "events": ["account.created"],
             "description": "CRM sync",
         });
-        let create = Create::parse(body.as_object().unwrap()).unwrap();
-        let hook = app.write(CreateWebhook(create)).unwrap().webhook.id;
+        let hook = app.write(create_webhook(app.app(), &body)).unwrap().webhook.id;
         for failure in 1..=22 {
             let delivery = app.write(TestWebhook(hook)).unwrap().id;
             let attempt = Attempt {

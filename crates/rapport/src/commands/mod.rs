@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use rapport_app::{Access, App, Command as UseCase, Error};
+use rapport_app::{Access, App, Command as UseCase, Error, Parts};
 use rapport_domain::company::{Company, Slug};
 use serde_json::Value;
 
 use crate::cli::Command;
-use crate::clock::OsRandom;
+use crate::clock::{OsRandom, SystemClock};
 use crate::config::Config;
 use crate::secret_key::SecretKey;
 use crate::{data_dir, database, demo, listen, mailing, serve, telemetry};
@@ -55,9 +55,11 @@ fn open_beside(config: &Config) -> anyhow::Result<App> {
     data_dir::prepare(config)?;
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
-    let app = database::open(config, &config.store_beside(), random, &secret_key)?;
-    app.services().set_outside(mailing::outside(config, &config.base_url.value));
-    Ok(app)
+    let parts = Parts {
+        outside: mailing::outside(config, &config.base_url.value),
+        ..Parts::new(Arc::new(SystemClock::new()), random, secret_key.vault())
+    };
+    database::open(config, &config.store_beside(), parts)
 }
 
 fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {

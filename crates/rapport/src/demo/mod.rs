@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use rapport_app::Clock as _;
+use rapport_app::{Clock as _, Parts};
 use rapport_store::Database;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ use crate::config::{Config, Origin, Setting};
 use crate::listen::Beside;
 use crate::mail_option::{MailFrom, SmtpUrl};
 use crate::option_value::{BaseUrl, DatabaseAddress};
+use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
 use crate::stop::Signals;
 use crate::{data_dir, database, mailing, serve};
@@ -152,8 +153,12 @@ async fn make_past(
     let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
     // Temporary data does not need a sync for each of several thousand commits.
     let store = rapport_store::Config { durable: is_kept, ..config.store() };
-    let app = database::open_at(config, &store, Arc::new(clock.clone()), random, &secret_key)?;
-    app.services().set_outside(mailing::outside(config, &BaseUrl::of_listener(address)));
+    let parts = Parts {
+        destinations: Arc::new(Outbound::load(config)?.guard()),
+        outside: mailing::outside(config, &BaseUrl::of_listener(address)),
+        ..Parts::new(Arc::new(clock.clone()), random, secret_key.vault())
+    };
+    let app = database::open_alone(config, &store, parts)?;
     let made = past::replay(&app, &clock, now, &receiver.url()?, stop).await;
     // The service reopens it with the real clock.
     tokio::task::spawn_blocking(move || app.store().close())

@@ -244,7 +244,9 @@ impl Past {
         for (path, description, events) in story::WEBHOOKS {
             let url = format!("{}{path}", self.receiver);
             let body = object(json!({"url": url, "events": events, "description": description}));
-            let made = self.as_owner(CreateWebhook(webhook::Create::parse(&body)?)).await?;
+            let create = webhook::Create::parse(&body)?;
+            let command = CreateWebhook::checked(self.app.services(), create).await?;
+            let made = self.as_owner(command).await?;
             self.sender.webhooks.push(made.webhook.id);
             self.credentials.webhook_secrets.push(made.secret);
         }

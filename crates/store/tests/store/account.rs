@@ -9,10 +9,11 @@ use rapport_domain::id::{ChannelId, HistoryId};
 use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Day;
+use rapport_store::account::Edit;
 use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::page::Page;
-use rapport_store::{Database, Query, account, account_field, activity, channel, history};
+use rapport_store::{Database, Query, Tx, account, account_field, activity, channel, history};
 use serde_json::json;
 
 use crate::support::{World, account_id, bytes, imported_account, new_account, on_both_engines, time};
@@ -52,12 +53,13 @@ fn an_account_reads_back_as_it_was_written() {
         let plain = new_account(2, "Plain");
         world.insert(company, vec![full.clone(), plain.clone()]);
         assert_eq!(world.account(company, full.id), Some(full.clone()));
-        assert_eq!(world.account(company, plain.id), Some(plain));
+        assert_eq!(world.account(company, plain.id), Some(plain.clone()));
         assert_eq!(world.account(company, account_id(3)), None);
 
         let changed = Account { created_at: full.created_at, ..full_account(2) };
         let written = changed.clone();
-        world.write(company, move |tx| account::update(tx, &[&written])).expect("updated");
+        let update = move |tx: &mut Tx| account::update(tx, &[Edit { before: &plain, after: &written }]);
+        world.write(company, update).expect("updated");
         assert_eq!(world.account(company, account_id(2)), Some(changed));
         assert_eq!(world.account(company, account_id(1)), Some(full), "only its own row changes");
     });
@@ -130,7 +132,8 @@ fn words_follow_the_name() {
         let renamed = Account { imported_id: Some("CRM-00418/a".to_owned()), ..new_account(1, "Nordlys AS") };
         let written = renamed.clone();
         let done = world.write(company, move |tx| {
-            account::update(tx, &[&written])?;
+            let before = new_account(1, "Keller und Sohn");
+            account::update(tx, &[Edit { before: &before, after: &written }])?;
             account::replace_words(tx, &written)
         });
         done.expect("renamed");
@@ -186,15 +189,17 @@ fn the_index_of_fields_follows_every_change() {
         let merge = |json: serde_json::Value| {
             let change = FieldChange::parse(json.as_object().expect("an object")).expect("fields");
             let done = world.write(company, move |tx| {
-                let mut account = account::lock(tx, &[account_id(1)])?.remove(0);
-                account.custom_fields = account.custom_fields.merged(&change).expect("merged");
+                let before = account::lock(tx, &[account_id(1)])?.remove(0);
+                let mut account = before.clone();
+                account.custom_fields = before.custom_fields.merged(&change).expect("merged");
                 // As an upsert of both would.
                 let third = Account {
                     custom_fields: CustomFields::from_stored(r#"{"plan":"new"}"#.to_owned()),
                     ..imported_account(3, "crm-3")
                 };
                 account::delete(tx, third.id)?;
-                assert!(account::write(tx, &[&third], &[&account])?);
+                let edit = Edit { before: &before, after: &account };
+                assert!(account::write(tx, &[&third], &[edit])?);
                 Ok(())
             });
             done.expect("merged");

@@ -9,6 +9,7 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, ContactId, PersonId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
+use rapport_store::account::Edit;
 use rapport_store::clients::{CappedCount, Client, ClientPage, ListClients, Tab, count};
 use rapport_store::{Query, account, cadence, contact};
 
@@ -148,9 +149,10 @@ fn a_clock_is_written_only_where_it_changed() {
         assert_eq!(world.rows_of("cadence"), 1);
         let change = |number: u64, change: fn(&mut Account)| {
             let changed = world.write(company, move |tx| {
-                let mut account = account::lock(tx, &[account_id(number)])?.pop().expect("an account");
+                let before = account::lock(tx, &[account_id(number)])?.pop().expect("an account");
+                let mut account = before.clone();
                 change(&mut account);
-                account::update(tx, &[&account])
+                account::update(tx, &[Edit { before: &before, after: &account }])
             });
             changed.expect("changed");
         };

@@ -13,6 +13,7 @@ use rapport_domain::id::{AuditId, CampaignId, ChannelId, CompanyId, CredentialId
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Day;
+use rapport_store::account::Edit;
 use rapport_store::account_list::{AccountFilter, ListAccounts, Sort, count_capped};
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::audit::AuditEntry;
@@ -189,13 +190,14 @@ fn companies_with_the_same_keys_never_meet() {
 /// Changes and removes everything that `fill` wrote.
 fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
     let id = account_id(1);
-    let mut account = account::lock(tx, &[id])?.remove(0);
+    let before = account::lock(tx, &[id])?.remove(0);
+    let mut account = before.clone();
     "Changed".clone_into(&mut account.name);
     account.imported_id = None;
     let fields = json!({"plan": null, "other": 1});
     let fields = FieldChange::parse(fields.as_object().expect("an object")).expect("fields");
     account.custom_fields = account.custom_fields.merged(&fields).expect("merged");
-    account::update(tx, &[&account])?;
+    account::update(tx, &[Edit { before: &before, after: &account }])?;
     assert!(campaign::delete(tx, CampaignId::from_bytes([1; 16]))?);
     account::replace_words(tx, &account)?;
     activity::see(

@@ -1,7 +1,8 @@
 //! The OpenAPI document as a page. It is rendered once at startup and needs no scripts and no other hosts.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 
+use askama::Template;
 use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
@@ -20,7 +21,7 @@ const EXAMPLE_DEPTH: usize = 6;
 
 pub fn routes(document: &OpenApi) -> Router<Api> {
     let document = serde_json::to_value(document).expect("the document is plain data");
-    let page = Bytes::from(Page { document: &document }.render());
+    let page = Bytes::from(rendered(&document));
     let policy =
         "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     let headers = |media_type| {
@@ -37,184 +38,179 @@ pub fn routes(document: &OpenApi) -> Router<Api> {
         .route(STYLE_PATH, get(async move || (style_headers.clone(), STYLE)))
 }
 
-struct Page<'a> {
-    document: &'a Value,
+fn rendered(document: &Value) -> String {
+    Document(document).page().render().expect("only writing could fail, and this writes to memory")
 }
 
-impl Page<'_> {
-    fn render(&self) -> String {
-        let mut out = String::with_capacity(64 << 10);
-        let info = &self.document["info"];
-        let title = escape(text(&info["title"]));
-        let _ = writeln!(
-            out,
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} API</title>\n\
-             <link rel=\"stylesheet\" href=\"{STYLE_PATH}\">\n</head>\n<body>\n<header>\n<p class=\"back\"><a href=\"/\">Back to {title}</a></p>\n<h1>{title} API \
-             <small>{}</small></h1>\n{}<p>OpenAPI document: <a href=\"{}\">openapi.json</a></p>\n</header>\n<main>",
-            escape(text(&info["version"])),
-            prose(text(&info["description"])),
-            openapi::PATH,
-        );
-        out.push_str("<nav aria-label=\"Groups\">");
-        for tag in self.tags().into_iter().chain(["Schemas"]) {
-            let _ = writeln!(out, "<a href=\"#{}\">{}</a>", group_id(tag), escape(tag));
+/// A text with `code` marked up.
+type Line<'a> = Vec<Span<'a>>;
+
+#[derive(Template)]
+#[template(path = "api/docs.html")]
+struct Page<'a> {
+    title: &'a str,
+    version: &'a str,
+    /// Paragraphs, like every description but those in tables.
+    description: Vec<Line<'a>>,
+    groups: Vec<Group<'a>>,
+    schemas: Vec<Schema<'a>>,
+}
+
+struct Group<'a> {
+    /// The anchor, for the links at the top of the page.
+    id: String,
+    name: &'a str,
+    operations: Vec<Operation<'a>>,
+}
+
+struct Operation<'a> {
+    id: &'a str,
+    method: &'a str,
+    path: &'a str,
+    summary: &'a str,
+    description: Vec<Line<'a>>,
+    /// The headers that authenticate a caller.
+    credentials: Vec<&'static str>,
+    parameters: Vec<Parameter<'a>>,
+    body: Option<Shape<'a>>,
+    answers: Vec<Answer<'a>>,
+}
+
+struct Parameter<'a> {
+    name: &'a str,
+    /// The part of the request that it belongs to.
+    place: &'a str,
+    kind: Vec<Piece<'a>>,
+    description: Line<'a>,
+}
+
+struct Answer<'a> {
+    status: &'a str,
+    description: Line<'a>,
+    body: Vec<Piece<'a>>,
+}
+
+struct Schema<'a> {
+    name: &'a str,
+    description: Vec<Line<'a>>,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    OneOf(Vec<&'a str>),
+    Object(Shape<'a>),
+}
+
+/// The fields of an object, and an example of one.
+struct Shape<'a> {
+    fields: Vec<Field<'a>>,
+    example: String,
+}
+
+struct Field<'a> {
+    name: &'a str,
+    is_required: bool,
+    kind: Vec<Piece<'a>>,
+    description: Line<'a>,
+    bounds: Vec<(&'static str, String)>,
+}
+
+/// A part of the name of a type.
+enum Piece<'a> {
+    Words(Cow<'a, str>),
+    /// A schema, which the page links to.
+    Schema(&'a str),
+}
+
+struct Span<'a> {
+    text: &'a str,
+    is_code: bool,
+}
+
+/// Reads the OpenAPI document into the parts of the page.
+#[derive(Clone, Copy)]
+struct Document<'a>(&'a Value);
+
+impl<'a> Document<'a> {
+    fn page(self) -> Page<'a> {
+        let info = &self.0["info"];
+        let schemas = members(&self.0["components"]["schemas"]);
+        Page {
+            title: text(&info["title"]),
+            version: text(&info["version"]),
+            description: prose(text(&info["description"])),
+            groups: self.groups(),
+            schemas: schemas.map(|(name, schema)| self.schema(name, schema)).collect(),
         }
-        out.push_str("</nav>\n");
-        for tag in self.tags() {
-            let _ = writeln!(out, "<section>\n<h2 id=\"{}\">{}</h2>", group_id(tag), escape(tag));
-            for (path, method, operation) in self.operations().filter(|(_, _, found)| tag_of(found) == tag) {
-                self.operation(&mut out, path, method, operation);
-            }
-            out.push_str("</section>\n");
-        }
-        let _ = writeln!(out, "<section>\n<h2 id=\"{}\">Schemas</h2>", group_id("Schemas"));
-        for (name, schema) in members(&self.document["components"]["schemas"]) {
-            self.schema_entry(&mut out, name, schema);
-        }
-        out.push_str("</section>\n</main>\n</body>\n</html>\n");
-        out
     }
 
-    fn operations(&self) -> impl Iterator<Item = (&String, &String, &Value)> {
-        members(&self.document["paths"])
+    fn operations(self) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> {
+        members(&self.0["paths"])
             .flat_map(|(path, item)| members(item).map(move |(method, operation)| (path, method, operation)))
     }
 
     /// The groups in alphabetical order, after the group of upsert and ingest.
-    fn tags(&self) -> Vec<&str> {
-        let mut tags: Vec<&str> = self.operations().map(|(_, _, operation)| tag_of(operation)).collect();
-        tags.sort_by_key(|tag| (!tag.starts_with("Upsert"), *tag));
-        tags.dedup();
-        tags
+    fn groups(self) -> Vec<Group<'a>> {
+        let mut names: Vec<&'a str> = self.operations().map(|(_, _, operation)| tag_of(operation)).collect();
+        names.sort_by_key(|name| (!name.starts_with("Upsert"), *name));
+        names.dedup();
+        let group = |name: &'a str| {
+            let found = self.operations().filter(|(_, _, operation)| tag_of(operation) == name);
+            let operations = found.map(|(path, method, operation)| self.operation(path, method, operation));
+            Group { id: group_id(name), name, operations: operations.collect() }
+        };
+        names.into_iter().map(group).collect()
     }
 
-    fn operation(&self, out: &mut String, path: &str, method: &str, operation: &Value) {
-        let _ = write!(
-            out,
-            "<details id=\"{}\">\n<summary><code class=\"method {method}\">{}</code> <code>{}</code> \
-             <span>{}</span></summary>\n{}",
-            escape(text(&operation["operationId"])),
-            method.to_uppercase(),
-            escape(path),
-            escape(text(&operation["summary"])),
-            prose(text(&operation["description"])),
-        );
-        let schemes: Vec<&String> =
-            items(&operation["security"]).flat_map(|one| members(one).map(|(name, _)| name)).collect();
-        for scheme in schemes {
-            let how = match scheme.as_str() {
-                "ingest_key" => "X-Service-Ingest-Key: &lt;key&gt;",
-                "inbound_key" => "X-Service-Inbound-Key: &lt;key&gt;",
-                _ => "Authorization: Bearer &lt;token&gt;",
-            };
-            let _ = writeln!(out, "<p>Authenticate with <code>{how}</code>.</p>");
+    fn operation(self, path: &'a str, method: &'a str, operation: &'a Value) -> Operation<'a> {
+        let schemes = items(&operation["security"]).flat_map(members).map(|(scheme, _)| scheme);
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+        Operation {
+            id: text(&operation["operationId"]),
+            method,
+            path,
+            summary: text(&operation["summary"]),
+            description: prose(text(&operation["description"])),
+            credentials: schemes.map(credential).collect(),
+            parameters: items(&operation["parameters"]).map(parameter).collect(),
+            body: (!body.is_null()).then(|| self.shape(self.resolve(body))),
+            answers: members(&operation["responses"]).map(answer).collect(),
         }
-        Self::parameters(out, operation);
-        self.request_body(out, operation);
-        Self::responses(out, operation);
-        out.push_str("</details>\n");
     }
 
-    fn parameters(out: &mut String, operation: &Value) {
-        let mut rows = items(&operation["parameters"]).peekable();
-        if rows.peek().is_none() {
-            return;
-        }
-        out.push_str(
-            "<h3>Parameters</h3>\n<table>\n\
-             <tr><th>Name</th><th>In</th><th>Type</th><th>Description</th></tr>\n",
-        );
-        for parameter in rows {
-            let _ = writeln!(
-                out,
-                "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>",
-                escape(text(&parameter["name"])),
-                escape(text(&parameter["in"])),
-                kind(&parameter["schema"]),
-                line(text(&parameter["description"])),
-            );
-        }
-        out.push_str("</table>\n");
+    fn schema(self, name: &'a str, schema: &'a Value) -> Schema<'a> {
+        let content = match schema["enum"].as_array() {
+            Some(words) => Content::OneOf(words.iter().map(text).collect()),
+            None => Content::Object(self.shape(schema)),
+        };
+        Schema { name, description: prose(text(&schema["description"])), content }
     }
 
-    fn request_body(&self, out: &mut String, operation: &Value) {
-        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-        if schema.is_null() {
-            return;
-        }
-        out.push_str("<h3>Body</h3>\n");
-        self.properties(out, self.resolve(schema));
-        self.example(out, schema);
-    }
-
-    fn responses(out: &mut String, operation: &Value) {
-        out.push_str(
-            "<h3>Responses</h3>\n<table>\n<tr><th>Status</th><th>Description</th><th>Body</th></tr>\n",
-        );
-        for (status, response) in members(&operation["responses"]) {
-            let body = members(&response["content"]).next().map(|(_, content)| kind(&content["schema"]));
-            let _ = writeln!(
-                out,
-                "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
-                escape(status),
-                line(text(&response["description"])),
-                body.unwrap_or_default(),
-            );
-        }
-        out.push_str("</table>\n");
-    }
-
-    fn schema_entry(&self, out: &mut String, name: &str, schema: &Value) {
-        let _ = write!(
-            out,
-            "<details id=\"schema-{0}\">\n<summary><code>{0}</code></summary>\n{1}",
-            escape(name),
-            prose(text(&schema["description"])),
-        );
-        if let Some(words) = schema["enum"].as_array() {
-            let words: Vec<String> =
-                words.iter().map(|word| format!("<code>{}</code>", escape(text(word)))).collect();
-            let _ = writeln!(out, "<p>One of {}.</p>", words.join(", "));
-        } else {
-            self.properties(out, schema);
-            self.example(out, schema);
-        }
-        out.push_str("</details>\n");
-    }
-
-    fn properties(&self, out: &mut String, schema: &Value) {
+    fn shape(self, schema: &'a Value) -> Shape<'a> {
         let required: Vec<&str> =
             self.parts(schema).flat_map(|part| items(&part["required"])).map(text).collect();
-        out.push_str("<table>\n<tr><th>Field</th><th>Type</th><th>Description</th></tr>\n");
-        for (name, property) in self.parts(schema).flat_map(|part| members(&part["properties"])) {
-            let mark = if required.contains(&name.as_str()) { " <b>required</b>" } else { "" };
-            let _ = writeln!(
-                out,
-                "<tr><td><code>{}</code>{mark}</td><td>{}</td><td>{}{}</td></tr>",
-                escape(name),
-                kind(property),
-                line(text(&property["description"])),
-                bounds(property),
-            );
+        let properties = self.parts(schema).flat_map(|part| members(&part["properties"]));
+        let fields = properties.map(|(name, property)| Field {
+            name,
+            is_required: required.contains(&name),
+            kind: kind(property),
+            description: line(text(&property["description"])),
+            bounds: bounds(property),
+        });
+        let example = self.example(schema, EXAMPLE_DEPTH);
+        Shape {
+            fields: fields.collect(),
+            example: serde_json::to_string_pretty(&example).unwrap_or_default(),
         }
-        out.push_str("</table>\n");
     }
 
     /// A schema and the schemas it is composed of.
-    fn parts<'s>(&'s self, schema: &'s Value) -> impl Iterator<Item = &'s Value> {
-        let parts = items(&schema["allOf"]).map(|part| self.resolve(part));
+    fn parts(self, schema: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let parts = items(&schema["allOf"]).map(move |part| self.resolve(part));
         std::iter::once(schema).chain(parts)
     }
 
-    fn example(&self, out: &mut String, schema: &Value) {
-        let example = self.example_of(schema, EXAMPLE_DEPTH);
-        let shown = serde_json::to_string_pretty(&example).unwrap_or_default();
-        let _ = writeln!(out, "<pre>{}</pre>", escape(&shown));
-    }
-
-    fn example_of(&self, schema: &Value, depth: usize) -> Value {
+    fn example(self, schema: &'a Value, depth: usize) -> Value {
         let schema = self.resolve(schema);
         if let Some(example) = schema.get("example").or_else(|| items(&schema["examples"]).next()) {
             return example.clone();
@@ -228,7 +224,7 @@ impl Page<'_> {
         if let Some(choice) =
             items(&schema["oneOf"]).chain(items(&schema["anyOf"])).find(|one| one["type"] != "null")
         {
-            return self.example_of(choice, depth - 1);
+            return self.example(choice, depth - 1);
         }
         match schema["type"].as_str().or_else(|| items(&schema["type"]).find_map(Value::as_str)) {
             Some("string") => match schema["format"].as_str() {
@@ -238,23 +234,22 @@ impl Page<'_> {
             },
             Some("integer" | "number") => 1.into(),
             Some("boolean") => true.into(),
-            Some("array") => Value::Array(vec![self.example_of(&schema["items"], depth - 1)]),
+            Some("array") => Value::Array(vec![self.example(&schema["items"], depth - 1)]),
             _ => {
                 let members = self.parts(schema).flat_map(|part| members(&part["properties"]));
                 let members =
-                    members.map(|(name, property)| (name.clone(), self.example_of(property, depth - 1)));
+                    members.map(|(name, property)| (name.to_owned(), self.example(property, depth - 1)));
                 Value::Object(members.collect::<Map<_, _>>())
             }
         }
     }
 
-    fn resolve<'s>(&'s self, schema: &'s Value) -> &'s Value {
+    fn resolve(self, schema: &'a Value) -> &'a Value {
         let target = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
-        target.and_then(|pointer| self.document.pointer(pointer)).unwrap_or(schema)
+        target.and_then(|pointer| self.0.pointer(pointer)).unwrap_or(schema)
     }
 }
 
-/// The anchor of a group, for the links at the top of the page.
 fn group_id(tag: &str) -> String {
     format!("group-{}", tag.to_lowercase().replace(|char: char| !char.is_ascii_alphanumeric(), "-"))
 }
@@ -267,77 +262,90 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flatten()
+fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, member)| (name.as_str(), member))
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A schema's type in a few words, with a link if it has a name.
-fn kind(schema: &Value) -> String {
-    if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
-        return format!("<a href=\"#schema-{0}\">{0}</a>", escape(name));
+/// The header that a security scheme needs.
+fn credential(scheme: &str) -> &'static str {
+    match scheme {
+        "ingest_key" => "X-Service-Ingest-Key: <key>",
+        "inbound_key" => "X-Service-Inbound-Key: <key>",
+        _ => "Authorization: Bearer <token>",
     }
-    let choices: Vec<String> = items(&schema["oneOf"]).chain(items(&schema["anyOf"])).map(kind).collect();
-    if !choices.is_empty() {
-        return choices.join(" or ");
-    }
-    let one = |name: &str| match name {
-        "array" => format!("array of {}", kind(&schema["items"])),
-        name => escape(name),
-    };
-    let kinds: Vec<String> = match &schema["type"] {
-        Value::String(name) => vec![one(name)],
-        Value::Array(names) => names.iter().map(|name| one(text(name))).collect(),
-        _ => vec!["any".to_owned()],
-    };
-    let format = schema["format"].as_str().filter(|format| format.starts_with("date"));
-    let format = format.map(|format| format!(" ({format})")).unwrap_or_default();
-    kinds.join(" or ") + &format
 }
 
-fn bounds(schema: &Value) -> String {
+fn parameter(parameter: &Value) -> Parameter<'_> {
+    Parameter {
+        name: text(&parameter["name"]),
+        place: text(&parameter["in"]),
+        kind: kind(&parameter["schema"]),
+        description: line(text(&parameter["description"])),
+    }
+}
+
+fn answer<'a>((status, response): (&'a str, &'a Value)) -> Answer<'a> {
+    let body = members(&response["content"]).next().map(|(_, content)| kind(&content["schema"]));
+    Answer { status, description: line(text(&response["description"])), body: body.unwrap_or_default() }
+}
+
+/// A schema's type in a few words.
+fn kind(schema: &Value) -> Vec<Piece<'_>> {
+    if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+        return vec![Piece::Schema(name)];
+    }
+    let choices: Vec<Vec<Piece>> = items(&schema["oneOf"]).chain(items(&schema["anyOf"])).map(kind).collect();
+    if !choices.is_empty() {
+        return either(choices);
+    }
+    let mut pieces = match &schema["type"] {
+        Value::String(name) => named_kind(name, schema),
+        Value::Array(names) => either(names.iter().map(|name| named_kind(text(name), schema)).collect()),
+        _ => vec![Piece::Words("any".into())],
+    };
+    if let Some(format) = schema["format"].as_str().filter(|format| format.starts_with("date")) {
+        pieces.push(Piece::Words(format!(" ({format})").into()));
+    }
+    pieces
+}
+
+fn named_kind<'a>(name: &'a str, schema: &'a Value) -> Vec<Piece<'a>> {
+    if name != "array" {
+        return vec![Piece::Words(name.into())];
+    }
+    let mut pieces = vec![Piece::Words("array of ".into())];
+    pieces.extend(kind(&schema["items"]));
+    pieces
+}
+
+fn either(choices: Vec<Vec<Piece<'_>>>) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    for choice in choices {
+        if !pieces.is_empty() {
+            pieces.push(Piece::Words(" or ".into()));
+        }
+        pieces.extend(choice);
+    }
+    pieces
+}
+
+fn bounds(schema: &Value) -> Vec<(&'static str, String)> {
     let names = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"];
     let found = names.into_iter().filter(|name| !schema[*name].is_null());
-    let shown = found.map(|name| format!(" <small>{name} {}</small>", escape(&schema[name].to_string())));
-    shown.collect::<Vec<_>>().concat()
+    found.map(|name| (name, schema[name].to_string())).collect()
 }
 
-/// Renders paragraphs, with `code` marked up.
-fn prose(text: &str) -> String {
-    let mut out = String::new();
-    for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
-        out.push_str("<p>");
-        out.push_str(&line(paragraph));
-        out.push_str("</p>\n");
-    }
-    out
+/// The paragraphs of a text.
+fn prose(text: &str) -> Vec<Line<'_>> {
+    text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()).map(line).collect()
 }
 
-/// Renders a text with `code` marked up.
-fn line(text: &str) -> String {
-    let part = |(place, part): (usize, &str)| {
-        let part = escape(part);
-        if place % 2 == 1 { format!("<code>{part}</code>") } else { part }
-    };
-    text.split('`').enumerate().map(part).collect()
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
+fn line(text: &str) -> Line<'_> {
+    text.split('`').enumerate().map(|(place, text)| Span { text, is_code: place % 2 == 1 }).collect()
 }
 
 #[cfg(test)]
@@ -348,14 +356,15 @@ mod tests {
     #[test]
     fn the_page_shows_every_operation_and_schema_and_is_self_contained() {
         let document = serde_json::to_value(openapi::document()).unwrap();
-        let page = Page { document: &document }.render();
+        let page = rendered(&document);
         for (path, _) in members(&document["paths"]) {
             assert!(page.contains(&format!("<code>{path}</code>")), "{path}");
         }
         for (name, _) in members(&document["components"]["schemas"]) {
             assert!(page.contains(&format!("id=\"schema-{name}\"")), "{name}");
         }
-        for header in ["X-Service-Ingest-Key: &lt;key", "X-Service-Inbound-Key: &lt;key", "Bearer &lt;token"]
+        for header in
+            ["X-Service-Ingest-Key: &#60;key", "X-Service-Inbound-Key: &#60;key", "Bearer &#60;token"]
         {
             assert!(page.contains(header), "{header}");
         }
@@ -374,7 +383,8 @@ mod tests {
     #[test]
     fn text_is_escaped() {
         let document = json!({"info": {"title": "<b>\"&'", "description": "a `<c>` d"}});
-        let page = Page { document: &document }.render();
-        assert!(page.contains("&lt;b&gt;&quot;&amp;&#39;") && page.contains("<code>&lt;c&gt;</code>"));
+        let page = rendered(&document);
+        assert!(page.contains("&#60;b&#62;&#34;&#38;&#39;"));
+        assert!(page.contains("<p>a <code>&#60;c&#62;</code> d</p>"));
     }
 }

@@ -4,16 +4,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::webhook::{
-    CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, PatchWebhook, RotateSecret,
-    TestWebhook,
+    Changes, CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, PatchWebhook,
+    RotateSecret, TestWebhook,
 };
 use rapport_domain::caps;
-use rapport_domain::destination::Destination;
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
-use rapport_domain::invalid::{Fault, Invalid};
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, Held, LastTest, Patch, Switch, Webhook, refused};
+use rapport_domain::webhook::{Create, Held, LastTest, Patch, Switch, Webhook};
 use rapport_store::{Snapshot, delivery, webhook};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -169,23 +167,17 @@ async fn list_webhooks(
 )]
 async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, create) = call.parse(Create::parse);
-    if let Ok(create) = &create {
-        judge(&api, &caller, &create.url).await?;
-    }
-    let NewSecret { webhook, secret, shown } = api.write(&caller, create.map(CreateWebhook)).await?;
+    let command = match create {
+        Ok(create) => {
+            // First, so that strangers cannot use the service to resolve names.
+            api.verify(&caller, ADMIN).await?;
+            Ok(CreateWebhook::checked(api.app().services(), create).await?)
+        }
+        Err(problem) => Err(problem),
+    };
+    let NewSecret { webhook, secret, shown } = api.write(&caller, command).await?;
     let view = WebhookView::new(webhook, 0, shown);
     Ok(json::respond(StatusCode::CREATED, &NewSecretView { view, secret }))
-}
-
-/// Resolves the destination and refuses it if delivery attempts would be refused too. The caller is verified first,
-/// so that strangers cannot use the service to resolve names.
-async fn judge(api: &Api, caller: &Caller, url: &Destination) -> Result<(), Problem> {
-    api.verify(caller, ADMIN).await?;
-    let judged = api.app().services().check_destination(url).await;
-    judged.map_err(|refusal| {
-        let Fault { code, detail } = refused(&refusal);
-        Invalid::one("/url", code, detail).into()
-    })
 }
 
 /// Get a webhook
@@ -231,10 +223,16 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
 )]
 async fn patch_webhook(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
-    if let Ok(Patch { url: Some(url), .. }) = &patch {
-        judge(&api, &caller, url).await?;
-    }
-    let command = id.one("webhook").and_then(|id| patch.map(|patch| PatchWebhook { id, patch }));
+    let changes = match patch {
+        Ok(patch) => {
+            if patch.url.is_some() {
+                api.verify(&caller, ADMIN).await?;
+            }
+            Ok(Changes::checked(api.app().services(), patch).await?)
+        }
+        Err(problem) => Err(problem),
+    };
+    let command = id.one("webhook").and_then(|id| changes.map(|changes| PatchWebhook { id, changes }));
     let patched = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(patched.id)).await?;
     Ok(json::respond(StatusCode::OK, &view))

@@ -3,6 +3,7 @@
 use rapport_app::Outside;
 use rapport_app::digest::{Made, make_due};
 use rapport_domain::member::Role;
+use rapport_testkit::Engine;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Tenant, column, on_both_engines};
@@ -15,13 +16,13 @@ on_both_engines! {
     errors_are_named,
 }
 
-fn configure(server: &Server) {
+async fn with_mail(engine: Engine) -> Server {
     let outside = Outside { base_url: "https://crm.acme.test".to_owned(), mail_configured: true };
-    server.app.app().services().set_outside(outside);
+    Server::with_parts(engine, move |parts| parts.outside = outside.clone()).await
 }
 
-async fn the_preview_names_overdue_clients(server: Server) {
-    configure(&server);
+async fn the_preview_names_overdue_clients(engine: Engine) {
+    let server = with_mail(engine).await;
     let account =
         server.account(json!({"imported_id": "a", "name": "<b>Nordlys</b>", "status": "customer"})).await;
     let nobody = server.get("/api/digest/preview/").send().await.expect(200);
@@ -37,8 +38,8 @@ async fn the_preview_names_overdue_clients(server: Server) {
     assert!(!html.contains("<b>") && html.contains("Nordlys") && html.contains(&link), "{html}");
 }
 
-async fn it_is_sent_on_request_to_everyone_or_to_one(server: Server) {
-    configure(&server);
+async fn it_is_sent_on_request_to_everyone_or_to_one(engine: Engine) {
+    let server = with_mail(engine).await;
     let add = json!({"email": "ana@acme.test", "role": "member"});
     let ana = server.post("/api/members/").json(&add).send().await.expect(201);
     let send = |body: Value| server.post("/api/digest/send/").json(&body);
@@ -74,8 +75,8 @@ async fn without_mail_it_is_only_stored(server: Server) {
     }
 }
 
-async fn digests_are_listed_latest_week_first(server: Server) {
-    configure(&server);
+async fn digests_are_listed_latest_week_first(engine: Engine) {
+    let server = with_mail(engine).await;
     for _ in 0..5 {
         server.app.clock().advance_days(7);
         make_due(server.app.app(), &mut Made::new()).await.unwrap();

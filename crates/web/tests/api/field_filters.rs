@@ -139,9 +139,11 @@ impl rapport_app::Command for NoteContact {
     const NEEDS: rapport_app::Needs = rapport_app::Needs::Role(rapport_domain::member::Role::Member);
 
     fn run(&self, tx: &mut rapport_store::Tx, cx: &rapport_app::Context) -> Result<(), rapport_app::Error> {
-        let mut account = rapport_store::account::lock(tx, &[self.id])?.remove(0);
+        let before = rapport_store::account::lock(tx, &[self.id])?.remove(0);
+        let mut account = before.clone();
         assert!(account.contact(self.at, cx.now));
-        Ok(rapport_store::account::update(tx, &[&account])?)
+        let edit = rapport_store::account::Edit { before: &before, after: &account };
+        Ok(rapport_store::account::update(tx, &[edit])?)
     }
 }
 

@@ -27,6 +27,7 @@ use hyper::{Method, Request};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rapport_app::Parts;
 use rapport_app::credential::CreateToken;
 use rapport_domain::credential::Kind;
 use rapport_domain::id::AccountId;
@@ -394,10 +395,19 @@ impl Server {
 
     /// With its own limits.
     pub async fn with(engine: Engine, adjust: impl FnOnce(&mut Config)) -> Self {
-        eprintln!("on {engine}");
-        let app = TestApp::on(engine);
         let mut config = test_config();
         adjust(&mut config);
+        Self::start(TestApp::on(engine), config).await
+    }
+
+    /// With other parts than usual, such as mail.
+    pub async fn with_parts(engine: Engine, furnish: impl Fn(&mut Parts) + Send + Sync + 'static) -> Self {
+        Self::start(TestApp::with(engine, furnish), test_config()).await
+    }
+
+    async fn start(app: TestApp, config: Config) -> Self {
+        let engine = app.engine();
+        eprintln!("on {engine}");
         let router = rapport_web::router(app.app().clone(), &config);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");

@@ -150,13 +150,13 @@ async fn invitations_are_listed_in_pages(acme: Tenant) {
     assert!(items.iter().all(|item| item.get("link").is_none()), "it was shown once");
 }
 
-fn configure(server: &Server) {
+async fn with_mail(engine: Engine) -> Server {
     let outside = Outside { base_url: "https://crm.acme.test".to_owned(), mail_configured: true };
-    server.app.app().services().set_outside(outside);
+    Server::with_parts(engine, move |parts| parts.outside = outside.clone()).await
 }
 
-async fn with_mail_the_link_is_not_in_the_response(server: Server) {
-    configure(&server);
+async fn with_mail_the_link_is_not_in_the_response(engine: Engine) {
+    let server = with_mail(engine).await;
     let made = invite(&server, "ana@acme.test", "member").await;
     assert_eq!((made.get("link"), &made["mailed"]), (None, &json!(true)));
     let mails = server.get("/api/mails/").send().await.expect(200);
@@ -166,8 +166,8 @@ async fn with_mail_the_link_is_not_in_the_response(server: Server) {
     assert!(!mails.to_string().contains("rjn_"));
 }
 
-async fn password_reset_requests_look_the_same_for_every_address(server: Server) {
-    configure(&server);
+async fn password_reset_requests_look_the_same_for_every_address(engine: Engine) {
+    let server = with_mail(engine).await;
     let mut answers = Vec::new();
     for email in ["owner@acme.test", "nobody@acme.test"] {
         let answer = server.post(RESET).without_credential().json(&json!({"email": email})).send().await;
@@ -255,8 +255,8 @@ fn rotate() -> rapport_app::credential::RotateKey {
     rapport_app::credential::RotateKey(rapport_app::credential::Key::Ingest)
 }
 
-async fn settings_say_whether_mail_is_configured(server: Server) {
-    configure(&server);
+async fn settings_say_whether_mail_is_configured(engine: Engine) {
+    let server = with_mail(engine).await;
     let settings = server.get("/api/settings/").send().await.expect(200);
     assert_eq!(settings["mail_configured"], json!(true));
     let without = Tenant::on(server.app.engine());

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use rapport_app::lookup::{FetchError, Fetched, HomePages};
 use rapport_domain::destination::Destination;
 use rapport_domain::member::Role;
+use rapport_testkit::Engine;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, column, members_of, on_both_engines};
+use crate::harness::{Server, Tenant, column, members_of, on_both_engines};
 
 on_both_engines! {
     a_page_is_previewed_and_nothing_is_stored,
@@ -51,16 +52,16 @@ impl HomePages for Pages {
     }
 }
 
-fn with_pages(acme: &Server) {
+async fn with_pages(engine: Engine) -> Server {
     let nordlys = r#"<title>Pumps | Nordlys</title><meta name=description content="Pumps since 1987.">
         <meta property=og:site_name content=Nordlys><link rel=icon href=/icon.png>
         <script type="application/ld+json">{"@type": "Organization", "name": "Nordlys AS", "telephone": "+47 1"}</script>"#;
-    let pages = HashMap::from([("nordlys.test", nordlys), ("plain.test", "<p>hello")]);
-    acme.app.app().services().set_home_pages(Arc::new(Pages(pages)));
+    let pages = Arc::new(Pages(HashMap::from([("nordlys.test", nordlys), ("plain.test", "<p>hello")])));
+    Server::with_parts(engine, move |parts| parts.home_pages = Arc::clone(&pages) as _).await
 }
 
-async fn a_page_is_previewed_and_nothing_is_stored(acme: Server) {
-    with_pages(&acme);
+async fn a_page_is_previewed_and_nothing_is_stored(engine: Engine) {
+    let acme = with_pages(engine).await;
     let before = acme.contents();
     let shown = acme.post(LOOKUP).json(&json!({"domain": "Nordlys.test"})).send().await.expect(200);
     assert_eq!(
@@ -79,8 +80,8 @@ async fn a_page_is_previewed_and_nothing_is_stored(acme: Server) {
     assert_eq!(acme.contents(), before);
 }
 
-async fn an_account_is_created_from_it(acme: Server) {
-    with_pages(&acme);
+async fn an_account_is_created_from_it(engine: Engine) {
+    let acme = with_pages(engine).await;
     let token = acme.token_of(Role::Member);
     let call = acme.post(LOOKUP).json(&json!({"domain": "nordlys.test", "create": true})).token(&token);
     let account = call.send().await.expect(201);
@@ -95,8 +96,8 @@ async fn an_account_is_created_from_it(acme: Server) {
     assert_eq!(events[0]["data"]["source"], json!("lookup"));
 }
 
-async fn the_request_takes_precedence_over_what_was_found(acme: Server) {
-    with_pages(&acme);
+async fn the_request_takes_precedence_over_what_was_found(engine: Engine) {
+    let acme = with_pages(engine).await;
     let body = json!({
         "domain": "nordlys.test", "create": true, "name": "Nordlys Pumper", "status": "contacted",
         "custom_fields": {"description": null, "website": "https://nordlys.test", "plan": "pro"},
@@ -106,8 +107,8 @@ async fn the_request_takes_precedence_over_what_was_found(acme: Server) {
     assert_eq!(account["custom_fields"], json!({"website": "https://nordlys.test", "plan": "pro"}));
 }
 
-async fn a_domain_creates_only_one_account(acme: Server) {
-    with_pages(&acme);
+async fn a_domain_creates_only_one_account(engine: Engine) {
+    let acme = with_pages(engine).await;
     let create = json!({"domain": "nordlys.test", "create": true});
     let account = acme.post(LOOKUP).json(&create).send().await.expect(201);
     let refused = acme.post(LOOKUP).json(&create).expect_refused(409, "domain_taken").await;
@@ -118,10 +119,11 @@ async fn a_domain_creates_only_one_account(acme: Server) {
     acme.post(LOOKUP).json(&create).send().await.expect(201);
 }
 
-async fn a_failed_lookup_says_why(acme: Server) {
+async fn a_failed_lookup_says_why(engine: Engine) {
     let body = |domain: &str| json!({"domain": domain, "create": true});
-    acme.post(LOOKUP).json(&body("nordlys.test")).expect_refused(503, "busy").await;
-    with_pages(&acme);
+    let without_pages = Tenant::on(engine);
+    without_pages.post(LOOKUP).json(&body("nordlys.test")).expect_refused(503, "busy").await;
+    let acme = with_pages(engine).await;
     for (domain, code) in [
         ("slow.test", "timed_out"),
         ("pdf.test", "not_html"),
@@ -134,8 +136,8 @@ async fn a_failed_lookup_says_why(acme: Server) {
     acme.post(LOOKUP).json(&body("ours.test")).expect_refused(503, "busy").await;
 }
 
-async fn an_invalid_request_is_refused(acme: Server) {
-    with_pages(&acme);
+async fn an_invalid_request_is_refused(engine: Engine) {
+    let acme = with_pages(engine).await;
     acme.post(LOOKUP).json(&json!({})).expect_faults(&[("/domain", "required")]).await;
     let wrong = json!({"domain": "a b", "create": "yes", "name": "", "more": 1});
     let faults = [

@@ -10,6 +10,7 @@ use rapport_domain::destination::Destination;
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
+use rapport_testkit::Engine;
 use serde_json::json;
 
 use crate::export::read_csv;
@@ -469,14 +470,14 @@ impl HomePages for OnePage {
     }
 }
 
-fn with_a_page(acme: &Server) {
+async fn with_a_page(engine: Engine) -> Server {
     let html = "<title>Pumps | Nordlys</title><meta name=description content=\"Pumps &amp; <b>filters\">";
-    let pages = OnePage(HashMap::from([("nordlys.test", html)]));
-    acme.app.app().services().set_home_pages(Arc::new(pages));
+    let pages = Arc::new(OnePage(HashMap::from([("nordlys.test", html)])));
+    Server::with_parts(engine, move |parts| parts.home_pages = Arc::clone(&pages) as _).await
 }
 
-async fn a_domain_is_looked_up_and_an_account_created(acme: Server) {
-    with_a_page(&acme);
+async fn a_domain_is_looked_up_and_an_account_created(engine: Engine) {
+    let acme = with_a_page(engine).await;
     let ana = Person::of(&acme, Role::Member);
     ana.see("/accounts/lookup").await.expect(200).says("<h1>Look up a domain</h1>");
     let before = acme.contents();
@@ -497,8 +498,8 @@ async fn a_domain_is_looked_up_and_an_account_created(acme: Server) {
     twice.says("This domain already has an account").says("value=\"Nordlys AS\"");
 }
 
-async fn a_failed_lookup_shows_why(acme: Server) {
-    with_a_page(&acme);
+async fn a_failed_lookup_shows_why(engine: Engine) {
+    let acme = with_a_page(engine).await;
     let ana = Person::of(&acme, Role::Member);
     let unknown = ana.send("/accounts/lookup", &[("domain", "nowhere.test")]).await.expect(422);
     unknown.says("The domain has no IP address.").says("value=\"nowhere.test\"");

@@ -2,6 +2,7 @@
 
 use rapport_app::Outside;
 use rapport_domain::member::Role;
+use rapport_testkit::Engine;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Tenant, on_both_engines};
@@ -69,9 +70,9 @@ async fn without_mail_an_invitation_is_a_link_shown_once(acme: Tenant) {
     Seen(acme.get(&path).without_credential().send().await).expect(200).says("bo@acme.test");
 }
 
-async fn with_mail_an_invitation_is_sent(server: Server) {
+async fn with_mail_an_invitation_is_sent(engine: Engine) {
     let outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
-    server.app.app().services().set_outside(outside);
+    let server = Server::with_parts(engine, move |parts| parts.outside = outside.clone()).await;
     let ana = owner(&server);
     let sent = ana.send(PATH, &[("email", "bo@acme.test"), ("role", "member")]).await;
     sent.leads_to(PATH);

@@ -1,8 +1,9 @@
 //! The settings pages: their contents, their forms and who may see them.
 
-use rapport_app::Outside;
 use rapport_app::digest::{Made, make_due};
+use rapport_app::{Outside, Parts};
 use rapport_domain::member::Role;
+use rapport_testkit::Engine;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Tenant, column, on_both_engines};
@@ -38,9 +39,8 @@ const TABS: [&str; 9] = [
 ];
 
 /// With mail, over plain http, so that the session's cookie keeps its name.
-fn with_mail(server: &Server) {
-    let outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
-    server.app.app().services().set_outside(outside);
+fn with_mail(parts: &mut Parts) {
+    parts.outside = Outside { base_url: "http://crm.acme.test".to_owned(), mail_configured: true };
 }
 
 async fn settings(acme: &Tenant) -> Value {
@@ -214,8 +214,8 @@ async fn the_digest_has_a_weekday_and_a_preview(acme: Tenant) {
     assert!(!policy.contains("script-src"), "{policy}");
 }
 
-async fn the_digest_is_sent_once_when_asked(server: Server) {
-    with_mail(&server);
+async fn the_digest_is_sent_once_when_asked(engine: Engine) {
+    let server = Server::with_parts(engine, with_mail).await;
     let (ana, _other) = (Person::of(&server, Role::Admin), Person::of(&server, Role::Member));
     ana.see("/settings/digest").await.says("Send now").says_not("Mail isn’t configured");
     let form = ana.form();
@@ -254,13 +254,16 @@ async fn every_page_says_if_mail_is_not_configured(server: Server) {
     ana.send("/settings/mail/test", &[]).await.expect(422).says("so a test can");
 }
 
-async fn a_test_mail_is_queued_and_listed(server: Server) {
-    with_mail(&server);
+async fn a_test_mail_is_queued_and_listed(engine: Engine) {
     let route = rapport_app::MailRoute {
         server: "smtp://ana:****@mail.acme.test:587".to_owned(),
         from: "Rapport <rapport@acme.test>".to_owned(),
     };
-    server.app.app().services().set_mail_route(route);
+    let furnish = move |parts: &mut Parts| {
+        with_mail(parts);
+        parts.mail_route = Some(route.clone());
+    };
+    let server = Server::with_parts(engine, furnish).await;
     let ana = Person::of(&server, Role::Admin);
     let page = ana.see("/settings/mail").await.expect(200).says_not("Mail isn’t configured");
     page.says("smtp://ana:****@mail.acme.test:587")

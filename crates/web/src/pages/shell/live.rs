@@ -39,6 +39,8 @@ enum Message {
 
 impl Message {
     /// The browser reconnects two seconds after a stream ended, unless the script closed it.
+    ///
+    /// Written out, because axum's `Event` leaves out empty data, and browsers ignore an event without data.
     const fn text(self) -> &'static str {
         match self {
             Self::Changed => "retry: 2000\nevent: changed\ndata:\n\n",
