@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::accounts::render;
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -35,8 +35,11 @@ pub fn routes() -> OpenApiRouter<Api> {
     ),
     security(("token" = [])),
 )]
-async fn get_account(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let id = id.one::<AccountId>("account");
+async fn get_account(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<AccountId>,
+) -> Result<Response, Problem> {
     let Answer { reply, company, now } = api.read(&caller, MEMBER, id, rapport_store::account::get).await?;
     let account = reply.ok_or_else(|| Problem::not_found("account"))?;
     Ok(render(StatusCode::OK, &Answer { reply: account, company, now }))
@@ -60,9 +63,12 @@ async fn get_account(State(api): State<Api>, caller: Caller, id: Segments) -> Re
     ),
     security(("token" = [])),
 )]
-async fn patch_account(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn patch_account(
+    State(api): State<Api>,
+    Id(id): Id<AccountId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
-    let id = id.one("account");
     let command = id.and_then(|id| patch.map(|(patch, promo_code)| PatchAccount { id, patch, promo_code }));
     let patched = api.write(&caller, command).await?;
     Ok(render(StatusCode::OK, &patched))
@@ -83,8 +89,12 @@ async fn patch_account(State(api): State<Api>, id: Segments, call: Call) -> Resu
     ),
     security(("token" = [])),
 )]
-async fn delete_account(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("account").map(DeleteAccount)).await?;
+async fn delete_account(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<AccountId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(DeleteAccount)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -103,7 +113,11 @@ async fn delete_account(State(api): State<Api>, caller: Caller, id: Segments) ->
     ),
     security(("token" = [])),
 )]
-async fn change_status(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn change_status(
+    State(api): State<Api>,
+    Id(id): Id<AccountId>,
+    call: Call,
+) -> Result<Response, Problem> {
     #[derive(Serialize)]
     struct Reply<'a> {
         #[serde(flatten)]
@@ -111,7 +125,7 @@ async fn change_status(State(api): State<Api>, id: Segments, call: Call) -> Resu
         moved: bool,
     }
     let (caller, change) = call.parse(StatusChange::parse);
-    let command = id.one("account").and_then(|id| change.map(|change| ChangeStatus { id, change }));
+    let command = id.and_then(|id| change.map(|change| ChangeStatus { id, change }));
     let changed = api.write(&caller, command).await?;
     let Answer { reply, company, now } = &changed.account;
     let reply = Reply { account: reply.view(&company.settings, *now), moved: changed.moved };

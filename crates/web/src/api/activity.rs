@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, Segments};
+use crate::api::call::{Caller, Id};
 use crate::api::{Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -67,12 +67,12 @@ impl From<KeptActivity> for ActivityItem {
 async fn account_activity(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<AccountId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -56,12 +56,12 @@ impl From<Known> for View {
 async fn list_addresses(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<AccountId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, |snapshot, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
@@ -101,10 +101,9 @@ fn read_place(text: &str) -> Option<(Time, String)> {
     ),
     security(("token" = [])),
 )]
-async fn add_address(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) -> Result<Response, Problem> {
     let (caller, address) = call.parse(parse_address);
-    let command =
-        id.one("account").and_then(|account| address.map(|address| AddAddress { account, address }));
+    let command = id.and_then(|account| address.map(|address| AddAddress { account, address }));
     let added = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &View::from(added)))
 }
@@ -127,11 +126,9 @@ async fn add_address(State(api): State<Api>, id: Segments, call: Call) -> Result
 async fn remove_address(
     State(api): State<Api>,
     caller: Caller,
-    segments: Segments<(String, String)>,
+    Id(path): Id<(AccountId, Email)>,
 ) -> Result<Response, Problem> {
-    let command =
-        segments.two("address", |id, address| Some((id.parse().ok()?, Email::parse(address).ok()?)));
-    let command = command.map(|(account, address)| RemoveAddress { account, address });
+    let command = path.map(|(account, address)| RemoveAddress { account, address });
     api.write(&caller, command).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

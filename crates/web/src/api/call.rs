@@ -1,21 +1,20 @@
-//! Extractors for handlers: the caller, the body and the segments of the path.
+//! Extractors for handlers: the caller, the body and what the path is about.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::str::FromStr;
 
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use rapport_app::Access;
 use rapport_domain::credential::Presented;
 use rapport_domain::invalid::{Invalid, no_members};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::edge::auth::{Arrival, Scheme};
 use crate::edge::json::{self, Object, Presence};
 use crate::edge::problem::Problem;
+use crate::shared::subject::{InPath, in_path};
 
 /// The caller, by a well-formed credential that the use case verifies.
 #[derive(Debug, Clone, Copy)]
@@ -154,32 +153,13 @@ impl FromRequest<Api> for OpenCall {
     }
 }
 
-/// The variable segments of the path, not yet parsed.
-pub struct Segments<T = String>(Option<T>);
+/// What the path is about. If that can't be read, the caller is verified before they learn that it isn't found.
+pub struct Id<T>(pub Result<T, Problem>);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Segments<T> {
+impl<T: InPath> FromRequestParts<Api> for Id<T> {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
-        // A segment that is not UTF-8 cannot match anything.
-        let path = Path::<T>::from_request_parts(parts, api).await;
-        Ok(Self(path.ok().map(|Path(segments)| segments)))
-    }
-}
-
-impl Segments {
-    /// Parses the only segment. If that fails, it cannot match anything, so the response is 404.
-    pub fn one<T: FromStr>(self, what: &'static str) -> Result<T, Problem> {
-        self.0.and_then(|text| text.parse().ok()).ok_or_else(|| Problem::not_found(what))
-    }
-}
-
-impl Segments<(String, String)> {
-    pub fn two<A, B>(
-        self,
-        what: &'static str,
-        read: impl FnOnce(&str, &str) -> Option<(A, B)>,
-    ) -> Result<(A, B), Problem> {
-        self.0.and_then(|(first, second)| read(&first, &second)).ok_or_else(|| Problem::not_found(what))
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Infallible> {
+        Ok(Self(in_path(parts).await))
     }
 }

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{Api, MEMBER, campaign_schema, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -192,8 +192,12 @@ async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response
     ),
     security(("token" = [])),
 )]
-async fn get_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    show(&api, &caller, id.one("campaign"), StatusCode::OK).await
+async fn get_campaign(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<CampaignId>,
+) -> Result<Response, Problem> {
+    show(&api, &caller, id, StatusCode::OK).await
 }
 
 /// Change a campaign
@@ -212,9 +216,13 @@ async fn get_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> R
     ),
     security(("token" = [])),
 )]
-async fn patch_campaign(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn patch_campaign(
+    State(api): State<Api>,
+    Id(id): Id<CampaignId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
-    let command = id.one("campaign").and_then(|id| patch.map(|patch| PatchCampaign { id, patch }));
+    let command = id.and_then(|id| patch.map(|patch| PatchCampaign { id, patch }));
     let patched = api.write(&caller, command).await?;
     show(&api, &caller, Ok(patched.id), StatusCode::OK).await
 }
@@ -231,8 +239,12 @@ async fn patch_campaign(State(api): State<Api>, id: Segments, call: Call) -> Res
     ),
     security(("token" = [])),
 )]
-async fn delete_campaign(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("campaign").map(DeleteCampaign)).await?;
+async fn delete_campaign(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<CampaignId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(DeleteCampaign)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -274,7 +286,7 @@ async fn show(
 async fn campaign_members(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<CampaignId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     #[derive(Serialize)]
@@ -287,7 +299,7 @@ async fn campaign_members(
     let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
-    let question = id.one::<CampaignId>("campaign").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let now = api.app().now();
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
@@ -323,10 +335,10 @@ async fn campaign_members(
 async fn export_campaign(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<CampaignId>,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
-    let question = id.one::<CampaignId>("campaign").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let now = api.app().now();
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };

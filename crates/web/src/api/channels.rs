@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -134,8 +134,12 @@ async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, 
     ),
     security(("token" = [])),
 )]
-async fn get_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    show(&api, &caller, id.one("channel")).await
+async fn get_channel(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<ChannelId>,
+) -> Result<Response, Problem> {
+    show(&api, &caller, id).await
 }
 
 /// Rename a channel
@@ -152,9 +156,13 @@ async fn get_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Re
     ),
     security(("token" = [])),
 )]
-async fn rename_channel(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn rename_channel(
+    State(api): State<Api>,
+    Id(id): Id<ChannelId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let (caller, name) = call.parse(parse_name);
-    let command = id.one("channel").and_then(|id| name.map(|name| RenameChannel { id, name }));
+    let command = id.and_then(|id| name.map(|name| RenameChannel { id, name }));
     let renamed = api.write(&caller, command).await?;
     show(&api, &caller, Ok(renamed.id)).await
 }
@@ -174,8 +182,12 @@ async fn rename_channel(State(api): State<Api>, id: Segments, call: Call) -> Res
     ),
     security(("token" = [])),
 )]
-async fn delete_channel(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("channel").map(DeleteChannel)).await?;
+async fn delete_channel(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<ChannelId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(DeleteChannel)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -204,12 +216,12 @@ async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Res
 async fn list_codes(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<ChannelId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
-    let question = id.one::<ChannelId>("channel").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, |snapshot, id| {
         let Some(_) = channel::get(snapshot, id)? else { return Ok(None) };
         channel::codes(snapshot, id).map(Some)
@@ -247,10 +259,9 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
     ),
     security(("token" = [])),
 )]
-async fn add_code(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> Result<Response, Problem> {
     let (caller, code) = call.parse(parse_code);
-    let command =
-        id.one("channel").and_then(|channel| code.map(|code| AddCode { channel, code, archived: false }));
+    let command = id.and_then(|channel| code.map(|code| AddCode { channel, code, archived: false }));
     let added = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &CodeView::from(added)))
 }
@@ -273,9 +284,9 @@ async fn add_code(State(api): State<Api>, id: Segments, call: Call) -> Result<Re
 async fn get_code(
     State(api): State<Api>,
     caller: Caller,
-    path: Segments<(String, String)>,
+    Id(path): Id<(ChannelId, PromoCode)>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, code_path(path), |snapshot, (id, code)| {
+    let found = api.read(&caller, MEMBER, path, |snapshot, (id, code)| {
         let codes = channel::codes(snapshot, id)?;
         Ok(codes.into_iter().find(|found| found.code.folded() == code.folded()))
     });
@@ -301,12 +312,12 @@ async fn get_code(
 )]
 async fn archive_code(
     State(api): State<Api>,
-    path: Segments<(String, String)>,
+    Id(path): Id<(ChannelId, PromoCode)>,
     call: Call,
 ) -> Result<Response, Problem> {
     let (caller, archived) = call.parse(parse_archived);
-    let command = code_path(path)
-        .and_then(|(channel, code)| archived.map(|archived| ArchiveCode { channel, code, archived }));
+    let command =
+        path.and_then(|(channel, code)| archived.map(|archived| ArchiveCode { channel, code, archived }));
     let archived = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::OK, &CodeView::from(archived)))
 }
@@ -331,12 +342,8 @@ async fn archive_code(
 async fn delete_code(
     State(api): State<Api>,
     caller: Caller,
-    path: Segments<(String, String)>,
+    Id(path): Id<(ChannelId, PromoCode)>,
 ) -> Result<Response, Problem> {
-    api.write(&caller, code_path(path).map(|(channel, code)| DeleteCode { channel, code })).await?;
+    api.write(&caller, path.map(|(channel, code)| DeleteCode { channel, code })).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-fn code_path(path: Segments<(String, String)>) -> Result<(ChannelId, PromoCode), Problem> {
-    path.two("promo code", |id, code| Some((id.parse().ok()?, PromoCode::parse(code).ok()?)))
 }

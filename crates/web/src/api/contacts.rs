@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -82,12 +82,12 @@ struct ContactCreate {
 async fn list_contacts(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<AccountId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
@@ -115,10 +115,14 @@ async fn list_contacts(
     ),
     security(("token" = [])),
 )]
-async fn record_contact(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn record_contact(
+    State(api): State<Api>,
+    Id(id): Id<AccountId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let now = api.app().now();
     let (caller, contact) = call.parse(|members| NewContact::parse(members, now));
-    let account = id.one("account");
+    let account = id;
     let command = account.and_then(|account| contact.map(|contact| RecordContact { account, contact }));
     let made = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &made))

@@ -11,7 +11,7 @@ use rapport_store::{account, conversation, message};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -45,7 +45,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 async fn list_conversations(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<AccountId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| {
@@ -53,7 +53,7 @@ async fn list_conversations(
         Some((at, ConversationId::from_bytes(id)))
     });
     let limit = parameters.limit();
-    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
@@ -80,10 +80,13 @@ async fn list_conversations(
     ),
     security(("token" = [])),
 )]
-async fn start_conversation(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn start_conversation(
+    State(api): State<Api>,
+    Id(id): Id<AccountId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Start::parse);
-    let command =
-        id.one("account").and_then(|account| request.map(|request| StartConversation { account, request }));
+    let command = id.and_then(|account| request.map(|request| StartConversation { account, request }));
     let begun = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &begun.view()))
 }
@@ -100,8 +103,12 @@ async fn start_conversation(State(api): State<Api>, id: Segments, call: Call) ->
     ),
     security(("token" = [])),
 )]
-async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("conversation"), conversation::get).await?;
+async fn get_conversation(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<ConversationId>,
+) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, id, conversation::get).await?;
     let found = found.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     Ok(json::respond(StatusCode::OK, &found.view()))
 }
@@ -123,7 +130,7 @@ async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) 
 async fn list_messages(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<ConversationId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| {
@@ -131,7 +138,7 @@ async fn list_messages(
         Some((at, MessageId::from_bytes(id)))
     });
     let limit = parameters.limit();
-    let question = id.one::<ConversationId>("conversation").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         let Some(_) = conversation::get(snapshot, id)? else { return Ok(None) };
         message::of_conversation(snapshot, id, before, limit).map(Some)
@@ -158,11 +165,14 @@ async fn list_messages(
     ),
     security(("token" = [])),
 )]
-async fn log_message(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn log_message(
+    State(api): State<Api>,
+    Id(id): Id<ConversationId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let now = api.app().now();
     let (caller, log) = call.parse(|members| Log::parse(members, now));
-    let command =
-        id.one("conversation").and_then(|conversation| log.map(|log| LogMessage { conversation, log }));
+    let command = id.and_then(|conversation| log.map(|log| LogMessage { conversation, log }));
     let logged = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &logged.view()))
 }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, PlainCall, Segments};
+use crate::api::call::{Caller, Id, PlainCall};
 use crate::api::{ADMIN, Api, schema, webhook_schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -234,8 +234,12 @@ async fn list_deliveries(
     ),
     security(("token" = [])),
 )]
-async fn get_delivery(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    show(&api, &caller, id.one("delivery"), StatusCode::OK).await
+async fn get_delivery(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<DeliveryId>,
+) -> Result<Response, Problem> {
+    show(&api, &caller, id, StatusCode::OK).await
 }
 
 /// Responds with a delivery in full.
@@ -275,9 +279,13 @@ pub async fn show(
     ),
     security(("token" = [])),
 )]
-async fn redeliver(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+async fn redeliver(
+    State(api): State<Api>,
+    Id(id): Id<DeliveryId>,
+    call: PlainCall,
+) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let command = id.one("delivery").and_then(|id| plain.map(|()| Redeliver(id)));
+    let command = id.and_then(|id| plain.map(|()| Redeliver(id)));
     let found = api.write(&caller, command).await?;
     show(&api, &caller, Ok(found.id), StatusCode::ACCEPTED).await
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, OptionalCall, Segments};
+use crate::api::call::{Caller, Id, OptionalCall};
 use crate::api::{ADMIN, Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -194,9 +194,7 @@ fn read_place(text: &str) -> Option<Week> {
     ),
     security(("token" = [])),
 )]
-async fn get_digest(State(api): State<Api>, caller: Caller, week: Segments) -> Result<Response, Problem> {
-    let week = week.one::<String>("digest");
-    let week = week.and_then(|text| Week::parse(&text).ok_or_else(|| Problem::not_found("digest")));
+async fn get_digest(State(api): State<Api>, caller: Caller, Id(week): Id<Week>) -> Result<Response, Problem> {
     let found = api.read(&caller, MEMBER, week, |snapshot, week| {
         let Some(found) = digest::get(snapshot, week)? else { return Ok(None) };
         let counts = mail::counts(snapshot, found.content)?;

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{PlainCall, Segments};
+use crate::api::call::{Id, PlainCall};
 use crate::api::{ADMIN, Api, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -41,9 +41,13 @@ struct ErasedPayloads {
     ),
     security(("token" = [])),
 )]
-async fn erase_payloads(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+async fn erase_payloads(
+    State(api): State<Api>,
+    Id(id): Id<AccountId>,
+    call: PlainCall,
+) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let account = match id.one::<AccountId>("account").and_then(|id| plain.map(|()| id)) {
+    let account = match id.and_then(|id| plain.map(|()| id)) {
         Ok(account) => account,
         Err(problem) => {
             api.verify(&caller, ADMIN).await?;

@@ -8,7 +8,7 @@ use rapport_store::{account, history};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, Segments};
+use crate::api::call::{Caller, Id};
 use crate::api::{Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -38,12 +38,12 @@ pub fn routes() -> OpenApiRouter<Api> {
 async fn account_history(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<AccountId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(HistoryId::from_bytes));
     let limit = parameters.limit();
-    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);

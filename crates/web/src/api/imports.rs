@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, OptionalCall, PlainCall, Segments};
+use crate::api::call::{Caller, Id, OptionalCall, PlainCall};
 use crate::api::{ADMIN, Api, MEMBER, import_schema, schema, upload};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -194,8 +194,12 @@ async fn list_imports(
     ),
     security(("token" = [])),
 )]
-async fn get_import(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("import"), import::get).await?.reply;
+async fn get_import(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<ImportId>,
+) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, id, import::get).await?.reply;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
     Ok(json::respond(StatusCode::OK, &ImportView::from(found)))
 }
@@ -216,8 +220,12 @@ async fn get_import(State(api): State<Api>, caller: Caller, id: Segments) -> Res
     ),
     security(("token" = [])),
 )]
-async fn remove_import(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("import").map(RemoveImport)).await?;
+async fn remove_import(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<ImportId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(RemoveImport)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -242,7 +250,7 @@ async fn remove_import(State(api): State<Api>, caller: Caller, id: Segments) -> 
 )]
 async fn preview_import(
     State(api): State<Api>,
-    id: Segments,
+    Id(id): Id<ImportId>,
     call: OptionalCall,
 ) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
@@ -271,7 +279,11 @@ async fn preview_import(
     ),
     security(("token" = [])),
 )]
-async fn start_import(State(api): State<Api>, id: Segments, call: OptionalCall) -> Result<Response, Problem> {
+async fn start_import(
+    State(api): State<Api>,
+    Id(id): Id<ImportId>,
+    call: OptionalCall,
+) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
     let (id, request) = api.wanted(&caller, id, request).await?;
     let begun = begin(api.app(), &caller.access(), id, request, (Purpose::Run, None)).await;
@@ -295,9 +307,13 @@ async fn start_import(State(api): State<Api>, id: Segments, call: OptionalCall) 
     ),
     security(("token" = [])),
 )]
-async fn undo_import(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+async fn undo_import(
+    State(api): State<Api>,
+    Id(id): Id<ImportId>,
+    call: PlainCall,
+) -> Result<Response, Problem> {
     let (caller, ready) = call.command(());
-    let command = id.one("import").and_then(|id| ready.map(|()| UndoImport { id, runner: None }));
+    let command = id.and_then(|id| ready.map(|()| UndoImport { id, runner: None }));
     let undoing = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(undoing)))
 }
@@ -307,10 +323,10 @@ impl Api {
     async fn wanted(
         &self,
         caller: &Caller,
-        id: Segments,
+        id: Result<ImportId, Problem>,
         request: Result<Request, Problem>,
     ) -> Result<(ImportId, Request), Problem> {
-        match id.one("import").and_then(|id| Ok((id, request?))) {
+        match id.and_then(|id| Ok((id, request?))) {
             Ok(wanted) => Ok(wanted),
             Err(problem) => {
                 self.verify(caller, ADMIN).await?;
@@ -336,8 +352,12 @@ impl Api {
     ),
     security(("token" = [])),
 )]
-async fn import_errors(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let id = match id.one("import") {
+async fn import_errors(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<ImportId>,
+) -> Result<Response, Problem> {
+    let id = match id {
         Ok(id) => id,
         Err(problem) => {
             api.verify(&caller, MEMBER).await?;

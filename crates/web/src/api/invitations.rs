@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, OpenCall, PlainCall, Segments};
+use crate::api::call::{Call, Caller, Id, OpenCall, PlainCall};
 use crate::api::hashing::refused;
 use crate::api::members::MemberView;
 use crate::api::{ADMIN, Api, schema};
@@ -153,11 +153,11 @@ async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Respons
 )]
 async fn resend_invitation(
     State(api): State<Api>,
-    id: Segments,
+    Id(id): Id<InvitationId>,
     call: PlainCall,
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let command = id.one("invitation").and_then(|id| plain.map(|()| ResendInvitation(id)));
+    let command = id.and_then(|id| plain.map(|()| ResendInvitation(id)));
     let made = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::OK, &NewInvitation::new(made, api.app().now())))
 }
@@ -179,9 +179,9 @@ async fn resend_invitation(
 async fn revoke_invitation(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<InvitationId>,
 ) -> Result<Response, Problem> {
-    api.write(&caller, id.one("invitation").map(RevokeInvitation)).await?;
+    api.write(&caller, id.map(RevokeInvitation)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{ADMIN, Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -147,8 +147,12 @@ async fn new_password(api: &Api) -> Result<(String, String), Problem> {
     ),
     security(("token" = [])),
 )]
-async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("member"), member::get).await?;
+async fn get_member(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<PersonId>,
+) -> Result<Response, Problem> {
+    let found = api.read(&caller, MEMBER, id, member::get).await?;
     let member = found.reply.ok_or_else(|| Problem::not_found("member"))?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(member)))
 }
@@ -169,11 +173,14 @@ async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Res
     ),
     security(("token" = [])),
 )]
-async fn change_member(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn change_member(
+    State(api): State<Api>,
+    Id(id): Id<PersonId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
-    let command = id
-        .one("member")
-        .and_then(|person| patch.map(|Patch { role, active }| ChangeMember { person, role, active }));
+    let command =
+        id.and_then(|person| patch.map(|Patch { role, active }| ChangeMember { person, role, active }));
     let changed = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(changed)))
 }
@@ -193,7 +200,11 @@ async fn change_member(State(api): State<Api>, id: Segments, call: Call) -> Resu
     ),
     security(("token" = [])),
 )]
-async fn remove_member(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("member").map(RemoveMember)).await?;
+async fn remove_member(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<PersonId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(RemoveMember)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -5,13 +5,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::password_reset::{OpenReset, RequestReset, SendReset};
 use rapport_app::{Access, password};
+use rapport_domain::id::PersonId;
 use rapport_domain::password_reset::{Confirmation, parse_email};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{OpenCall, PlainCall, Segments};
+use crate::api::call::{Id, OpenCall, PlainCall};
 use crate::api::hashing::refused;
 use crate::api::{Api, schema};
 use crate::edge::json;
@@ -112,11 +113,11 @@ struct SentReset {
 )]
 async fn send_password_reset(
     State(api): State<Api>,
-    id: Segments,
+    Id(id): Id<PersonId>,
     call: PlainCall,
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let command = id.one("member").and_then(|person| plain.map(|()| SendReset(person)));
+    let command = id.and_then(|person| plain.map(|()| SendReset(person)));
     let link = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::OK, &SentReset { mailed: link.is_none(), link }))
 }

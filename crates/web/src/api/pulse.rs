@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, Segments};
+use crate::api::call::{Caller, Id};
 use crate::api::{Api, MEMBER, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -64,8 +64,11 @@ struct PulseFeature {
     ),
     security(("token" = [])),
 )]
-async fn account_pulse(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let id = id.one::<AccountId>("account");
+async fn account_pulse(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<AccountId>,
+) -> Result<Response, Problem> {
     let now = api.app().now();
     let found = api.read(&caller, MEMBER, id, move |snapshot, id| {
         let Some(company) = company::get(snapshot)? else { return Ok(None) };

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{ADMIN, Api, schema, webhook_schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -118,8 +118,12 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
     ),
     security(("token" = [])),
 )]
-async fn get_redelivery(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, ADMIN, id.one("redelivery"), redelivery::progress).await?.reply;
+async fn get_redelivery(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<RedeliveryId>,
+) -> Result<Response, Problem> {
+    let found = api.read(&caller, ADMIN, id, redelivery::progress).await?.reply;
     let progress = found.ok_or_else(|| Problem::not_found("redelivery"))?;
     Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&progress)))
 }
@@ -142,8 +146,8 @@ async fn get_redelivery(State(api): State<Api>, caller: Caller, id: Segments) ->
 async fn cancel_redelivery(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<RedeliveryId>,
 ) -> Result<Response, Problem> {
-    api.write(&caller, id.one("redelivery").map(CancelRedelivery)).await?;
+    api.write(&caller, id.map(CancelRedelivery)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

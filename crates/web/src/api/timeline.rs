@@ -15,7 +15,7 @@ use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Caller, Segments};
+use crate::api::call::{Caller, Id};
 use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -119,12 +119,12 @@ impl<'a> View<'a> {
 async fn account_timeline(
     State(api): State<Api>,
     caller: Caller,
-    id: Segments,
+    Id(id): Id<AccountId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let from = parameters.cursor(read_place).unwrap_or(Place::START);
     let limit = parameters.limit();
-    let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
+    let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);

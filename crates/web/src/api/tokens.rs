@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, Segments};
+use crate::api::call::{Call, Caller, Id};
 use crate::api::{ADMIN, Api, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -122,7 +122,11 @@ async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Pr
     ),
     security(("token" = [])),
 )]
-async fn revoke_token(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("token").map(RevokeToken)).await?;
+async fn revoke_token(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<CredentialId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(RevokeToken)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

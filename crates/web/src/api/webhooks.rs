@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::call::{Call, Caller, OptionalCall, PlainCall, Segments};
+use crate::api::call::{Call, Caller, Id, OptionalCall, PlainCall};
 use crate::api::deliveries::{self, DeliveryDetail};
 use crate::api::{ADMIN, Api, schema, webhook_schema};
 use crate::edge::json;
@@ -192,8 +192,12 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
     ),
     security(("token" = [])),
 )]
-async fn get_webhook(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let view = view(&api, &caller, id.one("webhook")).await?;
+async fn get_webhook(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<WebhookId>,
+) -> Result<Response, Problem> {
+    let view = view(&api, &caller, id).await?;
     Ok(json::respond(StatusCode::OK, &view))
 }
 
@@ -221,7 +225,11 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
     ),
     security(("token" = [])),
 )]
-async fn patch_webhook(State(api): State<Api>, id: Segments, call: Call) -> Result<Response, Problem> {
+async fn patch_webhook(
+    State(api): State<Api>,
+    Id(id): Id<WebhookId>,
+    call: Call,
+) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
     let changes = match patch {
         Ok(patch) => {
@@ -232,7 +240,7 @@ async fn patch_webhook(State(api): State<Api>, id: Segments, call: Call) -> Resu
         }
         Err(problem) => Err(problem),
     };
-    let command = id.one("webhook").and_then(|id| changes.map(|changes| PatchWebhook { id, changes }));
+    let command = id.and_then(|id| changes.map(|changes| PatchWebhook { id, changes }));
     let patched = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(patched.id)).await?;
     Ok(json::respond(StatusCode::OK, &view))
@@ -252,8 +260,12 @@ async fn patch_webhook(State(api): State<Api>, id: Segments, call: Call) -> Resu
     ),
     security(("token" = [])),
 )]
-async fn delete_webhook(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    api.write(&caller, id.one("webhook").map(DeleteWebhook)).await?;
+async fn delete_webhook(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id<WebhookId>,
+) -> Result<Response, Problem> {
+    api.write(&caller, id.map(DeleteWebhook)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -272,9 +284,13 @@ async fn delete_webhook(State(api): State<Api>, caller: Caller, id: Segments) ->
     ),
     security(("token" = [])),
 )]
-async fn test_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+async fn test_webhook(
+    State(api): State<Api>,
+    Id(id): Id<WebhookId>,
+    call: PlainCall,
+) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let command = id.one("webhook").and_then(|id| plain.map(|()| TestWebhook(id)));
+    let command = id.and_then(|id| plain.map(|()| TestWebhook(id)));
     let made = api.write(&caller, command).await?;
     deliveries::show(&api, &caller, Ok(made.id), StatusCode::ACCEPTED).await
 }
@@ -293,9 +309,13 @@ async fn test_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> 
     ),
     security(("token" = [])),
 )]
-async fn rotate_secret(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+async fn rotate_secret(
+    State(api): State<Api>,
+    Id(id): Id<WebhookId>,
+    call: PlainCall,
+) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let command = id.one("webhook").and_then(|id| plain.map(|()| RotateSecret(id)));
+    let command = id.and_then(|id| plain.map(|()| RotateSecret(id)));
     let NewSecret { webhook, secret, .. } = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(webhook.id)).await?;
     Ok(json::respond(StatusCode::OK, &NewSecretView { view, secret }))
@@ -320,11 +340,11 @@ async fn rotate_secret(State(api): State<Api>, id: Segments, call: PlainCall) ->
 )]
 async fn enable_webhook(
     State(api): State<Api>,
-    id: Segments,
+    Id(id): Id<WebhookId>,
     call: OptionalCall,
 ) -> Result<Response, Problem> {
     let (caller, held) = call.parse(Held::parse);
-    let command = id.one("webhook").and_then(|id| held.map(|held| EnableWebhook { id, held }));
+    let command = id.and_then(|id| held.map(|held| EnableWebhook { id, held }));
     let enabled = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(enabled.id)).await?;
     Ok(json::respond(StatusCode::OK, &view))
@@ -344,9 +364,13 @@ async fn enable_webhook(
     ),
     security(("token" = [])),
 )]
-async fn disable_webhook(State(api): State<Api>, id: Segments, call: PlainCall) -> Result<Response, Problem> {
+async fn disable_webhook(
+    State(api): State<Api>,
+    Id(id): Id<WebhookId>,
+    call: PlainCall,
+) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
-    let command = id.one("webhook").and_then(|id| plain.map(|()| DisableWebhook(id)));
+    let command = id.and_then(|id| plain.map(|()| DisableWebhook(id)));
     let disabled = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(disabled.id)).await?;
     Ok(json::respond(StatusCode::OK, &view))
