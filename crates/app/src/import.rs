@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
-use crate::{App, audit};
+use crate::{App, Viewer, audit};
 
 pub use error_file::ErrorFile;
 pub use run::{Release, Runner, Stepped};
@@ -62,7 +62,7 @@ pub async fn begin(
 
 /// The import, and the first piece of its file.
 async fn beginning(app: &App, access: &Access, id: ImportId) -> Result<(Import, Vec<u8>), Error> {
-    let read = move |snapshot: &mut Snapshot| {
+    let read = move |snapshot: &mut Snapshot, _: &Viewer| {
         let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
         Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
     };

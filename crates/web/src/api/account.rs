@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::Answer;
 use rapport_app::account::{ChangeStatus, DeleteAccount, PatchAccount};
+use rapport_app::read::account;
 use rapport_domain::account::{AccountView, Patch, StatusChange};
 use rapport_domain::id::AccountId;
 use serde::Serialize;
@@ -37,7 +38,8 @@ pub fn routes() -> OpenApiRouter<Api> {
 )]
 async fn get_account(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
     let id = id.one::<AccountId>("account");
-    let Answer { reply, company, now } = api.read(&caller, MEMBER, id, rapport_store::account::get).await?;
+    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| account::one(snapshot, id));
+    let Answer { reply, company, now } = found.await?;
     let account = reply.ok_or_else(|| Problem::not_found("account"))?;
     Ok(render(StatusCode::OK, &Answer { reply: account, company, now }))
 }

@@ -40,7 +40,7 @@ async fn list_accounts(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let question = question(api.app(), parameters);
-    let found = api.read(&caller, MEMBER, question, |snapshot, list| list.run(snapshot)).await?;
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, list| list.run(snapshot)).await?;
     let settings = &found.company.settings;
     let page = Page {
         items: found.reply.items.iter().map(|account| account.view(settings, found.now)).collect(),

@@ -63,7 +63,7 @@ async fn list_addresses(
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
         }

@@ -133,7 +133,7 @@ async fn list_campaigns(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(CampaignId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
         campaign::list(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -176,7 +176,7 @@ async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response
     let (caller, aim) = call.parse(Aim::parse);
     let now = api.app().now();
     let found =
-        api.read(&caller, MEMBER, aim, move |snapshot, aim| campaign::count(snapshot, &aim, now)).await?;
+        api.read(&caller, MEMBER, aim, move |snapshot, _, aim| campaign::count(snapshot, &aim, now)).await?;
     Ok(json::respond(StatusCode::OK, &CountsView::from(found.reply)))
 }
 
@@ -243,7 +243,7 @@ async fn show(
     status: StatusCode,
 ) -> Result<Response, Problem> {
     let now = api.app().now();
-    let found = api.read(caller, MEMBER, id, move |snapshot, id| {
+    let found = api.read(caller, MEMBER, id, move |snapshot, _, id| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
         let counts = campaign::count(snapshot, &found.aim, now)?;
         Ok(Some((found, counts)))
@@ -289,7 +289,7 @@ async fn campaign_members(
     let limit = parameters.limit();
     let question = id.one::<CampaignId>("campaign").and_then(|id| parameters.finish().map(|()| id));
     let now = api.app().now();
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
         let page = match found.aim.members() {
             Some(filter) => ListAccounts { filter, sort, cursor, limit, now }.run(snapshot)?,
@@ -328,7 +328,7 @@ async fn export_campaign(
 ) -> Result<Response, Problem> {
     let question = id.one::<CampaignId>("campaign").and_then(|id| parameters.finish().map(|()| id));
     let now = api.app().now();
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
         let begun = export::begin(snapshot, found.aim.members(), now)?;
         Ok(Some((found.name, begun)))

@@ -88,7 +88,7 @@ async fn list_channels(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(ChannelId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| {
         Ok((channel::list(snapshot)?, channel::all_codes(snapshot)?))
     });
     let (channels, mut codes) = found.await?.reply;
@@ -182,7 +182,7 @@ async fn delete_channel(State(api): State<Api>, caller: Caller, id: Segments) ->
 }
 
 async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, id, |snapshot, id| {
+    let found = api.read(caller, MEMBER, id, |snapshot, _, id| {
         let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
         Ok(Some((found, channel::codes(snapshot, id)?)))
     });
@@ -219,7 +219,7 @@ async fn list_codes(
     let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
     let question = id.one::<ChannelId>("channel").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| {
         let Some(_) = channel::get(snapshot, id)? else { return Ok(None) };
         channel::codes(snapshot, id).map(Some)
     });
@@ -292,7 +292,7 @@ async fn get_code(
     caller: Caller,
     path: Segments<(String, String)>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, code_path(path), |snapshot, (id, code)| {
+    let found = api.read(&caller, MEMBER, code_path(path), |snapshot, _, (id, code)| {
         let codes = channel::codes(snapshot, id)?;
         Ok(codes.into_iter().find(|found| found.code.folded() == code.folded()))
     });

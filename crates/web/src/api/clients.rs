@@ -133,7 +133,7 @@ async fn list_clients(
 ) -> Result<Response, Problem> {
     let question = question(api.app(), parameters);
     let tab = question.as_ref().map_or(Tab::Overdue, |list| list.tab);
-    let found = api.read(&caller, MEMBER, question, |snapshot, list| {
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, list| {
         Ok((list.run(snapshot)?, Counts::of(snapshot, list.now)?))
     });
     let found = found.await?;

@@ -88,7 +88,7 @@ async fn list_contacts(
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
         }

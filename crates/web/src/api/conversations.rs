@@ -54,7 +54,7 @@ async fn list_conversations(
     });
     let limit = parameters.limit();
     let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
         }
@@ -101,8 +101,9 @@ async fn start_conversation(State(api): State<Api>, id: Segments, call: Call) ->
     security(("token" = [])),
 )]
 async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("conversation"), conversation::get).await?;
-    let found = found.reply.ok_or_else(|| Problem::not_found("conversation"))?;
+    let found =
+        api.read(&caller, MEMBER, id.one("conversation"), |snapshot, _, id| conversation::get(snapshot, id));
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     Ok(json::respond(StatusCode::OK, &found.view()))
 }
 
@@ -132,7 +133,7 @@ async fn list_messages(
     });
     let limit = parameters.limit();
     let question = id.one::<ConversationId>("conversation").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         let Some(_) = conversation::get(snapshot, id)? else { return Ok(None) };
         message::of_conversation(snapshot, id, before, limit).map(Some)
     });

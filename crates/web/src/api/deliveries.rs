@@ -209,7 +209,7 @@ async fn list_deliveries(
     };
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(DeliveryId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
         delivery_list::scan(snapshot, &filter, before, Bounds::page(limit))
     });
     let scan = found.await?.reply;
@@ -245,7 +245,7 @@ pub async fn show(
     id: Result<DeliveryId, Problem>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let found = api.read(caller, ADMIN, id, |snapshot, id| {
+    let found = api.read(caller, ADMIN, id, |snapshot, _, id| {
         let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
         let event = event::get(snapshot, listed.delivery.event)?;
         Ok(Some((listed, event, delivery::attempts(snapshot, id)?)))

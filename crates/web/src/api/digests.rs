@@ -173,7 +173,7 @@ async fn list_digests(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
         let page = digest::list(snapshot, before, limit)?;
         let mut items = Vec::with_capacity(page.items.len());
         for found in page.items {
@@ -213,7 +213,7 @@ fn read_place(text: &str) -> Option<Week> {
 async fn get_digest(State(api): State<Api>, caller: Caller, week: Segments) -> Result<Response, Problem> {
     let week = week.one::<String>("digest");
     let week = week.and_then(|text| Week::parse(&text).ok_or_else(|| Problem::not_found("digest")));
-    let found = api.read(&caller, MEMBER, week, |snapshot, week| {
+    let found = api.read(&caller, MEMBER, week, |snapshot, _, week| {
         let Some(found) = digest::get(snapshot, week)? else { return Ok(None) };
         let counts = mail::counts(snapshot, found.content)?;
         let content = mail::content(snapshot, found.content)?;

@@ -49,7 +49,7 @@ async fn list_fields(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
         account_field::names(snapshot, after.as_deref(), limit)
     });
     let names = found.await?.reply;

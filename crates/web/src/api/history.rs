@@ -44,7 +44,7 @@ async fn account_history(
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(HistoryId::from_bytes));
     let limit = parameters.limit();
     let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
         }

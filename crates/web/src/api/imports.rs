@@ -172,7 +172,7 @@ async fn list_imports(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(ImportId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
         import::list(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -195,8 +195,8 @@ async fn list_imports(
     security(("token" = [])),
 )]
 async fn get_import(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("import"), import::get).await?.reply;
-    let found = found.ok_or_else(|| Problem::not_found("import"))?;
+    let found = api.read(&caller, MEMBER, id.one("import"), |snapshot, _, id| import::get(snapshot, id));
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("import"))?;
     Ok(json::respond(StatusCode::OK, &ImportView::from(found)))
 }
 

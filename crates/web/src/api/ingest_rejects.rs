@@ -74,7 +74,7 @@ async fn list_ingest_rejects(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(RejectId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
         ingest_reject::list(snapshot, before, limit)
     });
     let page = found.await?.reply;

@@ -109,7 +109,7 @@ async fn list_invitations(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(InvitationId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, ()| invitation::list(snapshot));
+    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| invitation::list(snapshot));
     let found = found.await?;
     let cursor = |id: InvitationId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(found.reply, |item| item.id, after.as_ref(), limit, cursor);

@@ -64,7 +64,7 @@ async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, 
         account_id: Option<AccountId>,
     }
     let domain = preview.domain.clone();
-    let known = api.read(caller, MEMBER, Ok(domain), |snapshot, site| account_site::find(snapshot, &site));
+    let known = api.read(caller, MEMBER, Ok(domain), |snapshot, _, site| account_site::find(snapshot, &site));
     let account_id = known.await?.reply;
     Ok(json::respond(StatusCode::OK, &Reply { preview, account_id }))
 }

@@ -88,8 +88,9 @@ async fn list_mails(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(MailId::from_bytes));
     let limit = parameters.limit();
-    let found = api
-        .read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| mail::list(snapshot, before, limit));
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+        mail::list(snapshot, before, limit)
+    });
     let page = found.await?.reply;
     let next_cursor =
         page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));

@@ -85,7 +85,7 @@ async fn list_members(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, ()| member::list(snapshot));
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| member::list(snapshot));
     let members = found.await?.reply;
     let key = |member: &Member| (member.created_at, member.person);
     let Page { items, next_cursor } = Page::cut(members, key, after.as_ref(), limit, write_place);
@@ -171,8 +171,8 @@ impl Request {
     security(("token" = [])),
 )]
 async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("member"), member::get).await?;
-    let member = found.reply.ok_or_else(|| Problem::not_found("member"))?;
+    let found = api.read(&caller, MEMBER, id.one("member"), |snapshot, _, id| member::get(snapshot, id));
+    let member = found.await?.reply.ok_or_else(|| Problem::not_found("member"))?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(member)))
 }
 

@@ -67,7 +67,7 @@ struct PulseFeature {
 async fn account_pulse(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
     let id = id.one::<AccountId>("account");
     let now = api.app().now();
-    let found = api.read(&caller, MEMBER, id, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, id, move |snapshot, _, id| {
         let Some(company) = company::get(snapshot)? else { return Ok(None) };
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);

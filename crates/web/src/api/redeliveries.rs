@@ -119,8 +119,9 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
     security(("token" = [])),
 )]
 async fn get_redelivery(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, ADMIN, id.one("redelivery"), redelivery::progress).await?.reply;
-    let progress = found.ok_or_else(|| Problem::not_found("redelivery"))?;
+    let found =
+        api.read(&caller, ADMIN, id.one("redelivery"), |snapshot, _, id| redelivery::progress(snapshot, id));
+    let progress = found.await?.reply.ok_or_else(|| Problem::not_found("redelivery"))?;
     Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&progress)))
 }
 

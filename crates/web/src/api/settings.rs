@@ -135,7 +135,7 @@ async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> 
 }
 
 async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, Ok(()), |snapshot, ()| {
+    let found = api.read(caller, MEMBER, Ok(()), |snapshot, _, ()| {
         let ingest_key = credential::list(snapshot, Kind::IngestKey)?.into_iter().next();
         let inbound_key = credential::list(snapshot, Kind::InboundKey)?.into_iter().next();
         Ok((ingest_key, inbound_key))

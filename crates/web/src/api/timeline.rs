@@ -125,7 +125,7 @@ async fn account_timeline(
     let from = parameters.cursor(read_place).unwrap_or(Place::START);
     let limit = parameters.limit();
     let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         if account::existing(snapshot, &[id])?.is_empty() {
             return Ok(None);
         }

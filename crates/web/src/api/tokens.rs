@@ -83,8 +83,9 @@ async fn list_tokens(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(CredentialId::from_bytes));
     let limit = parameters.limit();
-    let found = api
-        .read(&caller, ADMIN, parameters.finish(), |snapshot, ()| credential::list(snapshot, Kind::ApiToken));
+    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| {
+        credential::list(snapshot, Kind::ApiToken)
+    });
     let tokens = found.await?.reply;
     let cursor = |id: CredentialId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(tokens, |token| token.id, after.as_ref(), limit, cursor);

@@ -146,7 +146,7 @@ async fn list_webhooks(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(WebhookId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
         let cursor = |id: WebhookId| write_cursor(LIST, id.as_bytes());
         let all = webhook::list(snapshot)?;
         let Page { items, next_cursor } = Page::cut(all, |webhook| webhook.id, after.as_ref(), limit, cursor);
@@ -207,7 +207,7 @@ async fn get_webhook(State(api): State<Api>, caller: Caller, id: Segments) -> Re
 }
 
 async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Result<WebhookView, Problem> {
-    let found = api.read(caller, ADMIN, id, |snapshot, id| {
+    let found = api.read(caller, ADMIN, id, |snapshot, _, id| {
         let Some(found) = webhook::get(snapshot, id)? else { return Ok(None) };
         WebhookView::read(snapshot, found).map(Some)
     });

@@ -150,7 +150,7 @@ impl Export {
         loop {
             tries += 1;
             let question = list(self.filter.clone(), self.sort, Some(cursor.clone()), self.now);
-            let found = self.app.read(&self.access, MEMBER, move |snapshot| question.run(snapshot)).await;
+            let found = self.app.read(&self.access, MEMBER, move |snapshot, _| question.run(snapshot)).await;
             match found {
                 Err(Error::Busy) if tries < MOST_TRIES => tokio::time::sleep(PAUSE).await,
                 found => return found.map(|answer| answer.reply),

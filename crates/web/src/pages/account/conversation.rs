@@ -80,7 +80,7 @@ impl ConversationPage {
         (id, conversation): (AccountId, ConversationId),
         from: Option<Place>,
     ) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, MEMBER, move |snapshot| {
+        let found = pages.show(visitor, MEMBER, move |snapshot, _| {
             let (Some(account), Some(conversation)) =
                 (account::get(snapshot, id)?, conversation::get(snapshot, conversation)?)
             else {
@@ -178,7 +178,8 @@ async fn write(
         || Invalid::one("/conversation", "unknown_conversation", "is not a conversation of this account");
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
     let access = visitor.access();
-    let found = pages.app().read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));
+    let found =
+        pages.app().read(&access, MEMBER, move |snapshot, _| conversation::get(snapshot, conversation));
     found.await?.reply.filter(|found| found.account == account).ok_or_else(unknown)?;
     run(pages, visitor, form, log.map(|log| LogMessage { conversation, log })).await
 }

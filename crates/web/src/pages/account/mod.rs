@@ -68,7 +68,8 @@ fn was(name: &str) -> String {
 /// Reads the account and its company before a form changes anything.
 async fn before(pages: &Pages, visitor: &Visitor, id: AccountId) -> Result<Answer<Account>, Refusal> {
     let access = visitor.access();
-    let found = pages.app().read(&access, MEMBER, move |snapshot| rapport_store::account::get(snapshot, id));
+    let found =
+        pages.app().read(&access, MEMBER, move |snapshot, _| rapport_store::account::get(snapshot, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visitor.refused(error))?;
     let account = reply.ok_or_else(|| Refusal::not_found("account"))?;
     Ok(Answer { reply: account, company, now })

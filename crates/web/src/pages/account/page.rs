@@ -139,7 +139,7 @@ impl AccountPage {
     async fn load(pages: &Pages, visitor: &Visitor, id: AccountId, view: View) -> Result<Self, Refusal> {
         let now = pages.app().now();
         let wanted = view.timeline;
-        let found = pages.show(visitor, MEMBER, move |snapshot| Read::of(snapshot, id, wanted, now));
+        let found = pages.show(visitor, MEMBER, move |snapshot, _| Read::of(snapshot, id, wanted, now));
         let Shown { frame, reply } = found.await?;
         let read = reply.ok_or_else(|| Refusal::not_found("account"))?;
         let Read { account, why, addresses, conversations, pulse, timeline } = read;

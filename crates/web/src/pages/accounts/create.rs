@@ -37,7 +37,7 @@ framed!("accounts": NewPage);
 
 impl NewPage {
     async fn load(pages: &Pages, visitor: &Visitor, draft: Draft) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, MEMBER, |snapshot| {
+        let found = pages.show(visitor, MEMBER, |snapshot, _| {
             let keys = account_field::names(snapshot, None, i64::try_from(MOST_SUGGESTED).unwrap_or(1))?;
             Ok((channel::all_codes(snapshot)?, keys.items))
         });

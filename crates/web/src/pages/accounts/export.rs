@@ -21,7 +21,7 @@ pub async fn export(
 ) -> Result<Response, Refusal> {
     let (asked, _) = Asked::read(&Form::of_query(query.as_deref()));
     let (access, now) = (visitor.access(), pages.app().now());
-    let found = pages.app().read(&access, MEMBER, move |snapshot| {
+    let found = pages.app().read(&access, MEMBER, move |snapshot, _| {
         let zone = zone(snapshot)?;
         let filter = match asked.filter(&zone) {
             Ok(filter) => filter,

@@ -103,7 +103,7 @@ impl AccountsPage {
     pub async fn load(pages: &Pages, visitor: &Visitor, asked: Asked) -> Result<Self, Refusal> {
         let now = pages.app().now();
         let question = asked.clone();
-        let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, &question, now)).await?;
+        let found = pages.show(visitor, MEMBER, move |snapshot, _| read(snapshot, &question, now)).await?;
         let Shown { frame, reply } = found;
         let Found { page, count, channels, fields, views, faults } = reply;
         let columns = asked.columns();

@@ -41,7 +41,7 @@ impl LookupPage {
 }
 
 pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_, _| Ok(())).await?;
     Ok(LookupPage { frame, draft: Draft::default(), found: None, known: None }.respond())
 }
 
@@ -49,7 +49,7 @@ pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Respon
 /// fetch anything.
 pub async fn preview(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     // Check the role before fetching anything.
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_, _| Ok(())).await?;
     let found = match Request::parse(&form.members(&[("domain", As::Text)])) {
         Ok(request) => reader::preview(pages.app(), &request.site).await,
         Err(invalid) => Err(invalid.into()),
@@ -69,7 +69,7 @@ pub async fn preview(State(pages): State<Pages>, visitor: Visitor, form: Form) -
 }
 
 pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_, _| Ok(())).await?;
     let mut members: Map<String, Value> =
         form.members(&[("domain", As::Text), ("name", As::Text), ("status", As::Text)]);
     members.insert("create".to_owned(), Value::from(true));
@@ -105,6 +105,6 @@ fn refuse(
 
 async fn known(pages: &Pages, visitor: &Visitor, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
     let (access, domain) = (visitor.access(), preview.domain.clone());
-    let found = pages.app().read(&access, MEMBER, move |snapshot| account_site::find(snapshot, &domain));
+    let found = pages.app().read(&access, MEMBER, move |snapshot, _| account_site::find(snapshot, &domain));
     Ok(found.await.map_err(|error| visitor.refused(error))?.reply)
 }

@@ -78,7 +78,7 @@ impl EditPage {
         form: Form,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
         let now = pages.app().now();
-        let found = pages.show(visitor, MEMBER, move |snapshot| read(snapshot, id, form, now));
+        let found = pages.show(visitor, MEMBER, move |snapshot, _| read(snapshot, id, form, now));
         let Shown { frame, reply } = found.await?;
         let Read { existing, form, parsed, channels, names } =
             reply.ok_or_else(|| Refusal::not_found("campaign"))?;

@@ -42,7 +42,7 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let found = pages.show(&visitor, MEMBER, move |snapshot| {
+    let found = pages.show(&visitor, MEMBER, move |snapshot, _| {
         Ok((campaign::list(snapshot, before, DEFAULT_LIMIT)?, channel::list(snapshot)?))
     });
     let Shown { frame, reply: (campaigns, channels) } = found.await?;

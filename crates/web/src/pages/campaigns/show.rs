@@ -61,7 +61,7 @@ pub async fn show(
     // An invalid cursor leads to the beginning.
     let cursor = Cursor::parse(Form::of_query(query.as_deref()).text("cursor"), SORT).ok();
     let (is_later, now) = (cursor.is_some(), pages.app().now());
-    let found = pages.show(&visitor, MEMBER, move |snapshot| {
+    let found = pages.show(&visitor, MEMBER, move |snapshot, _| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
         let members = match found.aim.members() {
             Some(filter) => {
@@ -87,7 +87,7 @@ pub async fn export(
     let id = id_of(&id)?;
     let now = pages.app().now();
     let access = visitor.access();
-    let found = pages.app().read(&access, MEMBER, move |snapshot| {
+    let found = pages.app().read(&access, MEMBER, move |snapshot, _| {
         let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
         Ok(Some((found.name, csv::begin(snapshot, found.aim.members(), now)?)))
     });

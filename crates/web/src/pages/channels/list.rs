@@ -66,7 +66,7 @@ impl ChannelsPage {
     ) -> Result<Self, Refusal> {
         // Only those who may send the form see it again.
         let needs = if draft.has_faults() { ADMIN } else { MEMBER };
-        let found = pages.show(visitor, needs, |snapshot| {
+        let found = pages.show(visitor, needs, |snapshot, _| {
             let channels = (channel::list(snapshot)?, channel::all_codes(snapshot)?);
             Ok((channels, channel_total::all(snapshot)?, channel_total::counted(snapshot)?))
         });

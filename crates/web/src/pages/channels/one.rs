@@ -46,7 +46,7 @@ impl ChannelPage {
         is_form: bool,
     ) -> Result<Self, Refusal> {
         let needs = if is_form { ADMIN } else { MEMBER };
-        let found = pages.show(visitor, needs, move |snapshot| {
+        let found = pages.show(visitor, needs, move |snapshot, _| {
             let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
             let figures = (channel_total::of_channel(snapshot, id)?, channel_total::counted(snapshot)?);
             Ok(Some((found, channel::codes(snapshot, id)?, figures)))

@@ -56,8 +56,8 @@ async fn show(
     let asked = question(pages.app(), Parameters::of(pairs.collect())).map_err(Refusal::Page)?;
     let (tab, after) = (asked.tab, asked.after);
     let list = ListClients { limit: DEFAULT_LIMIT, ..asked };
-    let found =
-        pages.show(&visitor, MEMBER, move |snapshot| Ok((counts(snapshot, list.now)?, list.run(snapshot)?)));
+    let found = pages
+        .show(&visitor, MEMBER, move |snapshot, _| Ok((counts(snapshot, list.now)?, list.run(snapshot)?)));
     let Shown { frame, reply: (counts, page) } = found.await?;
     let next = page.next.map(|place| format!("{}&cursor={}", path_of(&tab), write_place(tab, place)));
     let cursor = after.map(|place| format!("&cursor={}", write_place(tab, place)));

@@ -70,7 +70,7 @@ impl DashboardPage {
 async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
     let now = pages.app().now();
     let Shown { frame, reply: figures } =
-        pages.show(&visitor, MEMBER, move |snapshot| Figures::read(snapshot, now)).await?;
+        pages.show(&visitor, MEMBER, move |snapshot, _| Figures::read(snapshot, now)).await?;
     if figures.has_no_accounts() {
         let base_url = pages.app().services().outside().base_url.clone();
         return Ok(FirstRunPage { frame, base_url }.respond());

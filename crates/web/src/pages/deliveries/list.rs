@@ -93,7 +93,7 @@ pub async fn show(
     let form = Form::of_query(query.as_deref());
     let before: Option<DeliveryId> = form.text("before").parse().ok();
     let typed = form.clone();
-    let found = pages.show(&visitor, ADMIN, move |snapshot| read(snapshot, &typed, before));
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| read(snapshot, &typed, before));
     let Shown { frame, reply } = found.await?;
     let Read { filter, webhooks, account, rows, next } = reply;
     let refused = filter.as_ref().err().cloned();

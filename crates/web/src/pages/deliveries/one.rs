@@ -103,7 +103,7 @@ pub async fn show(
 ) -> Result<Response, Refusal> {
     let id: DeliveryId = named(&id, WHAT)?;
     let services = std::sync::Arc::clone(pages.app().services());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
         let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
         let event = event::get(snapshot, listed.delivery.event)?;
         let payload = event.map(|event| event.payload).filter(|payload| !payload.is_empty());
@@ -139,7 +139,7 @@ pub async fn payload(
 ) -> Result<Response, Refusal> {
     let id: DeliveryId = named(&id, WHAT)?;
     let access = visitor.access();
-    let found = pages.app().read(&access, ADMIN, move |snapshot| {
+    let found = pages.app().read(&access, ADMIN, move |snapshot, _| {
         let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
         Ok(event::get(snapshot, found.event)?
             .map(|event| event.payload)

@@ -77,7 +77,7 @@ pub async fn errors(
 ) -> Result<Response, Refusal> {
     let id = wanted(&id)?;
     let access = visitor.access();
-    let verified = pages.app().read(&access, ADMIN, |_| Ok(())).await;
+    let verified = pages.app().read(&access, ADMIN, |_, _| Ok(())).await;
     verified.map_err(|error| visitor.refused(error))?;
     let file = ErrorFile::open(pages.app(), &access, id).await.map_err(|error| visitor.refused(error))?;
     Ok(error_file::respond(file))

@@ -62,7 +62,7 @@ impl ColumnsPage {
     ];
 
     async fn load(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Self, Refusal> {
-        let read = pages.show(visitor, ADMIN, move |snapshot| {
+        let read = pages.show(visitor, ADMIN, move |snapshot, _| {
             let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
             Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
         });

@@ -39,7 +39,7 @@ impl ListPage {
         before: Option<ImportId>,
         draft: Draft,
     ) -> Result<Self, Refusal> {
-        let read = pages.show(visitor, ADMIN, move |snapshot| import::list(snapshot, before, PAGE));
+        let read = pages.show(visitor, ADMIN, move |snapshot, _| import::list(snapshot, before, PAGE));
         let Shown { frame, reply } = read.await?;
         let automatic = [("", "Detect automatically")];
         Ok(Self {

@@ -54,7 +54,7 @@ fn wanted(segment: &str) -> Result<ImportId, Refusal> {
 
 async fn find(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Shown<Import>, Refusal> {
     let Shown { frame, reply } =
-        pages.show(visitor, ADMIN, move |snapshot| import::get(snapshot, id)).await?;
+        pages.show(visitor, ADMIN, move |snapshot, _| import::get(snapshot, id)).await?;
     let reply = reply.ok_or_else(|| Refusal::not_found("import"))?;
     Ok(Shown { frame, reply })
 }

@@ -75,7 +75,7 @@ pub async fn show(
     let now = pages.app().now();
     let read = {
         let places = places.clone();
-        move |snapshot: &mut Snapshot| {
+        move |snapshot: &mut Snapshot, _: &Viewer| {
             let stages = stage_totals::stages(snapshot)?;
             stages.into_iter().map(|stage| places.page(snapshot, stage, now)).collect::<Result<Vec<_>, _>>()
         }

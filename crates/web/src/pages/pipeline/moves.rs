@@ -30,7 +30,8 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let read = pages.show(&visitor, MEMBER, move |snapshot| recent::moves(snapshot, before, DEFAULT_LIMIT));
+    let read =
+        pages.show(&visitor, MEMBER, move |snapshot, _| recent::moves(snapshot, before, DEFAULT_LIMIT));
     let Shown { frame, reply: moves } = read.await?;
     Ok(MovesPage { frame, moves, is_later: before.is_some() }.respond())
 }

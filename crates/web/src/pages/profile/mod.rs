@@ -50,7 +50,7 @@ impl ProfilePage {
     async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
         let current = visitor.session.hash;
         // The session says whose sessions to list, so both are read in the same snapshot.
-        let found = pages.show(visitor, MEMBER, move |snapshot| {
+        let found = pages.show(visitor, MEMBER, move |snapshot, _| {
             let own = rapport_store::session::find(snapshot, &current)?;
             let Some(own) = own else { return Ok(None) };
             let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
@@ -117,7 +117,7 @@ async fn change_password(
 
 async fn try_password(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<(), Error> {
     let (current, access) = (visitor.session, visitor.access());
-    let found = pages.app().read(&access, MEMBER, move |snapshot| {
+    let found = pages.app().read(&access, MEMBER, move |snapshot, _| {
         let Some(own) = rapport_store::session::find(snapshot, &current.hash)? else { return Ok(None) };
         let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
         Ok(member::login(snapshot, &me.email)?.map(|login| (me.email, login)))
@@ -153,14 +153,14 @@ struct CompaniesPage {
 }
 
 async fn companies(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_, _| Ok(())).await?;
     let workplaces = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
     Ok(CompaniesPage { frame, workplaces }.respond())
 }
 
 /// Switches to another company: starts a session there and ends the one here.
 async fn switch(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, MEMBER, |_, _| Ok(())).await?;
     let workplaces = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
     let wanted = workplaces.into_iter().find(|place| place.slug == form.text("project"));
     let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;

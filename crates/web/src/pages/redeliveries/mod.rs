@@ -68,7 +68,7 @@ async fn ask(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let form = Form::of_query(query.as_deref());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
         let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
         let filter = filter::read(snapshot, &form, &zone)?.map(or_failed);
         let described = match &filter {
@@ -92,7 +92,7 @@ fn or_failed(filter: Filter) -> Filter {
 
 async fn start(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     // Check the role before the form.
-    pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
     match try_start(&pages, &visitor, &form).await {
         Ok(started) => {
             let text =
@@ -170,7 +170,7 @@ impl View {
 }
 
 async fn list(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let found = pages.show(&visitor, ADMIN, |snapshot| {
+    let found = pages.show(&visitor, ADMIN, |snapshot, _| {
         let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
         let mut lines = Vec::new();
         for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
@@ -196,7 +196,7 @@ async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let id: RedeliveryId = named(&id, WHAT)?;
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
         let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
         let Some(progress) = redelivery::progress(snapshot, id)? else { return Ok(None) };
         View::read(snapshot, progress, &zone).map(Some)

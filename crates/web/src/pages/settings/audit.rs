@@ -40,7 +40,7 @@ async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let before: Option<AuditId> = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
         Ok((audit::list(snapshot, before, DEFAULT_LIMIT)?, member::list(snapshot)?))
     });
     let Shown { frame, reply: (Page { items, more }, members) } = found.await?;

@@ -54,7 +54,7 @@ impl CadencePage {
         members: Option<Map<String, Value>>,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
         let now = pages.app().now();
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+        let found = pages.show(visitor, ADMIN, move |snapshot, _| {
             let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?;
             let current = company::get(snapshot)?.map_or_else(Settings::default, |company| company.settings);
             let preview = match members.map(|members| current.patched(&members)) {

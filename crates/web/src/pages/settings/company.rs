@@ -47,7 +47,7 @@ tabbed!("company": CompanyPage);
 
 impl CompanyPage {
     async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
-        let Shown { frame, reply: () } = pages.show(visitor, ADMIN, |_| Ok(())).await?;
+        let Shown { frame, reply: () } = pages.show(visitor, ADMIN, |_, _| Ok(())).await?;
         let settings = &frame.company.settings;
         let draft = Draft::new([
             ("time_zone", time_zone_name(&settings.time_zone).to_owned()),

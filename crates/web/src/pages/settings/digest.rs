@@ -63,7 +63,7 @@ tabbed!("digest": DigestPage, OnePage);
 
 impl DigestPage {
     async fn load(pages: &Pages, visitor: &Visitor, before: Option<Week>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+        let found = pages.show(visitor, ADMIN, move |snapshot, _| {
             let page = digest::list(snapshot, before, DEFAULT_LIMIT)?;
             let mut past = Vec::with_capacity(page.items.len());
             for made in page.items {
@@ -109,7 +109,7 @@ async fn save(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Resul
 
 /// Sends the digest now, to the visitor or to everyone.
 async fn send(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
-    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
     let everyone = form.text("to") == "everyone";
     let audience = if everyone { Audience::Everyone } else { Audience::Member(frame.person) };
     let (access, address) = (visitor.access(), Some(visitor.address));
@@ -128,7 +128,7 @@ async fn send(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Resul
 }
 
 async fn preview_as_mail(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
     let made = preview(pages.app(), &visitor.access()).await.map_err(|error| visitor.refused(error))?;
     Ok(as_mail(made.html))
 }
@@ -152,7 +152,7 @@ struct OnePage {
 impl OnePage {
     async fn load(pages: &Pages, visitor: &Visitor, week: &str) -> Result<Self, Refusal> {
         let week = Week::parse(week).ok_or_else(|| Refusal::not_found("digest"))?;
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+        let found = pages.show(visitor, ADMIN, move |snapshot, _| {
             let Some(made) = digest::get(snapshot, week)? else { return Ok(None) };
             let (counts, content) =
                 (mail::counts(snapshot, made.content)?, mail::content(snapshot, made.content)?);

@@ -48,7 +48,7 @@ impl IngestPage {
     const MAX_KEPT: usize = MAX_REJECTS_KEPT;
 
     async fn load(pages: &Pages, visitor: &Visitor, before: Option<RejectId>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, move |snapshot| {
+        let found = pages.show(visitor, ADMIN, move |snapshot, _| {
             let keys = (first(snapshot, Kind::IngestKey)?, first(snapshot, Kind::InboundKey)?);
             Ok((keys, ingest_reject::list(snapshot, before, DEFAULT_LIMIT)?))
         });

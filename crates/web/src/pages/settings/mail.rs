@@ -40,8 +40,9 @@ tabbed!("mail": MailPage);
 
 impl MailPage {
     async fn load(pages: &Pages, visitor: &Visitor, before: Option<MailId>) -> Result<Self, Refusal> {
-        let found =
-            pages.show(visitor, ADMIN, move |snapshot| mail::list(snapshot, before, DEFAULT_LIMIT)).await?;
+        let found = pages
+            .show(visitor, ADMIN, move |snapshot, _| mail::list(snapshot, before, DEFAULT_LIMIT))
+            .await?;
         let Shown { frame, reply: mails } = found;
         let route = pages.app().services().mail_route().cloned();
         Ok(Self { frame, route, mails, acted: Draft::default() })

@@ -60,8 +60,8 @@ struct Link {
 
 impl MembersPage {
     async fn load(pages: &Pages, visitor: &Visitor, after: Option<PersonId>) -> Result<Self, Refusal> {
-        let found =
-            pages.show(visitor, ADMIN, |snapshot| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
+        let found = pages
+            .show(visitor, ADMIN, |snapshot, _| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
         let Shown { frame, reply: (mut members, invitations) } = found.await?;
         members.sort_by_cached_key(|member| (!member.is_active(), member.name.to_lowercase()));
         let (members, next) = stretch(members, |member| member.person, after.as_ref());

@@ -35,7 +35,7 @@ framed!("settings": SystemPage);
 tabbed!("system": SystemPage);
 
 async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
     let facts = pages.app().read_across(facts::read).await.map_err(|error| visitor.refused(error))?;
     let waiting = pages.app().store().figures().waiting;
     let jobs = pages.app().services().jobs().all();

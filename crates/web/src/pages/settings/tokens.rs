@@ -45,7 +45,7 @@ tabbed!("tokens": TokensPage);
 
 impl TokensPage {
     async fn load(pages: &Pages, visitor: &Visitor, after: Option<CredentialId>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, |snapshot| credential::list(snapshot, Kind::ApiToken));
+        let found = pages.show(visitor, ADMIN, |snapshot, _| credential::list(snapshot, Kind::ApiToken));
         let Shown { frame, reply: tokens } = found.await?;
         let (tokens, next) = stretch(tokens, |token| token.id, after.as_ref());
         let roles = roles_up_to(frame.role);

@@ -64,7 +64,7 @@ async fn find(
 ) -> Result<Response, Refusal> {
     let typed = Form::of_query(query.as_deref()).text("q").trim().to_lowercase();
     let (q, now, access) = (typed.clone(), pages.app().now(), visitor.access());
-    let found = pages.app().find(&access, MEMBER, move |snapshot| {
+    let found = pages.app().find(&access, MEMBER, move |snapshot, _| {
         if query_words(&q).is_empty() {
             return Ok(Vec::new());
         }
@@ -73,7 +73,7 @@ async fn find(
         Ok(list.run(snapshot)?.items)
     });
     let found = found.await.map_err(|error| visitor.refused(error))?;
-    let places = PLACES.iter().filter(|(.., role)| found.caller.role >= *role);
+    let places = PLACES.iter().filter(|(.., role)| found.viewer.caller.role >= *role);
     let places = places.filter(|(title, ..)| title.to_lowercase().contains(&typed));
     let places = places.map(|(title, hint, href, _)| Hit {
         title: (*title).to_owned(),

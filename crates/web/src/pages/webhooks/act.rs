@@ -43,7 +43,7 @@ pub async fn rotate(
     let id: WebhookId = named(&id, WHAT)?;
     match pages.submit(&visitor, &form, RotateSecret(id)).await {
         Ok(NewSecret { webhook, secret, .. }) => {
-            let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+            let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
             Ok(SecretPage::rotated(frame, webhook, secret).respond())
         }
         Err(error) => settle(&pages, &visitor, &own(id), Err(error)),

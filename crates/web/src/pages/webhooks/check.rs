@@ -41,7 +41,8 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let chosen = Form::of_query(query.as_deref()).text("webhook").to_owned();
-    let Shown { frame, reply: webhooks } = pages.show(&visitor, ADMIN, webhook::list).await?;
+    let Shown { frame, reply: webhooks } =
+        pages.show(&visitor, ADMIN, |snapshot, _| webhook::list(snapshot)).await?;
     Ok(CheckPage { frame, webhooks: some(webhooks), draft: Draft::new([("webhook", chosen)]), finding: None }
         .respond())
 }
@@ -57,7 +58,7 @@ pub async fn check(State(pages): State<Pages>, visitor: Visitor, form: Form) -> 
     let check =
         Check { header: form.text("signature").to_owned(), body: form.text("body").to_owned(), secret };
     let services = std::sync::Arc::clone(pages.app().services());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
         Ok((signature::check(&services, snapshot, &check)?, webhook::list(snapshot)?))
     });
     let Shown { frame, reply: (finding, webhooks) } = found.await?;

@@ -46,7 +46,7 @@ impl EditPage {
 }
 
 pub async fn show_new(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
     let draft = Draft::new([(WHICH, ALL.to_owned())]);
     Ok(EditPage::new(frame, None, draft).respond())
 }
@@ -54,12 +54,12 @@ pub async fn show_new(State(pages): State<Pages>, visitor: Visitor) -> Result<Re
 pub async fn create(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
     match try_create(&pages, &visitor, &form).await {
         Ok(NewSecret { webhook, secret, .. }) => {
-            let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+            let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
             Ok(SecretPage::made(frame, webhook, secret).respond())
         }
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(|error| visitor.refused(error))?;
-            let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+            let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
             Ok(EditPage::new(frame, None, draft).refuse())
         }
     }
@@ -132,7 +132,7 @@ fn members(form: &Form) -> Map<String, Value> {
 
 /// Resolves the destination and refuses it if no attempt would be allowed. Checks the role first.
 async fn judge(pages: &Pages, visitor: &Visitor, url: &Destination) -> Result<(), Error> {
-    pages.app().read(&visitor.access(), ADMIN, |_| Ok(())).await?;
+    pages.app().read(&visitor.access(), ADMIN, |_, _| Ok(())).await?;
     let judged = pages.app().services().check_destination(url).await;
     judged.map_err(|refusal| {
         let Fault { code, detail } = refused(&refusal);
@@ -141,7 +141,7 @@ async fn judge(pages: &Pages, visitor: &Visitor, url: &Destination) -> Result<()
 }
 
 async fn find(pages: &Pages, visitor: &Visitor, id: WebhookId) -> Result<(Frame, Webhook), Refusal> {
-    let found = pages.show(visitor, ADMIN, move |snapshot| webhook::get(snapshot, id));
+    let found = pages.show(visitor, ADMIN, move |snapshot, _| webhook::get(snapshot, id));
     let Shown { frame, reply } = found.await?;
     Ok((frame, reply.ok_or_else(|| Refusal::not_found("webhook"))?))
 }

@@ -68,7 +68,7 @@ pub async fn show(
 ) -> Result<Response, Refusal> {
     let after: Option<WebhookId> = Form::of_query(query.as_deref()).text("after").parse().ok();
     let now = pages.app().now();
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
         let all = webhook::list(snapshot)?;
         let mut shown: Vec<Webhook> =
             all.into_iter().filter(|webhook| after.is_none_or(|after| webhook.id < after)).collect();

@@ -113,7 +113,7 @@ pub async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let (id, now) = (named(&id, "webhook")?, pages.app().now());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| read(snapshot, id, now));
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| read(snapshot, id, now));
     let Shown { frame, reply } = found.await?;
     let Read { webhook, secret_shown, held, last_failure, bars, rows, has_more } =
         reply.ok_or_else(|| Refusal::not_found("webhook"))?;

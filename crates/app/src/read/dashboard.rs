@@ -1,0 +1,92 @@
+//! The figures on the dashboard. Each is a bounded index read.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
+use rapport_domain::caps;
+use rapport_domain::time::{Day, Time};
+use rapport_domain::webhook::Webhook;
+use rapport_store::clients::{self, Client, ListClients, Tab};
+use rapport_store::stage_totals::{self, Stage};
+use rapport_store::{Error, Query as _, Snapshot, activity_day, recent, webhook};
+
+use crate::read::{CappedCount, Viewer};
+
+pub use rapport_store::recent::Delivered;
+
+/// How many of the most overdue clients are listed.
+const WORST: i64 = 5;
+/// How many days deliveries and mails count as recent, including today.
+const RECENT_DAYS: i64 = 7;
+
+pub struct Figures {
+    pub stages: Vec<Stage>,
+    pub overdue: CappedCount,
+    pub worst: Vec<Client>,
+    /// New accounts this week.
+    pub new_accounts: CappedCount,
+    /// Moves this week.
+    pub moves: CappedCount,
+    pub days: Vec<(Day, i64)>,
+    pub webhooks: Vec<Webhook>,
+    pub delivered: Delivered,
+    pub failed_mails: i64,
+    /// The first day of the recent deliveries and mails.
+    pub lately: Day,
+}
+
+pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Error> {
+    let (now, zone) = (viewer.now, viewer.zone());
+    let (week, lately) = (week_start(now, zone), viewer.today().minus_days(RECENT_DAYS - 1));
+    let since = Time::start_of_day(lately.date(), zone);
+    let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
+    Ok(Figures {
+        stages: stage_totals::stages(snapshot)?,
+        overdue: clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?,
+        worst: worst.run(snapshot)?.items,
+        new_accounts: recent::new_accounts(snapshot, week)?,
+        moves: recent::count_moves(snapshot, week)?,
+        days: activity_day::days(snapshot, viewer.today())?,
+        webhooks: webhook::list(snapshot)?,
+        delivered: recent::deliveries(snapshot, since)?,
+        failed_mails: recent::failed_mails(snapshot, since)?,
+        lately,
+    })
+}
+
+impl Figures {
+    pub fn has_no_accounts(&self) -> bool {
+        self.stages.iter().all(|stage| stage.accounts.count == 0)
+    }
+
+    /// When the large stages were last counted in the background.
+    pub fn as_of(&self) -> Option<Time> {
+        self.stages.iter().filter_map(|stage| stage.as_of).min()
+    }
+}
+
+/// The start of the week in the zone. Weeks start on Monday.
+fn week_start(now: Time, zone: &TimeZone) -> Time {
+    let today: Date = now.day_in(zone).date();
+    let since = today.weekday().since(Weekday::Monday);
+    let monday = today.saturating_sub(i64::from(since).days());
+    Time::start_of_day(monday, zone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weeks_begin_on_monday_in_the_zone_of_the_company() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let table = [
+            ("2026-11-15T12:00:00Z", "2026-11-08T23:00:00Z"),
+            ("2026-11-15T23:30:00Z", "2026-11-15T23:00:00Z"),
+            ("2026-11-16T00:30:00Z", "2026-11-15T23:00:00Z"),
+        ];
+        for (now, start) in table {
+            assert_eq!(week_start(Time::parse(now).unwrap(), &zone), Time::parse(start).unwrap(), "{now}");
+        }
+    }
+}
