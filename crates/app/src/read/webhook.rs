@@ -19,12 +19,12 @@ pub use rapport_store::webhook::{get as one, list as all};
 /// How many webhooks a page lists.
 const LISTED: usize = 50;
 /// How many deliveries the success rate covers, and of how many days.
-const RATED: i64 = 100;
-const RATED_DAYS: i64 = 7;
+pub const RATED: i64 = 100;
+pub const RATED_DAYS: i64 = 7;
 /// How many deliveries a webhook's page lists. The log has the others.
 const LATEST: i64 = 20;
 /// The days of the chart, and how many deliveries of each it counts.
-const CHART_DAYS: i64 = 14;
+pub const CHART_DAYS: i64 = 14;
 const PER_DAY: i64 = 300;
 
 /// A page of webhooks, each with its recent deliveries, and where the next page begins.

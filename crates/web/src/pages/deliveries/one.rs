@@ -5,18 +5,16 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{self, HeaderValue};
 use axum::response::Response;
+use rapport_app::read::delivery::{self, KeptAttempt};
 use rapport_app::redeliver::Redeliver;
-use rapport_app::signature;
 use rapport_domain::delivery::SCHEDULE_SECONDS;
 use rapport_domain::delivery_list::Shown as DeliveryState;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::json_layout::indented;
-use rapport_store::delivery::KeptAttempt;
-use rapport_store::{delivery, delivery_list, event};
 
 use crate::pages::chart::phases::Phases;
 use crate::pages::deliveries::PATH;
-use crate::pages::deliveries::row::{Row, rows, without_code};
+use crate::pages::deliveries::row::{Row, without_code};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{self, Frame, Page as _, Shown, framed};
@@ -103,26 +101,14 @@ pub async fn show(
 ) -> Result<Response, Refusal> {
     let id: DeliveryId = named(&id, WHAT)?;
     let services = std::sync::Arc::clone(pages.app().services());
-    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
-        let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
-        let event = event::get(snapshot, listed.delivery.event)?;
-        let payload = event.map(|event| event.payload).filter(|payload| !payload.is_empty());
-        let signature = match &payload {
-            Some(body) => {
-                signature::of_webhook(&services, snapshot, listed.delivery.webhook, body.as_bytes())?
-            }
-            None => None,
-        };
-        let attempts = delivery::attempts(snapshot, id)?;
-        let row = rows(snapshot, vec![listed])?.pop();
-        Ok(row.map(|row| (row, payload, signature, attempts)))
-    });
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| delivery::page(snapshot, &services, id));
     let Shown { frame, reply } = found.await?;
-    let (row, payload, signature, attempts) = reply.ok_or_else(|| Refusal::not_found(WHAT))?;
+    let delivery::DeliveryPage { row, payload, signature, attempts } =
+        reply.ok_or_else(|| Refusal::not_found(WHAT))?;
     let older_attempts = attempts.len().saturating_sub(MAX_ATTEMPTS);
     let page = DeliveryPage {
         frame,
-        row,
+        row: row.into(),
         payload: payload.as_deref().map(Payload::new),
         signature: signature.map(|signature| signature.to_string()),
         attempts: attempts.into_iter().rev().take(MAX_ATTEMPTS).map(AttemptView::new).collect(),
@@ -139,12 +125,7 @@ pub async fn payload(
 ) -> Result<Response, Refusal> {
     let id: DeliveryId = named(&id, WHAT)?;
     let access = visitor.access();
-    let found = pages.app().read(&access, ADMIN, move |snapshot, _| {
-        let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
-        Ok(event::get(snapshot, found.event)?
-            .map(|event| event.payload)
-            .filter(|payload| !payload.is_empty()))
-    });
+    let found = pages.app().read(&access, ADMIN, move |snapshot, _| delivery::payload(snapshot, id));
     let found = found.await.map_err(|error| visitor.refused(error))?.reply;
     let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
     let headers = response.headers_mut();

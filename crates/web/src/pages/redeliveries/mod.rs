@@ -7,12 +7,12 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use jiff::tz::TimeZone;
 use rapport_app::Error;
+use rapport_app::read::delivery;
+use rapport_app::read::redelivery::{Names, names, one, recent};
 use rapport_app::redelivery::{self, CancelRedelivery, Counted, Progress, StartRedelivery};
 use rapport_domain::delivery_list::{Filter, Shown as Listed};
 use rapport_domain::id::RedeliveryId;
 use rapport_domain::redelivery::{Redelivery, Request, State as Stage};
-use rapport_domain::webhook::Webhook;
-use rapport_store::{Snapshot, account, company, webhook};
 
 use crate::pages::deliveries::filter::{self, state_name};
 use crate::pages::kit::draft::sentence;
@@ -27,8 +27,6 @@ use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/redeliveries";
 const WHAT: &str = "redelivery";
-/// How many are listed, newest first.
-const RECENT: i64 = 50;
 
 pub fn routes() -> Router<Pages> {
     Router::new()
@@ -67,18 +65,16 @@ async fn ask(
     visitor: Visitor,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let form = Form::of_query(query.as_deref());
-    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
-        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let filter = filter::read(snapshot, &form, &zone)?.map(or_failed);
-        let described = match &filter {
-            Ok(filter) => describe(snapshot, filter, &zone)?,
-            Err(_) => Vec::new(),
-        };
-        Ok(filter.map(|filter| (filter, described)))
+    let typed = filter::typed(&Form::of_query(query.as_deref()));
+    let found = pages.show(&visitor, ADMIN, move |snapshot, viewer| {
+        Ok(match delivery::filter(snapshot, viewer, typed)?.map(or_failed) {
+            Ok(filter) => Ok((filter, names(snapshot, &filter)?)),
+            Err(invalid) => Err(invalid),
+        })
     });
     let Shown { frame, reply } = found.await?;
-    let (filter, described) = reply.map_err(Refusal::from)?;
+    let (filter, names) = reply.map_err(Refusal::from)?;
+    let described = describe(&filter, names, frame.zone());
     let counted = redelivery::count(pages.app(), &visitor.access(), filter).await;
     let counted = counted.map_err(|error| visitor.refused(error))?;
     let (fields, query) = (filter::fields(&filter), filter::query(&filter, &[]));
@@ -127,14 +123,10 @@ struct View {
 }
 
 impl View {
-    fn read(
-        snapshot: &mut Snapshot,
-        progress: Progress,
-        zone: &TimeZone,
-    ) -> Result<Self, rapport_store::Error> {
+    fn new((progress, names): (Progress, Names), zone: &TimeZone) -> Self {
         let Progress { redelivery, unmade, paused } = progress;
-        let described = describe(snapshot, &redelivery.filter, zone)?;
-        Ok(Self { redelivery, unmade, paused, described })
+        let described = describe(&redelivery.filter, names, zone);
+        Self { redelivery, unmade, paused, described }
     }
 
     fn is_running(&self) -> bool {
@@ -170,16 +162,8 @@ impl View {
 }
 
 async fn list(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let found = pages.show(&visitor, ADMIN, |snapshot, _| {
-        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let mut lines = Vec::new();
-        for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
-            let progress = redelivery::follow(snapshot, redelivery)?;
-            lines.push(View::read(snapshot, progress, &zone)?);
-        }
-        Ok(lines)
-    });
-    let Shown { frame, reply: lines } = found.await?;
+    let Shown { frame, reply } = pages.show(&visitor, ADMIN, |snapshot, _| recent(snapshot)).await?;
+    let lines = reply.into_iter().map(|found| View::new(found, frame.zone())).collect();
     Ok(ListPage { frame, lines }.respond())
 }
 
@@ -196,13 +180,8 @@ async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
     let id: RedeliveryId = named(&id, WHAT)?;
-    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
-        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let Some(progress) = redelivery::progress(snapshot, id)? else { return Ok(None) };
-        View::read(snapshot, progress, &zone).map(Some)
-    });
-    let Shown { frame, reply } = found.await?;
-    let view = reply.ok_or_else(|| Refusal::not_found(WHAT))?;
+    let Shown { frame, reply } = pages.show(&visitor, ADMIN, move |snapshot, _| one(snapshot, id)).await?;
+    let view = View::new(reply.ok_or_else(|| Refusal::not_found(WHAT))?, frame.zone());
     Ok(ProgressPage { frame, view }.respond())
 }
 
@@ -218,22 +197,11 @@ async fn cancel(
     settle(&pages, &visitor, &format!("{PATH}/{id}"), cancelled.map(|()| Flash::good(text)))
 }
 
-fn describe(
-    snapshot: &mut Snapshot,
-    filter: &Filter,
-    zone: &TimeZone,
-) -> Result<Described, rapport_store::Error> {
-    let webhook = match filter.webhook {
-        Some(id) => {
-            let found: Option<Webhook> = webhook::get(snapshot, id)?;
-            Some(found.map_or_else(|| id.to_string(), |webhook| place(&webhook).to_owned()))
-        }
-        None => None,
-    };
-    let account = match filter.account {
-        Some(id) => Some(account::get(snapshot, id)?.map_or_else(|| id.to_string(), |account| account.name)),
-        None => None,
-    };
+/// A webhook or an account that was deleted is shown by its id.
+fn describe(filter: &Filter, Names { webhook, account }: Names, zone: &TimeZone) -> Described {
+    let place = webhook.map(|webhook| place(&webhook).to_owned());
+    let webhook = filter.webhook.map(|id| place.unwrap_or_else(|| id.to_string()));
+    let account = filter.account.map(|id| account.unwrap_or_else(|| id.to_string()));
     let time = |time| filter::local(time, zone).replace('T', " ");
     let parts = [
         ("Webhook", webhook),
@@ -243,5 +211,5 @@ fn describe(
         ("From", filter.since.map(time)),
         ("To", filter.until.map(time)),
     ];
-    Ok(parts.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect())
+    parts.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
 }

@@ -4,13 +4,13 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use rapport_app::Error;
+use rapport_app::read::webhook::one;
 use rapport_app::webhook::{CreateWebhook, NewSecret, PatchWebhook};
 use rapport_domain::destination::Destination;
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
 use rapport_domain::invalid::{Fault, Invalid};
 use rapport_domain::webhook::{Create, Patch, SELECTABLE, Webhook, refused};
-use rapport_store::webhook;
 use serde_json::{Map, Value};
 
 use crate::pages::kit::draft::Draft;
@@ -141,7 +141,7 @@ async fn judge(pages: &Pages, visitor: &Visitor, url: &Destination) -> Result<()
 }
 
 async fn find(pages: &Pages, visitor: &Visitor, id: WebhookId) -> Result<(Frame, Webhook), Refusal> {
-    let found = pages.show(visitor, ADMIN, move |snapshot, _| webhook::get(snapshot, id));
+    let found = pages.show(visitor, ADMIN, move |snapshot, _| one(snapshot, id));
     let Shown { frame, reply } = found.await?;
     Ok((frame, reply.ok_or_else(|| Refusal::not_found("webhook"))?))
 }
