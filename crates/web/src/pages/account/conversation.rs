@@ -4,14 +4,13 @@ use askama::Template;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartWithMessage};
+use rapport_app::read::conversation::{self, Place};
 use rapport_app::{Answer, Error};
 use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Direction, Log, Message, Start};
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::time::Time;
-use rapport_store::message::Place;
-use rapport_store::{account, conversation, message};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -27,7 +26,6 @@ use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 use crate::shared::parameters::{read_cursor, write_cursor};
 
-const LIMIT: i64 = 10;
 const MESSAGES: u8 = b'M';
 
 #[derive(Template)]
@@ -77,25 +75,15 @@ impl ConversationPage {
     async fn load(
         pages: &Pages,
         visitor: &Visitor,
-        (id, conversation): (AccountId, ConversationId),
+        ids: (AccountId, ConversationId),
         from: Option<Place>,
     ) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, MEMBER, move |snapshot, _| {
-            let (Some(account), Some(conversation)) =
-                (account::get(snapshot, id)?, conversation::get(snapshot, conversation)?)
-            else {
-                return Ok(None);
-            };
-            if conversation.account != id {
-                return Ok(None);
-            }
-            let messages = message::of_conversation(snapshot, conversation.id, from, LIMIT)?;
-            Ok(Some((account, conversation, messages)))
-        });
+        let found = pages.show(visitor, MEMBER, move |snapshot, _| conversation::page(snapshot, ids, from));
         let Shown { frame, reply } = found.await?;
-        let (account, conversation, page) = reply.ok_or_else(|| Refusal::not_found("conversation"))?;
-        let older = page.items.last().filter(|_| page.more).map(write_place);
-        let messages = page.items.into_iter().map(Spoken::new).collect();
+        let conversation::ConversationPage { account, conversation, messages } =
+            reply.ok_or_else(|| Refusal::not_found("conversation"))?;
+        let older = messages.items.last().filter(|_| messages.more).map(write_place);
+        let messages = messages.items.into_iter().map(Spoken::new).collect();
         let form = Draft::new([("direction", "outbound".to_owned())]);
         Ok(Self { frame, account, conversation, messages, older, is_newest: from.is_none(), form })
     }
@@ -179,7 +167,7 @@ async fn write(
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
     let access = visitor.access();
     let found =
-        pages.app().read(&access, MEMBER, move |snapshot, _| conversation::get(snapshot, conversation));
+        pages.app().read(&access, MEMBER, move |snapshot, _| conversation::one(snapshot, conversation));
     found.await?.reply.filter(|found| found.account == account).ok_or_else(unknown)?;
     run(pages, visitor, form, log.map(|log| LogMessage { conversation, log })).await
 }

@@ -16,6 +16,7 @@ pub mod words;
 
 use axum::Router;
 use axum::routing::{get, post};
+use rapport_app::read::account::one;
 use rapport_app::{Answer, Command, Error};
 use rapport_domain::account::Account;
 use rapport_domain::id::AccountId;
@@ -68,8 +69,7 @@ fn was(name: &str) -> String {
 /// Reads the account and its company before a form changes anything.
 async fn before(pages: &Pages, visitor: &Visitor, id: AccountId) -> Result<Answer<Account>, Refusal> {
     let access = visitor.access();
-    let found =
-        pages.app().read(&access, MEMBER, move |snapshot, _| rapport_store::account::get(snapshot, id));
+    let found = pages.app().read(&access, MEMBER, move |snapshot, _| one(snapshot, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visitor.refused(error))?;
     let account = reply.ok_or_else(|| Refusal::not_found("account"))?;
     Ok(Answer { reply: account, company, now })

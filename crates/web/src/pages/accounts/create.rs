@@ -5,11 +5,10 @@ use axum::extract::State;
 use axum::response::Response;
 use rapport_app::Error;
 use rapport_app::account::CreateAccount;
+use rapport_app::read::accounts::{Suggestions, suggestions};
 use rapport_domain::account;
-use rapport_domain::channel::ChannelCode;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
-use rapport_store::{account_field, channel};
 use serde_json::{Map, Value};
 
 use crate::pages::kit::draft::Draft;
@@ -22,8 +21,6 @@ use crate::pages::{MEMBER, Pages};
 
 /// Rows for custom fields in the form. More can be added on the account's page.
 const FIELD_ROWS: usize = 4;
-/// How many promo codes and keys the form suggests.
-const MOST_SUGGESTED: usize = 100;
 
 #[derive(Template)]
 #[template(path = "accounts/new.html")]
@@ -37,14 +34,9 @@ framed!("accounts": NewPage);
 
 impl NewPage {
     async fn load(pages: &Pages, visitor: &Visitor, draft: Draft) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, MEMBER, |snapshot, _| {
-            let keys = account_field::names(snapshot, None, i64::try_from(MOST_SUGGESTED).unwrap_or(1))?;
-            Ok((channel::all_codes(snapshot)?, keys.items))
-        });
-        let Shown { frame, reply: (codes, keys) } = found.await?;
-        let live = codes.into_iter().filter(|code| code.archived_at.is_none());
-        let word = |code: ChannelCode| code.code.as_str().to_owned();
-        Ok(Self { frame, draft, codes: live.map(word).take(MOST_SUGGESTED).collect(), keys })
+        let found = pages.show(visitor, MEMBER, |snapshot, _| suggestions(snapshot));
+        let Shown { frame, reply: Suggestions { codes, fields } } = found.await?;
+        Ok(Self { frame, draft, codes, keys: fields })
     }
 }
 

@@ -3,22 +3,18 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_app::read::accounts::{ListAccounts, ListPage, Sort, list_page};
+use rapport_app::read::{CappedCount, DEFAULT_LIMIT, Viewer};
 use rapport_domain::account::Account;
-use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::pipeline::Status;
 use rapport_domain::saved_view::SavedView;
-use rapport_domain::time::Time;
-use rapport_store::account_list::{AccountPage, CappedCount, ListAccounts, Sort, count_capped};
-use rapport_store::page::DEFAULT_LIMIT;
-use rapport_store::{Query as _, Snapshot, account_field, channel, saved_view};
 use serde_json::{Map, Value};
 
 use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
 use crate::pages::accounts::fault::{Fault, faults};
-use crate::pages::accounts::zone;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
@@ -26,8 +22,7 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
-/// How many custom fields and channels the menus offer. A query may name others.
-const MOST_FIELDS: i64 = 40;
+/// How many channels the menu offers. A query may name others.
 const MOST_CHANNELS: usize = 40;
 /// How many characters of a custom field a row shows.
 const MOST_FIELD_CHARS: usize = 120;
@@ -76,16 +71,6 @@ impl Row {
     }
 }
 
-/// Everything the page reads.
-struct Found {
-    page: AccountPage,
-    count: CappedCount,
-    channels: Vec<Channel>,
-    fields: Vec<String>,
-    views: Vec<SavedView>,
-    faults: Vec<Fault>,
-}
-
 pub async fn show(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -101,11 +86,13 @@ pub async fn show(
 
 impl AccountsPage {
     pub async fn load(pages: &Pages, visitor: &Visitor, asked: Asked) -> Result<Self, Refusal> {
-        let now = pages.app().now();
-        let question = asked.clone();
-        let found = pages.show(visitor, MEMBER, move |snapshot, _| read(snapshot, &question, now)).await?;
-        let Shown { frame, reply } = found;
-        let Found { page, count, channels, fields, views, faults } = reply;
+        let wanted = asked.clone();
+        let found = pages.show(visitor, MEMBER, move |snapshot, viewer| {
+            let question = question(&wanted, viewer);
+            Ok((list_page(snapshot, question.as_ref().ok())?, question.err().unwrap_or_default()))
+        });
+        let Shown { frame, reply: (read, faults) } = found.await?;
+        let ListPage { page, count, channels, fields, views } = read;
         let columns = asked.columns();
         let shows_fields = columns.iter().any(|column| matches!(column, Column::Field(_)));
         let row = |account: Account| Row {
@@ -194,38 +181,15 @@ struct Head {
     order: &'static str,
 }
 
-fn read(snapshot: &mut Snapshot, asked: &Asked, now: Time) -> Result<Found, rapport_store::Error> {
-    let zone = zone(snapshot)?;
-    let (page, count, faults) = match (asked.filter(&zone), asked.place()) {
+/// The accounts that a query asks for, or its faults.
+fn question(asked: &Asked, viewer: &Viewer) -> Result<ListAccounts, Vec<Fault>> {
+    match (asked.filter(viewer.zone()), asked.place()) {
         (Ok(filter), Ok(cursor)) => {
-            let list = ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now };
-            let (page, count) = list_and_count(snapshot, list)?;
-            (page, count, Vec::new())
+            Ok(ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now: viewer.now })
         }
         (filter, place) => {
             let problems = [filter.err(), place.err()].into_iter().flatten();
-            let nothing = AccountPage { items: Vec::new(), next: None };
-            let faults = problems.flat_map(|problem| faults(&problem)).collect();
-            (nothing, CappedCount { count: 0, capped: false }, faults)
+            Err(problems.flat_map(|problem| faults(&problem)).collect())
         }
-    };
-    let mut channels = channel::list(snapshot)?;
-    channels.sort_by_key(|channel| channel.name.to_lowercase());
-    let fields = account_field::names(snapshot, None, MOST_FIELDS)?.items;
-    Ok(Found { page, count, channels, fields, views: saved_view::list(snapshot)?, faults })
-}
-
-fn list_and_count(
-    snapshot: &mut Snapshot,
-    list: ListAccounts,
-) -> Result<(AccountPage, CappedCount), rapport_store::Error> {
-    let is_first = list.cursor.is_none();
-    let page = list.run(snapshot)?;
-    let count = if list.filter.q.is_some() && (!is_first || page.next.is_some()) {
-        // Counting the matches of a search would read every account that has one of the words.
-        CappedCount { count: DEFAULT_LIMIT, capped: true }
-    } else {
-        count_capped(snapshot, &list.filter, list.now, caps::IN_A_LIST)?
-    };
-    Ok((page, count))
+    }
 }

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::response::Response;
 use rapport_app::Error;
 use rapport_app::lookup::CreateFromLookup;
+use rapport_app::read::account::of_site;
 use rapport_domain::id::AccountId;
 use rapport_domain::lookup::{Preview, Request};
 use rapport_domain::pipeline::Status;
-use rapport_store::account_site;
 use serde_json::{Map, Value};
 
 use crate::pages::kit::draft::Draft;
@@ -105,6 +105,6 @@ fn refuse(
 
 async fn known(pages: &Pages, visitor: &Visitor, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
     let (access, domain) = (visitor.access(), preview.domain.clone());
-    let found = pages.app().read(&access, MEMBER, move |snapshot, _| account_site::find(snapshot, &domain));
+    let found = pages.app().read(&access, MEMBER, move |snapshot, _| of_site(snapshot, &domain));
     Ok(found.await.map_err(|error| visitor.refused(error))?.reply)
 }
