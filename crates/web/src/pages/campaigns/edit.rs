@@ -4,19 +4,15 @@
 use askama::Template;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use jiff::tz::TimeZone;
 use rapport_app::Error;
 use rapport_app::campaign::{CreateCampaign, PatchCampaign};
+use rapport_app::read::campaign::{self, Counts};
 use rapport_domain::audience::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Goal, Rule};
-use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::id::CampaignId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
-use rapport_domain::time::Time;
-use rapport_store::campaign::Counts;
-use rapport_store::{Snapshot, account_field, campaign, channel, company};
 
 use super::fields::{self, FieldRow};
 use super::{PATH, id_of};
@@ -28,8 +24,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
-/// How many names of custom fields the form suggests.
-const NAMES: i64 = 200;
 /// Empty rows for custom fields at the end of the form.
 const SPARE_ROWS: usize = 2;
 
@@ -60,15 +54,6 @@ impl Counted {
     }
 }
 
-/// Everything the form shows, and the faults of what was typed.
-struct Read {
-    existing: Option<Campaign>,
-    form: Form,
-    parsed: Result<Counted, Invalid>,
-    channels: Vec<Channel>,
-    names: Vec<String>,
-}
-
 impl EditPage {
     /// Loads the form with what was typed, else with the campaign, else with defaults.
     async fn load(
@@ -77,11 +62,23 @@ impl EditPage {
         id: Option<CampaignId>,
         form: Form,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
-        let now = pages.app().now();
-        let found = pages.show(visitor, MEMBER, move |snapshot, _| read(snapshot, id, form, now));
+        let found = pages.show(visitor, MEMBER, move |snapshot, viewer| {
+            let Some(offered) = campaign::form(snapshot, id)? else { return Ok(None) };
+            let zone = viewer.zone();
+            let form = match &offered.existing {
+                _ if !fields::is_blank(&form) => form,
+                Some(existing) => fields::of_campaign(existing, zone),
+                None => fields::blank(),
+            };
+            let parsed = match fields::aim(&form, zone) {
+                Ok(aim) => Ok(Counted { counts: campaign::glance(snapshot, viewer, &aim)?, aim }),
+                Err(invalid) => Err(invalid),
+            };
+            Ok(Some((offered, form, parsed)))
+        });
         let Shown { frame, reply } = found.await?;
-        let Read { existing, form, parsed, channels, names } =
-            reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+        let (offered, form, parsed) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+        let campaign::Form { existing, channels, names } = offered;
         let (counted, invalid) = match parsed {
             Ok(counted) => (Some(counted), None),
             Err(invalid) => (None, Some(invalid)),
@@ -114,34 +111,6 @@ impl EditPage {
         self.draft = Draft::refused(form, error).map_err(|error| visitor.refused(error))?;
         Ok(self.refuse())
     }
-}
-
-fn read(
-    snapshot: &mut Snapshot,
-    id: Option<CampaignId>,
-    form: Form,
-    now: Time,
-) -> Result<Option<Read>, rapport_store::Error> {
-    let company = company::get(snapshot)?;
-    let zone = company.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-    let existing = match id {
-        Some(id) => match campaign::get(snapshot, id)? {
-            Some(found) => Some(found),
-            None => return Ok(None),
-        },
-        None => None,
-    };
-    let form = match &existing {
-        _ if !fields::is_blank(&form) => form,
-        Some(existing) => fields::of_campaign(existing, &zone),
-        None => fields::blank(),
-    };
-    let parsed = match fields::aim(&form, &zone) {
-        Ok(aim) => Ok(Counted { counts: campaign::count_up_to(snapshot, &aim, now, caps::ON_A_PAGE)?, aim }),
-        Err(invalid) => Err(invalid),
-    };
-    let (channels, names) = (channel::list(snapshot)?, account_field::names(snapshot, None, NAMES)?.items);
-    Ok(Some(Read { existing, form, parsed, channels, names }))
 }
 
 pub async fn show_new(

@@ -5,13 +5,10 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use rapport_app::Answer;
 use rapport_app::campaign::DeleteCampaign;
+use rapport_app::read::accounts::{AccountPage, Cursor};
+use rapport_app::read::campaign::{self, CampaignPage, PAGE_SORT};
 use rapport_domain::campaign::Campaign;
-use rapport_domain::caps;
 use rapport_domain::channel::Channel;
-use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
-use rapport_store::campaign::{self, Counts};
-use rapport_store::page::DEFAULT_LIMIT;
-use rapport_store::{Query as _, channel};
 
 use super::edit::Counted;
 use super::{PATH, id_of, words};
@@ -22,8 +19,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 use crate::shared::export as csv;
-
-const SORT: Sort = Sort::Newest;
 
 #[derive(Template)]
 #[template(path = "campaigns/show.html")]
@@ -44,13 +39,6 @@ impl ShowPage {
     }
 }
 
-struct Read {
-    campaign: Campaign,
-    counts: Counts,
-    members: AccountPage,
-    channels: Vec<Channel>,
-}
-
 pub async fn show(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -59,21 +47,13 @@ pub async fn show(
 ) -> Result<Response, Refusal> {
     let id = id_of(&id)?;
     // An invalid cursor leads to the beginning.
-    let cursor = Cursor::parse(Form::of_query(query.as_deref()).text("cursor"), SORT).ok();
-    let (is_later, now) = (cursor.is_some(), pages.app().now());
-    let found = pages.show(&visitor, MEMBER, move |snapshot, _| {
-        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-        let members = match found.aim.members() {
-            Some(filter) => {
-                ListAccounts { filter, sort: SORT, cursor, limit: DEFAULT_LIMIT, now }.run(snapshot)?
-            }
-            None => AccountPage { items: Vec::new(), next: None },
-        };
-        let counts = campaign::count_up_to(snapshot, &found.aim, now, caps::ON_A_PAGE)?;
-        Ok(Some(Read { campaign: found, counts, members, channels: channel::list(snapshot)? }))
-    });
+    let cursor = Cursor::parse(Form::of_query(query.as_deref()).text("cursor"), PAGE_SORT).ok();
+    let is_later = cursor.is_some();
+    let found =
+        pages.show(&visitor, MEMBER, move |snapshot, viewer| campaign::page(snapshot, viewer, id, cursor));
     let Shown { frame, reply } = found.await?;
-    let Read { campaign, counts, members, channels } = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+    let CampaignPage { campaign, counts, members, channels } =
+        reply.ok_or_else(|| Refusal::not_found("campaign"))?;
     let counted = Counted { aim: campaign.aim.clone(), counts };
     Ok(ShowPage { frame, campaign, counted, members, channels, is_later }.respond())
 }
@@ -85,15 +65,13 @@ pub async fn export(
     id: Path<String>,
 ) -> Result<Response, Refusal> {
     let id = id_of(&id)?;
-    let now = pages.app().now();
     let access = visitor.access();
-    let found = pages.app().read(&access, MEMBER, move |snapshot, _| {
-        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-        Ok(Some((found.name, csv::begin(snapshot, found.aim.members(), now)?)))
-    });
+    let found =
+        pages.app().read(&access, MEMBER, move |snapshot, viewer| campaign::export(snapshot, viewer, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visitor.refused(error))?;
     let (name, begun) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
-    Ok(csv::respond(pages.app(), access, &format!("campaign {name}"), Answer { reply: begun, company, now }))
+    let begun = Answer { reply: begun.into(), company, now };
+    Ok(csv::respond(pages.app(), access, &format!("campaign {name}"), begun))
 }
 
 pub async fn delete(

@@ -4,11 +4,11 @@ use askama::Template;
 use axum::extract::{RawQuery, State as Shared};
 use axum::response::Response;
 use rapport_app::channel::CreateChannel;
+use rapport_app::read::channel::{self, ListPage};
 use rapport_domain::channel::{Channel, ChannelCode, MAX_NAME};
 use rapport_domain::channel_total::{CodeTotal, Counted};
 use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::{Invalid, Members, as_text};
-use rapport_store::{channel, channel_total};
 
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
 use crate::pages::channels::{path_of, refused};
@@ -66,12 +66,8 @@ impl ChannelsPage {
     ) -> Result<Self, Refusal> {
         // Only those who may send the form see it again.
         let needs = if draft.has_faults() { ADMIN } else { MEMBER };
-        let found = pages.show(visitor, needs, |snapshot, _| {
-            let channels = (channel::list(snapshot)?, channel::all_codes(snapshot)?);
-            Ok((channels, channel_total::all(snapshot)?, channel_total::counted(snapshot)?))
-        });
-        let Shown { frame, reply: ((mut channels, codes), totals, counted) } = found.await?;
-        channels.sort_by_key(|channel| channel.name.to_lowercase());
+        let found = pages.show(visitor, needs, |snapshot, _| channel::list_page(snapshot));
+        let Shown { frame, reply: ListPage { mut channels, codes, totals, counted } } = found.await?;
         let place = after.and_then(|after| channels.iter().position(|channel| channel.id == after));
         let mut shown: Vec<Channel> = channels.split_off(place.map_or(0, |place| place + 1));
         let is_last = shown.len() <= MOST;

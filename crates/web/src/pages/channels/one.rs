@@ -3,10 +3,10 @@
 use askama::Template;
 use axum::extract::{Path, RawQuery, State as Shared};
 use axum::response::Response;
+use rapport_app::read::channel;
 use rapport_domain::channel::Channel;
 use rapport_domain::channel_total::Counted;
 use rapport_domain::id::ChannelId;
-use rapport_store::{channel, channel_total};
 
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
 use crate::pages::channels::path_of;
@@ -46,13 +46,10 @@ impl ChannelPage {
         is_form: bool,
     ) -> Result<Self, Refusal> {
         let needs = if is_form { ADMIN } else { MEMBER };
-        let found = pages.show(visitor, needs, move |snapshot, _| {
-            let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
-            let figures = (channel_total::of_channel(snapshot, id)?, channel_total::counted(snapshot)?);
-            Ok(Some((found, channel::codes(snapshot, id)?, figures)))
-        });
+        let found = pages.show(visitor, needs, move |snapshot, _| channel::page(snapshot, id));
         let Shown { frame, reply } = found.await?;
-        let (channel, codes, (totals, counted)) = reply.ok_or_else(|| Refusal::not_found("channel"))?;
+        let channel::ChannelPage { channel, codes, totals, counted } =
+            reply.ok_or_else(|| Refusal::not_found("channel"))?;
         let mut rows = code_rows(&codes, &totals);
         let place = after.and_then(|after| rows.iter().position(|row| row.code == after));
         let mut codes = rows.split_off(place.map_or(0, |place| place + 1));

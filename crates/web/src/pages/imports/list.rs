@@ -3,9 +3,9 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use rapport_app::read::import;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
-use rapport_store::import;
 
 use super::words;
 use crate::pages::kit::draft::Draft;

@@ -14,9 +14,9 @@ use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use rapport_app::Error;
+use rapport_app::read::import::one;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
-use rapport_store::import;
 
 use crate::pages::kit::draft::sentence;
 use crate::pages::kit::flash::Flash;
@@ -53,8 +53,7 @@ fn wanted(segment: &str) -> Result<ImportId, Refusal> {
 }
 
 async fn find(pages: &Pages, visitor: &Visitor, id: ImportId) -> Result<Shown<Import>, Refusal> {
-    let Shown { frame, reply } =
-        pages.show(visitor, ADMIN, move |snapshot, _| import::get(snapshot, id)).await?;
+    let Shown { frame, reply } = pages.show(visitor, ADMIN, move |snapshot, _| one(snapshot, id)).await?;
     let reply = reply.ok_or_else(|| Refusal::not_found("import"))?;
     Ok(Shown { frame, reply })
 }

@@ -8,12 +8,11 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::person::{ChangePassword, Rename};
+use rapport_app::read::profile::{self, Listed, Workplace};
 use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
 use rapport_domain::company::MAX_NAME;
 use rapport_domain::invalid::{Invalid, Members, as_text};
-use rapport_domain::member::Email;
-use rapport_store::member;
-use rapport_store::session::{Listed, Workplace, of_person};
+use rapport_domain::member::{Email, Member};
 
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
@@ -49,15 +48,7 @@ framed!("profile": ProfilePage, CompaniesPage);
 impl ProfilePage {
     async fn load(pages: &Pages, visitor: &Visitor) -> Result<Self, Refusal> {
         let current = visitor.session.hash;
-        // The session says whose sessions to list, so both are read in the same snapshot.
-        let found = pages.show(visitor, MEMBER, move |snapshot, _| {
-            let own = rapport_store::session::find(snapshot, &current)?;
-            let Some(own) = own else { return Ok(None) };
-            let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
-            let sessions = of_person(snapshot, own.person)?;
-            Ok(Some((me, sessions)))
-        });
-        let Shown { frame, reply } = found.await?;
+        let Shown { frame, reply } = pages.show(visitor, MEMBER, profile::page).await?;
         let (me, sessions) = reply.ok_or_else(|| Refusal::not_found("person"))?;
         let sessions = sessions.into_iter().map(|listed| {
             let is_current = listed.hash.matches(&current);
@@ -117,12 +108,8 @@ async fn change_password(
 
 async fn try_password(pages: &Pages, visitor: &Visitor, form: &Form) -> Result<(), Error> {
     let (current, access) = (visitor.session, visitor.access());
-    let found = pages.app().read(&access, MEMBER, move |snapshot, _| {
-        let Some(own) = rapport_store::session::find(snapshot, &current.hash)? else { return Ok(None) };
-        let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
-        Ok(member::login(snapshot, &me.email)?.map(|login| (me.email, login)))
-    });
-    let (email, login) = found.await?.reply.ok_or(Error::Unauthenticated)?;
+    let found = pages.app().read(&access, MEMBER, profile::login).await?;
+    let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
     let now = pages.app().now();
     if pages.0.limiter.admit_login(&email, now).is_err() {
         let detail = "too many incorrect passwords; wait a minute";

@@ -8,11 +8,10 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::digest::{Audience, Rendered, preview, send_once};
+use rapport_app::read::digest::{self, Content, Counts, Digest, Sent};
+use rapport_app::read::{DEFAULT_LIMIT, Page as Listed};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::digest::Week;
-use rapport_store::digest::{self, Digest};
-use rapport_store::mail::{self, Content, Counts};
-use rapport_store::page::DEFAULT_LIMIT;
 
 use super::{back_to, tabbed};
 use crate::pages::kit::draft::Draft;
@@ -63,16 +62,9 @@ tabbed!("digest": DigestPage, OnePage);
 
 impl DigestPage {
     async fn load(pages: &Pages, visitor: &Visitor, before: Option<Week>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, move |snapshot, _| {
-            let page = digest::list(snapshot, before, DEFAULT_LIMIT)?;
-            let mut past = Vec::with_capacity(page.items.len());
-            for made in page.items {
-                let counts = mail::counts(snapshot, made.content)?;
-                past.push((made, counts));
-            }
-            Ok((past, page.more))
-        });
-        let Shown { frame, reply: (past, more) } = found.await?;
+        let found =
+            pages.show(visitor, ADMIN, move |snapshot, _| digest::past(snapshot, before, DEFAULT_LIMIT));
+        let Shown { frame, reply: Listed { items: past, more } } = found.await?;
         let preview =
             preview(pages.app(), &visitor.access()).await.map_err(|error| visitor.refused(error))?;
         let settings = &frame.company.settings;
@@ -152,15 +144,10 @@ struct OnePage {
 impl OnePage {
     async fn load(pages: &Pages, visitor: &Visitor, week: &str) -> Result<Self, Refusal> {
         let week = Week::parse(week).ok_or_else(|| Refusal::not_found("digest"))?;
-        let found = pages.show(visitor, ADMIN, move |snapshot, _| {
-            let Some(made) = digest::get(snapshot, week)? else { return Ok(None) };
-            let (counts, content) =
-                (mail::counts(snapshot, made.content)?, mail::content(snapshot, made.content)?);
-            Ok(content.map(|content| (made, counts, content)))
-        });
+        let found = pages.show(visitor, ADMIN, move |snapshot, _| digest::of_week(snapshot, week));
         let Shown { frame, reply } = found.await?;
-        let (made, counts, content) = reply.ok_or_else(|| Refusal::not_found("digest"))?;
-        Ok(Self { frame, made, counts, content })
+        let Sent { digest, counts, content } = reply.ok_or_else(|| Refusal::not_found("digest"))?;
+        Ok(Self { frame, made: digest, counts, content })
     }
 }
 

@@ -7,10 +7,10 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::MailRoute;
 use rapport_app::mail_test::SendTestMail;
+use rapport_app::read::mail::{self, Mail};
+use rapport_app::read::{DEFAULT_LIMIT, Page};
 use rapport_domain::id::MailId;
 use rapport_domain::mail::{Kind, State as MailState};
-use rapport_store::mail::{self, Mail};
-use rapport_store::page::{DEFAULT_LIMIT, Page};
 
 use super::{back_to, tabbed};
 use crate::pages::kit::draft::Draft;

@@ -7,12 +7,12 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
+use rapport_app::read::members;
 use rapport_app::{Command, Error};
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::{Invalid, Members, as_str};
 use rapport_domain::invitation::Invitation;
 use rapport_domain::member::{Member, Role};
-use rapport_store::{invitation, member};
 
 use super::{back_to, roles_up_to, stretch, tabbed};
 use crate::pages::kit::draft::Draft;
@@ -60,10 +60,8 @@ struct Link {
 
 impl MembersPage {
     async fn load(pages: &Pages, visitor: &Visitor, after: Option<PersonId>) -> Result<Self, Refusal> {
-        let found = pages
-            .show(visitor, ADMIN, |snapshot, _| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
-        let Shown { frame, reply: (mut members, invitations) } = found.await?;
-        members.sort_by_cached_key(|member| (!member.is_active(), member.name.to_lowercase()));
+        let found = pages.show(visitor, ADMIN, |snapshot, _| members::page(snapshot));
+        let Shown { frame, reply: (members, invitations) } = found.await?;
         let (members, next) = stretch(members, |member| member.person, after.as_ref());
         let roles = roles_up_to(frame.role);
         let (draft, acted) = (Draft::default(), Draft::default());

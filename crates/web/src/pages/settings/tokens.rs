@@ -6,12 +6,12 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::credential::{CreateToken, NewCredential, RevokeToken};
+use rapport_app::read::credential;
 use rapport_domain::company::MAX_NAME;
-use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::credential::Credential;
 use rapport_domain::id::CredentialId;
 use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
 use rapport_domain::member::Role;
-use rapport_store::credential;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
 use crate::pages::kit::draft::Draft;
@@ -45,7 +45,7 @@ tabbed!("tokens": TokensPage);
 
 impl TokensPage {
     async fn load(pages: &Pages, visitor: &Visitor, after: Option<CredentialId>) -> Result<Self, Refusal> {
-        let found = pages.show(visitor, ADMIN, |snapshot, _| credential::list(snapshot, Kind::ApiToken));
+        let found = pages.show(visitor, ADMIN, |snapshot, _| credential::tokens(snapshot));
         let Shown { frame, reply: tokens } = found.await?;
         let (tokens, next) = stretch(tokens, |token| token.id, after.as_ref());
         let roles = roles_up_to(frame.role);
