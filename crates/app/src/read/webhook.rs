@@ -57,6 +57,10 @@ pub struct Described {
     pub secret_shown: String,
 }
 
+pub fn described(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<Described>, Error> {
+    one(snapshot, id)?.map(|webhook| describe(snapshot, webhook)).transpose()
+}
+
 pub fn describe(snapshot: &mut Snapshot, webhook: Webhook) -> Result<Described, Error> {
     Ok(Described {
         held: held(snapshot, webhook.id, caps::IN_BULK)?,

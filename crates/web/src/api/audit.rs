@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::audit::{self, AuditEntry};
 use rapport_domain::history::Actor;
 use rapport_domain::id::AuditId;
 use rapport_domain::time::Time;
-use rapport_store::audit::{self, AuditEntry};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;

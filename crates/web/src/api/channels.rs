@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
+use rapport_app::read::channel;
 use rapport_domain::channel::{Channel, ChannelCode, MAX_NAME, PromoCode};
 use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::{Invalid, Members, as_bool, as_text};
 use rapport_domain::time::Time;
-use rapport_store::channel;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -88,9 +88,7 @@ async fn list_channels(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(ChannelId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| {
-        Ok((channel::list(snapshot)?, channel::all_codes(snapshot)?))
-    });
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| channel::all(snapshot));
     let (channels, mut codes) = found.await?.reply;
     codes.sort_by_key(|code| code.channel);
     let cursor = |id: ChannelId| write_cursor(LIST, id.as_bytes());
@@ -182,10 +180,7 @@ async fn delete_channel(State(api): State<Api>, caller: Caller, id: Segments) ->
 }
 
 async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, id, |snapshot, _, id| {
-        let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
-        Ok(Some((found, channel::codes(snapshot, id)?)))
-    });
+    let found = api.read(caller, MEMBER, id, |snapshot, _, id| channel::one(snapshot, id));
     let (found, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let codes = codes.into_iter().map(CodeView::from).collect();
     Ok(json::respond(StatusCode::OK, &ChannelView::new(found, codes)))
@@ -219,11 +214,8 @@ async fn list_codes(
     let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
     let question = id.one::<ChannelId>("channel").and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| {
-        let Some(_) = channel::get(snapshot, id)? else { return Ok(None) };
-        channel::codes(snapshot, id).map(Some)
-    });
-    let codes = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| channel::one(snapshot, id));
+    let (_, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let key = |code: &ChannelCode| (code.created_at, code.code.folded());
     let Page { items, next_cursor } = Page::cut(codes, key, after.as_ref(), limit, write_code_place);
     let items: Vec<CodeView> = items.into_iter().map(CodeView::from).collect();
@@ -292,10 +284,8 @@ async fn get_code(
     caller: Caller,
     path: Segments<(String, String)>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, code_path(path), |snapshot, _, (id, code)| {
-        let codes = channel::codes(snapshot, id)?;
-        Ok(codes.into_iter().find(|found| found.code.folded() == code.folded()))
-    });
+    let found = api
+        .read(&caller, MEMBER, code_path(path), |snapshot, _, (id, code)| channel::code(snapshot, id, &code));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("promo code"))?;
     Ok(json::respond(StatusCode::OK, &CodeView::from(found)))
 }

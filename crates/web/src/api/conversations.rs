@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartConversation};
+use rapport_app::read::conversation;
 use rapport_domain::conversation::{Log, Start};
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::time::Time;
-use rapport_store::{account, conversation, message};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,10 +55,7 @@ async fn list_conversations(
     let limit = parameters.limit();
     let question = id.one::<AccountId>("account").and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        conversation::of_account(snapshot, id, before, limit).map(Some)
+        conversation::of_account(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let last = page.items.last().filter(|_| page.more);
@@ -102,7 +99,7 @@ async fn start_conversation(State(api): State<Api>, id: Segments, call: Call) ->
 )]
 async fn get_conversation(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
     let found =
-        api.read(&caller, MEMBER, id.one("conversation"), |snapshot, _, id| conversation::get(snapshot, id));
+        api.read(&caller, MEMBER, id.one("conversation"), |snapshot, _, id| conversation::one(snapshot, id));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     Ok(json::respond(StatusCode::OK, &found.view()))
 }
@@ -134,8 +131,7 @@ async fn list_messages(
     let limit = parameters.limit();
     let question = id.one::<ConversationId>("conversation").and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
-        let Some(_) = conversation::get(snapshot, id)? else { return Ok(None) };
-        message::of_conversation(snapshot, id, before, limit).map(Some)
+        conversation::messages(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     let last = page.items.last().filter(|_| page.more);

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::accounts::field_names;
 use rapport_domain::custom_fields::MAX_KEY;
-use rapport_store::account_field;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -50,7 +50,7 @@ async fn list_fields(
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
     let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
-        account_field::names(snapshot, after.as_deref(), limit)
+        field_names(snapshot, after.as_deref(), limit)
     });
     let names = found.await?.reply;
     let next = names.items.last().filter(|_| names.more);

@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, begin, preview};
+use rapport_app::read::import;
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::{Counts, Import, Request};
 use rapport_domain::time::Time;
-use rapport_store::import;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -195,7 +195,7 @@ async fn list_imports(
     security(("token" = [])),
 )]
 async fn get_import(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("import"), |snapshot, _, id| import::get(snapshot, id));
+    let found = api.read(&caller, MEMBER, id.one("import"), |snapshot, _, id| import::one(snapshot, id));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("import"))?;
     Ok(json::respond(StatusCode::OK, &ImportView::from(found)))
 }

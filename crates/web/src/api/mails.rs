@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::mail::{self, Mail};
 use rapport_domain::id::MailId;
 use rapport_domain::time::Time;
-use rapport_store::mail::{self, Mail};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

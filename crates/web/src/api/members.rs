@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::password;
+use rapport_app::read::members;
 use rapport_domain::company::MAX_NAME;
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::{Invalid, Members, as_bool, as_str, as_text};
 use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::time::Time;
-use rapport_store::member;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -85,7 +85,7 @@ async fn list_members(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| member::list(snapshot));
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| members::all(snapshot));
     let members = found.await?.reply;
     let key = |member: &Member| (member.created_at, member.person);
     let Page { items, next_cursor } = Page::cut(members, key, after.as_ref(), limit, write_place);
@@ -171,7 +171,7 @@ impl Request {
     security(("token" = [])),
 )]
 async fn get_member(State(api): State<Api>, caller: Caller, id: Segments) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id.one("member"), |snapshot, _, id| member::get(snapshot, id));
+    let found = api.read(&caller, MEMBER, id.one("member"), |snapshot, _, id| members::one(snapshot, id));
     let member = found.await?.reply.ok_or_else(|| Problem::not_found("member"))?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(member)))
 }

@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::credential::{CreateToken, RevokeToken};
+use rapport_app::read::credential;
 use rapport_domain::company::MAX_NAME;
-use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::credential::Credential;
 use rapport_domain::id::CredentialId;
 use rapport_domain::invalid::{Invalid, Members, as_str, as_text};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::credential;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -83,9 +83,7 @@ async fn list_tokens(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(CredentialId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| {
-        credential::list(snapshot, Kind::ApiToken)
-    });
+    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| credential::tokens(snapshot));
     let tokens = found.await?.reply;
     let cursor = |id: CredentialId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(tokens, |token| token.id, after.as_ref(), limit, cursor);
