@@ -1,7 +1,7 @@
 //! The JSON API: one group of endpoints per file, each with its part of the OpenAPI document.
 //!
-//! A handler parses the request, calls one use case and renders the result. If parsing fails, it passes on a
-//! `Problem` instead of the command, so that the credential is verified before the caller learns what was wrong.
+//! A handler parses the request, runs one command or one named read, and renders the result. If parsing fails, it
+//! passes on a `Problem` instead, so that the credential is verified before the caller learns what was wrong.
 
 mod account;
 mod accounts;

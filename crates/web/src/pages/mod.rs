@@ -1,6 +1,6 @@
 //! The HTML pages, built on the same use cases as the API.
 //!
-//! A handler reads everything a page shows in one snapshot, or runs one command, and renders a typed template.
+//! A handler asks one named read for everything a page shows, or runs one command, and renders a typed template.
 //!
 //! - `kit/`: what pages are made of: frame, forms and their faults, messages, error pages.
 //! - `words/`: times, numbers and money as text. `chart/`: SVG charts.
