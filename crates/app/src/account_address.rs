@@ -15,7 +15,7 @@ use crate::error::Error;
 const NEEDS: Needs = Needs::Role(Role::Member);
 
 /// Every address of an account.
-pub fn all(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Known>, rapport_store::Error> {
+pub(crate) fn all(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Known>, rapport_store::Error> {
     account_address::of_account(snapshot, account, i64::try_from(MAX_ADDRESSES).unwrap_or(i64::MAX))
 }
 

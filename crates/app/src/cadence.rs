@@ -32,7 +32,7 @@ pub struct Stepped {
 pub async fn step(app: &App, company: CompanyId) -> Result<Stepped, Error> {
     let access = Access::System(company);
     let now = app.now();
-    let read = app.read(&access, Needs::Server, move |snapshot| {
+    let read = app.read(&access, Needs::Server, move |snapshot, _| {
         rapport_store::cadence::unannounced(snapshot, now, STEP)
     });
     let overdue = read.await?.reply;
@@ -49,7 +49,7 @@ pub async fn step(app: &App, company: CompanyId) -> Result<Stepped, Error> {
 pub async fn end_snoozes(app: &App, company: CompanyId) -> Result<bool, Error> {
     let access = Access::System(company);
     let date = cadence::begun_everywhere(app.now());
-    let read = app.read(&access, Needs::Server, move |snapshot| {
+    let read = app.read(&access, Needs::Server, move |snapshot, _| {
         rapport_store::cadence::ended_snoozes(snapshot, date, STEP)
     });
     let ended = read.await?.reply;

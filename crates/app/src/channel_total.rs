@@ -36,7 +36,8 @@ pub async fn due(app: &App) -> Result<Vec<CompanyId>, Error> {
 /// Runs one step of a count; returns whether there is more.
 pub async fn step(app: &App, company: CompanyId, count: &mut Count) -> Result<bool, Error> {
     let (access, after) = (Access::System(company), count.after);
-    let read = app.read(&access, Needs::Server, move |snapshot| channel_total::step(snapshot, after, STEP));
+    let read =
+        app.read(&access, Needs::Server, move |snapshot, _| channel_total::step(snapshot, after, STEP));
     let (parts, end) = read.await?.reply;
     parts.into_iter().for_each(|part| count.totals.add(part));
     count.after = end;
@@ -48,7 +49,7 @@ pub async fn step(app: &App, company: CompanyId, count: &mut Count) -> Result<bo
 pub async fn keep(app: &App, company: CompanyId, count: Count, took: Duration) -> Result<(), Error> {
     let (access, now) = (Access::System(company), app.now());
     let totals = count.totals.into_rows();
-    let read = app.read(&access, Needs::Server, |snapshot| {
+    let read = app.read(&access, Needs::Server, |snapshot, _| {
         Ok((channel_total::counted(snapshot)?, channel_total::all(snapshot)?))
     });
     let (counted, known) = read.await?.reply;

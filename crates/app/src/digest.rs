@@ -39,7 +39,8 @@ pub struct Rendered {
 /// The digest as it would be sent now.
 pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
     let now = app.now();
-    let found = app.read(access, Needs::Role(Role::Member), move |snapshot| overdue(snapshot, now)).await?;
+    let found =
+        app.read(access, Needs::Role(Role::Member), move |snapshot, _| overdue(snapshot, now)).await?;
     let (Letter { subject, plain, html, .. }, overdue) = render(app, found);
     Ok(Rendered { subject, plain, html, overdue })
 }
@@ -69,7 +70,7 @@ pub async fn send_once(
 
 async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
     let now = app.now();
-    let found = app.read(access, Needs::Role(Role::Admin), move |snapshot| overdue(snapshot, now)).await?;
+    let found = app.read(access, Needs::Role(Role::Admin), move |snapshot, _| overdue(snapshot, now)).await?;
     let (letter, _) = render(app, found);
     Ok(SendDigest { letter, audience })
 }
@@ -126,7 +127,7 @@ pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
 /// Creates one company's digest, unless the schedule changed. Returns whether the digest exists, even if another node created it.
 async fn make_one(app: &App, company: CompanyId, week: Week) -> Result<bool, Error> {
     let (access, now) = (Access::System(company), app.now());
-    let found = app.read(&access, Needs::Server, move |snapshot| {
+    let found = app.read(&access, Needs::Server, move |snapshot, _| {
         let (since, is_made) = (since(snapshot)?, digest::get(snapshot, week)?.is_some());
         let clients = if is_made { None } else { Some(overdue(snapshot, now)?) };
         Ok((since, clients))

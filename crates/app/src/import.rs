@@ -19,12 +19,13 @@ use rapport_domain::import::head::Head;
 use rapport_domain::import::mapping::{Mapping, columns_mark};
 use rapport_domain::import::{Import, NotNow, Plan, Request, State};
 use rapport_domain::member::Role;
-use rapport_store::{Snapshot, Tx, import, import_data};
+use rapport_store::{Tx, import, import_data};
 use serde_json::{Value, json};
 
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::read::import::with_beginning;
 use crate::{App, audit};
 
 pub use error_file::ErrorFile;
@@ -62,11 +63,8 @@ pub async fn begin(
 
 /// The import, and the first piece of its file.
 async fn beginning(app: &App, access: &Access, id: ImportId) -> Result<(Import, Vec<u8>), Error> {
-    let read = move |snapshot: &mut Snapshot| {
-        let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
-        Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
-    };
-    app.read(access, NEEDS, read).await?.reply.ok_or(Error::NotFound("import"))
+    let read = app.read(access, NEEDS, move |snapshot, _| with_beginning(snapshot, id));
+    read.await?.reply.ok_or(Error::NotFound("import"))
 }
 
 /// Reads a file's columns again with the encoding and delimiter that a request names. Nothing is previewed

@@ -13,8 +13,7 @@ use rapport_domain::inbound::{
 };
 use rapport_domain::member::{Email, Member};
 use rapport_domain::pipeline::{Source, Status};
-use rapport_store::mail_reference::{self, Logged};
-use rapport_store::{Tx, account, account_address, conversation, member};
+use rapport_store::{Tx, account, account_address, conversation, mail_reference, member};
 use serde_json::json;
 
 use crate::access::Needs;
@@ -23,6 +22,8 @@ use crate::command::{Command, Context};
 use crate::conversation::add;
 use crate::error::Error;
 use crate::outbox::Outbox;
+
+pub use rapport_store::mail_reference::Logged;
 
 /// How many bytes of text weigh as much in the queue as a plain command.
 const BYTES_PER_WEIGHT: usize = 16 << 10;

@@ -135,7 +135,7 @@ impl Offer {
     pub async fn look(app: &App, token: &str) -> Result<Self, Error> {
         let presented = credential::read(CredentialKind::Invitation, token).map_err(|_| invalid_token())?;
         let access = Access::System(presented.company);
-        let found = app.read(&access, Needs::Server, move |snapshot| {
+        let found = app.read(&access, Needs::Server, move |snapshot, _| {
             let Some(found) = invitation::by_hash(snapshot, &presented.hash)? else { return Ok(None) };
             let login = member::login(snapshot, &found.email)?;
             Ok(Some((found, login)))

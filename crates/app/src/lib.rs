@@ -1,8 +1,9 @@
-//! The use cases: one command each. A command asks `domain` for the consequences, and writes rows, history
-//! and outbox in one transaction of one company.
+//! The use cases. One that writes is a command: it asks `domain` for the consequences, and writes rows, history
+//! and outbox in one transaction of one company. One that reads is a function in [`read`], named after what it
+//! answers.
 //!
 //! The JSON API, pages, imports and ingest run the same commands, so an account created by any route fires
-//! the same event. Nothing here knows about HTTP.
+//! the same event; the API and the pages share the reads. Nothing here knows about HTTP.
 
 pub mod access;
 pub mod account;
@@ -43,6 +44,7 @@ pub mod ownership;
 pub mod password;
 pub mod password_reset;
 pub mod person;
+pub mod read;
 pub mod reading;
 pub mod redeliver;
 pub mod redelivery;
@@ -70,6 +72,7 @@ pub use command::{Command, Context};
 pub use context::{Clock, Parts, Random, Services};
 pub use error::Error;
 pub use mail::{MailRoute, Outside};
+pub use read::Viewer;
 pub use vault::Vault;
 
 /// Nodes need not agree more closely, and a clock that follows every small difference would jump around.
@@ -91,12 +94,11 @@ pub struct Answer<T> {
     pub now: Time,
 }
 
-/// The result of a read, and its caller.
+/// The result of a read, and who read it.
 #[derive(Debug, Clone)]
 pub struct Found<T> {
     pub reply: T,
-    pub caller: Caller,
-    pub now: Time,
+    pub viewer: Viewer,
 }
 
 impl App {
@@ -180,9 +182,9 @@ impl App {
         &self,
         access: &Access,
         needs: Needs,
-        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+        read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> Result<Answer<T>, Error> {
-        let Found { reply, caller, now } = self.find(access, needs, read).await?;
+        let Found { reply, viewer: Viewer { caller, now } } = self.find(access, needs, read).await?;
         Ok(Answer { reply, company: caller.company, now })
     }
 
@@ -191,7 +193,7 @@ impl App {
         &self,
         access: &Access,
         needs: Needs,
-        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+        read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> Result<Found<T>, Error> {
         let services = Arc::clone(&self.services);
         let access = access.clone();
@@ -201,8 +203,9 @@ impl App {
                 Ok(caller) => caller,
                 Err(refused) => return Ok(Err(refused)),
             };
-            let reply = read(snapshot)?;
-            Ok(Ok(Found { reply, caller, now }))
+            let viewer = Viewer { caller, now };
+            let reply = read(snapshot, &viewer)?;
+            Ok(Ok(Found { reply, viewer }))
         });
         found.await.unwrap_or(Err(rapport_store::Error::Closed)).map_err(settled)?
     }

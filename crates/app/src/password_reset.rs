@@ -152,8 +152,8 @@ impl OpenReset {
         let presented =
             credential::read(CredentialKind::PasswordReset, token).map_err(|_| invalid_token())?;
         let access = Access::System(presented.company);
-        let found =
-            app.read(&access, Needs::Server, move |snapshot| password_reset::find(snapshot, &presented.hash));
+        let found = app
+            .read(&access, Needs::Server, move |snapshot, _| password_reset::find(snapshot, &presented.hash));
         let found = found.await.map_err(of_no_company)?;
         let open = found.reply.filter(|reset| found.now < reset.expires_at).ok_or_else(invalid_token)?;
         Ok(Self { email: open.email, presented })

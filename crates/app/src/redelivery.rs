@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
-use crate::{App, audit};
+use crate::{App, Viewer, audit};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
 /// How much one read of a count scans, and how many reads a count may take.
@@ -37,7 +37,7 @@ pub async fn count(app: &App, access: &Access, filter: Filter) -> Result<Counted
     let (mut count, mut place) = (0, None);
     for _ in 0..MAX_COUNT_READS {
         let before = place;
-        let read = move |snapshot: &mut Snapshot| {
+        let read = move |snapshot: &mut Snapshot, _: &Viewer| {
             let scan = delivery_list::scan(snapshot, &filter, before, COUNT_BOUNDS)?;
             Ok((scan.found.len(), scan.next))
         };
@@ -135,7 +135,7 @@ pub enum Stepped {
 /// Runs one step of a bulk redelivery.
 pub async fn step(app: &App, company: CompanyId, id: RedeliveryId) -> Result<Stepped, Error> {
     let access = Access::System(company);
-    let read = move |snapshot: &mut Snapshot| {
+    let read = move |snapshot: &mut Snapshot, _: &Viewer| {
         let found = progress(snapshot, id)?;
         let Some(Progress { redelivery, unmade, .. }) = found else { return Ok(None) };
         if redelivery.state() != State::Running {

@@ -78,7 +78,7 @@ pub async fn step(app: &App, company: CompanyId, round: &mut Round) -> Result<bo
         Phase::Marks => {
             let cutoff = marks_cutoff(app.now());
             let after = round.mark;
-            let read = app.read(&access, Needs::Server, move |snapshot| {
+            let read = app.read(&access, Needs::Server, move |snapshot, _| {
                 retention::old_marks(snapshot, after, cutoff, STRETCH)
             });
             let stretch = read.await?.reply;
@@ -90,9 +90,9 @@ pub async fn step(app: &App, company: CompanyId, round: &mut Round) -> Result<bo
             Ok(true)
         }
         Phase::Activity => {
-            let settings = app.read(&access, Needs::Server, |_| Ok(())).await?.company.settings;
+            let settings = app.read(&access, Needs::Server, |_, _| Ok(())).await?.company.settings;
             let (after, last) = (round.account, last_folded_day(&settings, app.now()));
-            let read = app.read(&access, Needs::Server, move |snapshot| {
+            let read = app.read(&access, Needs::Server, move |snapshot, _| {
                 retention::foldable_accounts(snapshot, after, last, STRETCH)
             });
             let stretch = read.await?.reply;

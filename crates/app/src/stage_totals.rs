@@ -16,7 +16,7 @@ const FRESH_SECONDS: i64 = 5 * 60;
 /// When the totals of a company were last counted, on any node; `None` if none are stored.
 pub async fn counted_at(app: &App, company: CompanyId) -> Result<Option<Time>, Error> {
     let access = Access::System(company);
-    let found = app.read(&access, Needs::Server, stage_totals::kept).await?;
+    let found = app.read(&access, Needs::Server, |snapshot, _| stage_totals::kept(snapshot)).await?;
     Ok(found.reply.map(|kept| kept.counted_at))
 }
 
@@ -24,7 +24,7 @@ pub async fn counted_at(app: &App, company: CompanyId) -> Result<Option<Time>, E
 /// did.
 pub async fn recount(app: &App, company: CompanyId) -> Result<bool, Error> {
     let access = Access::System(company);
-    let read = app.read(&access, Needs::Server, |snapshot| {
+    let read = app.read(&access, Needs::Server, |snapshot, _| {
         Ok((stage_totals::count_all(snapshot)?, stage_totals::kept(snapshot)?))
     });
     let (totals, kept) = read.await?.reply;

@@ -150,7 +150,8 @@ mod tests {
 
     async fn prospects(app: &TestApp) -> Stage {
         let access = rapport_app::Access::System(app.id());
-        let read = app.app().read(&access, rapport_app::Needs::Server, stages).await.expect("read");
+        let read = app.app().read(&access, rapport_app::Needs::Server, |snapshot, _| stages(snapshot));
+        let read = read.await.expect("read");
         read.reply.into_iter().find(|stage| stage.status == Status::Prospect).expect("a stage")
     }
 

@@ -31,7 +31,7 @@ use rapport_app::credential::CreateToken;
 use rapport_app::ingest::{Ingest, Ingested};
 use rapport_app::settings::PatchSettings;
 use rapport_app::upsert::{Upsert, Upserted};
-use rapport_app::{Access, App, Clock, Command, Error, Needs, Parts, Random, Vault};
+use rapport_app::{Access, App, Clock, Command, Error, Needs, Parts, Random, Vault, Viewer};
 use rapport_domain::account::{self, Account};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::channel::{Channel, PromoCode};
@@ -344,6 +344,14 @@ impl TestCompany {
     pub fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+    ) -> T {
+        self.view(|snapshot, _| read(snapshot))
+    }
+
+    /// Reads with the owner's token, as the owner.
+    pub fn view<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> T {
         let answer = block_on(self.app.read(&self.token, Needs::Role(Role::Member), read));
         answer.unwrap_or_else(|error| panic!("a read was refused: {error:?}")).reply

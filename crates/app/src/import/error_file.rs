@@ -29,7 +29,7 @@ pub struct ErrorFile {
 impl ErrorFile {
     pub async fn open(app: &App, access: &Access, id: ImportId) -> Result<Self, Error> {
         let needs = Needs::Role(Role::Member);
-        let found = app.read(access, needs, move |snapshot| import::get(snapshot, id)).await?.reply;
+        let found = app.read(access, needs, move |snapshot, _| import::get(snapshot, id)).await?.reply;
         let import = found.ok_or(Error::NotFound("import"))?;
         Ok(Self { app: app.clone(), access: access.clone(), import, after: 0, is_begun: false })
     }
@@ -50,7 +50,7 @@ impl ErrorFile {
         let needs = Needs::Role(Role::Member);
         let read = self
             .app
-            .read(&self.access, needs, move |snapshot| import_data::errors(snapshot, id, after, PAGE));
+            .read(&self.access, needs, move |snapshot, _| import_data::errors(snapshot, id, after, PAGE));
         let rows = read.await?.reply;
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         if rows.is_empty() && !is_first {

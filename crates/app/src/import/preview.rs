@@ -70,7 +70,7 @@ impl DryRun {
         to: Position,
     ) -> Result<Option<Import>, Error> {
         let asked = Arc::clone(&lines);
-        let read = app.read(access, Needs::Server, move |snapshot| {
+        let read = app.read(access, Needs::Server, move |snapshot, _| {
             let accounts = import_data::accounts(snapshot, &keys(&asked))?;
             Work::over(snapshot, accounts, &asked)
         });

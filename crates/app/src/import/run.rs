@@ -110,7 +110,7 @@ impl Runner {
 
     async fn look(&self) -> Result<Option<Import>, Error> {
         let id = self.import;
-        let read = self.app.read(&self.access, Needs::Server, move |snapshot| import::get(snapshot, id));
+        let read = self.app.read(&self.access, Needs::Server, move |snapshot, _| import::get(snapshot, id));
         Ok(read.await?.reply)
     }
 

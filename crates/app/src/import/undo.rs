@@ -26,7 +26,7 @@ pub async fn step(app: &App, access: &Access, import: &Import, runner: i64) -> R
     let (id, after) = (import.id, import.undo.after);
     let limit = i64::try_from(STEP_ROWS).unwrap_or(1);
     let read =
-        app.read(access, Needs::Server, move |snapshot| import_data::changes(snapshot, id, after, limit));
+        app.read(access, Needs::Server, move |snapshot, _| import_data::changes(snapshot, id, after, limit));
     let mut changes = read.await?.reply;
     // A step either restores or removes: it takes as many changes as share the first one's kind.
     let created = changes.first().is_some_and(|change| change.created);

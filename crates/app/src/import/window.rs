@@ -36,7 +36,7 @@ impl Window {
             let number = end / size;
             let id = import.id;
             let read =
-                app.read(access, Needs::Server, move |snapshot| import_data::chunk(snapshot, id, number));
+                app.read(access, Needs::Server, move |snapshot, _| import_data::chunk(snapshot, id, number));
             let Some(chunk) = read.await?.reply else {
                 return Err(Error::Internal(format!("piece {number} of the file of {id} is missing")));
             };

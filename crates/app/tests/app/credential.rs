@@ -80,8 +80,8 @@ fn a_revoked_token_is_refused_at_once_on_every_node() {
         app.write(RevokeToken(made.credential.id)).unwrap();
         assert_eq!(refusal(app.write_as(&token, an_account())), "unauthenticated");
         assert_eq!(refusal(node.write_blocking(&token, an_account())), "unauthenticated");
-        let read =
-            app.app().read(&token, rapport_app::Needs::Role(Role::Member), rapport_store::channel::list);
+        let needs = rapport_app::Needs::Role(Role::Member);
+        let read = app.app().read(&token, needs, |snapshot, _| rapport_store::channel::list(snapshot));
         assert_eq!(refusal(rapport_testkit::block_on(read)), "unauthenticated");
         assert_eq!(refusal(app.write(RevokeToken(made.credential.id))), "no such token");
         assert_eq!(app.rows("account"), 2);

@@ -19,6 +19,7 @@ mod model;
 mod password_reset;
 mod races;
 mod reading;
+mod reads;
 mod redelivery;
 mod retention;
 mod saved_view;

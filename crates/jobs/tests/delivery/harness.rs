@@ -461,8 +461,11 @@ impl Sending {
         &self,
         read: impl Fn(&mut Snapshot) -> Result<T, rapport_store::Error> + Clone + Send + 'static,
     ) -> T {
-        let needs = Needs::Role(Role::Member);
-        let answer = patiently(|| block_on(self.test.app().read(self.test.token(), needs, read.clone())));
+        let (app, token, needs) = (self.test.app(), self.test.token(), Needs::Role(Role::Member));
+        let answer = patiently(|| {
+            let read = read.clone();
+            block_on(app.read(token, needs, move |snapshot, _| read(snapshot)))
+        });
         answer.unwrap_or_else(|error| panic!("a read was refused: {error:?}")).reply
     }
 

@@ -154,8 +154,10 @@ impl Session {
     }
 
     async fn look(&self, id: ImportId) -> anyhow::Result<Import> {
-        let read = move |snapshot: &mut rapport_store::Snapshot| rapport_store::import::get(snapshot, id);
-        let found = self.app.read(&self.access, rapport_app::Needs::Server, read).await.map_err(explained)?;
+        let found = self.app.read(&self.access, rapport_app::Needs::Server, move |snapshot, _| {
+            rapport_store::import::get(snapshot, id)
+        });
+        let found = found.await.map_err(explained)?;
         found.reply.ok_or_else(|| anyhow!("the import {id} was removed"))
     }
 

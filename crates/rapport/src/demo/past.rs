@@ -343,7 +343,7 @@ impl Past {
 }
 
 async fn owner_of(app: &App, company: CompanyId) -> anyhow::Result<PersonId> {
-    let found = app.read(&Access::System(company), Needs::Server, member::list).await;
+    let found = app.read(&Access::System(company), Needs::Server, |snapshot, _| member::list(snapshot)).await;
     let members = found.map_err(explained)?.reply;
     members.first().map(|member| member.person).context("the company has no owner")
 }

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::Answer;
 use rapport_app::account::{ChangeStatus, DeleteAccount, PatchAccount};
+use rapport_app::read::account;
 use rapport_domain::account::{AccountView, Patch, StatusChange};
 use rapport_domain::id::AccountId;
 use serde::Serialize;
@@ -40,7 +41,8 @@ async fn get_account(
     caller: Caller,
     Id(id): Id<AccountId>,
 ) -> Result<Response, Problem> {
-    let Answer { reply, company, now } = api.read(&caller, MEMBER, id, rapport_store::account::get).await?;
+    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| account::one(snapshot, id));
+    let Answer { reply, company, now } = found.await?;
     let account = reply.ok_or_else(|| Problem::not_found("account"))?;
     Ok(render(StatusCode::OK, &Answer { reply: account, company, now }))
 }

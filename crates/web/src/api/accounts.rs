@@ -3,11 +3,11 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::App;
 use rapport_app::account::CreateAccount;
+use rapport_app::read::accounts::{Cursor, ListAccounts, Sort, list};
+use rapport_app::read::export::begin;
+use rapport_app::{Answer, App};
 use rapport_domain::account::{self, Account};
-use rapport_store::account_list::{Cursor, ListAccounts, Sort};
-use rapport_store::{Query, Snapshot};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,7 +40,8 @@ async fn list_accounts(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let question = question(api.app(), parameters);
-    let found = api.read(&caller, MEMBER, question, |snapshot, list| list.run(snapshot)).await?;
+    let found =
+        api.read(&caller, MEMBER, question, |snapshot, _, question| list(snapshot, &question)).await?;
     let settings = &found.company.settings;
     let page = Page {
         items: found.reply.items.iter().map(|account| account.view(settings, found.now)).collect(),
@@ -76,10 +77,9 @@ async fn export_accounts(
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let filter = account_filter::read(&mut parameters);
-    let now = api.app().now();
     let question = parameters.finish().map(|()| Some(filter));
-    let begin = move |snapshot: &mut Snapshot, filter| export::begin(snapshot, filter, now);
-    let begun = api.read(&caller, MEMBER, question, begin).await?;
+    let Answer { reply, company, now } = api.read(&caller, MEMBER, question, begin).await?;
+    let begun = Answer { reply: reply.into(), company, now };
     Ok(export::respond(api.app(), caller.access(), "accounts", begun))
 }
 
@@ -104,6 +104,6 @@ async fn create_account(State(api): State<Api>, call: Call) -> Result<Response, 
 }
 
 /// An account as a response.
-pub fn render(status: StatusCode, answer: &rapport_app::Answer<Account>) -> Response {
+pub fn render(status: StatusCode, answer: &Answer<Account>) -> Response {
     json::respond(status, &answer.reply.view(&answer.company.settings, answer.now))
 }

@@ -3,10 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::timeline::{KeptActivity, events};
 use rapport_domain::id::AccountId;
 use rapport_domain::time::Time;
-use rapport_store::activity::KeptActivity;
-use rapport_store::{account, activity};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -73,12 +72,8 @@ async fn account_activity(
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        activity::list(snapshot, id, before, limit).map(Some)
-    });
+    let found =
+        api.read(&caller, MEMBER, question, move |snapshot, _, id| events(snapshot, id, before, limit));
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor = page.items.last().filter(|_| page.more).map(write_place);
     let items: Vec<ActivityItem> = page.items.into_iter().map(ActivityItem::from).collect();

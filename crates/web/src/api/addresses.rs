@@ -3,13 +3,12 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::account_address::{self, AddAddress, RemoveAddress};
+use rapport_app::account_address::{AddAddress, RemoveAddress};
+use rapport_app::read::account::{self, Known};
 use rapport_domain::conversation::parse_address;
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Email;
 use rapport_domain::time::Time;
-use rapport_store::account;
-use rapport_store::account_address::Known;
 use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -62,12 +61,7 @@ async fn list_addresses(
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, |snapshot, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        account_address::all(snapshot, id).map(Some)
-    });
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| account::addresses(snapshot, id));
     let known = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let key = |(address, created_at): &Known| (*created_at, address.as_str().to_owned());
     let Page { items, next_cursor } = Page::cut(known, key, after.as_ref(), limit, write_place);

@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::audit::{self, AuditEntry};
 use rapport_domain::history::Actor;
 use rapport_domain::id::AuditId;
 use rapport_domain::time::Time;
-use rapport_store::audit::{self, AuditEntry};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -73,8 +73,9 @@ async fn list_audit(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(AuditId::from_bytes));
     let limit = parameters.limit();
-    let found = api
-        .read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| audit::list(snapshot, before, limit));
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+        audit::list(snapshot, before, limit)
+    });
     let page = found.await?.reply;
     let next_cursor =
         page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));

@@ -7,13 +7,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::Answer;
 use rapport_app::campaign::{CreateCampaign, DeleteCampaign, PatchCampaign};
+use rapport_app::read::accounts::{Cursor, Sort};
+use rapport_app::read::campaign::{self, Counts, Part};
 use rapport_domain::account::AccountView;
 use rapport_domain::campaign::{Aim, Campaign, Draft, Patch};
 use rapport_domain::id::CampaignId;
 use rapport_domain::time::Time;
-use rapport_store::Query;
-use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
-use rapport_store::campaign::{self, Counts};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -133,7 +132,7 @@ async fn list_campaigns(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(CampaignId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
         campaign::list(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -174,9 +173,9 @@ async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response,
 )]
 async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, aim) = call.parse(Aim::parse);
-    let now = api.app().now();
-    let found =
-        api.read(&caller, MEMBER, aim, move |snapshot, aim| campaign::count(snapshot, &aim, now)).await?;
+    let found = api
+        .read(&caller, MEMBER, aim, |snapshot, viewer, aim| campaign::counts(snapshot, viewer, &aim))
+        .await?;
     Ok(json::respond(StatusCode::OK, &CountsView::from(found.reply)))
 }
 
@@ -254,12 +253,7 @@ async fn show(
     id: Result<CampaignId, Problem>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let now = api.app().now();
-    let found = api.read(caller, MEMBER, id, move |snapshot, id| {
-        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-        let counts = campaign::count(snapshot, &found.aim, now)?;
-        Ok(Some((found, counts)))
-    });
+    let found = api.read(caller, MEMBER, id, campaign::one);
     let (found, counts) = found.await?.reply.ok_or_else(|| Problem::not_found("campaign"))?;
     let detail = CampaignDetail { campaign: found.into(), counts: counts.into() };
     Ok(json::respond(status, &detail))
@@ -300,14 +294,8 @@ async fn campaign_members(
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let now = api.app().now();
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-        let page = match found.aim.members() {
-            Some(filter) => ListAccounts { filter, sort, cursor, limit, now }.run(snapshot)?,
-            None => AccountPage { items: Vec::new(), next: None },
-        };
-        Ok(Some((page, campaign::count(snapshot, &found.aim, now)?)))
+    let found = api.read(&caller, MEMBER, question, move |snapshot, viewer, id| {
+        campaign::members(snapshot, viewer, id, Part { sort, cursor, limit })
     });
     let Answer { reply, company, now } = found.await?;
     let (page, counts) = reply.ok_or_else(|| Problem::not_found("campaign"))?;
@@ -339,14 +327,9 @@ async fn export_campaign(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let now = api.app().now();
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-        let begun = export::begin(snapshot, found.aim.members(), now)?;
-        Ok(Some((found.name, begun)))
-    });
+    let found = api.read(&caller, MEMBER, question, campaign::export);
     let Answer { reply, company, now } = found.await?;
     let (name, begun) = reply.ok_or_else(|| Problem::not_found("campaign"))?;
-    let begun = Answer { reply: begun, company, now };
+    let begun = Answer { reply: begun.into(), company, now };
     Ok(export::respond(api.app(), caller.access(), &format!("campaign {name}"), begun))
 }

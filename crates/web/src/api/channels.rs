@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
+use rapport_app::read::channel;
 use rapport_domain::channel::{Channel, ChannelCode, PromoCode, parse_archived, parse_code, parse_name};
 use rapport_domain::id::ChannelId;
 use rapport_domain::time::Time;
-use rapport_store::channel;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -86,9 +86,7 @@ async fn list_channels(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(ChannelId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, ()| {
-        Ok((channel::list(snapshot)?, channel::all_codes(snapshot)?))
-    });
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| channel::all(snapshot));
     let (channels, mut codes) = found.await?.reply;
     codes.sort_by_key(|code| code.channel);
     let cursor = |id: ChannelId| write_cursor(LIST, id.as_bytes());
@@ -192,10 +190,7 @@ async fn delete_channel(
 }
 
 async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, id, |snapshot, id| {
-        let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
-        Ok(Some((found, channel::codes(snapshot, id)?)))
-    });
+    let found = api.read(caller, MEMBER, id, |snapshot, _, id| channel::one(snapshot, id));
     let (found, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let codes = codes.into_iter().map(CodeView::from).collect();
     Ok(json::respond(StatusCode::OK, &ChannelView::new(found, codes)))
@@ -222,11 +217,8 @@ async fn list_codes(
     let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, |snapshot, id| {
-        let Some(_) = channel::get(snapshot, id)? else { return Ok(None) };
-        channel::codes(snapshot, id).map(Some)
-    });
-    let codes = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
+    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| channel::one(snapshot, id));
+    let (_, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let key = |code: &ChannelCode| (code.created_at, code.code.folded());
     let Page { items, next_cursor } = Page::cut(codes, key, after.as_ref(), limit, write_code_place);
     let items: Vec<CodeView> = items.into_iter().map(CodeView::from).collect();
@@ -286,10 +278,7 @@ async fn get_code(
     caller: Caller,
     Id(path): Id<(ChannelId, PromoCode)>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, path, |snapshot, (id, code)| {
-        let codes = channel::codes(snapshot, id)?;
-        Ok(codes.into_iter().find(|found| found.code.folded() == code.folded()))
-    });
+    let found = api.read(&caller, MEMBER, path, |snapshot, _, (id, code)| channel::code(snapshot, id, &code));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("promo code"))?;
     Ok(json::respond(StatusCode::OK, &CodeView::from(found)))
 }

@@ -3,11 +3,12 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::CappedCount;
+use rapport_app::read::clients::{Client, Listed, Tab, list};
 use rapport_domain::account::AccountView;
+use rapport_domain::caps;
 use rapport_domain::company::Settings;
 use rapport_domain::time::Time;
-use rapport_store::clients::{self, CappedCount, Client, Tab};
-use rapport_store::{Error, Query, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -96,14 +97,10 @@ impl From<CappedCount> for Count {
 }
 
 impl Counts {
-    fn of(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
-        let mut count = |tab: Tab| clients::count(snapshot, tab, now).map(Count::from);
-        Ok(Self {
-            overdue: count(Tab::Overdue)?,
-            due_soon: count(Tab::DueSoon)?,
-            snoozed: count(Tab::Snoozed)?,
-            tracked: count(Tab::Tracked)?,
-        })
+    /// In the order of the tabs.
+    fn new(counts: [(Tab, CappedCount); 4]) -> Self {
+        let [overdue, due_soon, snoozed, tracked] = counts.map(|(_, count)| Count::from(count));
+        Self { overdue, due_soon, snoozed, tracked }
     }
 }
 
@@ -133,16 +130,15 @@ async fn list_clients(
 ) -> Result<Response, Problem> {
     let question = question(api.app(), parameters);
     let tab = question.as_ref().map_or(Tab::Overdue, |list| list.tab);
-    let found = api.read(&caller, MEMBER, question, |snapshot, list| {
-        Ok((list.run(snapshot)?, Counts::of(snapshot, list.now)?))
-    });
+    let found = api
+        .read(&caller, MEMBER, question, |snapshot, _, question| list(snapshot, &question, caps::IN_A_LIST));
     let found = found.await?;
-    let (page, counts) = found.reply;
+    let Listed { page, counts } = found.reply;
     let settings = &found.company.settings;
     let page = ClientPageView {
         items: page.items.iter().map(|client| ClientView::new(client, settings, found.now)).collect(),
         next_cursor: page.next.map(|place| write_place(tab, place)),
-        counts,
+        counts: Counts::new(counts),
     };
     Ok(json::respond(StatusCode::OK, &page))
 }

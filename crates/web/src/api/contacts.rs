@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::contact::RecordContact;
+use rapport_app::read::account;
 use rapport_domain::contact::{Contact, NewContact};
 use rapport_domain::id::{AccountId, ContactId};
 use rapport_domain::time::Time;
-use rapport_store::{account, contact};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -88,11 +88,8 @@ async fn list_contacts(
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        contact::of_account(snapshot, id, before, limit).map(Some)
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
+        account::contacts(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor = page.items.last().filter(|_| page.more).map(write_place);

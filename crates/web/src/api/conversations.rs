@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartConversation};
+use rapport_app::read::conversation;
 use rapport_domain::conversation::{Log, Start};
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::time::Time;
-use rapport_store::{account, conversation, message};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -54,11 +54,8 @@ async fn list_conversations(
     });
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        conversation::of_account(snapshot, id, before, limit).map(Some)
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
+        conversation::of_account(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let last = page.items.last().filter(|_| page.more);
@@ -108,8 +105,8 @@ async fn get_conversation(
     caller: Caller,
     Id(id): Id<ConversationId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, conversation::get).await?;
-    let found = found.reply.ok_or_else(|| Problem::not_found("conversation"))?;
+    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| conversation::one(snapshot, id));
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     Ok(json::respond(StatusCode::OK, &found.view()))
 }
 
@@ -139,9 +136,8 @@ async fn list_messages(
     });
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        let Some(_) = conversation::get(snapshot, id)? else { return Ok(None) };
-        message::of_conversation(snapshot, id, before, limit).map(Some)
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
+        conversation::messages(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     let last = page.items.last().filter(|_| page.more);

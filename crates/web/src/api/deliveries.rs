@@ -3,13 +3,11 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::delivery::{self, Detail, KeptAttempt, Listed};
 use rapport_app::redeliver::Redeliver;
 use rapport_domain::delivery_list::{Appearance, Filter, Shown, account_id, event_kind, webhook_id};
 use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId};
 use rapport_domain::time::Time;
-use rapport_store::delivery::{self, KeptAttempt};
-use rapport_store::delivery_list::{self, Bounds, Listed};
-use rapport_store::event;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -209,8 +207,8 @@ async fn list_deliveries(
     };
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(DeliveryId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
-        delivery_list::scan(snapshot, &filter, before, Bounds::page(limit))
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+        delivery::log(snapshot, &filter, before, limit)
     });
     let scan = found.await?.reply;
     let page = Page {
@@ -249,12 +247,9 @@ pub async fn show(
     id: Result<DeliveryId, Problem>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let found = api.read(caller, ADMIN, id, |snapshot, id| {
-        let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
-        let event = event::get(snapshot, listed.delivery.event)?;
-        Ok(Some((listed, event, delivery::attempts(snapshot, id)?)))
-    });
-    let (listed, event, attempts) = found.await?.reply.ok_or_else(|| Problem::not_found("delivery"))?;
+    let found = api.read(caller, ADMIN, id, |snapshot, _, id| delivery::one(snapshot, id));
+    let Detail { listed, event, attempts } =
+        found.await?.reply.ok_or_else(|| Problem::not_found("delivery"))?;
     let detail = DeliveryDetail {
         view: listed.into(),
         payload: event.and_then(|event| RawValue::from_string(event.payload).ok()),

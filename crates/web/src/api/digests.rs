@@ -4,10 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::digest::{Rendered, preview, send_now};
+use rapport_app::read::digest::{self, Counts, Digest, Sent};
 use rapport_domain::digest::{Audience, Week};
 use rapport_domain::time::Time;
-use rapport_store::digest::{self, Digest};
-use rapport_store::mail::{self, Counts};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -157,19 +156,13 @@ async fn list_digests(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
-        let page = digest::list(snapshot, before, limit)?;
-        let mut items = Vec::with_capacity(page.items.len());
-        for found in page.items {
-            let counts = mail::counts(snapshot, found.content)?;
-            items.push((found, counts));
-        }
-        Ok((items, page.more))
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
+        digest::past(snapshot, before, limit)
     });
-    let (items, more) = found.await?.reply;
-    let next_cursor = items.last().filter(|_| more).map(|(last, _)| write_place(last.week));
+    let page = found.await?.reply;
+    let next_cursor = page.items.last().filter(|_| page.more).map(|(last, _)| write_place(last.week));
     let items: Vec<DigestView> =
-        items.into_iter().map(|(digest, counts)| DigestView::new(digest, counts)).collect();
+        page.items.into_iter().map(|(digest, counts)| DigestView::new(digest, counts)).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
 }
 
@@ -195,13 +188,9 @@ fn read_place(text: &str) -> Option<Week> {
     security(("token" = [])),
 )]
 async fn get_digest(State(api): State<Api>, caller: Caller, Id(week): Id<Week>) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, week, |snapshot, week| {
-        let Some(found) = digest::get(snapshot, week)? else { return Ok(None) };
-        let counts = mail::counts(snapshot, found.content)?;
-        let content = mail::content(snapshot, found.content)?;
-        Ok(content.map(|content| (DigestView::new(found, counts), content)))
-    });
-    let (view, content) = found.await?.reply.ok_or_else(|| Problem::not_found("digest"))?;
+    let found = api.read(&caller, MEMBER, week, |snapshot, _, week| digest::of_week(snapshot, week));
+    let Sent { digest, counts, content } = found.await?.reply.ok_or_else(|| Problem::not_found("digest"))?;
+    let view = DigestView::new(digest, counts);
     let whole = WholeDigest { view, text: content.plain, html: content.html };
     Ok(json::respond(StatusCode::OK, &whole))
 }

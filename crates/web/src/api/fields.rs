@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::accounts::field_names;
 use rapport_domain::custom_fields::MAX_KEY;
-use rapport_store::account_field;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -49,8 +49,8 @@ async fn list_fields(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
-        account_field::names(snapshot, after.as_deref(), limit)
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
+        field_names(snapshot, after.as_deref(), limit)
     });
     let names = found.await?.reply;
     let next = names.items.last().filter(|_| names.more);

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::account;
 use rapport_domain::id::{AccountId, HistoryId};
-use rapport_store::{account, history};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -44,11 +44,8 @@ async fn account_history(
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(HistoryId::from_bytes));
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        history::of_account(snapshot, id, before, limit).map(Some)
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
+        account::history(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor =

@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, begin, preview};
+use rapport_app::read::import;
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::{Counts, Import, Request};
 use rapport_domain::time::Time;
-use rapport_store::import;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -172,7 +172,7 @@ async fn list_imports(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(ImportId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
         import::list(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -199,8 +199,8 @@ async fn get_import(
     caller: Caller,
     Id(id): Id<ImportId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, import::get).await?.reply;
-    let found = found.ok_or_else(|| Problem::not_found("import"))?;
+    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| import::one(snapshot, id));
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("import"))?;
     Ok(json::respond(StatusCode::OK, &ImportView::from(found)))
 }
 

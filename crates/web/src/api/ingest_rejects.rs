@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::ingest::{self, Reject};
 use rapport_domain::id::RejectId;
 use rapport_domain::time::Time;
-use rapport_store::ingest_reject::{self, Reject};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -74,8 +74,8 @@ async fn list_ingest_rejects(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(RejectId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
-        ingest_reject::list(snapshot, before, limit)
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+        ingest::rejects(snapshot, before, limit)
     });
     let page = found.await?.reply;
     let next_cursor =

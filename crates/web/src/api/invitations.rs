@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::invitation::{Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
+use rapport_app::read::members::invitations;
 use rapport_domain::id::InvitationId;
 use rapport_domain::invitation::{Acceptance, Invitation, Request};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::invitation;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -106,7 +106,7 @@ async fn list_invitations(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(InvitationId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, ()| invitation::list(snapshot));
+    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| invitations(snapshot));
     let found = found.await?;
     let cursor = |id: InvitationId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(found.reply, |item| item.id, after.as_ref(), limit, cursor);

@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::lookup::CreateFromLookup;
+use rapport_app::read::account::of_site;
 use rapport_domain::id::AccountId;
 use rapport_domain::lookup::{Preview, Request};
-use rapport_store::account_site;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -64,7 +64,7 @@ async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, 
         account_id: Option<AccountId>,
     }
     let domain = preview.domain.clone();
-    let known = api.read(caller, MEMBER, Ok(domain), |snapshot, site| account_site::find(snapshot, &site));
+    let known = api.read(caller, MEMBER, Ok(domain), |snapshot, _, site| of_site(snapshot, &site));
     let account_id = known.await?.reply;
     Ok(json::respond(StatusCode::OK, &Reply { preview, account_id }))
 }

@@ -3,9 +3,9 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::mail::{self, Mail};
 use rapport_domain::id::MailId;
 use rapport_domain::time::Time;
-use rapport_store::mail::{self, Mail};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -88,8 +88,9 @@ async fn list_mails(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(MailId::from_bytes));
     let limit = parameters.limit();
-    let found = api
-        .read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| mail::list(snapshot, before, limit));
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+        mail::list(snapshot, before, limit)
+    });
     let page = found.await?.reply;
     let next_cursor =
         page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));

@@ -5,10 +5,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::password;
+use rapport_app::read::members;
 use rapport_domain::id::PersonId;
 use rapport_domain::member::{Create, Member, Patch, Role};
 use rapport_domain::time::Time;
-use rapport_store::member;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -82,7 +82,7 @@ async fn list_members(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, ()| member::list(snapshot));
+    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| members::all(snapshot));
     let members = found.await?.reply;
     let key = |member: &Member| (member.created_at, member.person);
     let Page { items, next_cursor } = Page::cut(members, key, after.as_ref(), limit, write_place);
@@ -152,8 +152,8 @@ async fn get_member(
     caller: Caller,
     Id(id): Id<PersonId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, member::get).await?;
-    let member = found.reply.ok_or_else(|| Problem::not_found("member"))?;
+    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| members::one(snapshot, id));
+    let member = found.await?.reply.ok_or_else(|| Problem::not_found("member"))?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(member)))
 }
 

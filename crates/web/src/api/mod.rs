@@ -1,7 +1,7 @@
 //! The JSON API: one group of endpoints per file, each with its part of the OpenAPI document.
 //!
-//! A handler parses the request, calls one use case and renders the result. If parsing fails, it passes on a
-//! `Problem` instead of the command, so that the credential is verified before the caller learns what was wrong.
+//! A handler parses the request, runs one command or one named read, and renders the result. If parsing fails, it
+//! passes on a `Problem` instead, so that the credential is verified before the caller learns what was wrong.
 
 mod account;
 mod accounts;
@@ -49,7 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use rapport_app::{Access, Answer, App, Command, Error, Needs};
+use rapport_app::{Access, Answer, App, Command, Error, Needs, Viewer};
 use rapport_domain::company::Company;
 use rapport_store::Snapshot;
 use utoipa_axum::router::OpenApiRouter;
@@ -167,13 +167,14 @@ impl Api {
         caller: &Caller,
         needs: Needs,
         question: Result<Q, Problem>,
-        read: impl FnOnce(&mut Snapshot, Q) -> Result<T, rapport_store::Error> + Send + 'static,
+        read: impl FnOnce(&mut Snapshot, &Viewer, Q) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> Result<Answer<T>, Problem> {
         match question {
             Ok(question) => {
+                let access = caller.access();
                 let found =
-                    self.app().read(&caller.access(), needs, |snapshot| read(snapshot, question)).await;
-                self.settle(caller, found)
+                    self.app().read(&access, needs, |snapshot, viewer| read(snapshot, viewer, question));
+                self.settle(caller, found.await)
             }
             Err(problem) => {
                 self.verify(caller, needs).await?;
@@ -185,7 +186,7 @@ impl Api {
     /// Only verifies a caller. Returns their company.
     async fn verify(&self, caller: &Caller, needs: Needs) -> Result<Company, Problem> {
         let access: Access = caller.access();
-        let found = self.app().read(&access, needs, |_| Ok(())).await;
+        let found = self.app().read(&access, needs, |_, _| Ok(())).await;
         self.settle(caller, found).map(|answer| answer.company)
     }
 

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::pulse::{self, FeatureUse, Figures};
 use rapport_domain::activity::PULSE_DAYS;
 use rapport_domain::id::AccountId;
 use rapport_domain::time::{Day, Time};
-use rapport_store::activity::FeatureUse;
-use rapport_store::{account, activity, company};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -69,30 +68,9 @@ async fn account_pulse(
     caller: Caller,
     Id(id): Id<AccountId>,
 ) -> Result<Response, Problem> {
-    let now = api.app().now();
-    let found = api.read(&caller, MEMBER, id, move |snapshot, id| {
-        let Some(company) = company::get(snapshot)? else { return Ok(None) };
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        let today = now.day_in(&company.settings.time_zone);
-        let figures = Figures {
-            today,
-            seen: activity::seen(snapshot, id)?,
-            days: activity::days(snapshot, id, today)?,
-            features: activity::features(snapshot, id)?,
-        };
-        Ok(Some(figures))
-    });
+    let found = api.read(&caller, MEMBER, id, pulse::figures);
     let figures = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     Ok(json::respond(StatusCode::OK, &Pulse::from(figures)))
-}
-
-struct Figures {
-    today: Day,
-    seen: Option<(Time, Time)>,
-    days: Vec<(Day, i64)>,
-    features: Vec<FeatureUse>,
 }
 
 impl From<Figures> for Pulse {

@@ -123,8 +123,8 @@ async fn get_redelivery(
     caller: Caller,
     Id(id): Id<RedeliveryId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, ADMIN, id, redelivery::progress).await?.reply;
-    let progress = found.ok_or_else(|| Problem::not_found("redelivery"))?;
+    let found = api.read(&caller, ADMIN, id, |snapshot, _, id| redelivery::progress(snapshot, id));
+    let progress = found.await?.reply.ok_or_else(|| Problem::not_found("redelivery"))?;
     Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&progress)))
 }
 

@@ -483,6 +483,7 @@ pub enum AccountSort {
 mod tests {
     use std::collections::BTreeSet;
 
+    use rapport_app::read::accounts::Sort;
     use rapport_domain::account::Account as DomainAccount;
     use rapport_domain::activity::Kind;
     use rapport_domain::company::Settings;
@@ -490,7 +491,6 @@ mod tests {
     use rapport_domain::member::Role as DomainRole;
     use rapport_domain::pipeline::{Source as DomainSource, Status as DomainStatus};
     use rapport_domain::time::Time;
-    use rapport_store::account_list::Sort;
     use serde_json::{Value, json};
 
     fn schemas() -> Value {

@@ -5,12 +5,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::Answer;
 use rapport_app::credential::{Key, NewCredential, RotateKey};
+use rapport_app::read::credential::{Keys, keys};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::{Company, time_zone_name};
-use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::credential::Credential;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
-use rapport_store::credential;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -135,14 +135,10 @@ async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> 
 }
 
 async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, Ok(()), |snapshot, ()| {
-        let ingest_key = credential::list(snapshot, Kind::IngestKey)?.into_iter().next();
-        let inbound_key = credential::list(snapshot, Kind::InboundKey)?.into_iter().next();
-        Ok((ingest_key, inbound_key))
-    });
-    let Answer { reply: (ingest_key, inbound_key), company, .. } = found.await?;
+    let found = api.read(caller, MEMBER, Ok(()), |snapshot, _, ()| keys(snapshot));
+    let Answer { reply: Keys { ingest, inbound }, company, .. } = found.await?;
     let mail_configured = api.app().services().outside().mail_configured;
-    let view = SettingsView::new(company, ingest_key, inbound_key, mail_configured);
+    let view = SettingsView::new(company, ingest, inbound, mail_configured);
     Ok(json::respond(StatusCode::OK, &view))
 }
 

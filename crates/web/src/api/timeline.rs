@@ -3,14 +3,13 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rapport_app::read::timeline::{Said, Told as Item, ToldPlace as Place, told};
 use rapport_domain::contact::{Contact, Kind};
 use rapport_domain::conversation::{Direction, Sender};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId};
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Time;
-use rapport_store::timeline::{Item, Place, Said};
-use rapport_store::{account, timeline};
 use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -125,12 +124,7 @@ async fn account_timeline(
     let from = parameters.cursor(read_place).unwrap_or(Place::START);
     let limit = parameters.limit();
     let question = id.and_then(|id| parameters.finish().map(|()| id));
-    let found = api.read(&caller, MEMBER, question, move |snapshot, id| {
-        if account::existing(snapshot, &[id])?.is_empty() {
-            return Ok(None);
-        }
-        timeline::of_account(snapshot, id, from, limit).map(Some)
-    });
+    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| told(snapshot, id, from, limit));
     let (items, next) = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let items = items.iter().map(View::of).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor: next.map(write_place) }))

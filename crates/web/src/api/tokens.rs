@@ -4,11 +4,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::credential::{CreateToken, RevokeToken};
-use rapport_domain::credential::{Credential, Kind, TokenRequest};
+use rapport_app::read::credential;
+use rapport_domain::credential::{Credential, TokenRequest};
 use rapport_domain::id::CredentialId;
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::credential;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -80,8 +80,7 @@ async fn list_tokens(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(CredentialId::from_bytes));
     let limit = parameters.limit();
-    let found = api
-        .read(&caller, ADMIN, parameters.finish(), |snapshot, ()| credential::list(snapshot, Kind::ApiToken));
+    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| credential::tokens(snapshot));
     let tokens = found.await?.reply;
     let cursor = |id: CredentialId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(tokens, |token| token.id, after.as_ref(), limit, cursor);

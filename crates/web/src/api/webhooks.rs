@@ -3,16 +3,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use rapport_app::read::webhook::{self, Described};
 use rapport_app::webhook::{
     Changes, CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, PatchWebhook,
     RotateSecret, TestWebhook,
 };
-use rapport_domain::caps;
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Create, Held, LastTest, Patch, Switch, Webhook};
-use rapport_store::{Snapshot, delivery, webhook};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -27,8 +26,6 @@ use crate::shared::paging::Page;
 use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
 
 const LIST: u8 = b'w';
-/// Held deliveries are counted up to this number.
-const MAX_HELD_COUNT: i64 = caps::IN_BULK;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
@@ -111,17 +108,11 @@ impl WebhookView {
             updated_at: webhook.updated_at,
         }
     }
+}
 
-    fn read(snapshot: &mut Snapshot, webhook: Webhook) -> Result<Self, rapport_store::Error> {
-        let id = webhook.id;
-        let held_count = match webhook::state(snapshot, id)? {
-            Some(state) if !state.enabled => {
-                delivery::waiting_count(snapshot, id, state.dropped_before, MAX_HELD_COUNT)?
-            }
-            _ => 0,
-        };
-        let prefix = webhook::secret_shown(snapshot, id)?.unwrap_or_default();
-        Ok(Self::new(webhook, held_count, prefix))
+impl From<Described> for WebhookView {
+    fn from(Described { webhook, held, secret_shown }: Described) -> Self {
+        Self::new(webhook, held.count, secret_shown)
     }
 }
 
@@ -143,11 +134,11 @@ async fn list_webhooks(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(WebhookId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, ()| {
+    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
         let cursor = |id: WebhookId| write_cursor(LIST, id.as_bytes());
-        let all = webhook::list(snapshot)?;
+        let all = webhook::all(snapshot)?;
         let Page { items, next_cursor } = Page::cut(all, |webhook| webhook.id, after.as_ref(), limit, cursor);
-        let items = items.into_iter().map(|webhook| WebhookView::read(snapshot, webhook));
+        let items = items.into_iter().map(|item| webhook::describe(snapshot, item).map(WebhookView::from));
         Ok(Page { items: items.collect::<Result<Vec<_>, _>>()?, next_cursor })
     });
     Ok(json::respond(StatusCode::OK, &found.await?.reply))
@@ -202,11 +193,9 @@ async fn get_webhook(
 }
 
 async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Result<WebhookView, Problem> {
-    let found = api.read(caller, ADMIN, id, |snapshot, id| {
-        let Some(found) = webhook::get(snapshot, id)? else { return Ok(None) };
-        WebhookView::read(snapshot, found).map(Some)
-    });
-    found.await?.reply.ok_or_else(|| Problem::not_found("webhook"))
+    let found = api.read(caller, ADMIN, id, |snapshot, _, id| webhook::described(snapshot, id));
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("webhook"))?;
+    Ok(WebhookView::from(found))
 }
 
 /// Edit a webhook

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use rapport_app::App;
+use rapport_app::read::system::probe;
 use serde_json::json;
 
 use crate::edge::json;
@@ -26,9 +27,8 @@ pub fn routes(app: App, metrics: Option<MetricsText>) -> Router {
 
 /// Ready if the database can be read and the last writes did not fail.
 async fn ready(State(app): State<App>) -> Response {
-    let read = app.read_across(|across| rapport_store::company::by_slug(across, ""));
-    let answer = tokio::time::timeout(READY_TIMEOUT, read).await;
-    if !matches!(answer, Ok(Ok(_))) {
+    let answer = tokio::time::timeout(READY_TIMEOUT, app.read_across(probe)).await;
+    if !matches!(answer, Ok(Ok(()))) {
         return Problem::not_ready("the database cannot be read").into_response();
     }
     // Check this after the read, which may be the success that ends an outage. The cause is only logged, because

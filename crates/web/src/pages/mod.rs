@@ -1,6 +1,6 @@
 //! The HTML pages, built on the same use cases as the API.
 //!
-//! A handler reads everything a page shows in one snapshot, or runs one command, and renders a typed template.
+//! A handler asks one named read for everything a page shows, or runs one command, and renders a typed template.
 //!
 //! - `kit/`: what pages are made of: frame, forms and their faults, messages, error pages.
 //! - `words/`: times, numbers and money as text. `chart/`: SVG charts.
@@ -34,8 +34,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use rapport_app::read::frame;
 use rapport_app::submission::Once;
-use rapport_app::{Access, App, Command, Error, Needs, Services};
+use rapport_app::{Access, App, Command, Error, Needs, Services, Viewer};
 use rapport_store::Snapshot;
 
 use crate::edge::hashing::Hashing;
@@ -119,12 +120,11 @@ impl Pages {
         &self,
         visitor: &Visitor,
         needs: Needs,
-        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+        read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> Result<Shown<T>, Refusal> {
-        let (services, access) = (Arc::clone(self.app().services()), visitor.access());
-        let found = self.app().find(&access, needs, move |snapshot| {
-            let counts = kit::frame::Counts::read(snapshot, services.now())?;
-            Ok((counts, read(snapshot)?))
+        let access = visitor.access();
+        let found = self.app().find(&access, needs, move |snapshot, viewer| {
+            Ok((frame::counts(snapshot, viewer)?, read(snapshot, viewer)?))
         });
         let found = found.await.map_err(|error| visitor.refused(error))?;
         Ok(Frame::around(found, visitor, self))

@@ -1,8 +1,8 @@
 //! Reads which clients an API request or a page address asks for.
 
 use rapport_app::App;
+use rapport_app::read::clients::{ListClients, Place, Tab};
 use rapport_domain::id::AccountId;
-use rapport_store::clients::{ListClients, Place, Tab};
 
 use crate::edge::problem::Problem;
 use crate::shared::parameters::{Parameters, read_cursor, write_cursor};

@@ -16,14 +16,12 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
+use rapport_app::read::accounts::{AccountPage, Cursor};
+use rapport_app::read::export::{self, Extent};
 use rapport_app::{Access, Answer, App, Error};
 use rapport_domain::account::Account;
-use rapport_domain::audience::Filter;
 use rapport_domain::channel::PromoCode;
 use rapport_domain::time::Time;
-use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
-use rapport_store::page::MAX_LIMIT;
-use rapport_store::{Query, Snapshot, account_field};
 use serde_json::{Map, Value};
 
 use crate::shared::MEMBER;
@@ -45,9 +43,8 @@ const COLUMNS: [&str; 14] = [
     "created_at",
     "updated_at",
 ];
-/// How many custom fields get their own column. The others go into `OTHER_FIELDS` as JSON.
-const MAX_FIELD_COLUMNS: i64 = 500;
 const FIELD_PREFIX: &str = "custom_fields.";
+/// The custom fields that have no column of their own, as JSON.
 const OTHER_FIELDS: &str = "other_fields";
 /// Characters that make a spreadsheet treat a cell as a formula, or might if the cell is split.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
@@ -58,11 +55,23 @@ const MAX_FILE_NAME_CHARS: usize = 60;
 
 /// The beginning of an export: its columns and its first page.
 pub struct Begun {
-    filter: Filter,
-    sort: Sort,
+    extent: Extent,
     table: Table,
     page: AccountPage,
-    now: Time,
+}
+
+impl Begun {
+    /// With only these columns.
+    pub fn chosen(extent: Extent, columns: Vec<Column>, page: AccountPage) -> Self {
+        Self { extent, table: Table { columns, has_others: false }, page }
+    }
+}
+
+/// With all columns.
+impl From<export::Begun> for Begun {
+    fn from(export::Begun { extent, fields, page }: export::Begun) -> Self {
+        Self { extent, table: Table::whole(fields), page }
+    }
 }
 
 /// A chosen column.
@@ -74,48 +83,15 @@ pub enum Column {
     Field(String),
 }
 
-/// Reads the beginning. Without a filter, the export has no rows.
-pub fn begin(
-    snapshot: &mut Snapshot,
-    filter: Option<Filter>,
-    now: Time,
-) -> Result<Begun, rapport_store::Error> {
-    let fields = account_field::names(snapshot, None, MAX_FIELD_COLUMNS)?.items;
-    let sort = Sort::Oldest;
-    let page = match &filter {
-        Some(filter) => list(filter.clone(), sort, None, now).run(snapshot)?,
-        None => AccountPage { items: Vec::new(), next: None },
-    };
-    Ok(Begun { filter: filter.unwrap_or_default(), sort, table: Table::whole(fields), page, now })
-}
-
-/// Like `begin`, with only these columns and a choice of order.
-pub fn begin_with(
-    snapshot: &mut Snapshot,
-    filter: Filter,
-    columns: Vec<Column>,
-    newest_first: bool,
-    now: Time,
-) -> Result<Begun, rapport_store::Error> {
-    let sort = if newest_first { Sort::Newest } else { Sort::Oldest };
-    let page = list(filter.clone(), sort, None, now).run(snapshot)?;
-    Ok(Begun { filter, sort, table: Table { columns, has_others: false }, page, now })
-}
-
-/// Lists by id, which never changes, so that each account appears once even if it is edited during the export.
-fn list(filter: Filter, sort: Sort, cursor: Option<Cursor>, now: Time) -> ListAccounts {
-    ListAccounts { filter, sort, cursor, limit: MAX_LIMIT, now }
-}
-
 /// The export as a response. The file name consists of `name` and the date.
 pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> Response {
-    let Answer { reply: Begun { filter, sort, table, page, now }, company, .. } = begun;
-    let day = now.day_in(&company.settings.time_zone);
+    let Answer { reply: Begun { extent, table, page }, company, .. } = begun;
+    let day = extent.now.day_in(&company.settings.time_zone);
     let file_name = format!("{}-{day}.csv", plain(name));
     let mut text = Vec::from(BYTE_ORDER_MARK);
     text.extend(table.header());
     text.extend(table.rows(&page.items));
-    let export = Export { app: app.clone(), access, filter, sort, table, now };
+    let export = Export { app: app.clone(), access, extent, table };
     let pages = Pages { export: Arc::new(export), step: Step::Ready(text.into(), page.next) };
     let mut response = Response::new(Body::new(pages));
     let headers = response.headers_mut();
@@ -138,10 +114,8 @@ fn plain(name: &str) -> String {
 struct Export {
     app: App,
     access: Access,
-    filter: Filter,
-    sort: Sort,
+    extent: Extent,
     table: Table,
-    now: Time,
 }
 
 impl Export {
@@ -149,9 +123,10 @@ impl Export {
         let mut tries = 0;
         loop {
             tries += 1;
-            let question = list(self.filter.clone(), self.sort, Some(cursor.clone()), self.now);
-            let found = self.app.read(&self.access, MEMBER, move |snapshot| question.run(snapshot)).await;
-            match found {
+            let (extent, cursor) = (self.extent.clone(), cursor.clone());
+            let found =
+                self.app.read(&self.access, MEMBER, move |snapshot, _| extent.page(snapshot, Some(cursor)));
+            match found.await {
                 Err(Error::Busy) if tries < MOST_TRIES => tokio::time::sleep(PAUSE).await,
                 found => return found.map(|answer| answer.reply),
             }

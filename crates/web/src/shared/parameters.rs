@@ -4,12 +4,12 @@ use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
+use rapport_app::read::{DEFAULT_LIMIT, MAX_LIMIT};
 use rapport_domain::custom_fields::MAX_KEY;
 use rapport_domain::id::base32;
 use rapport_domain::invalid::{Fault, FieldError, Invalid};
 use rapport_domain::text::{Length, refuse_nul};
 use rapport_domain::time::Time;
-use rapport_store::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 use crate::edge::problem::Problem;
 

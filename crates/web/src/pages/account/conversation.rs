@@ -3,14 +3,13 @@
 use askama::Template;
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartWithMessage};
+use rapport_app::read::conversation::{self, Place};
 use rapport_app::{Answer, Error};
 use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Direction, Log, Message, Start};
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::time::Time;
-use rapport_store::message::Place;
-use rapport_store::{account, conversation, message};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -26,7 +25,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 use crate::shared::parameters::{read_cursor, write_cursor};
 
-const LIMIT: i64 = 10;
 const MESSAGES: u8 = b'M';
 const LOGGED: &str = "Message logged.";
 
@@ -75,23 +73,13 @@ impl Spoken {
 
 impl Load<(AccountId, ConversationId)> for ConversationPage {
     async fn load(visit: &Visit<(AccountId, ConversationId)>) -> Result<Self, Refusal> {
-        let ((id, conversation), from) = (visit.id, read_place(visit.query.text("before")));
-        let found = visit.read(MEMBER, move |snapshot| {
-            let (Some(account), Some(conversation)) =
-                (account::get(snapshot, id)?, conversation::get(snapshot, conversation)?)
-            else {
-                return Ok(None);
-            };
-            if conversation.account != id {
-                return Ok(None);
-            }
-            let messages = message::of_conversation(snapshot, conversation.id, from, LIMIT)?;
-            Ok(Some((account, conversation, messages)))
-        });
+        let (ids, from) = (visit.id, read_place(visit.query.text("before")));
+        let found = visit.read(MEMBER, move |snapshot, _| conversation::page(snapshot, ids, from));
         let Shown { frame, reply } = found.await?;
-        let (account, conversation, page) = reply.ok_or_else(|| Refusal::not_found("conversation"))?;
-        let older = page.items.last().filter(|_| page.more).map(write_place);
-        let messages = page.items.into_iter().map(Spoken::new).collect();
+        let conversation::ConversationPage { account, conversation, messages } =
+            reply.ok_or_else(|| Refusal::not_found("conversation"))?;
+        let older = messages.items.last().filter(|_| messages.more).map(write_place);
+        let messages = messages.items.into_iter().map(Spoken::new).collect();
         let form = Draft::new([("direction", "outbound".to_owned())]);
         Ok(Self { frame, account, conversation, messages, older, is_newest: from.is_none(), form })
     }
@@ -142,7 +130,7 @@ async fn write(action: &Action<AccountId>, log: Result<Log, Invalid>) -> Result<
         || Invalid::one("/conversation", "unknown_conversation", "is not a conversation of this account");
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
     let (app, access) = (action.pages.app(), action.visitor.access());
-    let found = app.read(&access, MEMBER, move |snapshot| conversation::get(snapshot, conversation));
+    let found = app.read(&access, MEMBER, move |snapshot, _| conversation::one(snapshot, conversation));
     found.await?.reply.filter(|found| found.account == account).ok_or_else(unknown)?;
     action.submit(LogMessage { conversation, log: log? }).await
 }

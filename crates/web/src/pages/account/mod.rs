@@ -17,6 +17,7 @@ pub mod words;
 use axum::Router;
 use axum::routing::{get, post};
 use rapport_app::Answer;
+use rapport_app::read::account::one;
 use rapport_domain::account::Account;
 use rapport_domain::id::{AccountId, ConversationId};
 
@@ -68,9 +69,8 @@ fn was(name: &str) -> String {
 /// Reads the account and its company before a form changes anything.
 async fn before(visit: &Visit<AccountId>) -> Result<Answer<Account>, Refusal> {
     let (id, access) = (visit.id, visit.visitor.access());
-    let app = visit.pages.app();
-    let found = app.read(&access, MEMBER, move |snapshot| rapport_store::account::get(snapshot, id)).await;
-    let Answer { reply, company, now } = found.map_err(|error| visit.visitor.refused(error))?;
+    let found = visit.pages.app().read(&access, MEMBER, move |snapshot, _| one(snapshot, id));
+    let Answer { reply, company, now } = found.await.map_err(|error| visit.visitor.refused(error))?;
     let account = reply.ok_or_else(|| Refusal::not_found("account"))?;
     Ok(Answer { reply: account, company, now })
 }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use jiff::civil::Date;
-use rapport_app::account_address;
+use rapport_app::read::account::{self, Known};
 use rapport_domain::account::Account;
 use rapport_domain::cadence::{Due, is_snoozed};
 use rapport_domain::channel::PromoCode;
@@ -11,8 +11,6 @@ use rapport_domain::conversation::Conversation;
 use rapport_domain::id::AccountId;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
-use rapport_store::account_address::Known;
-use rapport_store::{Snapshot, account, clients, company, conversation};
 
 use super::field_text::{self, FieldRow};
 use super::pulse::Pulse;
@@ -26,8 +24,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::words::{money, number, when};
 
-/// How many conversations the card lists and the form offers.
-const CONVERSATIONS: i64 = 10;
 /// How many addresses are listed before the rest are folded.
 const ADDRESSES_AT_ONCE: usize = 5;
 /// Common lengths of a snooze, in days.
@@ -91,54 +87,23 @@ pub struct AccountPage {
 }
 framed!("accounts": AccountPage);
 
-/// Everything the page reads about an account, in one snapshot.
-struct Read {
-    account: Account,
-    why: String,
-    addresses: Vec<Known>,
-    conversations: Vec<Conversation>,
-    pulse: Pulse,
-    timeline: Timeline,
-}
-
-impl Read {
-    fn of(
-        snapshot: &mut Snapshot,
-        id: AccountId,
-        wanted: Wanted,
-        now: Time,
-    ) -> Result<Option<Self>, rapport_store::Error> {
-        let (Some(company), Some(account)) = (company::get(snapshot)?, account::get(snapshot, id)?) else {
-            return Ok(None);
-        };
-        let settings = &company.settings;
-        Ok(Some(Self {
-            why: clients::why(snapshot, &account, settings, now)?,
-            addresses: account_address::all(snapshot, id)?,
-            conversations: conversation::of_account(snapshot, id, None, CONVERSATIONS)?.items,
-            pulse: Pulse::read(snapshot, id, now.day_in(&settings.time_zone))?,
-            timeline: Timeline::read(snapshot, id, wanted)?,
-            account,
-        }))
-    }
-}
-
 impl Load<AccountId> for AccountPage {
     async fn load(visit: &Visit<AccountId>) -> Result<Self, Refusal> {
         let view = View::read(&visit.query);
-        let (id, now, wanted) = (visit.id, visit.pages.app().now(), view.timeline);
-        let found = visit.read(MEMBER, move |snapshot| Read::of(snapshot, id, wanted, now));
+        let (id, wanted) = (visit.id, view.timeline);
+        let found =
+            visit.read(MEMBER, move |snapshot, viewer| account::page(snapshot, viewer, id, wanted.part));
         let Shown { frame, reply } = found.await?;
-        let read = reply.ok_or_else(|| Refusal::not_found("account"))?;
-        let Read { account, why, addresses, conversations, pulse, timeline } = read;
+        let account::AccountPage { account, why, addresses, conversations, pulse, timeline } =
+            reply.ok_or_else(|| Refusal::not_found("account"))?;
         Ok(Self {
             due: account.due(&frame.company.settings, frame.now),
             why,
             fields: account.custom_fields.to_map().into_iter().map(FieldRow::new).collect(),
             addresses,
             conversations,
-            pulse,
-            timeline,
+            pulse: Pulse::new(pulse, frame.now.day_in(frame.zone())),
+            timeline: Timeline::new(id, wanted, timeline),
             forms: Forms::of(&account, &frame.company.settings, &view.edit),
             edit: view.edit,
             account,

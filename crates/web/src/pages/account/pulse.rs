@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
+use rapport_app::read::pulse::{Card, FeatureUse};
 use rapport_domain::activity::PULSE_DAYS;
-use rapport_domain::credential::Kind;
-use rapport_domain::id::AccountId;
 use rapport_domain::time::{Day, Time};
-use rapport_store::activity::{self, FeatureUse};
-use rapport_store::{Error, Snapshot, credential};
 
 use crate::pages::chart::days::DaysChart;
 
@@ -46,28 +43,18 @@ pub struct Feature {
 }
 
 impl Pulse {
-    pub fn read(snapshot: &mut Snapshot, account: AccountId, today: Day) -> Result<Self, Error> {
-        let Some((first, last)) = activity::seen(snapshot, account)? else {
-            let is_connected = activity::has_any(snapshot)? || key_was_used(snapshot)?;
-            return Ok(if is_connected { Self::NeverSeen } else { Self::NothingConnected });
+    pub fn new(card: Card, today: Day) -> Self {
+        let (first, last, total, days, features) = match card {
+            Card::Seen { first, last, total, days, features } => (first, last, total, days, features),
+            Card::NeverSeen => return Self::NeverSeen,
+            Card::NothingConnected => return Self::NothingConnected,
         };
-        let counts: HashMap<Day, i64> = activity::days(snapshot, account, today)?.into_iter().collect();
+        let counts: HashMap<Day, i64> = days.into_iter().collect();
         let days = (0..PULSE_DAYS).rev().map(|back| today.minus_days(back));
         let days = days.map(|day| (day.date(), counts.get(&day).copied().unwrap_or(0))).collect();
-        Ok(Self::Seen(Box::new(Figures {
-            first,
-            last,
-            total: activity::total(snapshot, account)?,
-            chart: DaysChart::new("Activity per day", days),
-            features: bars(activity::features(snapshot, account)?),
-        })))
+        let chart = DaysChart::new("Activity per day", days);
+        Self::Seen(Box::new(Figures { first, last, total, chart, features: bars(features) }))
     }
-}
-
-/// The key is the only trace of events that matched no account.
-fn key_was_used(snapshot: &mut Snapshot) -> Result<bool, Error> {
-    let keys = credential::list(snapshot, Kind::IngestKey)?;
-    Ok(keys.iter().any(|key| key.last_used_at.is_some()))
 }
 
 fn bars(features: Vec<FeatureUse>) -> Vec<Feature> {

@@ -1,22 +1,19 @@
 //! The timeline on an account's page.
 
+use rapport_app::read::timeline::{
+    self, Active, Item, KeptActivity, Part, Place, Said, Stretch, Told, ToldPlace, Touch,
+};
 use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, EMAIL};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{AccountId, ContactId, HistoryId, ImportId, MessageId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::{Day, Time};
-use rapport_store::activity::{self, KeptActivity};
-use rapport_store::import_data::Touch;
-use rapport_store::story::{self, Active, Item, Place};
-use rapport_store::timeline::{self, Said};
-use rapport_store::{Error, Snapshot};
 
 use super::words::{by, contact_label, cut, happened, who};
 use crate::pages::words::{number, when};
 use crate::shared::parameters::{read_cursor, write_cursor};
 
-const LIMIT: i64 = 25;
 /// How much of a text is shown before it is folded.
 const SHOWN_CHARS: usize = 280;
 const STORY: u8 = b'Y';
@@ -25,32 +22,26 @@ const EVENTS: u8 = b'E';
 /// Which entries are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
-    Story(story::Show),
+    Story(timeline::Show),
     /// Every product event.
     Events,
 }
 
 /// The filters: the word in the address, its label, and the entries it shows.
 pub const SHOWS: [(&str, &str, Show); 6] = [
-    ("all", "All", Show::Story(story::Show::All)),
-    ("moves", "Moves", Show::Story(story::Show::Moves)),
-    ("messages", "Messages", Show::Story(story::Show::Messages)),
-    ("contacts", "Contacts", Show::Story(story::Show::Contacts)),
+    ("all", "All", Show::Story(timeline::Show::All)),
+    ("moves", "Moves", Show::Story(timeline::Show::Moves)),
+    ("messages", "Messages", Show::Story(timeline::Show::Messages)),
+    ("contacts", "Contacts", Show::Story(timeline::Show::Contacts)),
     ("events", "Events", Show::Events),
-    ("imports", "Imports", Show::Story(story::Show::Imports)),
+    ("imports", "Imports", Show::Story(timeline::Show::Imports)),
 ];
 
 /// The part of the timeline that the query asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     pub word: &'static str,
-    from: From,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
-    Story(story::Show, Place),
-    Events(Option<(Time, i64)>),
+    pub part: Part,
 }
 
 impl Default for Wanted {
@@ -63,15 +54,15 @@ impl Wanted {
     /// An unknown filter or position leads to the beginning.
     pub fn read(show: &str, before: &str) -> Self {
         let (word, _, show) = SHOWS.into_iter().find(|(word, ..)| *word == show).unwrap_or(SHOWS[0]);
-        let from = match show {
-            Show::Story(show) => From::Story(show, read_place(before).unwrap_or(Place::START)),
-            Show::Events => From::Events(read_event(before)),
+        let part = match show {
+            Show::Story(show) => Part::Story(show, read_place(before).unwrap_or(Place::START)),
+            Show::Events => Part::Events(read_event(before)),
         };
-        Self { word, from }
+        Self { word, part }
     }
 
     pub fn is_beginning(&self) -> bool {
-        matches!(self.from, From::Story(_, Place::START) | From::Events(None))
+        matches!(self.part, Part::Story(_, Place::START) | Part::Events(None))
     }
 }
 
@@ -127,27 +118,25 @@ impl Entry {
 }
 
 impl Timeline {
-    pub fn read(snapshot: &mut Snapshot, account: AccountId, wanted: Wanted) -> Result<Self, Error> {
-        let (entries, older) = match wanted.from {
-            From::Story(show, place) => {
-                let (items, next) = story::of_account(snapshot, account, show, place, LIMIT)?;
-                (items.iter().map(|item| entry(account, item)).collect(), next.map(write_place))
+    pub fn new(account: AccountId, wanted: Wanted, stretch: Stretch) -> Self {
+        let (entries, older) = match stretch {
+            Stretch::Story(items, older) => {
+                (items.iter().map(|item| entry(account, item)).collect(), older.map(write_place))
             }
-            From::Events(before) => {
-                let page = activity::list(snapshot, account, before, LIMIT)?;
+            Stretch::Events(page) => {
                 let last = page.items.last().filter(|_| page.more).map(write_event);
                 (page.items.iter().map(event).collect(), last)
             }
         };
-        Ok(Self { wanted, entries, older })
+        Self { wanted, entries, older }
     }
 }
 
 fn entry(account: AccountId, item: &Item) -> Entry {
     match item {
-        Item::Told(timeline::Item::Stage(stage)) => moved(stage),
-        Item::Told(timeline::Item::Contact(contact)) => contacted(contact),
-        Item::Told(timeline::Item::Message(said)) => message(account, said),
+        Item::Told(Told::Stage(stage)) => moved(stage),
+        Item::Told(Told::Contact(contact)) => contacted(contact),
+        Item::Told(Told::Message(said)) => message(account, said),
         Item::Active(span) => active(account, span),
         Item::Import(touch) => imported(touch),
     }
@@ -247,7 +236,7 @@ fn read_place(text: &str) -> Option<Place> {
     let time = |at: usize| number(&place, at).map(Time::from_micros);
     let id = |at: usize| -> Option<[u8; 16]> { place.get(at..at + 16)?.try_into().ok() };
     Some(Place {
-        told: timeline::Place {
+        told: ToldPlace {
             stage: HistoryId::from_bytes(id(24)?),
             contact: (time(0)?, ContactId::from_bytes(id(40)?)),
             message: (time(8)?, MessageId::from_bytes(id(56)?)),
@@ -267,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_place_reads_back() {
-        let told = timeline::Place {
+        let told = ToldPlace {
             stage: HistoryId::from_bytes([1; 16]),
             contact: (Time::from_micros(-5), ContactId::from_bytes([2; 16])),
             message: (Time::from_micros(7), MessageId::from_bytes([3; 16])),

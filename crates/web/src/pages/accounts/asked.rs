@@ -5,9 +5,9 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use rapport_app::read::accounts::{Cursor, Sort};
 use rapport_domain::audience::Filter;
 use rapport_domain::time::Time;
-use rapport_store::account_list::{Cursor, Sort};
 
 use crate::edge::problem::Problem;
 use crate::pages::accounts::PATH;

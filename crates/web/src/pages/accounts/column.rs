@@ -1,7 +1,7 @@
 //! The columns of the list. The name is always shown.
 
+use rapport_app::read::accounts::Sort;
 use rapport_domain::custom_fields::MAX_KEY;
-use rapport_store::account_list::Sort;
 
 use crate::shared::export;
 

@@ -3,11 +3,10 @@
 use askama::Template;
 use axum::response::Response;
 use rapport_app::account::CreateAccount;
+use rapport_app::read::accounts::{Suggestions, suggestions};
 use rapport_domain::account;
-use rapport_domain::channel::ChannelCode;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
-use rapport_store::{account_field, channel};
 use serde_json::{Map, Value};
 
 use crate::pages::MEMBER;
@@ -20,8 +19,6 @@ use crate::pages::kit::visit::{Load, Visit};
 
 /// Rows for custom fields in the form. More can be added on the account's page.
 const FIELD_ROWS: usize = 4;
-/// How many promo codes and keys the form suggests.
-const MOST_SUGGESTED: usize = 100;
 
 #[derive(Template)]
 #[template(path = "accounts/new.html")]
@@ -35,15 +32,10 @@ framed!("accounts": NewPage);
 
 impl Load<()> for NewPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let found = visit.read(MEMBER, |snapshot| {
-            let keys = account_field::names(snapshot, None, i64::try_from(MOST_SUGGESTED).unwrap_or(1))?;
-            Ok((channel::all_codes(snapshot)?, keys.items))
-        });
-        let Shown { frame, reply: (codes, keys) } = found.await?;
-        let live = codes.into_iter().filter(|code| code.archived_at.is_none());
-        let word = |code: ChannelCode| code.code.as_str().to_owned();
+        let found = visit.read(MEMBER, |snapshot, _| suggestions(snapshot));
+        let Shown { frame, reply: Suggestions { codes, fields } } = found.await?;
         let draft = Draft::new([("status", Status::Prospect.as_str().to_owned())]);
-        Ok(Self { frame, draft, codes: live.map(word).take(MOST_SUGGESTED).collect(), keys })
+        Ok(Self { frame, draft, codes, keys: fields })
     }
 }
 

@@ -2,15 +2,12 @@
 
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_app::read::accounts::{ListAccounts, ListPage, Sort, list_page};
+use rapport_app::read::{CappedCount, DEFAULT_LIMIT, Viewer};
 use rapport_domain::account::Account;
-use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::pipeline::Status;
 use rapport_domain::saved_view::SavedView;
-use rapport_domain::time::Time;
-use rapport_store::account_list::{AccountPage, CappedCount, ListAccounts, Sort, count_capped};
-use rapport_store::page::DEFAULT_LIMIT;
-use rapport_store::{Query as _, Snapshot, account_field, channel, saved_view};
 use serde_json::{Map, Value};
 
 use crate::pages::MEMBER;
@@ -18,14 +15,12 @@ use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
 use crate::pages::accounts::fault::{Fault, faults};
-use crate::pages::accounts::zone;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 
-/// How many custom fields and channels the menus offer. A query may name others.
-const MOST_FIELDS: i64 = 40;
+/// How many channels the menu offers. A query may name others.
 const MOST_CHANNELS: usize = 40;
 /// How many characters of a custom field a row shows.
 const MOST_FIELD_CHARS: usize = 120;
@@ -74,16 +69,6 @@ impl Row {
     }
 }
 
-/// Everything the page reads.
-struct Found {
-    page: AccountPage,
-    count: CappedCount,
-    channels: Vec<Channel>,
-    fields: Vec<String>,
-    views: Vec<SavedView>,
-    faults: Vec<Fault>,
-}
-
 pub async fn show(visit: Visit) -> Result<Response, Refusal> {
     let (asked, is_spelled) = Asked::read(&visit.query);
     if !is_spelled {
@@ -96,10 +81,13 @@ pub async fn show(visit: Visit) -> Result<Response, Refusal> {
 impl Load<()> for AccountsPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let (asked, _) = Asked::read(&visit.query);
-        let (question, now) = (asked.clone(), visit.pages.app().now());
-        let found = visit.read(MEMBER, move |snapshot| read(snapshot, &question, now)).await?;
-        let Shown { frame, reply } = found;
-        let Found { page, count, channels, fields, views, faults } = reply;
+        let wanted = asked.clone();
+        let found = visit.read(MEMBER, move |snapshot, viewer| {
+            let question = question(&wanted, viewer);
+            Ok((list_page(snapshot, question.as_ref().ok())?, question.err().unwrap_or_default()))
+        });
+        let Shown { frame, reply: (read, faults) } = found.await?;
+        let ListPage { page, count, channels, fields, views } = read;
         let columns = asked.columns();
         let shows_fields = columns.iter().any(|column| matches!(column, Column::Field(_)));
         let row = |account: Account| Row {
@@ -190,38 +178,15 @@ struct Head {
     order: &'static str,
 }
 
-fn read(snapshot: &mut Snapshot, asked: &Asked, now: Time) -> Result<Found, rapport_store::Error> {
-    let zone = zone(snapshot)?;
-    let (page, count, faults) = match (asked.filter(&zone), asked.place()) {
+/// The accounts that a query asks for, or its faults.
+fn question(asked: &Asked, viewer: &Viewer) -> Result<ListAccounts, Vec<Fault>> {
+    match (asked.filter(viewer.zone()), asked.place()) {
         (Ok(filter), Ok(cursor)) => {
-            let list = ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now };
-            let (page, count) = list_and_count(snapshot, list)?;
-            (page, count, Vec::new())
+            Ok(ListAccounts { filter, sort: asked.sort(), cursor, limit: DEFAULT_LIMIT, now: viewer.now })
         }
         (filter, place) => {
             let problems = [filter.err(), place.err()].into_iter().flatten();
-            let nothing = AccountPage { items: Vec::new(), next: None };
-            let faults = problems.flat_map(|problem| faults(&problem)).collect();
-            (nothing, CappedCount { count: 0, capped: false }, faults)
+            Err(problems.flat_map(|problem| faults(&problem)).collect())
         }
-    };
-    let mut channels = channel::list(snapshot)?;
-    channels.sort_by_key(|channel| channel.name.to_lowercase());
-    let fields = account_field::names(snapshot, None, MOST_FIELDS)?.items;
-    Ok(Found { page, count, channels, fields, views: saved_view::list(snapshot)?, faults })
-}
-
-fn list_and_count(
-    snapshot: &mut Snapshot,
-    list: ListAccounts,
-) -> Result<(AccountPage, CappedCount), rapport_store::Error> {
-    let is_first = list.cursor.is_none();
-    let page = list.run(snapshot)?;
-    let count = if list.filter.q.is_some() && (!is_first || page.next.is_some()) {
-        // Counting the matches of a search would read every account that has one of the words.
-        CappedCount { count: DEFAULT_LIMIT, capped: true }
-    } else {
-        count_capped(snapshot, &list.filter, list.now, caps::IN_A_LIST)?
-    };
-    Ok((page, count))
+    }
 }

@@ -4,11 +4,11 @@ use askama::Template;
 use axum::response::Response;
 use rapport_app::Error;
 use rapport_app::lookup::CreateFromLookup;
+use rapport_app::read::account::of_site;
 use rapport_domain::account::Account;
 use rapport_domain::id::AccountId;
 use rapport_domain::lookup::{Preview, Request};
 use rapport_domain::pipeline::Status;
-use rapport_store::account_site;
 use serde_json::Value;
 
 use crate::pages::MEMBER;
@@ -94,7 +94,6 @@ async fn try_create(action: &Action, found: &mut Option<Preview>) -> Result<Acco
 
 async fn known(visit: &Visit, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
     let (access, domain) = (visit.visitor.access(), preview.domain.clone());
-    let app = visit.pages.app();
-    let found = app.read(&access, MEMBER, move |snapshot| account_site::find(snapshot, &domain)).await;
-    Ok(found.map_err(|error| visit.visitor.refused(error))?.reply)
+    let found = visit.pages.app().read(&access, MEMBER, move |snapshot, _| of_site(snapshot, &domain));
+    Ok(found.await.map_err(|error| visit.visitor.refused(error))?.reply)
 }

@@ -13,8 +13,6 @@ mod views;
 
 use axum::Router;
 use axum::routing::{get, post};
-use jiff::tz::TimeZone;
-use rapport_store::{Error, Snapshot, company};
 
 use crate::pages::Pages;
 use crate::pages::accounts::create::NewPage;
@@ -35,10 +33,4 @@ pub fn routes() -> Router<Pages> {
         .route("/accounts/new", get(show::<NewPage, ()>).post(create::create))
         .route("/accounts/lookup", get(show::<LookupPage, ()>).post(lookup::preview))
         .route("/accounts/lookup/create", post(lookup::create))
-}
-
-/// The company's zone, which the days in filters refer to.
-fn zone(snapshot: &mut Snapshot) -> Result<TimeZone, Error> {
-    let company = company::get(snapshot)?;
-    Ok(company.map_or(TimeZone::UTC, |company| company.settings.time_zone))
 }

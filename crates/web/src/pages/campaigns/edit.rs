@@ -3,31 +3,24 @@
 
 use askama::Template;
 use axum::response::Response;
-use jiff::tz::TimeZone;
 use rapport_app::campaign::{CreateCampaign, PatchCampaign};
+use rapport_app::read::campaign::{self, Counts};
 use rapport_domain::audience::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Goal, Rule};
-use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::id::CampaignId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
-use rapport_domain::time::Time;
-use rapport_store::campaign::Counts;
-use rapport_store::{Snapshot, account_field, campaign, channel, company};
 
 use super::PATH;
 use super::fields::{self, FieldRow};
 use crate::pages::MEMBER;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 
-/// How many names of custom fields the form suggests.
-const NAMES: i64 = 200;
 /// Empty rows for custom fields at the end of the form.
 const SPARE_ROWS: usize = 2;
 
@@ -58,15 +51,6 @@ impl Counted {
     }
 }
 
-/// Everything the form shows, and the faults of what was typed.
-struct Read {
-    existing: Option<Campaign>,
-    form: Form,
-    parsed: Result<Counted, Invalid>,
-    channels: Vec<Channel>,
-    names: Vec<String>,
-}
-
 impl EditPage {
     /// Loads the form with what the query says, else with the campaign, else with defaults. Also returns the faults
     /// of the query.
@@ -74,11 +58,24 @@ impl EditPage {
         visit: &Visit<I>,
         id: Option<CampaignId>,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
-        let (form, now) = (visit.query.clone(), visit.pages.app().now());
-        let found = visit.read(MEMBER, move |snapshot| read(snapshot, id, form, now));
+        let form = visit.query.clone();
+        let found = visit.read(MEMBER, move |snapshot, viewer| {
+            let Some(offered) = campaign::form(snapshot, id)? else { return Ok(None) };
+            let zone = viewer.zone();
+            let form = match &offered.existing {
+                _ if !fields::is_blank(&form) => form,
+                Some(existing) => fields::of_campaign(existing, zone),
+                None => fields::blank(),
+            };
+            let parsed = match fields::aim(&form, zone) {
+                Ok(aim) => Ok(Counted { counts: campaign::glance(snapshot, viewer, &aim)?, aim }),
+                Err(invalid) => Err(invalid),
+            };
+            Ok(Some((offered, form, parsed)))
+        });
         let Shown { frame, reply } = found.await?;
-        let Read { existing, form, parsed, channels, names } =
-            reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+        let (offered, form, parsed) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+        let campaign::Form { existing, channels, names } = offered;
         let (counted, invalid) = match parsed {
             Ok(counted) => (Some(counted), None),
             Err(invalid) => (None, Some(invalid)),
@@ -106,34 +103,6 @@ impl EditPage {
             "text"
         }
     }
-}
-
-fn read(
-    snapshot: &mut Snapshot,
-    id: Option<CampaignId>,
-    form: Form,
-    now: Time,
-) -> Result<Option<Read>, rapport_store::Error> {
-    let company = company::get(snapshot)?;
-    let zone = company.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-    let existing = match id {
-        Some(id) => match campaign::get(snapshot, id)? {
-            Some(found) => Some(found),
-            None => return Ok(None),
-        },
-        None => None,
-    };
-    let form = match &existing {
-        _ if !fields::is_blank(&form) => form,
-        Some(existing) => fields::of_campaign(existing, &zone),
-        None => fields::blank(),
-    };
-    let parsed = match fields::aim(&form, &zone) {
-        Ok(aim) => Ok(Counted { counts: campaign::count_up_to(snapshot, &aim, now, caps::ON_A_PAGE)?, aim }),
-        Err(invalid) => Err(invalid),
-    };
-    let (channels, names) = (channel::list(snapshot)?, account_field::names(snapshot, None, NAMES)?.items);
-    Ok(Some(Read { existing, form, parsed, channels, names }))
 }
 
 /// The form of a new campaign.

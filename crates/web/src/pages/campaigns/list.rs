@@ -3,10 +3,10 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use rapport_app::read::Page;
+use rapport_app::read::campaign::list_page;
 use rapport_domain::campaign::Campaign;
 use rapport_domain::channel::Channel;
-use rapport_store::page::{DEFAULT_LIMIT, Page};
-use rapport_store::{campaign, channel};
 
 use super::words;
 use crate::pages::kit::form::Form;
@@ -42,9 +42,7 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let found = pages.show(&visitor, MEMBER, move |snapshot| {
-        Ok((campaign::list(snapshot, before, DEFAULT_LIMIT)?, channel::list(snapshot)?))
-    });
+    let found = pages.show(&visitor, MEMBER, move |snapshot, _| list_page(snapshot, before));
     let Shown { frame, reply: (campaigns, channels) } = found.await?;
     Ok(ListPage { frame, campaigns, channels, is_later: before.is_some() }.respond())
 }

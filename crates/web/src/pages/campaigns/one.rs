@@ -4,14 +4,11 @@ use askama::Template;
 use axum::response::Response;
 use rapport_app::Answer;
 use rapport_app::campaign::DeleteCampaign;
+use rapport_app::read::accounts::{AccountPage, Cursor};
+use rapport_app::read::campaign::{self, CampaignPage, PAGE_SORT};
 use rapport_domain::campaign::Campaign;
-use rapport_domain::caps;
 use rapport_domain::channel::Channel;
 use rapport_domain::id::CampaignId;
-use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
-use rapport_store::campaign::{self, Counts};
-use rapport_store::page::DEFAULT_LIMIT;
-use rapport_store::{Query as _, channel};
 
 use super::edit::Counted;
 use super::{PATH, words};
@@ -21,8 +18,6 @@ use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 use crate::shared::export as csv;
-
-const SORT: Sort = Sort::Newest;
 
 #[derive(Template)]
 #[template(path = "campaigns/show.html")]
@@ -43,32 +38,14 @@ impl ShowPage {
     }
 }
 
-struct Read {
-    campaign: Campaign,
-    counts: Counts,
-    members: AccountPage,
-    channels: Vec<Channel>,
-}
-
 impl Load<CampaignId> for ShowPage {
     async fn load(visit: &Visit<CampaignId>) -> Result<Self, Refusal> {
-        let id = visit.id;
         // An invalid cursor leads to the beginning.
-        let cursor = Cursor::parse(visit.query.text("cursor"), SORT).ok();
-        let (is_later, now) = (cursor.is_some(), visit.pages.app().now());
-        let found = visit.read(MEMBER, move |snapshot| {
-            let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-            let members = match found.aim.members() {
-                Some(filter) => {
-                    ListAccounts { filter, sort: SORT, cursor, limit: DEFAULT_LIMIT, now }.run(snapshot)?
-                }
-                None => AccountPage { items: Vec::new(), next: None },
-            };
-            let counts = campaign::count_up_to(snapshot, &found.aim, now, caps::ON_A_PAGE)?;
-            Ok(Some(Read { campaign: found, counts, members, channels: channel::list(snapshot)? }))
-        });
+        let cursor = Cursor::parse(visit.query.text("cursor"), PAGE_SORT).ok();
+        let (id, is_later) = (visit.id, cursor.is_some());
+        let found = visit.read(MEMBER, move |snapshot, viewer| campaign::page(snapshot, viewer, id, cursor));
         let Shown { frame, reply } = found.await?;
-        let Read { campaign, counts, members, channels } =
+        let CampaignPage { campaign, counts, members, channels } =
             reply.ok_or_else(|| Refusal::not_found("campaign"))?;
         let counted = Counted { aim: campaign.aim.clone(), counts };
         Ok(Self { frame, campaign, counted, members, channels, is_later })
@@ -78,14 +55,11 @@ impl Load<CampaignId> for ShowPage {
 /// The members as CSV.
 pub async fn export(visit: Visit<CampaignId>) -> Result<Response, Refusal> {
     let (app, access, id) = (visit.pages.app(), visit.visitor.access(), visit.id);
-    let now = app.now();
-    let found = app.read(&access, MEMBER, move |snapshot| {
-        let Some(found) = campaign::get(snapshot, id)? else { return Ok(None) };
-        Ok(Some((found.name, csv::begin(snapshot, found.aim.members(), now)?)))
-    });
+    let found = app.read(&access, MEMBER, move |snapshot, viewer| campaign::export(snapshot, viewer, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visit.visitor.refused(error))?;
     let (name, begun) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
-    Ok(csv::respond(app, access, &format!("campaign {name}"), Answer { reply: begun, company, now }))
+    let begun = Answer { reply: begun.into(), company, now };
+    Ok(csv::respond(app, access, &format!("campaign {name}"), begun))
 }
 
 pub async fn delete(action: Action<CampaignId>) -> Result<Response, Refusal> {

@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::response::Response;
 use rapport_app::channel::CreateChannel;
+use rapport_app::read::channel::{self, ListPage};
 use rapport_domain::channel::{Channel, ChannelCode};
 use rapport_domain::channel_total::{CodeTotal, Counted};
 use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::Invalid;
-use rapport_store::{channel, channel_total};
 
 use crate::pages::MEMBER;
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
@@ -59,12 +59,8 @@ impl Listed {
 impl Load<()> for ChannelsPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
-        let found = visit.read(MEMBER, |snapshot| {
-            let channels = (channel::list(snapshot)?, channel::all_codes(snapshot)?);
-            Ok((channels, channel_total::all(snapshot)?, channel_total::counted(snapshot)?))
-        });
-        let Shown { frame, reply: ((mut channels, codes), totals, counted) } = found.await?;
-        channels.sort_by_key(|channel| channel.name.to_lowercase());
+        let found = visit.read(MEMBER, |snapshot, _| channel::list_page(snapshot));
+        let Shown { frame, reply: ListPage { mut channels, codes, totals, counted } } = found.await?;
         let place =
             after.and_then(|after: ChannelId| channels.iter().position(|channel| channel.id == after));
         let mut shown: Vec<Channel> = channels.split_off(place.map_or(0, |place| place + 1));

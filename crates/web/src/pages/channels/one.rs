@@ -1,10 +1,10 @@
 //! A channel: its figures and its codes.
 
 use askama::Template;
+use rapport_app::read::channel;
 use rapport_domain::channel::Channel;
 use rapport_domain::channel_total::Counted;
 use rapport_domain::id::ChannelId;
-use rapport_store::{channel, channel_total};
 
 use crate::pages::MEMBER;
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
@@ -36,13 +36,10 @@ impl Load<ChannelId> for ChannelPage {
     /// Loads the codes after the one in the query, or from the beginning.
     async fn load(visit: &Visit<ChannelId>) -> Result<Self, Refusal> {
         let (id, after) = (visit.id, visit.query.given("after"));
-        let found = visit.read(MEMBER, move |snapshot| {
-            let Some(found) = channel::get(snapshot, id)? else { return Ok(None) };
-            let figures = (channel_total::of_channel(snapshot, id)?, channel_total::counted(snapshot)?);
-            Ok(Some((found, channel::codes(snapshot, id)?, figures)))
-        });
+        let found = visit.read(MEMBER, move |snapshot, _| channel::page(snapshot, id));
         let Shown { frame, reply } = found.await?;
-        let (channel, codes, (totals, counted)) = reply.ok_or_else(|| Refusal::not_found("channel"))?;
+        let channel::ChannelPage { channel, codes, totals, counted } =
+            reply.ok_or_else(|| Refusal::not_found("channel"))?;
         let mut rows = code_rows(&codes, &totals);
         let place = after.and_then(|after| rows.iter().position(|row| row.code == after));
         let mut codes = rows.split_off(place.map_or(0, |place| place + 1));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
-use rapport_store::delivery::KeptAttempt;
+use rapport_app::read::delivery::KeptAttempt;
 
 const WIDTH: i64 = 120;
 const HEIGHT: i64 = 8;

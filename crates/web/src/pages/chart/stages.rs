@@ -3,9 +3,9 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
+use rapport_app::read::CappedCount;
+use rapport_app::read::pipeline::Stage;
 use rapport_domain::pipeline::Status;
-use rapport_store::account_list::CappedCount;
-use rapport_store::stage_totals::Stage;
 
 use crate::pages::words::number::capped;
 

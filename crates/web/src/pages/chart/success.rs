@@ -4,7 +4,7 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 use jiff::civil::Date;
-use rapport_store::delivery_health::Tally;
+use rapport_app::read::webhook::Tally;
 
 use crate::pages::words::number::grouped;
 use crate::pages::words::when::date;

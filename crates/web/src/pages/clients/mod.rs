@@ -8,12 +8,10 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
 use jiff::civil::Date;
+use rapport_app::read::clients::{Client, ListClients, Listed, Tab, list};
+use rapport_app::read::{CappedCount, DEFAULT_LIMIT};
 use rapport_domain::cadence::{DUE_SOON_DAYS, is_snoozed};
 use rapport_domain::caps;
-use rapport_domain::time::Time;
-use rapport_store::clients::{self, CappedCount, Client, ListClients, Tab};
-use rapport_store::page::DEFAULT_LIMIT;
-use rapport_store::{Error, Query as _, Snapshot};
 
 use crate::pages::account::snoozes;
 use crate::pages::account::words;
@@ -55,10 +53,9 @@ async fn show(
     let pairs = query.fields().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let asked = question(pages.app(), Parameters::of(pairs.collect())).map_err(Refusal::Page)?;
     let (tab, after) = (asked.tab, asked.after);
-    let list = ListClients { limit: DEFAULT_LIMIT, ..asked };
-    let found =
-        pages.show(&visitor, MEMBER, move |snapshot| Ok((counts(snapshot, list.now)?, list.run(snapshot)?)));
-    let Shown { frame, reply: (counts, page) } = found.await?;
+    let asked = ListClients { limit: DEFAULT_LIMIT, ..asked };
+    let found = pages.show(&visitor, MEMBER, move |snapshot, _| list(snapshot, &asked, caps::ON_A_PAGE));
+    let Shown { frame, reply: Listed { page, counts } } = found.await?;
     let next = page.next.map(|place| format!("{}&cursor={}", path_of(&tab), write_place(tab, place)));
     let cursor = after.map(|place| format!("&cursor={}", write_place(tab, place)));
     let here_path = format!("{}{}", path_of(&tab), cursor.unwrap_or_default());
@@ -69,12 +66,6 @@ async fn show(
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 fn path_of(tab: &Tab) -> String {
     format!("{PATH}?tab={}", tab.as_str())
-}
-
-fn counts(snapshot: &mut Snapshot, now: Time) -> Result<[(Tab, CappedCount); 4], Error> {
-    let mut count = |tab: Tab| Ok((tab, clients::count_up_to(snapshot, tab, now, caps::ON_A_PAGE)?));
-    let [overdue, soon, snoozed, tracked] = Tab::ALL;
-    Ok([count(overdue)?, count(soon)?, count(snoozed)?, count(tracked)?])
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]

@@ -1,18 +1,15 @@
 //! The dashboard: what needs attention today, and an overview of the company.
 
-mod figures;
-
 use askama::Template;
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use rapport_app::read::clients::Client;
+use rapport_app::read::dashboard::{self, Delivered, Figures};
 use rapport_domain::activity::PULSE_DAYS;
 use rapport_domain::webhook::{MAX_STREAK, Webhook};
-use rapport_store::clients::Client;
-use rapport_store::recent::Delivered;
 
-use self::figures::Figures;
 use crate::pages::chart::sparkline::Sparkline;
 use crate::pages::chart::stages::StageBar;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
@@ -20,11 +17,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::words::number::{counted, grouped};
 use crate::pages::{MEMBER, Pages};
-
-/// How many of the most overdue clients are listed.
-const WORST: i64 = 5;
-/// How many days deliveries and mails count as recent, including today.
-const RECENT_DAYS: i64 = 7;
 
 pub fn routes() -> Router<Pages> {
     Router::new().route("/", get(show))
@@ -68,15 +60,13 @@ impl DashboardPage {
 }
 
 async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let now = pages.app().now();
-    let Shown { frame, reply: figures } =
-        pages.show(&visitor, MEMBER, move |snapshot| Figures::read(snapshot, now)).await?;
+    let Shown { frame, reply: figures } = pages.show(&visitor, MEMBER, dashboard::figures).await?;
     if figures.has_no_accounts() {
         let base_url = pages.app().services().outside().base_url.clone();
         return Ok(FirstRunPage { frame, base_url }.respond());
     }
     let bars = StageBar::all(&figures.stages);
-    let activity = Sparkline::new(&figures.days, now.day_in(frame.zone()), PULSE_DAYS);
+    let activity = Sparkline::new(&figures.days, frame.now.day_in(frame.zone()), PULSE_DAYS);
     let mail_configured = pages.app().services().outside().mail_configured;
     Ok(DashboardPage { frame, figures, bars, activity, mail_configured }.respond())
 }

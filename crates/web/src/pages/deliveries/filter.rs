@@ -1,13 +1,9 @@
 //! The filter of the log, in the address and in the form. Its names are those of the API.
 
 use jiff::Zoned;
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use rapport_domain::delivery_list::{Filter, Shown};
-use rapport_domain::id::AccountId;
-use rapport_domain::invalid::Invalid;
 use rapport_domain::time::Time;
-use rapport_store::{Error, Snapshot, account};
 use serde_json::{Map, Value};
 
 use crate::pages::kit::form::Form;
@@ -16,39 +12,10 @@ const NAMES: [&str; 6] = ["webhook", "type", "state", "account", "since", "until
 /// How browsers write a time without a zone.
 const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
 
-/// Reads the filter. A time without a zone is in the company's. An account may be given by either of its ids.
-pub fn read(snapshot: &mut Snapshot, form: &Form, zone: &TimeZone) -> Result<Result<Filter, Invalid>, Error> {
-    let mut given = Map::new();
-    for name in NAMES {
-        let Some(text) = form.given(name) else { continue };
-        let text = match name {
-            "since" | "until" => with_zone(text, zone),
-            "account" => with_own_id(snapshot, text)?,
-            _ => text.to_owned(),
-        };
-        given.insert(name.to_owned(), Value::from(text));
-    }
-    Ok(Filter::parse(&given))
-}
-
-fn with_zone(text: &str, zone: &TimeZone) -> String {
-    // Without a zone the API would read it as UTC.
-    let has_zone =
-        text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
-    if has_zone {
-        return text.to_owned();
-    }
-    let local = text.parse::<DateTime>().ok();
-    let zoned = local.and_then(|local| zone.to_ambiguous_zoned(local).compatible().ok());
-    zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
-}
-
-fn with_own_id(snapshot: &mut Snapshot, text: &str) -> Result<String, Error> {
-    if text.parse::<AccountId>().is_ok() {
-        return Ok(text.to_owned());
-    }
-    let found = account::ids_by_imported_id(snapshot, &[text])?.pop();
-    Ok(found.map_or_else(|| text.to_owned(), |(_, id)| id.to_string()))
+/// The filter as it was typed.
+pub fn typed(form: &Form) -> Map<String, Value> {
+    let given = NAMES.into_iter().filter_map(|name| form.given(name).map(|text| (name, text)));
+    given.map(|(name, text)| (name.to_owned(), Value::from(text))).collect()
 }
 
 /// The filter as fields in canonical form, however it was typed.
@@ -92,18 +59,8 @@ mod tests {
     use rapport_domain::event::Kind;
 
     #[test]
-    fn a_time_without_a_zone_is_the_companys() {
+    fn a_time_is_shown_in_the_companys_zone() {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        let table = [
-            ("2026-11-15T09:30", "2026-11-15T08:30:00Z"),
-            ("2026-07-15T09:30:15", "2026-07-15T07:30:15Z"),
-            ("2026-11-15", "2026-11-14T23:00:00Z"),
-            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00Z"),
-            ("soon", "soon"),
-        ];
-        for (typed, expected) in table {
-            assert_eq!(with_zone(typed, &zone), expected, "{typed}");
-        }
         assert_eq!(local(Time::parse("2026-11-15T08:30:00Z").unwrap(), &zone), "2026-11-15T09:30:00");
     }
 

@@ -3,28 +3,21 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use jiff::tz::TimeZone;
+use rapport_app::read::delivery::{LogPage, log_page};
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::delivery_list::{Filter, Shown as DeliveryState};
 use rapport_domain::event::Kind;
 use rapport_domain::id::DeliveryId;
-use rapport_domain::invalid::Invalid;
 use rapport_domain::webhook::Webhook;
-use rapport_store::delivery_list::{self, Bounds};
-use rapport_store::{Error, Snapshot, account, company, webhook};
 
 use crate::pages::deliveries::filter::{self, state_name};
-use crate::pages::deliveries::row::{Row, rows};
+use crate::pages::deliveries::row::Row;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
-
-const LIMIT: i64 = 50;
-/// How many webhooks the filter offers.
-const MAX_CHOICES: usize = 200;
 
 #[derive(Template)]
 #[template(path = "deliveries/list.html")]
@@ -77,14 +70,6 @@ impl ListPage {
     }
 }
 
-struct Read {
-    filter: Result<Filter, Invalid>,
-    webhooks: Vec<Webhook>,
-    account: Option<String>,
-    rows: Vec<Row>,
-    next: Option<DeliveryId>,
-}
-
 pub async fn show(
     State(pages): State<Pages>,
     visitor: Visitor,
@@ -92,10 +77,11 @@ pub async fn show(
 ) -> Result<Response, Refusal> {
     let form = Form::of_query(query.as_deref());
     let before: Option<DeliveryId> = form.text("before").parse().ok();
-    let typed = form.clone();
-    let found = pages.show(&visitor, ADMIN, move |snapshot| read(snapshot, &typed, before));
+    let typed = filter::typed(&form);
+    let found =
+        pages.show(&visitor, ADMIN, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
     let Shown { frame, reply } = found.await?;
-    let Read { filter, webhooks, account, rows, next } = reply;
+    let LogPage { filter, webhooks, account, rows, next } = reply;
     let refused = filter.as_ref().err().cloned();
     let draft = match refused {
         Some(invalid) => Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?,
@@ -105,22 +91,7 @@ pub async fn show(
     let filter = filter.unwrap_or_default();
     let next = next.map(|next| filter::query(&filter, &[("before", &next.to_string())]));
     let is_first = before.is_none();
+    let rows = rows.into_iter().map(Row::from).collect();
     let page = ListPage { frame, draft, filter, is_first, webhooks, account, rows, next };
     Ok(if has_faults { page.refuse() } else { page.respond() })
-}
-
-fn read(snapshot: &mut Snapshot, form: &Form, before: Option<DeliveryId>) -> Result<Read, Error> {
-    let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-    let filter = filter::read(snapshot, form, &zone)?;
-    let mut webhooks = webhook::list(snapshot)?;
-    webhooks.truncate(MAX_CHOICES);
-    let Ok(meant) = filter else {
-        return Ok(Read { filter, webhooks, account: None, rows: Vec::new(), next: None });
-    };
-    let account = match meant.account {
-        Some(id) => account::get(snapshot, id)?.map(|account| account.name),
-        None => None,
-    };
-    let scan = delivery_list::scan(snapshot, &meant, before, Bounds::page(LIMIT))?;
-    Ok(Read { filter, webhooks, account, rows: rows(snapshot, scan.found)?, next: scan.next })
 }

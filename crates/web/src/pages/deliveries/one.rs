@@ -4,19 +4,17 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::response::Response;
+use rapport_app::read::delivery::{self, KeptAttempt};
 use rapport_app::redeliver::Redeliver;
-use rapport_app::signature;
 use rapport_domain::delivery::SCHEDULE_SECONDS;
 use rapport_domain::delivery_list::Shown as DeliveryState;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::json_layout::indented;
-use rapport_store::delivery::KeptAttempt;
-use rapport_store::{delivery, delivery_list, event};
 
 use crate::pages::ADMIN;
 use crate::pages::chart::phases::Phases;
 use crate::pages::deliveries::PATH;
-use crate::pages::deliveries::row::{Row, rows, without_code};
+use crate::pages::deliveries::row::{Row, without_code};
 use crate::pages::kit::action::Action;
 use crate::pages::kit::frame::{self, Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
@@ -94,28 +92,15 @@ impl AttemptView {
 
 impl Load<DeliveryId> for DeliveryPage {
     async fn load(visit: &Visit<DeliveryId>) -> Result<Self, Refusal> {
-        let id = visit.id;
-        let services = std::sync::Arc::clone(visit.pages.app().services());
-        let found = visit.read(ADMIN, move |snapshot| {
-            let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
-            let event = event::get(snapshot, listed.delivery.event)?;
-            let payload = event.map(|event| event.payload).filter(|payload| !payload.is_empty());
-            let signature = match &payload {
-                Some(body) => {
-                    signature::of_webhook(&services, snapshot, listed.delivery.webhook, body.as_bytes())?
-                }
-                None => None,
-            };
-            let attempts = delivery::attempts(snapshot, id)?;
-            let row = rows(snapshot, vec![listed])?.pop();
-            Ok(row.map(|row| (row, payload, signature, attempts)))
-        });
+        let (id, services) = (visit.id, std::sync::Arc::clone(visit.pages.app().services()));
+        let found = visit.read(ADMIN, move |snapshot, _| delivery::page(snapshot, &services, id));
         let Shown { frame, reply } = found.await?;
-        let (row, payload, signature, attempts) = reply.ok_or_else(|| Refusal::not_found("delivery"))?;
+        let delivery::DeliveryPage { row, payload, signature, attempts } =
+            reply.ok_or_else(|| Refusal::not_found("delivery"))?;
         let older_attempts = attempts.len().saturating_sub(MAX_ATTEMPTS);
         Ok(Self {
             frame,
-            row,
+            row: row.into(),
             payload: payload.as_deref().map(Payload::new),
             signature: signature.map(|signature| signature.to_string()),
             attempts: attempts.into_iter().rev().take(MAX_ATTEMPTS).map(AttemptView::new).collect(),
@@ -127,12 +112,7 @@ impl Load<DeliveryId> for DeliveryPage {
 /// The exact bytes of the payload, to download and to sign.
 pub async fn payload(visit: Visit<DeliveryId>) -> Result<Response, Refusal> {
     let (id, access) = (visit.id, visit.visitor.access());
-    let found = visit.pages.app().read(&access, ADMIN, move |snapshot| {
-        let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
-        Ok(event::get(snapshot, found.event)?
-            .map(|event| event.payload)
-            .filter(|payload| !payload.is_empty()))
-    });
+    let found = visit.pages.app().read(&access, ADMIN, move |snapshot, _| delivery::payload(snapshot, id));
     let found = found.await.map_err(|error| visit.visitor.refused(error))?.reply;
     let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
     let headers = response.headers_mut();

@@ -1,13 +1,9 @@
 //! A delivery as a row of a table.
 
-use std::collections::HashMap;
-
+use rapport_app::read::delivery::Named;
 use rapport_domain::delivery::Delivery;
 use rapport_domain::delivery_list::{Appearance, DROPPED, PAYLOAD_ERASED, Shown, WEBHOOK_DELETED};
 use rapport_domain::id::{AccountId, WebhookId};
-use rapport_domain::webhook::Webhook;
-use rapport_store::delivery_list::{Listed, account_names};
-use rapport_store::{Error, Snapshot, webhook};
 
 use crate::pages::deliveries::filter::state_name;
 use crate::pages::webhooks::{name, place};
@@ -23,6 +19,14 @@ pub struct Row {
     pub webhook_name: String,
 }
 
+impl From<Named> for Row {
+    fn from(Named { delivery, shown, account, webhook }: Named) -> Self {
+        let webhook_name = webhook.as_ref().map(name).unwrap_or_default().to_owned();
+        let webhook = webhook.map(|webhook| (webhook.id, place(&webhook).to_owned()));
+        Self { delivery, shown, account, webhook, webhook_name }
+    }
+}
+
 impl Row {
     pub fn badge(&self) -> (&'static str, &'static str) {
         badge(self.shown.state)
@@ -32,24 +36,6 @@ impl Row {
     pub fn response(&self) -> (Option<i64>, &str) {
         response(&self.delivery, &self.shown)
     }
-}
-
-/// Looks up the names that the rows show.
-pub fn rows(snapshot: &mut Snapshot, listed: Vec<Listed>) -> Result<Vec<Row>, Error> {
-    let names = account_names(snapshot, &listed)?;
-    let webhooks: HashMap<WebhookId, Webhook> =
-        webhook::list(snapshot)?.into_iter().map(|webhook| (webhook.id, webhook)).collect();
-    let row = |Listed { delivery, shown }| {
-        let webhook = webhooks.get(&delivery.webhook);
-        Row {
-            account: delivery.account.map(|id| (id, names.get(&id).cloned())),
-            webhook: webhook.map(|webhook| (webhook.id, place(webhook).to_owned())),
-            webhook_name: webhook.map(name).unwrap_or_default().to_owned(),
-            delivery,
-            shown,
-        }
-    };
-    Ok(listed.into_iter().map(row).collect())
 }
 
 /// The class and the label of a state.

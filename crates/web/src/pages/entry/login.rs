@@ -41,7 +41,7 @@ async fn show(
     let next = own_path(Form::of_query(query.as_deref()).text("next"));
     if let Some(session) = stranger.session {
         let access = rapport_app::Access::Credential(session);
-        if pages.app().read(&access, MEMBER, |_| Ok(())).await.is_ok() {
+        if pages.app().read(&access, MEMBER, |_, _| Ok(())).await.is_ok() {
             return Ok(Redirect::to(&next).into_response());
         }
     }

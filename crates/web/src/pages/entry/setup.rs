@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use rapport_app::company::{CreateCompany, CreatedCompany};
+use rapport_app::read::system::is_new;
 use rapport_app::session::LogIn;
 use rapport_app::{Access, Error, password};
 use rapport_domain::company::Create;
@@ -46,11 +47,11 @@ impl Setup {
         if self.is_over.load(Ordering::Acquire) {
             return Ok(false);
         }
-        let companies = pages.app().read_across(rapport_store::company::list).await.map_err(Refusal::of)?;
-        if !companies.is_empty() {
+        let is_new = pages.app().read_across(is_new).await.map_err(Refusal::of)?;
+        if !is_new {
             self.is_over.store(true, Ordering::Release);
         }
-        Ok(companies.is_empty())
+        Ok(is_new)
     }
 
     async fn admit(&self, pages: &Pages, secret: &str) -> Result<(), Refusal> {

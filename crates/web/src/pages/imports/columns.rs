@@ -2,12 +2,12 @@
 
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
+use rapport_app::read::import::with_beginning;
 use rapport_app::{Error, import as imports};
 use rapport_domain::id::ImportId;
 use rapport_domain::import::mapping::Target;
 use rapport_domain::import::{Import, Mode, Request, State as Stage};
 use rapport_domain::invalid::Invalid;
-use rapport_store::{import, import_data};
 use serde_json::{Map, Value, json};
 
 use super::words::{self, CUSTOM, Step};
@@ -56,10 +56,7 @@ struct Column {
 impl Load<ImportId> for ColumnsPage {
     async fn load(visit: &Visit<ImportId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let read = visit.read(ADMIN, move |snapshot| {
-            let Some(found) = import::get(snapshot, id)? else { return Ok(None) };
-            Ok(Some((found, import_data::chunk(snapshot, id, 0)?.unwrap_or_default())))
-        });
+        let read = visit.read(ADMIN, move |snapshot, _| with_beginning(snapshot, id));
         let Shown { frame, reply } = read.await?;
         let (import, first) = reply.ok_or_else(|| Refusal::not_found("import"))?;
         let rows = import.first_rows(&first, SHOWN_ROWS).into_iter();

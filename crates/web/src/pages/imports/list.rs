@@ -3,9 +3,9 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use rapport_app::read::import;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
-use rapport_store::import;
 
 use super::words;
 use crate::pages::kit::draft::Draft;
@@ -39,7 +39,7 @@ impl ListPage {
         before: Option<ImportId>,
         draft: Draft,
     ) -> Result<Self, Refusal> {
-        let read = pages.show(visitor, ADMIN, move |snapshot| import::list(snapshot, before, PAGE));
+        let read = pages.show(visitor, ADMIN, move |snapshot, _| import::list(snapshot, before, PAGE));
         let Shown { frame, reply } = read.await?;
         let automatic = [("", "Detect automatically")];
         Ok(Self {

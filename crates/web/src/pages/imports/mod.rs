@@ -13,9 +13,9 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use rapport_app::Error;
+use rapport_app::read::import;
 use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
-use rapport_store::import;
 
 use crate::pages::imports::columns::ColumnsPage;
 use crate::pages::imports::one::ImportPage;
@@ -50,7 +50,7 @@ fn path_of(id: ImportId) -> String {
 
 async fn find(visit: &Visit<ImportId>) -> Result<Shown<Import>, Refusal> {
     let id = visit.id;
-    let Shown { frame, reply } = visit.read(ADMIN, move |snapshot| import::get(snapshot, id)).await?;
+    let Shown { frame, reply } = visit.read(ADMIN, move |snapshot, _| import::one(snapshot, id)).await?;
     let reply = reply.ok_or_else(|| Refusal::not_found("import"))?;
     Ok(Shown { frame, reply })
 }

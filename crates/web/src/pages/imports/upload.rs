@@ -69,7 +69,7 @@ async fn receive(
     leash: &Leash,
     fields: &mut Vec<(String, String)>,
 ) -> Result<Import, Error> {
-    pages.app().read(&visitor.access(), ADMIN, |_| Ok(())).await?;
+    pages.app().read(&visitor.access(), ADMIN, |_, _| Ok(())).await?;
     if announced > pages.0.max_import_bytes + ENVELOPE_BYTES {
         return Err(too_large(pages));
     }

@@ -77,7 +77,7 @@ impl<I: Send + Sync> Action<I> {
 
     /// The fault of a form, unless the visitor may not send that form at all.
     async fn allowed<C: Command>(&self, fault: Error) -> Error {
-        let verified = self.pages.app().read(&self.visitor.access(), C::NEEDS, |_| Ok(())).await;
+        let verified = self.pages.app().read(&self.visitor.access(), C::NEEDS, |_, _| Ok(())).await;
         verified.err().unwrap_or(fault)
     }
 

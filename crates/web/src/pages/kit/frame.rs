@@ -8,15 +8,13 @@ use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::response::Response;
 use jiff::tz::TimeZone;
-use rapport_app::{Caller, Found, Outside, Services};
+use rapport_app::read::frame::Counts;
+use rapport_app::{Caller, Found, Outside, Services, Viewer};
 use rapport_domain::company::Company;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{FormId, PersonId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
-use rapport_store::account_list::CappedCount;
-use rapport_store::clients::{self, Tab};
-use rapport_store::{Error, Snapshot, webhook};
 
 use crate::edge::problem::{Fault, Problem};
 use crate::pages::Pages;
@@ -29,8 +27,6 @@ use crate::pages::words::when::When;
 /// Allows only our own stylesheet, script and images, nothing inline, forms to ourselves, and no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-/// The navigation counts overdue clients up to this number.
-const MANY: i64 = 99;
 
 /// The data of a page, with its frame.
 pub struct Shown<T> {
@@ -58,7 +54,7 @@ pub struct Frame {
 
 impl Frame {
     pub fn around<T>(found: Found<(Counts, T)>, visitor: &Visitor, pages: &Pages) -> Shown<T> {
-        let Found { reply: (counts, reply), caller, now } = found;
+        let Found { reply: (counts, reply), viewer: Viewer { caller, now } } = found;
         let Caller { company, actor, role, companies } = caller;
         let (person, name) = match actor {
             Actor::Person { id, name } => (id, name),
@@ -106,22 +102,6 @@ impl Frame {
 
     pub fn theme(&self) -> Theme {
         self.look.theme
-    }
-}
-
-/// The counts in the navigation.
-#[derive(Debug, Clone)]
-pub struct Counts {
-    pub overdue: CappedCount,
-    pub webhooks_off: usize,
-}
-
-impl Counts {
-    pub fn read(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
-        let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, MANY)?;
-        let webhooks = webhook::list(snapshot)?;
-        let webhooks_off = webhooks.iter().filter(|webhook| webhook.switch.is_auto_disabled()).count();
-        Ok(Self { overdue, webhooks_off })
     }
 }
 

@@ -5,8 +5,8 @@ use std::future::Future;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
-use rapport_app::Needs;
-use rapport_store::Snapshot;
+use rapport_app::{Needs, Viewer};
+use rapport_store::{Error, Snapshot};
 
 use crate::pages::Pages;
 use crate::pages::kit::form::Form;
@@ -28,14 +28,14 @@ impl<I> Visit<I> {
     pub async fn read<T: Send + 'static>(
         &self,
         needs: Needs,
-        read: impl FnOnce(&mut Snapshot) -> Result<T, rapport_store::Error> + Send + 'static,
+        read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, Error> + Send + 'static,
     ) -> Result<Shown<T>, Refusal> {
         self.pages.show(&self.visitor, needs, read).await
     }
 
     /// Only the frame, for a page that shows nothing else from the database.
     pub async fn frame(&self, needs: Needs) -> Result<Frame, Refusal> {
-        Ok(self.read(needs, |_| Ok(())).await?.frame)
+        Ok(self.read(needs, |_, _| Ok(())).await?.frame)
     }
 }
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
+use rapport_app::read::accounts::{AccountPage, Cursor};
+use rapport_app::read::pipeline::{BOARD_SORT, Stage, board};
 use rapport_domain::account::Account;
 use rapport_domain::cadence::Due;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
-use rapport_store::account_list::{AccountFilter, AccountPage, Cursor, ListAccounts, Sort};
-use rapport_store::stage_totals::{self, Stage};
-use rapport_store::{Error, Query as _, Snapshot};
 
 use crate::pages::MEMBER;
 use crate::pages::kit::form::Form;
@@ -18,7 +17,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::words::number::counted;
 
-const SORT: Sort = Sort::Newest;
 /// How many cards a column shows. A folded column shows fewer.
 const CARDS: i64 = 14;
 const FOLDED_CARDS: i64 = 8;
@@ -67,15 +65,11 @@ impl Card {
 /// A move is made on the board too.
 impl<I: Sync> Load<I> for BoardPage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
-        let (places, now) = (Places::read(&visit.query), visit.pages.app().now());
-        let read = {
-            let places = places.clone();
-            move |snapshot: &mut Snapshot| {
-                let stages = stage_totals::stages(snapshot)?.into_iter();
-                stages.map(|stage| places.page(snapshot, stage, now)).collect::<Result<Vec<_>, _>>()
-            }
-        };
-        let Shown { frame, reply } = visit.read(MEMBER, read).await?;
+        let places = Places::read(&visit.query);
+        let wanted = places.clone();
+        let found = visit
+            .read(MEMBER, move |snapshot, viewer| board(snapshot, viewer, |status| wanted.beginning(status)));
+        let Shown { frame, reply } = found.await?;
         let as_of = reply.iter().filter_map(|(stage, _)| stage.as_of).min();
         let columns = reply.into_iter().map(|(stage, page)| places.column(stage, page, &frame));
         let (folded, columns): (Vec<_>, Vec<_>) = columns.partition(|column| is_folded(column.stage.status));
@@ -100,7 +94,7 @@ impl Places {
     pub fn read(query: &Form) -> Self {
         let place = |status: Status| {
             // An invalid cursor leads to the beginning.
-            let cursor = Cursor::parse(query.text(&format!("after_{status}")), SORT).ok()?;
+            let cursor = Cursor::parse(query.text(&format!("after_{status}")), BOARD_SORT).ok()?;
             Some((status.as_str(), cursor))
         };
         let open = Status::ALL.into_iter().find(|status| status.as_str() == query.text(OPEN));
@@ -136,16 +130,10 @@ impl Places {
         format!("/pipeline{}#stage-{status}", places.query())
     }
 
-    fn page(&self, snapshot: &mut Snapshot, stage: Stage, now: Time) -> Result<(Stage, AccountPage), Error> {
-        let status = stage.status;
-        let list = ListAccounts {
-            filter: AccountFilter { statuses: vec![status], ..AccountFilter::default() },
-            sort: SORT,
-            cursor: self.cursors.get(status.as_str()).cloned(),
-            limit: if is_folded(status) { FOLDED_CARDS } else { CARDS },
-            now,
-        };
-        Ok((stage, list.run(snapshot)?))
+    /// Where a column begins, and how many cards it shows.
+    fn beginning(&self, status: Status) -> (Option<Cursor>, i64) {
+        let cards = if is_folded(status) { FOLDED_CARDS } else { CARDS };
+        (self.cursors.get(status.as_str()).cloned(), cards)
     }
 
     fn column(&self, stage: Stage, page: AccountPage, frame: &Frame) -> Column {

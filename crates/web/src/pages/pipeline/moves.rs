@@ -3,10 +3,10 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use rapport_app::read::pipeline::{self, NamedMove};
+use rapport_app::read::{DEFAULT_LIMIT, Page};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::pipeline::{Source, Status};
-use rapport_store::page::{DEFAULT_LIMIT, Page};
-use rapport_store::recent::{self, NamedMove};
 
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
@@ -30,7 +30,8 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let read = pages.show(&visitor, MEMBER, move |snapshot| recent::moves(snapshot, before, DEFAULT_LIMIT));
+    let read =
+        pages.show(&visitor, MEMBER, move |snapshot, _| pipeline::moves(snapshot, before, DEFAULT_LIMIT));
     let Shown { frame, reply: moves } = read.await?;
     Ok(MovesPage { frame, moves, is_later: before.is_some() }.respond())
 }

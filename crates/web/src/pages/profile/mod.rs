@@ -7,11 +7,10 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::person::{ChangePassword, Rename};
+use rapport_app::read::profile::{self, Listed, Workplace};
 use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
 use rapport_domain::invalid::Invalid;
-use rapport_domain::member::{Email, parse_name};
-use rapport_store::member;
-use rapport_store::session::{Listed, Workplace, of_person};
+use rapport_domain::member::{Email, Member, parse_name};
 
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
@@ -48,15 +47,7 @@ framed!("profile": ProfilePage, CompaniesPage);
 impl Load<()> for ProfilePage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let current = visit.visitor.session.hash;
-        // The session says whose sessions to list, so both are read in the same snapshot.
-        let found = visit.read(MEMBER, move |snapshot| {
-            let own = rapport_store::session::find(snapshot, &current)?;
-            let Some(own) = own else { return Ok(None) };
-            let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
-            let sessions = of_person(snapshot, own.person)?;
-            Ok(Some((me, sessions)))
-        });
-        let Shown { frame, reply } = found.await?;
+        let Shown { frame, reply } = visit.read(MEMBER, profile::page).await?;
         let (me, sessions) = reply.ok_or_else(|| Refusal::not_found("person"))?;
         let sessions = sessions.into_iter().map(|listed| {
             let is_current = listed.hash.matches(&current);
@@ -87,12 +78,8 @@ async fn change_password(action: Action) -> Result<Response, Refusal> {
 async fn try_password(action: &Action) -> Result<(), Error> {
     let (pages, visitor, form) = (&action.pages, &action.visitor, &action.form);
     let (current, access) = (visitor.session, visitor.access());
-    let found = pages.app().read(&access, MEMBER, move |snapshot| {
-        let Some(own) = rapport_store::session::find(snapshot, &current.hash)? else { return Ok(None) };
-        let Some(me) = member::get(snapshot, own.person)? else { return Ok(None) };
-        Ok(member::login(snapshot, &me.email)?.map(|login| (me.email, login)))
-    });
-    let (email, login) = found.await?.reply.ok_or(Error::Unauthenticated)?;
+    let found = pages.app().read(&access, MEMBER, profile::login).await?;
+    let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
     let now = pages.app().now();
     if pages.0.limiter.admit_login(&email, now).is_err() {
         let detail = "too many incorrect passwords; wait a minute";

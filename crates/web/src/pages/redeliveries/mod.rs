@@ -6,12 +6,12 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use jiff::tz::TimeZone;
 use rapport_app::Error;
+use rapport_app::read::delivery;
+use rapport_app::read::redelivery::{Names, names, one, recent};
 use rapport_app::redelivery::{self, CancelRedelivery, Counted, Progress, StartRedelivery};
 use rapport_domain::delivery_list::{Filter, Shown as Listed};
 use rapport_domain::id::RedeliveryId;
 use rapport_domain::redelivery::{Redelivery, Request, State as Stage};
-use rapport_domain::webhook::Webhook;
-use rapport_store::{Snapshot, account, company, webhook};
 
 use crate::pages::deliveries::filter::{self, state_name};
 use crate::pages::kit::action::{Action, banner};
@@ -24,8 +24,6 @@ use crate::pages::words::number::{capped_at, counted};
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/redeliveries";
-/// How many are listed, newest first.
-const RECENT: i64 = 50;
 
 pub fn routes() -> Router<Pages> {
     Router::new()
@@ -60,18 +58,16 @@ impl NewPage {
 
 /// Shows the count and asks for confirmation.
 async fn ask(visit: Visit) -> Result<Response, Refusal> {
-    let form = visit.query.clone();
-    let found = visit.read(ADMIN, move |snapshot| {
-        let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let filter = filter::read(snapshot, &form, &zone)?.map(or_failed);
-        let described = match &filter {
-            Ok(filter) => describe(snapshot, filter, &zone)?,
-            Err(_) => Vec::new(),
-        };
-        Ok(filter.map(|filter| (filter, described)))
+    let typed = filter::typed(&visit.query);
+    let found = visit.read(ADMIN, move |snapshot, viewer| {
+        Ok(match delivery::filter(snapshot, viewer, typed)?.map(or_failed) {
+            Ok(filter) => Ok((filter, names(snapshot, &filter)?)),
+            Err(invalid) => Err(invalid),
+        })
     });
     let Shown { frame, reply } = found.await?;
-    let (filter, described) = reply.map_err(Refusal::from)?;
+    let (filter, names) = reply.map_err(Refusal::from)?;
+    let described = describe(&filter, names, frame.zone());
     let counted = redelivery::count(visit.pages.app(), &visit.visitor.access(), filter).await;
     let counted = counted.map_err(|error| visit.visitor.refused(error))?;
     let (fields, query) = (filter::fields(&filter), filter::query(&filter, &[]));
@@ -116,14 +112,10 @@ struct View {
 }
 
 impl View {
-    fn read(
-        snapshot: &mut Snapshot,
-        progress: Progress,
-        zone: &TimeZone,
-    ) -> Result<Self, rapport_store::Error> {
+    fn new((progress, names): (Progress, Names), zone: &TimeZone) -> Self {
         let Progress { redelivery, unmade, paused } = progress;
-        let described = describe(snapshot, &redelivery.filter, zone)?;
-        Ok(Self { redelivery, unmade, paused, described })
+        let described = describe(&redelivery.filter, names, zone);
+        Self { redelivery, unmade, paused, described }
     }
 
     fn is_running(&self) -> bool {
@@ -160,16 +152,8 @@ impl View {
 
 impl Load<()> for ListPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let found = visit.read(ADMIN, |snapshot| {
-            let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-            let mut lines = Vec::new();
-            for redelivery in rapport_store::redelivery::recent(snapshot, RECENT)? {
-                let progress = redelivery::follow(snapshot, redelivery)?;
-                lines.push(View::read(snapshot, progress, &zone)?);
-            }
-            Ok(lines)
-        });
-        let Shown { frame, reply: lines } = found.await?;
+        let Shown { frame, reply } = visit.read(ADMIN, |snapshot, _| recent(snapshot)).await?;
+        let lines = reply.into_iter().map(|found| View::new(found, frame.zone())).collect();
         Ok(Self { frame, lines })
     }
 }
@@ -184,13 +168,8 @@ struct ProgressPage {
 impl Load<RedeliveryId> for ProgressPage {
     async fn load(visit: &Visit<RedeliveryId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let found = visit.read(ADMIN, move |snapshot| {
-            let zone = company::get(snapshot)?.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-            let Some(progress) = redelivery::progress(snapshot, id)? else { return Ok(None) };
-            View::read(snapshot, progress, &zone).map(Some)
-        });
-        let Shown { frame, reply } = found.await?;
-        let view = reply.ok_or_else(|| Refusal::not_found("redelivery"))?;
+        let Shown { frame, reply } = visit.read(ADMIN, move |snapshot, _| one(snapshot, id)).await?;
+        let view = View::new(reply.ok_or_else(|| Refusal::not_found("redelivery"))?, frame.zone());
         Ok(Self { frame, view })
     }
 }
@@ -200,22 +179,11 @@ async fn cancel(action: Action<RedeliveryId>) -> Result<Response, Refusal> {
     action.done(&format!("{PATH}/{}", action.id), "Cancelled. Requests already under way will finish.")
 }
 
-fn describe(
-    snapshot: &mut Snapshot,
-    filter: &Filter,
-    zone: &TimeZone,
-) -> Result<Described, rapport_store::Error> {
-    let webhook = match filter.webhook {
-        Some(id) => {
-            let found: Option<Webhook> = webhook::get(snapshot, id)?;
-            Some(found.map_or_else(|| id.to_string(), |webhook| place(&webhook).to_owned()))
-        }
-        None => None,
-    };
-    let account = match filter.account {
-        Some(id) => Some(account::get(snapshot, id)?.map_or_else(|| id.to_string(), |account| account.name)),
-        None => None,
-    };
+/// A webhook or an account that was deleted is shown by its id.
+fn describe(filter: &Filter, Names { webhook, account }: Names, zone: &TimeZone) -> Described {
+    let place = webhook.map(|webhook| place(&webhook).to_owned());
+    let webhook = filter.webhook.map(|id| place.unwrap_or_else(|| id.to_string()));
+    let account = filter.account.map(|id| account.unwrap_or_else(|| id.to_string()));
     let time = |time| filter::local(time, zone).replace('T', " ");
     let parts = [
         ("Webhook", webhook),
@@ -225,5 +193,5 @@ fn describe(
         ("From", filter.since.map(time)),
         ("To", filter.until.map(time)),
     ];
-    Ok(parts.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect())
+    parts.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
 }

@@ -5,9 +5,9 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
+use rapport_app::read::Page;
+use rapport_app::read::audit::page;
 use rapport_domain::id::AuditId;
-use rapport_store::page::{DEFAULT_LIMIT, Page};
-use rapport_store::{audit, member};
 
 use super::audit_words::Line;
 use super::tabbed;
@@ -40,9 +40,7 @@ async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let before: Option<AuditId> = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
-        Ok((audit::list(snapshot, before, DEFAULT_LIMIT)?, member::list(snapshot)?))
-    });
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| page(snapshot, before));
     let Shown { frame, reply: (Page { items, more }, members) } = found.await?;
     let older = items.last().filter(|_| more).map(|last| last.id);
     let lines = items.into_iter().map(|entry| Line::of(entry, &members)).collect();

@@ -1,10 +1,10 @@
 //! Entries of the audit log in words.
 
+use rapport_app::read::audit::AuditEntry;
 use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
 use rapport_domain::member::Member;
 use rapport_domain::time::Time;
-use rapport_store::audit::AuditEntry;
 use serde_json::{Map, Value};
 
 /// How many characters of a value are shown.

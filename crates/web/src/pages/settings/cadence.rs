@@ -6,14 +6,12 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use rapport_app::Error;
+use rapport_app::read::CappedCount;
+use rapport_app::read::settings::{self, Difference};
 use rapport_app::settings::PatchSettings;
-use rapport_domain::caps;
-use rapport_domain::company::{CADENCE_DAYS, Settings, TrackedStages};
+use rapport_domain::company::{CADENCE_DAYS, TrackedStages};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
-use rapport_store::cadence_preview::{Difference, difference};
-use rapport_store::clients::{self, CappedCount, Tab};
-use rapport_store::company;
 use serde_json::{Map, Value};
 
 use super::tabbed;
@@ -53,18 +51,9 @@ impl CadencePage {
         visit: &Visit,
         members: Option<Map<String, Value>>,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
-        let now = visit.pages.app().now();
-        let found = visit.read(ADMIN, move |snapshot| {
-            let overdue = clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?;
-            let current = company::get(snapshot)?.map_or_else(Settings::default, |company| company.settings);
-            let preview = match members.map(|members| current.patched(&members)) {
-                Some(Ok(wanted)) => Some(Ok(difference(snapshot, &current, &wanted, now)?)),
-                Some(Err(invalid)) => Some(Err(invalid)),
-                None => None,
-            };
-            Ok((overdue, preview))
-        });
-        let Shown { frame, reply: (overdue, preview) } = found.await?;
+        let found = visit
+            .read(ADMIN, move |snapshot, viewer| settings::cadence_page(snapshot, viewer, members.as_ref()));
+        let Shown { frame, reply: settings::CadencePage { overdue, preview } } = found.await?;
         let settings = &frame.company.settings;
         let stages = settings.tracked_stages.statuses().into_iter();
         let stages = stages.map(|stage| ("tracked_stages", stage.as_str().to_owned()));

@@ -8,11 +8,10 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::digest::{Rendered, preview, send_once};
+use rapport_app::read::digest::{self, Content, Counts, Digest, Sent};
+use rapport_app::read::{DEFAULT_LIMIT, Page as Listed};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::digest::{Audience, Week};
-use rapport_store::digest::{self, Digest};
-use rapport_store::mail::{self, Content, Counts};
-use rapport_store::page::DEFAULT_LIMIT;
 
 use super::{back_to, tabbed};
 use crate::pages::kit::action::Action;
@@ -65,16 +64,8 @@ tabbed!("digest": DigestPage, OnePage);
 impl Load<()> for DigestPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = Week::parse(visit.query.text("before"));
-        let found = visit.read(ADMIN, move |snapshot| {
-            let page = digest::list(snapshot, before, DEFAULT_LIMIT)?;
-            let mut past = Vec::with_capacity(page.items.len());
-            for made in page.items {
-                let counts = mail::counts(snapshot, made.content)?;
-                past.push((made, counts));
-            }
-            Ok((past, page.more))
-        });
-        let Shown { frame, reply: (past, more) } = found.await?;
+        let found = visit.read(ADMIN, move |snapshot, _| digest::past(snapshot, before, DEFAULT_LIMIT));
+        let Shown { frame, reply: Listed { items: past, more } } = found.await?;
         let preview = preview(visit.pages.app(), &visit.visitor.access()).await;
         let preview = preview.map_err(|error| visit.visitor.refused(error))?;
         let settings = &frame.company.settings;
@@ -136,15 +127,10 @@ struct OnePage {
 impl Load<Week> for OnePage {
     async fn load(visit: &Visit<Week>) -> Result<Self, Refusal> {
         let week = visit.id;
-        let found = visit.read(ADMIN, move |snapshot| {
-            let Some(made) = digest::get(snapshot, week)? else { return Ok(None) };
-            let (counts, content) =
-                (mail::counts(snapshot, made.content)?, mail::content(snapshot, made.content)?);
-            Ok(content.map(|content| (made, counts, content)))
-        });
+        let found = visit.read(ADMIN, move |snapshot, _| digest::of_week(snapshot, week));
         let Shown { frame, reply } = found.await?;
-        let (made, counts, content) = reply.ok_or_else(|| Refusal::not_found("digest"))?;
-        Ok(Self { frame, made, counts, content })
+        let Sent { digest, counts, content } = reply.ok_or_else(|| Refusal::not_found("digest"))?;
+        Ok(Self { frame, made: digest, counts, content })
     }
 }
 

@@ -5,12 +5,12 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::credential::{Key, RotateKey};
+use rapport_app::read::Page;
+use rapport_app::read::credential::Keys;
+use rapport_app::read::ingest::{self, Reject};
 use rapport_domain::activity::{MAX_EVENTS, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH};
-use rapport_domain::credential::{Credential, Kind};
+use rapport_domain::credential::Credential;
 use rapport_domain::id::RejectId;
-use rapport_store::ingest_reject::{self, Reject};
-use rapport_store::page::{DEFAULT_LIMIT, Page};
-use rapport_store::{Error, Snapshot, credential};
 
 use super::{back_to, tabbed};
 use crate::pages::kit::action::Action;
@@ -44,12 +44,9 @@ tabbed!("ingest": IngestPage);
 impl Load<()> for IngestPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = visit.query.text("before").parse().ok();
-        let found = visit.read(ADMIN, move |snapshot| {
-            let keys = (first(snapshot, Kind::IngestKey)?, first(snapshot, Kind::InboundKey)?);
-            Ok((keys, ingest_reject::list(snapshot, before, DEFAULT_LIMIT)?))
-        });
-        let Shown { frame, reply: ((ingest_key, inbound_key), rejects) } = found.await?;
-        Ok(Self { frame, ingest_key, inbound_key, rejects, made: None })
+        let found = visit.read(ADMIN, move |snapshot, _| ingest::page(snapshot, before));
+        let Shown { frame, reply: (Keys { ingest, inbound }, rejects) } = found.await?;
+        Ok(Self { frame, ingest_key: ingest, inbound_key: inbound, rejects, made: None })
     }
 }
 
@@ -74,10 +71,6 @@ impl IngestPage {
     fn older(&self) -> Option<RejectId> {
         self.rejects.items.last().filter(|_| self.rejects.more).map(|reject| reject.id)
     }
-}
-
-fn first(snapshot: &mut Snapshot, kind: Kind) -> Result<Option<Credential>, Error> {
-    Ok(credential::list(snapshot, kind)?.into_iter().next())
 }
 
 async fn rotate_ingest_key(action: Action) -> Result<Response, Refusal> {

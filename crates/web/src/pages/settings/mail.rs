@@ -6,10 +6,10 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::MailRoute;
 use rapport_app::mail_test::SendTestMail;
+use rapport_app::read::mail::{self, Mail};
+use rapport_app::read::{DEFAULT_LIMIT, Page};
 use rapport_domain::id::MailId;
 use rapport_domain::mail::{Kind, State as MailState};
-use rapport_store::mail::{self, Mail};
-use rapport_store::page::{DEFAULT_LIMIT, Page};
 
 use super::{back_to, tabbed};
 use crate::pages::kit::action::Action;
@@ -39,7 +39,7 @@ tabbed!("mail": MailPage);
 impl Load<()> for MailPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = visit.query.text("before").parse().ok();
-        let found = visit.read(ADMIN, move |snapshot| mail::list(snapshot, before, DEFAULT_LIMIT));
+        let found = visit.read(ADMIN, move |snapshot, _| mail::list(snapshot, before, DEFAULT_LIMIT));
         let Shown { frame, reply: mails } = found.await?;
         let route = visit.pages.app().services().mail_route().cloned();
         Ok(Self { frame, route, mails })

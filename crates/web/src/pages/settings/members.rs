@@ -6,11 +6,11 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
+use rapport_app::read::members;
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::Invitation;
 use rapport_domain::member::{Member, Patch};
-use rapport_store::{invitation, member};
 use serde_json::Value;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
@@ -59,9 +59,8 @@ struct Link {
 impl<I: Sync> Load<I> for MembersPage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
-        let found = visit.read(ADMIN, |snapshot| Ok((member::list(snapshot)?, invitation::list(snapshot)?)));
-        let Shown { frame, reply: (mut members, invitations) } = found.await?;
-        members.sort_by_cached_key(|member| (!member.is_active(), member.name.to_lowercase()));
+        let found = visit.read(ADMIN, |snapshot, _| members::page(snapshot));
+        let Shown { frame, reply: (members, invitations) } = found.await?;
         let (members, next) = stretch(members, |member| member.person, after.as_ref());
         let roles = roles_up_to(frame.role);
         Ok(Self { frame, members, next, invitations, roles, draft: Draft::default(), link: None })

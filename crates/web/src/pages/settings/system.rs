@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use rapport_app::job_report::{Job, JobReport};
-use rapport_store::facts::{self, Facts};
+use rapport_app::read::system::{Facts, facts};
 
 use super::tabbed;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
@@ -35,8 +35,8 @@ framed!("settings": SystemPage);
 tabbed!("system": SystemPage);
 
 async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
-    let facts = pages.app().read_across(facts::read).await.map_err(|error| visitor.refused(error))?;
+    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
+    let facts = pages.app().read_across(facts).await.map_err(|error| visitor.refused(error))?;
     let waiting = pages.app().store().figures().waiting;
     let jobs = pages.app().services().jobs().all();
     Ok(SystemPage { frame, version: VERSION, facts, waiting, jobs }.respond())

@@ -5,10 +5,10 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::credential::{CreateToken, NewCredential, RevokeToken};
-use rapport_domain::credential::{Credential, Kind, TokenRequest};
+use rapport_app::read::credential;
+use rapport_domain::credential::{Credential, TokenRequest};
 use rapport_domain::id::CredentialId;
 use rapport_domain::invalid::Invalid;
-use rapport_store::credential;
 
 use super::{back_to, roles_up_to, stretch, tabbed};
 use crate::pages::kit::action::Action;
@@ -43,7 +43,7 @@ tabbed!("tokens": TokensPage);
 impl<I: Sync> Load<I> for TokensPage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
-        let found = visit.read(ADMIN, |snapshot| credential::list(snapshot, Kind::ApiToken));
+        let found = visit.read(ADMIN, |snapshot, _| credential::tokens(snapshot));
         let Shown { frame, reply: tokens } = found.await?;
         let (tokens, next) = stretch(tokens, |token| token.id, after.as_ref());
         let roles = roles_up_to(frame.role);

@@ -54,7 +54,7 @@ pub fn routes() -> Router<Pages> {
 }
 
 async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let found = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
+    let found = pages.app().read(&visitor.access(), MEMBER, |_, _| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
     let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.address)) else {
         return Err(Refusal::of(rapport_app::Error::Busy));
@@ -92,7 +92,7 @@ async fn tell(
         // Continue after a change or a timeout alike.
         let _ = timeout(AT_LEAST_EVERY, commits.changed()).await;
         commits.mark_unchanged();
-        let still = pages.app().read(&visitor.access(), MEMBER, |_| Ok(())).await;
+        let still = pages.app().read(&visitor.access(), MEMBER, |_, _| Ok(())).await;
         // Wait for an empty queue, so that there is always room for the last message of the stream.
         let Ok(mut places) = messages.reserve_many(QUEUED).await else { return };
         match places.next() {

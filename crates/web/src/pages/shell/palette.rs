@@ -5,18 +5,14 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use rapport_app::read::accounts::search;
 use rapport_domain::member::Role;
-use rapport_domain::search::query_words;
-use rapport_store::Query as _;
-use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
 use serde::Serialize;
 
 use crate::pages::kit::form::Form;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
-
-const MAX_ACCOUNTS: i64 = 8;
 
 pub fn routes() -> Router<Pages> {
     Router::new().route("/palette", get(find))
@@ -63,17 +59,10 @@ async fn find(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let typed = Form::of_query(query.as_deref()).text("q").trim().to_lowercase();
-    let (q, now, access) = (typed.clone(), pages.app().now(), visitor.access());
-    let found = pages.app().find(&access, MEMBER, move |snapshot| {
-        if query_words(&q).is_empty() {
-            return Ok(Vec::new());
-        }
-        let filter = AccountFilter { q: Some(q), ..AccountFilter::default() };
-        let list = ListAccounts { filter, sort: Sort::default(), cursor: None, limit: MAX_ACCOUNTS, now };
-        Ok(list.run(snapshot)?.items)
-    });
+    let (text, access) = (typed.clone(), visitor.access());
+    let found = pages.app().find(&access, MEMBER, move |snapshot, viewer| search(snapshot, viewer, text));
     let found = found.await.map_err(|error| visitor.refused(error))?;
-    let places = PLACES.iter().filter(|(.., role)| found.caller.role >= *role);
+    let places = PLACES.iter().filter(|(.., role)| found.viewer.caller.role >= *role);
     let places = places.filter(|(title, ..)| title.to_lowercase().contains(&typed));
     let places = places.map(|(title, hint, href, _)| Hit {
         title: (*title).to_owned(),

@@ -3,10 +3,10 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use rapport_app::read::delivery::choices;
 use rapport_app::signature::{self, Change, Check, Finding, Mistake, Secret};
 use rapport_domain::signature::Malformed;
 use rapport_domain::webhook::Webhook;
-use rapport_store::webhook;
 
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
@@ -15,9 +15,6 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::place;
 use crate::pages::{ADMIN, Pages};
-
-/// How many webhooks the form offers.
-const MAX_CHOICES: usize = 200;
 
 #[derive(Template)]
 #[template(path = "webhooks/check.html")]
@@ -41,9 +38,10 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let chosen = Form::of_query(query.as_deref()).text("webhook").to_owned();
-    let Shown { frame, reply: webhooks } = pages.show(&visitor, ADMIN, webhook::list).await?;
-    Ok(CheckPage { frame, webhooks: some(webhooks), draft: Draft::new([("webhook", chosen)]), finding: None }
-        .respond())
+    let Shown { frame, reply: webhooks } =
+        pages.show(&visitor, ADMIN, |snapshot, _| choices(snapshot)).await?;
+    let draft = Draft::new([("webhook", chosen)]);
+    Ok(CheckPage { frame, webhooks, draft, finding: None }.respond())
 }
 
 pub async fn check(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
@@ -57,16 +55,11 @@ pub async fn check(State(pages): State<Pages>, visitor: Visitor, form: Form) -> 
     let check =
         Check { header: form.text("signature").to_owned(), body: form.text("body").to_owned(), secret };
     let services = std::sync::Arc::clone(pages.app().services());
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
-        Ok((signature::check(&services, snapshot, &check)?, webhook::list(snapshot)?))
+    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
+        Ok((signature::check(&services, snapshot, &check)?, choices(snapshot)?))
     });
     let Shown { frame, reply: (finding, webhooks) } = found.await?;
-    Ok(CheckPage { frame, webhooks: some(webhooks), draft, finding: Some(finding) }.respond())
-}
-
-fn some(mut webhooks: Vec<Webhook>) -> Vec<Webhook> {
-    webhooks.truncate(MAX_CHOICES);
-    webhooks
+    Ok(CheckPage { frame, webhooks, draft, finding: Some(finding) }.respond())
 }
 
 /// Whether the signature is valid, with a title and an explanation.

@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::response::Response;
 use rapport_app::Error;
+use rapport_app::read::webhook::one;
 use rapport_app::webhook::{Changes, CreateWebhook, NewSecret, PatchWebhook};
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::{Create, Patch, SELECTABLE, Webhook};
-use rapport_store::webhook;
 use serde_json::{Map, Value};
 
 use crate::pages::ADMIN;
@@ -53,7 +53,7 @@ impl Load<()> for EditPage {
 impl Load<WebhookId> for EditPage {
     async fn load(visit: &Visit<WebhookId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let Shown { frame, reply } = visit.read(ADMIN, move |snapshot| webhook::get(snapshot, id)).await?;
+        let Shown { frame, reply } = visit.read(ADMIN, move |snapshot, _| one(snapshot, id)).await?;
         let webhook = reply.ok_or_else(|| Refusal::not_found("webhook"))?;
         let is_all = webhook.events.kinds().len() == SELECTABLE.len();
         let which = if is_all { ALL } else { SOME };
@@ -109,6 +109,6 @@ fn members(form: &Form) -> Map<String, Value> {
 
 /// Checks the role before a destination is checked, so that only admins can have names resolved.
 async fn verify<I>(visit: &Visit<I>) -> Result<(), Error> {
-    visit.pages.app().read(&visit.visitor.access(), ADMIN, |_| Ok(())).await?;
+    visit.pages.app().read(&visit.visitor.access(), ADMIN, |_, _| Ok(())).await?;
     Ok(())
 }

@@ -3,10 +3,9 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use rapport_app::read::webhook::{RATED, RATED_DAYS, Rated, Tally, rated};
 use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::{MAX_STREAK, SELECTABLE, Switch, Webhook};
-use rapport_store::delivery_health::{self, Tally};
-use rapport_store::webhook;
 
 use crate::pages::chart::success::share;
 use crate::pages::kit::form::Form;
@@ -16,11 +15,6 @@ use crate::pages::kit::visitor::Visitor;
 use crate::pages::webhooks::{badge, place};
 use crate::pages::words::number::capped_at;
 use crate::pages::{ADMIN, Pages};
-
-const LIMIT: usize = 50;
-/// How many deliveries the success rate covers, and of how many days.
-const NEWEST: i64 = 100;
-const DAYS: i64 = 7;
 
 #[derive(Template)]
 #[template(path = "webhooks/list.html")]
@@ -67,22 +61,8 @@ pub async fn show(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let after: Option<WebhookId> = Form::of_query(query.as_deref()).text("after").parse().ok();
-    let now = pages.app().now();
-    let found = pages.show(&visitor, ADMIN, move |snapshot| {
-        let all = webhook::list(snapshot)?;
-        let mut shown: Vec<Webhook> =
-            all.into_iter().filter(|webhook| after.is_none_or(|after| webhook.id < after)).collect();
-        let has_more = shown.len() > LIMIT;
-        shown.truncate(LIMIT);
-        let next = shown.last().filter(|_| has_more).map(|webhook| webhook.id);
-        let mut lines = Vec::with_capacity(shown.len());
-        for webhook in shown {
-            let since = now.plus_days(-DAYS);
-            let tally = delivery_health::tally(snapshot, webhook.id, since, now.plus_days(1), NEWEST)?;
-            lines.push(Line { webhook, tally });
-        }
-        Ok((lines, next))
-    });
-    let Shown { frame, reply: (lines, next) } = found.await?;
+    let found = pages.show(&visitor, ADMIN, move |snapshot, viewer| rated(snapshot, viewer, after));
+    let Shown { frame, reply: Rated { webhooks, next } } = found.await?;
+    let lines = webhooks.into_iter().map(|(webhook, tally)| Line { webhook, tally }).collect();
     Ok(ListPage { frame, lines, next, is_first: after.is_none() }.respond())
 }

@@ -39,7 +39,7 @@ struct ReceivingPage {
 framed!("webhooks": ReceivingPage);
 
 pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_| Ok(())).await?;
+    let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
     let kinds = SELECTABLE.into_iter().chain([Kind::WebhookTest]);
     let kinds = kinds.map(|kind| (kind, meaning(kind))).collect();
     Ok(ReceivingPage { frame, snippets: &SNIPPETS, kinds, schedule: schedule() }.respond())

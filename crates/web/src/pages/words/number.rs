@@ -1,6 +1,6 @@
 //! Numbers with separators.
 
-use rapport_store::account_list::CappedCount;
+use rapport_app::read::CappedCount;
 
 /// `1,932`.
 pub fn grouped(number: i64) -> String {

@@ -1,26 +1,31 @@
-//! The figures on the dashboard, read in one snapshot. Each is a bounded index read.
+//! The figures on the dashboard. Each is a bounded index read.
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
+use rapport_domain::caps;
 use rapport_domain::time::{Day, Time};
 use rapport_domain::webhook::Webhook;
-use rapport_store::account_list::CappedCount;
 use rapport_store::clients::{self, Client, ListClients, Tab};
-use rapport_store::recent::{self, Delivered};
 use rapport_store::stage_totals::{self, Stage};
-use rapport_store::{Error, Query as _, Snapshot, activity_day, company, webhook};
+use rapport_store::{Error, Query as _, Snapshot, activity_day, recent, webhook};
 
-use super::{RECENT_DAYS, WORST};
+use crate::read::{CappedCount, Viewer};
 
-/// Overdue clients are counted up to this number.
-const MANY: i64 = 1_000;
+pub use rapport_store::recent::Delivered;
+
+/// How many of the most overdue clients are listed.
+const WORST: i64 = 5;
+/// How many days deliveries and mails count as recent, including today.
+const RECENT_DAYS: i64 = 7;
 
 pub struct Figures {
     pub stages: Vec<Stage>,
     pub overdue: CappedCount,
     pub worst: Vec<Client>,
+    /// New accounts this week.
     pub new_accounts: CappedCount,
+    /// Moves this week.
     pub moves: CappedCount,
     pub days: Vec<(Day, i64)>,
     pub webhooks: Vec<Webhook>,
@@ -30,27 +35,26 @@ pub struct Figures {
     pub lately: Day,
 }
 
-impl Figures {
-    pub fn read(snapshot: &mut Snapshot, now: Time) -> Result<Self, Error> {
-        let company = company::get(snapshot)?;
-        let zone = company.map_or(TimeZone::UTC, |company| company.settings.time_zone);
-        let (week, lately) = (week_start(now, &zone), now.day_in(&zone).minus_days(RECENT_DAYS - 1));
-        let since = Time::start_of_day(lately.date(), &zone);
-        let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
-        Ok(Self {
-            stages: stage_totals::stages(snapshot)?,
-            overdue: clients::count_up_to(snapshot, Tab::Overdue, now, MANY)?,
-            worst: worst.run(snapshot)?.items,
-            new_accounts: recent::new_accounts(snapshot, week)?,
-            moves: recent::count_moves(snapshot, week)?,
-            days: activity_day::days(snapshot, now.day_in(&zone))?,
-            webhooks: webhook::list(snapshot)?,
-            delivered: recent::deliveries(snapshot, since)?,
-            failed_mails: recent::failed_mails(snapshot, since)?,
-            lately,
-        })
-    }
+pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Error> {
+    let (now, zone) = (viewer.now, viewer.zone());
+    let (week, lately) = (week_start(now, zone), viewer.today().minus_days(RECENT_DAYS - 1));
+    let since = Time::start_of_day(lately.date(), zone);
+    let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
+    Ok(Figures {
+        stages: stage_totals::stages(snapshot)?,
+        overdue: clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?,
+        worst: worst.run(snapshot)?.items,
+        new_accounts: recent::new_accounts(snapshot, week)?,
+        moves: recent::count_moves(snapshot, week)?,
+        days: activity_day::days(snapshot, viewer.today())?,
+        webhooks: webhook::list(snapshot)?,
+        delivered: recent::deliveries(snapshot, since)?,
+        failed_mails: recent::failed_mails(snapshot, since)?,
+        lately,
+    })
+}
 
+impl Figures {
     pub fn has_no_accounts(&self) -> bool {
         self.stages.iter().all(|stage| stage.accounts.count == 0)
     }

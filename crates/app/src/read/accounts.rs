@@ -1,0 +1,94 @@
+//! Lists of accounts: the page with its filters, the search, and what the form of a new account suggests.
+
+use rapport_domain::account::Account;
+use rapport_domain::caps;
+use rapport_domain::channel::Channel;
+use rapport_domain::saved_view::SavedView;
+use rapport_domain::search::query_words;
+use rapport_store::account_list::{AccountFilter, count_capped};
+use rapport_store::{Error, Query as _, Snapshot, channel, saved_view};
+
+use crate::read::{CappedCount, Viewer};
+
+pub use rapport_store::account_field::names as field_names;
+pub use rapport_store::account_list::{AccountPage, Cursor, ListAccounts, Sort};
+
+/// How many custom fields the menus of the list offer. A query may name others.
+const OFFERED_FIELDS: i64 = 40;
+/// How many promo codes and custom fields the form of a new account suggests.
+const SUGGESTED: i64 = 100;
+/// How many accounts the search finds.
+const SEARCHED: i64 = 8;
+
+/// A page of accounts.
+pub fn list(snapshot: &mut Snapshot, question: &ListAccounts) -> Result<AccountPage, Error> {
+    question.run(snapshot)
+}
+
+/// Everything the page of accounts shows.
+pub struct ListPage {
+    pub page: AccountPage,
+    pub count: CappedCount,
+    /// By name.
+    pub channels: Vec<Channel>,
+    pub fields: Vec<String>,
+    pub views: Vec<SavedView>,
+}
+
+/// Without a question it lists nothing.
+pub fn list_page(snapshot: &mut Snapshot, question: Option<&ListAccounts>) -> Result<ListPage, Error> {
+    let (page, count) = match question {
+        Some(question) => list_and_count(snapshot, question)?,
+        None => (nothing(), CappedCount { count: 0, capped: false }),
+    };
+    let mut channels = channel::list(snapshot)?;
+    channels.sort_by_key(|channel| channel.name.to_lowercase());
+    let fields = field_names(snapshot, None, OFFERED_FIELDS)?.items;
+    Ok(ListPage { page, count, channels, fields, views: saved_view::list(snapshot)? })
+}
+
+fn list_and_count(
+    snapshot: &mut Snapshot,
+    question: &ListAccounts,
+) -> Result<(AccountPage, CappedCount), Error> {
+    let is_first = question.cursor.is_none();
+    let page = list(snapshot, question)?;
+    let count = if question.filter.q.is_some() && (!is_first || page.next.is_some()) {
+        // Counting the matches of a search would read every account that has one of the words.
+        CappedCount { count: question.limit, capped: true }
+    } else {
+        count_capped(snapshot, &question.filter, question.now, caps::IN_A_LIST)?
+    };
+    Ok((page, count))
+}
+
+/// A page without accounts.
+pub(super) fn nothing() -> AccountPage {
+    AccountPage { items: Vec::new(), next: None }
+}
+
+/// The accounts that the words of a search match, newest first. Without words, none.
+pub fn search(snapshot: &mut Snapshot, viewer: &Viewer, text: String) -> Result<Vec<Account>, Error> {
+    if query_words(&text).is_empty() {
+        return Ok(Vec::new());
+    }
+    let filter = AccountFilter { q: Some(text), ..AccountFilter::default() };
+    let question =
+        ListAccounts { filter, sort: Sort::default(), cursor: None, limit: SEARCHED, now: viewer.now };
+    Ok(list(snapshot, &question)?.items)
+}
+
+/// What the form of a new account suggests.
+pub struct Suggestions {
+    /// Promo codes that are not archived.
+    pub codes: Vec<String>,
+    /// Names of custom fields.
+    pub fields: Vec<String>,
+}
+
+pub fn suggestions(snapshot: &mut Snapshot) -> Result<Suggestions, Error> {
+    let fields = field_names(snapshot, None, SUGGESTED)?.items;
+    let live = channel::all_codes(snapshot)?.into_iter().filter(|code| code.archived_at.is_none());
+    let codes = live.map(|code| code.code.as_str().to_owned());
+    Ok(Suggestions { codes: codes.take(usize::try_from(SUGGESTED).unwrap_or(0)).collect(), fields })
+}

@@ -1,0 +1,207 @@
+//! Deliveries: the log, and one delivery with its payload and attempts.
+
+use std::collections::HashMap;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use rapport_domain::delivery::Delivery;
+use rapport_domain::delivery_list::{Appearance, Filter};
+use rapport_domain::event::Event;
+use rapport_domain::id::{AccountId, DeliveryId, WebhookId};
+use rapport_domain::invalid::Invalid;
+use rapport_domain::signature::Signature;
+use rapport_domain::webhook::Webhook;
+use rapport_store::delivery_list::{self, Bounds, account_names};
+use rapport_store::{Error, Snapshot, account, delivery, event, webhook};
+use serde_json::{Map, Value};
+
+use crate::context::Services;
+use crate::read::Viewer;
+use crate::signature;
+
+pub use rapport_store::delivery::KeptAttempt;
+pub use rapport_store::delivery_list::{Listed, Scan};
+
+/// How many deliveries a page of the log has.
+const LISTED: i64 = 50;
+/// How many webhooks a form offers to choose from.
+const CHOICES: usize = 200;
+
+/// A delivery with the names that a row shows.
+pub struct Named {
+    pub delivery: Delivery,
+    pub shown: Appearance,
+    /// The account, and its name unless it was deleted.
+    pub account: Option<(AccountId, Option<String>)>,
+    /// Unless it was deleted.
+    pub webhook: Option<Webhook>,
+}
+
+pub(super) fn named(snapshot: &mut Snapshot, listed: Vec<Listed>) -> Result<Vec<Named>, Error> {
+    let names = account_names(snapshot, &listed)?;
+    let webhooks: HashMap<WebhookId, Webhook> =
+        webhook::list(snapshot)?.into_iter().map(|webhook| (webhook.id, webhook)).collect();
+    let name = |Listed { delivery, shown }| Named {
+        account: delivery.account.map(|id| (id, names.get(&id).cloned())),
+        webhook: webhooks.get(&delivery.webhook).cloned(),
+        delivery,
+        shown,
+    };
+    Ok(listed.into_iter().map(name).collect())
+}
+
+/// A stretch of the log, newest first.
+pub fn log(
+    snapshot: &mut Snapshot,
+    filter: &Filter,
+    before: Option<DeliveryId>,
+    limit: i64,
+) -> Result<Scan, Error> {
+    delivery_list::scan(snapshot, filter, before, Bounds::page(limit))
+}
+
+/// Everything the page of the log shows. Without a valid filter it lists nothing.
+pub struct LogPage {
+    pub filter: Result<Filter, Invalid>,
+    /// The webhooks to choose from.
+    pub webhooks: Vec<Webhook>,
+    /// The name of the account in the filter.
+    pub account: Option<String>,
+    pub rows: Vec<Named>,
+    pub next: Option<DeliveryId>,
+}
+
+/// Reads the log with a filter as a person typed it.
+pub fn log_page(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    typed: Map<String, Value>,
+    before: Option<DeliveryId>,
+) -> Result<LogPage, Error> {
+    let filter = filter(snapshot, viewer, typed)?;
+    let webhooks = choices(snapshot)?;
+    let Ok(meant) = filter else {
+        return Ok(LogPage { filter, webhooks, account: None, rows: Vec::new(), next: None });
+    };
+    let account = match meant.account {
+        Some(id) => account::get(snapshot, id)?.map(|account| account.name),
+        None => None,
+    };
+    let Scan { found, next } = log(snapshot, &meant, before, LISTED)?;
+    Ok(LogPage { filter, webhooks, account, rows: named(snapshot, found)?, next })
+}
+
+/// The webhooks that a form offers.
+pub fn choices(snapshot: &mut Snapshot) -> Result<Vec<Webhook>, Error> {
+    let mut webhooks = webhook::list(snapshot)?;
+    webhooks.truncate(CHOICES);
+    Ok(webhooks)
+}
+
+/// The filter that a person typed. A time without a zone is in the company's, and an account may be given by
+/// either of its ids.
+pub fn filter(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    mut typed: Map<String, Value>,
+) -> Result<Result<Filter, Invalid>, Error> {
+    for name in ["since", "until"] {
+        if let Some(Value::String(text)) = typed.get_mut(name) {
+            *text = with_zone(text, viewer.zone());
+        }
+    }
+    if let Some(Value::String(text)) = typed.get_mut("account") {
+        *text = with_own_id(snapshot, text)?;
+    }
+    Ok(Filter::parse(&typed))
+}
+
+fn with_zone(text: &str, zone: &TimeZone) -> String {
+    // Without a zone it would be read as UTC.
+    let has_zone =
+        text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
+    if has_zone {
+        return text.to_owned();
+    }
+    let local = text.parse::<DateTime>().ok();
+    let zoned = local.and_then(|local| zone.to_ambiguous_zoned(local).compatible().ok());
+    zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
+}
+
+fn with_own_id(snapshot: &mut Snapshot, text: &str) -> Result<String, Error> {
+    if text.parse::<AccountId>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    let found = account::ids_by_imported_id(snapshot, &[text])?.pop();
+    Ok(found.map_or_else(|| text.to_owned(), |(_, id)| id.to_string()))
+}
+
+/// A delivery as the API shows it.
+pub struct Detail {
+    pub listed: Listed,
+    pub event: Option<Event>,
+    pub attempts: Vec<KeptAttempt>,
+}
+
+pub fn one(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<Detail>, Error> {
+    let Some(listed) = delivery_list::get(snapshot, id)? else { return Ok(None) };
+    let event = event::get(snapshot, listed.delivery.event)?;
+    Ok(Some(Detail { listed, event, attempts: delivery::attempts(snapshot, id)? }))
+}
+
+/// Everything a delivery's page shows.
+pub struct DeliveryPage {
+    pub row: Named,
+    /// Unless it was erased.
+    pub payload: Option<String>,
+    /// The signature that an attempt made now would carry.
+    pub signature: Option<Signature>,
+    /// Oldest first.
+    pub attempts: Vec<KeptAttempt>,
+}
+
+pub fn page(
+    snapshot: &mut Snapshot,
+    services: &Services,
+    id: DeliveryId,
+) -> Result<Option<DeliveryPage>, Error> {
+    let Some(Detail { listed, event, attempts }) = one(snapshot, id)? else { return Ok(None) };
+    let payload = event.and_then(kept_payload);
+    let signature = match &payload {
+        Some(body) => signature::of_webhook(services, snapshot, listed.delivery.webhook, body.as_bytes())?,
+        None => None,
+    };
+    let row = named(snapshot, vec![listed])?.pop();
+    Ok(row.map(|row| DeliveryPage { row, payload, signature, attempts }))
+}
+
+/// The exact text that a delivery sends, unless it was erased.
+pub fn payload(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<String>, Error> {
+    let Some(found) = delivery::get(snapshot, id)? else { return Ok(None) };
+    Ok(event::get(snapshot, found.event)?.and_then(kept_payload))
+}
+
+/// An erased payload is empty.
+fn kept_payload(event: Event) -> Option<String> {
+    Some(event.payload).filter(|payload| !payload.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_a_zone_is_the_companys() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let table = [
+            ("2026-11-15T09:30", "2026-11-15T08:30:00Z"),
+            ("2026-07-15T09:30:15", "2026-07-15T07:30:15Z"),
+            ("2026-11-15", "2026-11-14T23:00:00Z"),
+            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00Z"),
+            ("soon", "soon"),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(with_zone(typed, &zone), expected, "{typed}");
+        }
+    }
+}

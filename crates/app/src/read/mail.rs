@@ -1,0 +1,3 @@
+//! The mails of a company.
+
+pub use rapport_store::mail::{Mail, list};

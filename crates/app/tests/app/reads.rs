@@ -1,0 +1,128 @@
+//! What the named reads decide beyond a single query.
+
+use rapport_app::conversation::StartConversation;
+use rapport_app::read;
+use rapport_app::webhook::DisableWebhook;
+use rapport_domain::audience::Filter;
+use rapport_domain::conversation::Start;
+use rapport_domain::id::{AccountId, CampaignId};
+use rapport_domain::time::Time;
+use rapport_testkit::{Engine, TestApp, TestClock};
+use serde_json::{Value, json};
+
+use crate::webhooks::webhook;
+
+/// A company for which the day of this moment has already ended.
+fn in_auckland(engine: Engine) -> TestApp {
+    let clock = TestClock::at(Time::parse("2026-11-15T12:30:00Z").unwrap());
+    let app = TestApp::with_clock(engine, clock);
+    app.set(json!({"time_zone": "Pacific/Auckland"}));
+    app
+}
+
+#[test]
+fn only_a_disabled_webhook_holds_deliveries() {
+    TestApp::on_both(|app| {
+        let id = webhook(app);
+        app.upsert(json!({"imported_id": "crm-1"}));
+        let held = || {
+            let page = app.view(move |snapshot, viewer| read::webhook::page(snapshot, viewer, id));
+            let described = app.view(move |snapshot, _| read::webhook::described(snapshot, id));
+            (page.expect("there").held.count, described.expect("there").held.count)
+        };
+        assert_eq!(held(), (0, 0));
+        app.write(DisableWebhook(id)).unwrap();
+        assert_eq!(held(), (1, 1));
+    });
+}
+
+#[test]
+fn the_days_of_a_webhook_and_of_the_dashboard_are_the_companys() {
+    for engine in Engine::BOTH {
+        let app = in_auckland(engine);
+        let id = webhook(&app);
+        app.upsert(json!({"imported_id": "crm-1"}));
+        let page = app.view(move |snapshot, viewer| read::webhook::page(snapshot, viewer, id));
+        let (today, tally) = *page.expect("there").days.last().expect("a day");
+        assert_eq!((today.to_string().as_str(), tally.open), ("2026-11-16", 1), "on {engine}");
+        let figures = app.view(read::dashboard::figures);
+        assert_eq!(figures.lately.date().to_string(), "2026-11-10", "on {engine}");
+        assert_eq!((figures.new_accounts.count, figures.delivered.open), (1, 1), "on {engine}");
+    }
+}
+
+#[test]
+fn a_typed_filter_means_the_companys_time_and_either_id_of_an_account() {
+    for engine in Engine::BOTH {
+        let app = in_auckland(engine);
+        app.upsert(json!({"imported_id": "crm-1"}));
+        let account = app.account("crm-1").id;
+        let since = Time::parse("2026-11-14T20:30:00Z").unwrap();
+        for typed in ["crm-1", account.to_string().as_str()] {
+            let Value::Object(typed) = json!({"account": typed, "since": "2026-11-15T09:30"}) else {
+                panic!("an object")
+            };
+            let filter = app.view(move |snapshot, viewer| read::delivery::filter(snapshot, viewer, typed));
+            let filter = filter.expect("a valid filter");
+            assert_eq!((filter.account, filter.since), (Some(account), Some(since)), "on {engine}");
+        }
+    }
+}
+
+#[test]
+fn a_search_that_fills_its_page_is_not_counted() {
+    TestApp::on_both(|app| {
+        app.channel("beta", &[]);
+        app.channel("Alpha", &[]);
+        for number in 1..=2 {
+            app.upsert(json!({"imported_id": format!("crm-{number}"), "name": format!("Acme {number}")}));
+        }
+        let table = [(None, 1, (2, false)), (Some("acme"), 1, (1, true)), (Some("acme"), 2, (2, false))];
+        for (q, limit, expected) in table {
+            let q = q.map(str::to_owned);
+            let found = app.view(move |snapshot, viewer| {
+                let question = read::accounts::ListAccounts {
+                    filter: Filter { q, ..Filter::default() },
+                    sort: read::accounts::Sort::default(),
+                    cursor: None,
+                    limit,
+                    now: viewer.now,
+                };
+                read::accounts::list_page(snapshot, Some(&question))
+            });
+            assert_eq!((found.count.count, found.count.capped), expected);
+        }
+        let nothing = app.view(|snapshot, _| read::accounts::list_page(snapshot, None));
+        assert!(nothing.page.items.is_empty() && nothing.count.count == 0);
+        let names: Vec<&str> = nothing.channels.iter().map(|channel| channel.name.as_str()).collect();
+        assert_eq!(names, ["Alpha", "beta"]);
+        for (text, expected) in [("acme 2", 1), ("acme", 2), (" ", 0)] {
+            let found =
+                app.view(move |snapshot, viewer| read::accounts::search(snapshot, viewer, text.to_owned()));
+            assert_eq!(found.len(), expected, "{text}");
+        }
+    });
+}
+
+#[test]
+fn a_read_of_nothing_finds_nothing() {
+    TestApp::on_both(|app| {
+        for id in ["crm-1", "crm-2"] {
+            app.upsert(json!({ "imported_id": id }));
+        }
+        let [one, other] = ["crm-1", "crm-2"].map(|id| app.account(id).id);
+        let request = Start::parse(json!({}).as_object().unwrap()).unwrap();
+        let started = app.write(StartConversation { account: one, request }).unwrap().id;
+        let of = |account| {
+            app.view(move |snapshot, _| read::conversation::page(snapshot, (account, started), None))
+                .is_some()
+        };
+        assert_eq!((of(one), of(other)), (true, false), "a conversation belongs to its account");
+        let history =
+            |id| app.view(move |snapshot, _| read::account::history(snapshot, id, None, 9)).is_some();
+        assert_eq!((history(one), history(AccountId::from_bytes([9; 16]))), (true, false));
+        let form = |id| app.view(move |snapshot, _| read::campaign::form(snapshot, id)).is_some();
+        assert_eq!((form(None), form(Some(CampaignId::from_bytes([9; 16])))), (true, false));
+        assert!(app.view(read::profile::page).is_none(), "a token is no person");
+    });
+}
