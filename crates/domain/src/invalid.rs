@@ -108,6 +108,7 @@ impl<'a> Members<'a> {
     }
 
     /// Parses a member that `null` clears: `None` means absent, `Some(None)` means null.
+    #[expect(clippy::option_option, reason = "absent, null and a value are three different things")]
     pub fn clearable<T>(
         &mut self,
         name: &'static str,

@@ -43,12 +43,15 @@ pub(super) fn stretch(
 }
 
 /// Moves, contacts and messages, and the place of the older ones.
+pub type ToldPart = (Vec<Told>, Option<ToldPlace>);
+
+/// What happened to an account, newest first, from a place on.
 pub fn told(
     snapshot: &mut Snapshot,
     account: AccountId,
     from: ToldPlace,
     limit: i64,
-) -> Result<Option<(Vec<Told>, Option<ToldPlace>)>, Error> {
+) -> Result<Option<ToldPart>, Error> {
     of_existing(snapshot, account, |snapshot| timeline::of_account(snapshot, account, from, limit))
 }
 
