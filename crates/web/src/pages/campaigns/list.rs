@@ -1,7 +1,6 @@
 //! The list of campaigns, newest first. It shows no counts, because each would have to count accounts.
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rapport_app::read::Page;
 use rapport_app::read::campaign::list_page;
@@ -9,11 +8,10 @@ use rapport_domain::campaign::Campaign;
 use rapport_domain::channel::Channel;
 
 use super::words;
-use crate::pages::kit::form::Form;
+use crate::pages::MEMBER;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "campaigns/list.html")]
@@ -36,13 +34,9 @@ impl ListPage {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let found = pages.show(&visitor, MEMBER, move |snapshot, _| list_page(snapshot, before));
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let before = visit.query.text("before").parse().ok();
+    let found = visit.read(MEMBER, move |snapshot, _| list_page(snapshot, before));
     let Shown { frame, reply: (campaigns, channels) } = found.await?;
     Ok(ListPage { frame, campaigns, channels, is_later: before.is_some() }.respond())
 }

@@ -4,7 +4,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
 use jiff::civil::Date;
@@ -15,10 +14,9 @@ use rapport_domain::caps;
 
 use crate::pages::account::snoozes;
 use crate::pages::account::words;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::words::{money, number};
 use crate::pages::{MEMBER, Pages};
 use crate::shared::client_list::{question, write_place};
@@ -44,17 +42,13 @@ struct ClientsPage {
 }
 framed!("clients": ClientsPage);
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let query = Form::of_query(query.as_deref());
+async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let query = &visit.query;
     let pairs = query.fields().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let asked = question(pages.app(), Parameters::of(pairs.collect())).map_err(Refusal::Page)?;
+    let asked = question(visit.pages.app(), Parameters::of(pairs.collect())).map_err(Refusal::Page)?;
     let (tab, after) = (asked.tab, asked.after);
     let asked = ListClients { limit: DEFAULT_LIMIT, ..asked };
-    let found = pages.show(&visitor, MEMBER, move |snapshot, _| list(snapshot, &asked, caps::ON_A_PAGE));
+    let found = visit.read(MEMBER, move |snapshot, _| list(snapshot, &asked, caps::ON_A_PAGE));
     let Shown { frame, reply: Listed { page, counts } } = found.await?;
     let next = page.next.map(|place| format!("{}&cursor={}", path_of(&tab), write_place(tab, place)));
     let cursor = after.map(|place| format!("&cursor={}", write_place(tab, place)));

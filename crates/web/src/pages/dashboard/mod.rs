@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use rapport_app::read::clients::Client;
@@ -14,7 +13,7 @@ use crate::pages::chart::sparkline::Sparkline;
 use crate::pages::chart::stages::StageBar;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::words::number::{counted, grouped};
 use crate::pages::{MEMBER, Pages};
 
@@ -59,15 +58,15 @@ impl DashboardPage {
     }
 }
 
-async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, reply: figures } = pages.show(&visitor, MEMBER, dashboard::figures).await?;
+async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let Shown { frame, reply: figures } = visit.read(MEMBER, dashboard::figures).await?;
     if figures.has_no_accounts() {
-        let base_url = pages.app().services().outside().base_url.clone();
+        let base_url = visit.pages.app().services().outside().base_url.clone();
         return Ok(FirstRunPage { frame, base_url }.respond());
     }
     let bars = StageBar::all(&figures.stages);
     let activity = Sparkline::new(&figures.days, frame.now.day_in(frame.zone()), PULSE_DAYS);
-    let mail_configured = pages.app().services().outside().mail_configured;
+    let mail_configured = visit.pages.app().services().outside().mail_configured;
     Ok(DashboardPage { frame, figures, bars, activity, mail_configured }.respond())
 }
 

@@ -1,7 +1,6 @@
 //! The log of deliveries, newest first. Its first page updates live.
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rapport_app::read::delivery::{LogPage, log_page};
 use rapport_domain::delivery::HISTORY_DAYS;
@@ -10,14 +9,13 @@ use rapport_domain::event::Kind;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::webhook::Webhook;
 
+use crate::pages::ADMIN;
 use crate::pages::deliveries::filter::{self, state_name};
 use crate::pages::deliveries::row::Row;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::kit::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "deliveries/list.html")]
@@ -70,21 +68,18 @@ impl ListPage {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let form = Form::of_query(query.as_deref());
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let form = &visit.query;
     let before: Option<DeliveryId> = form.text("before").parse().ok();
-    let typed = filter::typed(&form);
-    let found =
-        pages.show(&visitor, ADMIN, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
+    let typed = filter::typed(form);
+    let found = visit.read(ADMIN, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
     let Shown { frame, reply } = found.await?;
     let LogPage { filter, webhooks, account, rows, next } = reply;
     let refused = filter.as_ref().err().cloned();
     let draft = match refused {
-        Some(invalid) => Draft::refused(&form, invalid.into()).map_err(|error| visitor.refused(error))?,
+        Some(invalid) => {
+            Draft::refused(form, invalid.into()).map_err(|error| visit.visitor.refused(error))?
+        }
         None => Draft::new(form.fields().map(|(name, value)| (name, value.to_owned()))),
     };
     let has_faults = draft.has_faults();

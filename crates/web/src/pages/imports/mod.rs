@@ -18,12 +18,13 @@ use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
 
 use crate::pages::imports::columns::ColumnsPage;
+use crate::pages::imports::list::ListPage;
 use crate::pages::imports::one::ImportPage;
 use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::Shown;
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visit::Visit;
+use crate::pages::kit::visit::{Visit, show};
 use crate::pages::{ADMIN, Pages};
 
 /// The list, and the target of the upload.
@@ -31,7 +32,7 @@ pub const PATH: &str = "/imports";
 
 pub fn routes() -> Router<Pages> {
     // Uploads have their own size limit.
-    let list = get(list::show).post(upload::upload).layer(DefaultBodyLimit::disable());
+    let list = get(show::<ListPage, ()>).post(upload::upload).layer(DefaultBodyLimit::disable());
     Router::new()
         .route(PATH, list)
         .route("/imports/{id}", get(one::show))

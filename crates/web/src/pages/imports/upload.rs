@@ -3,7 +3,7 @@
 
 use axum::body::Bytes;
 use axum::extract::multipart::{Field, Multipart};
-use axum::extract::{FromRequest as _, Request, State};
+use axum::extract::{FromRequest as _, Request};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use hyper::body::Body as _;
 use rapport_app::Error;
@@ -21,6 +21,7 @@ use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::Page as _;
 use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visit::{Load as _, Visit};
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{ADMIN, Pages};
 
@@ -31,17 +32,14 @@ const MAX_FIELDS: usize = 10;
 /// Room for the rest of the form in the body, besides the file.
 const ENVELOPE_BYTES: u64 = 16 << 10;
 
-pub async fn upload(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    request: Request,
-) -> Result<Response, Refusal> {
+pub async fn upload(visit: Visit, request: Request) -> Result<Response, Refusal> {
+    let (pages, visitor) = (&visit.pages, &visit.visitor);
     let (parts, body) = request.into_parts();
     let announced = body.size_hint().lower();
     let leash = Leash::new(body);
     let request = Request::from_parts(parts, leash.body());
     let mut fields = Vec::new();
-    let received = receive(&pages, &visitor, (request, announced), &leash, &mut fields).await;
+    let received = receive(pages, visitor, (request, announced), &leash, &mut fields).await;
     if received.is_err()
         && let Some(rest) = leash.rest()
     {
@@ -56,7 +54,9 @@ pub async fn upload(
         Err(error) => {
             let draft = Draft::refused(&Form::of(&fields), of_the_file(error));
             let draft = draft.map_err(|error| visitor.refused(error))?;
-            Ok(ListPage::load(&pages, &visitor, None, draft).await?.refuse())
+            let mut page = ListPage::load(&visit).await?;
+            page.draft = draft;
+            Ok(page.refuse())
         }
     }
 }

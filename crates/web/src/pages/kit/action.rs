@@ -65,9 +65,18 @@ impl<I: Send + Sync> Action<I> {
         self.settle(done, put).await
     }
 
+    /// Like `run`, for a command that checks its input itself.
+    pub async fn send<C: Command, P: Load<I>>(
+        &self,
+        command: C,
+        put: impl FnOnce(&mut P, Draft) + Send,
+    ) -> Result<C::Reply, Refusal> {
+        self.run(Ok::<C, Error>(command), put).await
+    }
+
     /// Runs the command of a button. If it is refused, its page says why.
     pub async fn act<P: Load<I>, C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
-        self.run(Ok::<C, Error>(command), banner::<P>).await
+        self.send(command, banner::<P>).await
     }
 
     /// Runs a command once, however often its form is sent.

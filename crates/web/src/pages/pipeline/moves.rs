@@ -1,18 +1,16 @@
 //! The moves of all accounts, newest first.
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rapport_app::read::pipeline::{self, NamedMove};
 use rapport_app::read::{DEFAULT_LIMIT, Page};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::pipeline::{Source, Status};
 
-use crate::pages::kit::form::Form;
+use crate::pages::MEMBER;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::kit::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pipeline/moves.html")]
@@ -24,14 +22,9 @@ struct MovesPage {
 }
 framed!("pipeline": MovesPage);
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let before = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let read =
-        pages.show(&visitor, MEMBER, move |snapshot, _| pipeline::moves(snapshot, before, DEFAULT_LIMIT));
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let before = visit.query.text("before").parse().ok();
+    let read = visit.read(MEMBER, move |snapshot, _| pipeline::moves(snapshot, before, DEFAULT_LIMIT));
     let Shown { frame, reply: moves } = read.await?;
     Ok(MovesPage { frame, moves, is_later: before.is_some() }.respond())
 }

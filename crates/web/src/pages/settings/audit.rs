@@ -2,7 +2,6 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
 use rapport_app::read::Page;
@@ -11,10 +10,9 @@ use rapport_domain::id::AuditId;
 
 use super::audit_words::Line;
 use super::tabbed;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/audit";
@@ -34,13 +32,9 @@ struct AuditPage {
 framed!("settings": AuditPage);
 tabbed!("audit": AuditPage);
 
-async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let before: Option<AuditId> = Form::of_query(query.as_deref()).text("before").parse().ok();
-    let found = pages.show(&visitor, ADMIN, move |snapshot, _| page(snapshot, before));
+async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let before: Option<AuditId> = visit.query.text("before").parse().ok();
+    let found = visit.read(ADMIN, move |snapshot, _| page(snapshot, before));
     let Shown { frame, reply: (Page { items, more }, members) } = found.await?;
     let older = items.last().filter(|_| more).map(|last| last.id);
     let lines = items.into_iter().map(|entry| Line::of(entry, &members)).collect();

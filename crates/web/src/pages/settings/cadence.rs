@@ -5,7 +5,6 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
-use rapport_app::Error;
 use rapport_app::read::CappedCount;
 use rapport_app::read::settings::{self, Difference};
 use rapport_app::settings::PatchSettings;
@@ -91,7 +90,7 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
 
 async fn save(action: Action) -> Result<Response, Refusal> {
     let command = PatchSettings(members(&action.form));
-    action.run(Ok::<_, Error>(command), |page: &mut CadencePage, draft| page.draft = draft).await?;
+    action.send(command, |page: &mut CadencePage, draft| page.draft = draft).await?;
     action.done(PATH, Flash::good("Cadence saved.").link("View clients", "/clients"))
 }
 

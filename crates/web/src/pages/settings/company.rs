@@ -6,7 +6,6 @@ use askama::Template;
 use axum::Router;
 use axum::response::{Redirect, Response};
 use axum::routing::get;
-use rapport_app::Error;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::time_zone_name;
 
@@ -71,6 +70,6 @@ static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 async fn save(action: Action) -> Result<Response, Refusal> {
     let command = PatchSettings(typed(&action.form, &FIELDS));
-    action.run(Ok::<_, Error>(command), |page: &mut CompanyPage, draft| page.draft = draft).await?;
+    action.send(command, |page: &mut CompanyPage, draft| page.draft = draft).await?;
     action.done(PATH, "Company settings saved.")
 }

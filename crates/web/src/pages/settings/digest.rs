@@ -79,8 +79,8 @@ impl Load<()> for DigestPage {
 
 async fn save(action: Action) -> Result<Response, Refusal> {
     let members = action.form.members(&[("digest_enabled", As::Ticked), ("digest_weekday", As::Text)]);
-    let command = Ok::<_, Error>(PatchSettings(members));
-    let company = action.run(command, |page: &mut DigestPage, draft| page.draft = draft).await?;
+    let command = PatchSettings(members);
+    let company = action.send(command, |page: &mut DigestPage, draft| page.draft = draft).await?;
     let is_on = company.settings.digest_enabled;
     action.done(PATH, if is_on { "Digest schedule saved." } else { "Weekly digest turned off." })
 }

@@ -2,16 +2,15 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use rapport_app::job_report::{Job, JobReport};
 use rapport_app::read::system::{Facts, facts};
 
 use super::tabbed;
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::kit::frame::{Frame, Page as _, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/settings/system";
@@ -34,11 +33,11 @@ struct SystemPage {
 framed!("settings": SystemPage);
 tabbed!("system": SystemPage);
 
-async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, reply: () } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
-    let facts = pages.app().read_across(facts).await.map_err(|error| visitor.refused(error))?;
-    let waiting = pages.app().store().figures().waiting;
-    let jobs = pages.app().services().jobs().all();
+async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let frame = visit.frame(ADMIN).await?;
+    let facts = visit.pages.app().read_across(facts).await.map_err(|error| visit.visitor.refused(error))?;
+    let waiting = visit.pages.app().store().figures().waiting;
+    let jobs = visit.pages.app().services().jobs().all();
     Ok(SystemPage { frame, version: VERSION, facts, waiting, jobs }.respond())
 }
 

@@ -2,16 +2,14 @@
 //! search on the accounts page.
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use rapport_app::read::accounts::search;
 use rapport_domain::member::Role;
 use serde::Serialize;
 
-use crate::pages::kit::form::Form;
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::{MEMBER, Pages};
 
 pub fn routes() -> Router<Pages> {
@@ -53,15 +51,12 @@ const PLACES: [(&str, &str, &str, Role); 24] = [
     ("Your profile", "Page", "/profile", Role::Member),
 ];
 
-async fn find(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let typed = Form::of_query(query.as_deref()).text("q").trim().to_lowercase();
-    let (text, access) = (typed.clone(), visitor.access());
-    let found = pages.app().find(&access, MEMBER, move |snapshot, viewer| search(snapshot, viewer, text));
-    let found = found.await.map_err(|error| visitor.refused(error))?;
+async fn find(visit: Visit) -> Result<Response, Refusal> {
+    let typed = visit.query.text("q").trim().to_lowercase();
+    let (text, access) = (typed.clone(), visit.visitor.access());
+    let found =
+        visit.pages.app().find(&access, MEMBER, move |snapshot, viewer| search(snapshot, viewer, text));
+    let found = found.await.map_err(|error| visit.visitor.refused(error))?;
     let places = PLACES.iter().filter(|(.., role)| found.viewer.caller.role >= *role);
     let places = places.filter(|(title, ..)| title.to_lowercase().contains(&typed));
     let places = places.map(|(title, hint, href, _)| Hit {

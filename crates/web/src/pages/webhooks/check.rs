@@ -1,20 +1,19 @@
 //! The signature checker. It explains why a received request has an invalid signature, and stores nothing.
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rapport_app::read::delivery::choices;
 use rapport_app::signature::{self, Change, Check, Finding, Mistake, Secret};
 use rapport_domain::signature::Malformed;
 use rapport_domain::webhook::Webhook;
 
+use crate::pages::ADMIN;
+use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::webhooks::place;
-use crate::pages::{ADMIN, Pages};
 
 #[derive(Template)]
 #[template(path = "webhooks/check.html")]
@@ -32,30 +31,28 @@ impl CheckPage {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let chosen = Form::of_query(query.as_deref()).text("webhook").to_owned();
-    let Shown { frame, reply: webhooks } =
-        pages.show(&visitor, ADMIN, |snapshot, _| choices(snapshot)).await?;
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let chosen = visit.query.text("webhook").to_owned();
+    let Shown { frame, reply: webhooks } = visit.read(ADMIN, |snapshot, _| choices(snapshot)).await?;
     let draft = Draft::new([("webhook", chosen)]);
     Ok(CheckPage { frame, webhooks, draft, finding: None }.respond())
 }
 
-pub async fn check(State(pages): State<Pages>, visitor: Visitor, form: Form) -> Result<Response, Refusal> {
+pub async fn check(action: Action) -> Result<Response, Refusal> {
     // The secret is never shown again.
-    let kept = ["webhook", "signature", "body"].map(|name| (name, form.text(name).to_owned()));
+    let kept = ["webhook", "signature", "body"].map(|name| (name, action.form.text(name).to_owned()));
     let draft = Draft::new(kept);
-    let secret = match form.text("webhook").parse() {
+    let secret = match action.form.text("webhook").parse() {
         Ok(id) => Secret::Kept(id),
-        Err(_) => Secret::Typed(form.text("secret").to_owned()),
+        Err(_) => Secret::Typed(action.form.text("secret").to_owned()),
     };
-    let check =
-        Check { header: form.text("signature").to_owned(), body: form.text("body").to_owned(), secret };
-    let services = std::sync::Arc::clone(pages.app().services());
-    let found = pages.show(&visitor, ADMIN, move |snapshot, _| {
+    let check = Check {
+        header: action.form.text("signature").to_owned(),
+        body: action.form.text("body").to_owned(),
+        secret,
+    };
+    let services = std::sync::Arc::clone(action.pages.app().services());
+    let found = action.read(ADMIN, move |snapshot, _| {
         Ok((signature::check(&services, snapshot, &check)?, choices(snapshot)?))
     });
     let Shown { frame, reply: (finding, webhooks) } = found.await?;

@@ -1,20 +1,18 @@
 //! The list of webhooks with their state and success rate.
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use rapport_app::read::webhook::{RATED, RATED_DAYS, Rated, Tally, rated};
 use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::{MAX_STREAK, SELECTABLE, Switch, Webhook};
 
+use crate::pages::ADMIN;
 use crate::pages::chart::success::share;
-use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::webhooks::{badge, place};
 use crate::pages::words::number::capped_at;
-use crate::pages::{ADMIN, Pages};
 
 #[derive(Template)]
 #[template(path = "webhooks/list.html")]
@@ -55,13 +53,9 @@ impl Line {
     }
 }
 
-pub async fn show(
-    State(pages): State<Pages>,
-    visitor: Visitor,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Refusal> {
-    let after: Option<WebhookId> = Form::of_query(query.as_deref()).text("after").parse().ok();
-    let found = pages.show(&visitor, ADMIN, move |snapshot, viewer| rated(snapshot, viewer, after));
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let after: Option<WebhookId> = visit.query.text("after").parse().ok();
+    let found = visit.read(ADMIN, move |snapshot, viewer| rated(snapshot, viewer, after));
     let Shown { frame, reply: Rated { webhooks, next } } = found.await?;
     let lines = webhooks.into_iter().map(|(webhook, tally)| Line { webhook, tally }).collect();
     Ok(ListPage { frame, lines, next, is_first: after.is_none() }.respond())

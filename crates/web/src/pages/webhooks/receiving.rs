@@ -1,17 +1,16 @@
 //! How to receive webhooks: requests, response codes and signatures. The numbers come from the rules themselves.
 
 use askama::Template;
-use axum::extract::State;
 use axum::response::Response;
 use rapport_domain::delivery::{HISTORY_DAYS, SCHEDULE_SECONDS, TOTAL_TIMEOUT_SECONDS};
 use rapport_domain::event::Kind;
 use rapport_domain::webhook::{MAX_STREAK, SELECTABLE};
 
-use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
+use crate::pages::ADMIN;
+use crate::pages::kit::frame::{Frame, Page as _, framed};
 use crate::pages::kit::refusal::Refusal;
-use crate::pages::kit::visitor::Visitor;
+use crate::pages::kit::visit::Visit;
 use crate::pages::webhooks::meaning;
-use crate::pages::{ADMIN, Pages};
 
 /// A program from the documentation that verifies a signature. A test runs it.
 pub struct Snippet {
@@ -38,8 +37,8 @@ struct ReceivingPage {
 }
 framed!("webhooks": ReceivingPage);
 
-pub async fn show(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
-    let Shown { frame, .. } = pages.show(&visitor, ADMIN, |_, _| Ok(())).await?;
+pub async fn show(visit: Visit) -> Result<Response, Refusal> {
+    let frame = visit.frame(ADMIN).await?;
     let kinds = SELECTABLE.into_iter().chain([Kind::WebhookTest]);
     let kinds = kinds.map(|kind| (kind, meaning(kind))).collect();
     Ok(ReceivingPage { frame, snippets: &SNIPPETS, kinds, schedule: schedule() }.respond())
