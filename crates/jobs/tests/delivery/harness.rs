@@ -39,8 +39,9 @@ use tokio_util::task::TaskTracker;
 /// How long anything may take on a loaded machine before a test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 const POLL_EVERY: Duration = Duration::from_millis(2);
-/// For all tests except those of deadlines: a loaded machine isn't a failure of the receiver.
-const PATIENT: Limits = Limits { connect: Duration::from_secs(30), total: Duration::from_mins(1) };
+/// For all tests except those of deadlines: neither a loaded machine nor a response that a test holds back for
+/// several waits of `PATIENCE` is a failure of the receiver.
+const PATIENT: Limits = Limits { connect: Duration::from_mins(5), total: Duration::from_mins(10) };
 /// Short, so that receivers that never answer are given up soon.
 pub const HASTY: Limits = Limits { connect: Duration::from_secs(1), total: Duration::from_secs(1) };
 /// The key of the testkit's vault.

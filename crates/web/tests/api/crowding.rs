@@ -200,7 +200,7 @@ async fn a_session_keeps_its_newest_streams(engine: Engine) {
     }
     let mut oldest = streams.remove(0);
     // The script is told not to reconnect immediately, and the response ends.
-    read_until(&mut oldest, "event: crowded\ndata:\n\n\r\n0\r\n\r\n").await;
+    read_until(&mut oldest, "event: crowded\ndata: closed\n\n\r\n0\r\n\r\n").await;
     for (number, stream) in streams.iter_mut().chain([&mut other]).enumerate() {
         hears_of_changes(&server, stream, &format!("crm-{number}")).await;
     }

@@ -2,22 +2,21 @@
 //! regions that differ. Every page gets the same kind of message, so pages and script need not be kept in step.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
-use axum::response::Response;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use hyper::body::Frame;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::ReceiverStream;
 
 use crate::edge::rate_limit::network;
 use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::visit::Visit;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{MEMBER, Pages};
 
@@ -29,6 +28,8 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(15);
 const MAX_MESSAGES: usize = 5_000;
 /// Messages queued for a slow connection: a change, and the last message of the stream.
 const QUEUED: usize = 2;
+/// How soon a browser reconnects after a stream ended, unless the script closed it.
+const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy)]
 enum Message {
@@ -38,13 +39,11 @@ enum Message {
 }
 
 impl Message {
-    /// The browser reconnects two seconds after a stream ended, unless the script closed it.
-    ///
-    /// Written out, because axum's `Event` leaves out empty data, and browsers ignore an event without data.
-    const fn text(self) -> &'static str {
+    /// Browsers ignore an event without data, so each has some.
+    fn event(self) -> Event {
         match self {
-            Self::Changed => "retry: 2000\nevent: changed\ndata:\n\n",
-            Self::Crowded => "event: crowded\ndata:\n\n",
+            Self::Changed => Event::default().event("changed").retry(RECONNECT_AFTER).data("look again"),
+            Self::Crowded => Event::default().event("crowded").data("closed"),
         }
     }
 }
@@ -53,7 +52,8 @@ pub fn routes() -> Router<Pages> {
     Router::new().route("/live", get(changes))
 }
 
-async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Refusal> {
+async fn changes(visit: Visit) -> Result<Response, Refusal> {
+    let Visit { pages, visitor, .. } = visit;
     let found = pages.app().read(&visitor.access(), MEMBER, |_, _| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
     let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.address)) else {
@@ -72,9 +72,9 @@ async fn changes(State(pages): State<Pages>, visitor: Visitor) -> Result<Respons
         }
         drop(stream);
     });
-    let mut response = Response::new(Body::new(Messages(receiver)));
+    let events = ReceiverStream::new(receiver).map(|message: Message| Ok::<_, Infallible>(message.event()));
+    let mut response = Sse::new(events).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // A proxy that buffers responses would hold back the messages.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -101,21 +101,5 @@ async fn tell(
         }
         drop(places);
         sleep(AT_MOST_EVERY).await;
-    }
-}
-
-/// The body of the response.
-struct Messages(mpsc::Receiver<Message>);
-
-impl hyper::body::Body for Messages {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = |message: Message| Ok(Frame::data(Bytes::from_static(message.text().as_bytes())));
-        self.0.poll_recv(cx).map(|message| message.map(frame))
     }
 }
