@@ -1,0 +1,145 @@
+// A tour of the API with the types that openapi-typescript generates from /api/openapi.json, and openapi-fetch.
+// `./scripts/clients` generates the types, compiles this program against them and runs it on a fresh company.
+import assert from "node:assert/strict";
+import createClient from "openapi-fetch";
+import type { components, paths } from "./schema.js";
+
+type Account = components["schemas"]["Account"];
+type Problem = components["schemas"]["Problem"];
+
+function variable(name: string): string {
+  const value = process.env[name];
+  assert(value, `${name} is not set`);
+  return value;
+}
+
+const baseUrl = variable("RAPPORT_URL");
+const project = variable("RAPPORT_PROJECT");
+
+const api = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${variable("RAPPORT_TOKEN")}` } });
+// The ingest key goes in its own header.
+const product = createClient<paths>({ baseUrl, headers: { "X-Service-Ingest-Key": variable("RAPPORT_INGEST_KEY") } });
+
+/** Returns the body, if the response has this status. */
+function expect<Data>(status: number, reply: { data?: Data; error?: unknown; response: Response }): Data {
+  const { data, error, response } = reply;
+  assert.equal(response.status, status, `${response.url}: ${JSON.stringify(error)}`);
+  assert(data !== undefined, `${response.url}: no body`);
+  return data;
+}
+
+/** Returns the problem document, if the response has this error status. */
+function expectProblem(status: number, reply: { error?: Problem; response: Response }): Problem {
+  const { error, response } = reply;
+  assert.equal(response.status, status, response.url);
+  assert(error !== undefined, `${response.url}: no problem document`);
+  assert.equal(error.status, status);
+  return error;
+}
+
+async function getAccount(id: string): Promise<Account> {
+  return expect(200, await api.GET("/api/accounts/{id}/", { params: { path: { id } } }));
+}
+
+// Create an account and read it back.
+const nordlys: Account = expect(
+  201,
+  await api.POST("/api/accounts/", {
+    body: {
+      name: "Nordlys Bank",
+      imported_id: "crm-1",
+      status: "contacted",
+      captured_value: "48000",
+      captured_value_currency: "EUR",
+    },
+  }),
+);
+assert.equal(nordlys.status, "contacted");
+assert.deepEqual(await getAccount(nordlys.id), nordlys);
+
+// Create a channel with a promo code.
+const channel = expect(201, await api.POST("/api/channels/", { body: { name: "Spring fair" } }));
+const code = expect(
+  201,
+  await api.POST("/api/channels/{id}/codes/", { params: { path: { id: channel.id } }, body: { code: "SPRING_26" } }),
+);
+assert.equal(code.code, "SPRING_26");
+
+// Upsert by the id in your own system: the first call creates the account, and the same call again changes nothing.
+const record: components["schemas"]["UpsertRequest"] = {
+  project,
+  imported_id: "crm-2",
+  name: "Fjell Energi",
+  custom_fields: { plan: "team", seats: 12 },
+  promo_code: "spring_26",
+};
+const created = expect(201, await api.POST("/api/accounts/upsert-by-imported-id/", { body: record }));
+assert(created.created && created.promo_code_matched);
+assert.equal(created.account.custom_fields["seats"], 12);
+assert.equal(created.account.channel?.id, channel.id);
+const repeated = expect(200, await api.POST("/api/accounts/upsert-by-imported-id/", { body: record }));
+assert(!repeated.created);
+assert.deepEqual(repeated.changed, []);
+assert.equal(repeated.account.id, created.account.id);
+
+// List the accounts, one to a page: send `next_cursor` until it is null.
+const names: string[] = [];
+let cursor: string | undefined;
+do {
+  const page = expect(200, await api.GET("/api/accounts/", { params: { query: { limit: 1, cursor } } }));
+  names.push(...page.items.map((account) => account.name));
+  cursor = page.next_cursor ?? undefined;
+} while (cursor !== undefined);
+assert.deepEqual(names.sort(), ["Fjell Energi", "Nordlys Bank"]);
+const contacted = expect(
+  200,
+  await api.GET("/api/accounts/", { params: { query: { status: ["contacted", "customer"] } } }),
+);
+assert.deepEqual(contacted.items.map((account) => account.id), [nordlys.id]);
+
+// Report activity: the trial moves the account, and an event without an account is returned.
+const reply = expect(
+  200,
+  await product.POST("/api/pulse/ingest/", {
+    body: {
+      events: [
+        { kind: "trial_started", imported_id: "crm-1", event_id: "e-1" },
+        { kind: "feature_used", imported_id: "crm-1", feature: "app.export", event_id: "e-2" },
+        { kind: "app_opened", imported_id: "nobody" },
+      ],
+    },
+  }),
+);
+assert.deepEqual([reply.received, reply.accepted, reply.unmatched.length, reply.rejected.length], [3, 2, 1, 0]);
+assert.equal(reply.unmatched[0]?.["imported_id"], "nobody");
+assert.equal((await getAccount(nordlys.id)).status, "in_trial");
+
+// Errors are problem documents. This one names the invalid field.
+const problem = expectProblem(
+  422,
+  await api.POST("/api/accounts/", { body: { name: "Vestland", captured_value: "a lot" } }),
+);
+assert.equal(problem.code, "invalid");
+assert.deepEqual(problem.errors?.map((error) => error.pointer), ["/captured_value"]);
+const stranger = createClient<paths>({ baseUrl, headers: { Authorization: "Bearer unknown" } });
+expectProblem(401, await stranger.GET("/api/accounts/"));
+
+// Create, list and delete a webhook. Only the first response contains its secret.
+const webhook = expect(
+  201,
+  await api.POST("/api/webhooks/", {
+    body: { url: "https://receiver.invalid/hooks", events: ["account.status_changed"] },
+  }),
+);
+assert(webhook.enabled && webhook.secret.startsWith("whs_"));
+const webhooks = expect(200, await api.GET("/api/webhooks/"));
+assert.deepEqual(webhooks.items.map((listed) => listed.id), [webhook.id]);
+assert.deepEqual(webhooks.items[0]?.events, ["account.status_changed"]);
+const unhooked = await api.DELETE("/api/webhooks/{id}/", { params: { path: { id: webhook.id } } });
+assert.equal(unhooked.response.status, 204);
+assert.deepEqual(expect(200, await api.GET("/api/webhooks/")).items, []);
+
+// Delete an account: it is gone.
+const removed = await api.DELETE("/api/accounts/{id}/", { params: { path: { id: nordlys.id } } });
+assert.equal(removed.response.status, 204);
+expectProblem(404, await api.GET("/api/accounts/{id}/", { params: { path: { id: nordlys.id } } }));
