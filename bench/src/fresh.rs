@@ -28,6 +28,8 @@ const CREATORS: usize = 8;
 const FIRST_SECONDS: usize = 3;
 const LOWEST_TO_MEDIAN: f64 = 0.5;
 const TO_BASELINE: f64 = 2.0;
+/// PostgreSQL has no statistics in these; its first ANALYZE comes about a minute after the tables have rows.
+const UNANALYZED_SECONDS: usize = 40;
 /// SQLite does not plan by statistics, so nothing may have become slower there.
 const SQLITE_TO_BASELINE: f64 = 0.9;
 
@@ -37,6 +39,13 @@ struct Seconds(Vec<f64>);
 impl Seconds {
     fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / whole(self.0.len() as u64)
+    }
+
+    /// The mean of the seconds in which the baseline suffers from missing statistics, else of all.
+    fn compared(&self, engine: Engine) -> f64 {
+        let all = self.0.len();
+        let seconds = if engine == Engine::Postgres { all.min(UNANALYZED_SECONDS) } else { all };
+        Self(self.0[..seconds].to_vec()).mean()
     }
 
     fn after_the_first(&self) -> Vec<f64> {
@@ -85,15 +94,16 @@ pub fn run(
     let seconds = measure(plan, &plan.rapport, ground, receiver)?;
     let mut row = seconds.row(format!("deliveries to {WEBHOOKS} from an empty database"));
     if let Some(baseline) = &baseline {
-        row = row.with("to_baseline", seconds.mean() / baseline.mean());
+        row = row.with("to_baseline", seconds.compared(engine) / baseline.compared(engine));
     }
     report.add(row);
     let what = format!("{engine}: lowest second relative to the median, from an empty database");
     report.check(what, seconds.lowest() / seconds.median(), Target::AtLeast(LOWEST_TO_MEDIAN));
     if let Some(baseline) = baseline {
         let target = if engine == Engine::Postgres { TO_BASELINE } else { SQLITE_TO_BASELINE };
-        let what = format!("{engine}: deliveries from an empty database relative to the baseline's");
-        report.check(what, seconds.mean() / baseline.mean(), Target::AtLeast(target));
+        let when = if engine == Engine::Postgres { " before it has statistics" } else { "" };
+        let what = format!("{engine}: deliveries from an empty database{when} relative to the baseline's");
+        report.check(what, seconds.compared(engine) / baseline.compared(engine), Target::AtLeast(target));
     }
     Ok(())
 }
