@@ -52,11 +52,12 @@ pub fn check(method: &Method, path: &str, answer: &Answer) {
     );
 }
 
-/// Differences between an event's payload and the document.
-pub fn payload_errors(kind: &str, payload: &Value) -> Vec<String> {
+/// Panics unless the document describes this payload.
+pub fn check_payload(kind: &str, payload: &Value) {
     let content = &DOCUMENT["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"];
     assert!(content.is_object(), "the document doesn't list the event {kind}");
-    errors(kind, &content["schema"], payload)
+    let errors = errors(kind, &content["schema"], payload);
+    assert!(errors.is_empty(), "{kind}: the document describes another payload: {errors:#?}\n{payload}");
 }
 
 /// The operation with its path template. Templates with fewer parameters win, as in the router.

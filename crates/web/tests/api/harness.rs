@@ -284,6 +284,7 @@ impl Tenant {
                 let payload: Value = serde_json::from_str(&event.payload).expect("a payload is JSON");
                 assert_eq!(payload["id"], json!(event.id.to_string()));
                 assert_eq!(payload["type"], json!(event.kind.as_str()));
+                described::check_payload(event.kind.as_str(), &payload);
                 payload
             })
             .collect()
