@@ -56,11 +56,45 @@ impl Error {
         }
     }
 
+    /// Every code of a conflict or of something that is not allowed.
+    pub const CODES: [&str; 28] = [
+        "address_taken",
+        "already_a_member",
+        "already_invited",
+        "already_sent",
+        "channel_in_use",
+        "code_taken",
+        "domain_taken",
+        "foreign_project",
+        "imported_id_taken",
+        "last_owner",
+        "mail_not_configured",
+        "member_inactive",
+        "name_taken",
+        "not_ended",
+        "not_running",
+        "not_uploaded",
+        "payload_erased",
+        "person_known",
+        "project_taken",
+        "role_required",
+        "test_required",
+        "too_many_addresses",
+        "too_many_imports",
+        "too_many_views",
+        "undo_expired",
+        "undoing",
+        "uploaded",
+        "webhook_deleted",
+    ];
+
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
+        debug_assert!(Self::CODES.contains(&code), "the list of codes lacks {code}");
         Self::Conflict { code, detail: detail.into() }
     }
 
     pub fn forbidden(code: &'static str, detail: impl Into<String>) -> Self {
+        debug_assert!(Self::CODES.contains(&code), "the list of codes lacks {code}");
         Self::Forbidden { code, detail: detail.into() }
     }
 

@@ -448,35 +448,62 @@ fn as_date(value: &Value) -> Result<Date, Fault> {
     text.parse().map_err(|_| malformed())
 }
 
-/// The account as it appears in payloads.
-#[derive(serde::Serialize)]
+/// An account as it appears in payloads.
+#[derive(serde::Serialize, utoipa::ToSchema)]
 pub struct AccountCore<'a> {
+    #[schema(value_type = String, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: AccountId,
+    /// The record id in your own system.
+    #[schema(required = true, example = "CRM-00418")]
     imported_id: Option<&'a str>,
+    #[schema(example = "Nordlys AS")]
     name: &'a str,
     status: Status,
+    #[schema(value_type = CustomFields)]
     custom_fields: &'a RawValue,
+    /// A decimal amount.
+    #[schema(required = true, example = "1200.50")]
     captured_value: Option<String>,
+    /// An ISO 4217 code.
+    #[schema(required = true, example = "EUR")]
     captured_value_currency: Option<&'static str>,
+    /// The code that attributed the account, as the company spells it.
+    #[schema(required = true, example = "SPRING_26")]
     promo_code: Option<&'a str>,
+    #[schema(required = true)]
     channel: Option<&'a ChannelRef>,
+    /// When the account was attributed to its channel.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
     acquired_at: Option<Time>,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_contact_at: Option<Time>,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
     first_seen_at: Option<Time>,
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_seen_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
 
-/// The API's account object: the payload's members plus the account's cadence.
-#[derive(serde::Serialize)]
+/// A lead or customer of the company.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[schema(as = Account)]
 pub struct AccountView<'a> {
     #[serde(flatten)]
     core: AccountCore<'a>,
+    /// The account's own cadence. Null if the company's cadence applies.
+    #[schema(required = true)]
     cadence_days: Option<i64>,
+    /// No reminders until the start of this day in the company's time zone.
+    #[schema(required = true, format = Date)]
     snoozed_until: Option<String>,
+    /// Whether the status is one of the company's tracked stages.
     tracked: bool,
     overdue: bool,
+    /// When contact is due. Null if the account is not tracked.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
     due_at: Option<Time>,
     days_overdue: i64,
 }

@@ -7,6 +7,7 @@ use crate::id::AccountId;
 use crate::invalid::{Fault, Invalid, as_array, as_object, as_str};
 use crate::money::{Amount, Capture, Currency};
 use crate::pipeline::Trigger;
+use crate::schema::words;
 use crate::text::{Length, refuse_nul, refuse_nul_within};
 use crate::time::Time;
 
@@ -85,6 +86,13 @@ impl Kind {
     }
 }
 
+words!(
+    Kind,
+    "ActivityKind",
+    "The kind of an event. `feature_used` and `custom` are counted per feature. `trial_started`, `became_customer` and \
+     `churned` can move the account."
+);
+
 /// One valid event, not yet matched to an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
@@ -126,10 +134,14 @@ impl EventMark {
 }
 
 /// An event that breaks a rule: named in the response and never applied.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[schema(as = RejectedEvent)]
 pub struct Rejection {
+    /// Its index in the request.
     pub index: usize,
+    #[schema(schema_with = Fault::code_schema)]
     pub code: &'static str,
+    #[schema(example = "kind")]
     pub field: &'static str,
     pub detail: String,
     /// Helps people find the event; the sender already has it.

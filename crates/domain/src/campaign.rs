@@ -10,6 +10,7 @@ use crate::caps;
 use crate::id::CampaignId;
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
 use crate::pipeline::Status;
+use crate::schema::words;
 use crate::text::Length;
 use crate::time::Time;
 
@@ -48,6 +49,13 @@ impl Goal {
     }
 }
 
+words!(
+    Goal,
+    "CampaignGoal",
+    "The purpose of a campaign. `acquisition` and `reactivation` exclude customers, and also accounts In trial unless \
+     `include_trials` is true. `expansion` includes only customers, `announcement` everyone."
+);
+
 /// Why an account that matches the filters is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
@@ -77,6 +85,8 @@ impl Rule {
         }
     }
 }
+
+words!(Rule, "CampaignRule", "Why an account that matches the filters is excluded.");
 
 /// The first rule that excludes an account; `None` if it is included.
 pub fn exclusion(goal: Goal, include_trials: bool, status: Status, campaign_hold: bool) -> Option<Rule> {

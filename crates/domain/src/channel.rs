@@ -97,10 +97,12 @@ pub struct Attribution {
     pub channel: ChannelRef,
 }
 
-/// A channel as shown on accounts.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+/// The channel an account is attributed to.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct ChannelRef {
+    #[schema(value_type = String, example = "chn_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     pub id: ChannelId,
+    #[schema(example = "Spring fair")]
     pub name: String,
 }
 

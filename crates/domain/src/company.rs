@@ -3,12 +3,16 @@
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::id::CompanyId;
 use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str, as_text};
 use crate::member::{Email, new_password};
 use crate::money::Currency;
 use crate::pipeline::Status;
+use crate::schema::one_of;
 use crate::text::Length;
 use crate::time::Time;
 
@@ -113,6 +117,14 @@ impl TrackedStages {
 /// The weekday of the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weekday(jiff::civil::Weekday);
+
+impl PartialSchema for Weekday {
+    fn schema() -> RefOr<Schema> {
+        one_of(Self::WORDS).into()
+    }
+}
+
+impl ToSchema for Weekday {}
 
 impl Weekday {
     pub const MONDAY: Self = Self(jiff::civil::Weekday::Monday);

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::account::MAX_NOTE;
 use crate::conversation::past_time;
 use crate::history::Actor;
 use crate::id::{AccountId, ContactId};
 use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
+use crate::schema::words;
 use crate::time::Time;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,23 +38,29 @@ impl Kind {
     }
 }
 
+words!(Kind, "ContactKind", "How contact was made.");
+
 impl Serialize for Kind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-/// A recorded contact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A contact made with an account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Contact {
+    #[schema(value_type = String, example = "ctc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     pub id: ContactId,
     #[serde(skip)]
     pub account: AccountId,
     pub kind: Kind,
+    #[schema(required = true)]
     pub note: Option<String>,
     /// Who recorded it.
     pub actor: Actor,
+    #[schema(value_type = String, format = DateTime)]
     pub occurred_at: Time,
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
 }
 

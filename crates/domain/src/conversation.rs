@@ -4,12 +4,14 @@ use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::activity::MAX_AHEAD_SECONDS;
 use crate::history::Actor;
 use crate::id::{AccountId, ConversationId, MessageId};
 use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
 use crate::member::Email;
+use crate::schema::words;
 use crate::text::{Length, fold};
 use crate::time::Time;
 
@@ -46,6 +48,8 @@ impl Direction {
             .ok_or_else(|| Fault::not_one_of("unknown_direction", Self::ALL.map(Self::as_str)))
     }
 }
+
+words!(Direction, "Direction", "`inbound` if they wrote to us, `outbound` if we wrote to them.");
 
 impl Serialize for Direction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -96,15 +100,24 @@ impl Conversation {
     }
 }
 
-/// The conversation object in the API and in payloads.
-#[derive(Serialize)]
+/// A conversation with an account.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Conversation)]
 pub struct ConversationView<'a> {
+    #[schema(value_type = String, example = "cnv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: ConversationId,
+    #[schema(value_type = String, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     account_id: AccountId,
+    #[schema(required = true, example = "Offer for the spring")]
     subject: Option<&'a str>,
+    /// The medium of the conversation.
+    #[schema(example = "email")]
     channel: &'a str,
     message_count: i64,
+    /// Null if there are no messages yet.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_message_at: Option<Time>,
+    #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
@@ -211,18 +224,23 @@ pub fn past_time(value: &Value, now: Time) -> Result<Time, Fault> {
 }
 
 /// A mail attachment. Only its description is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Attachment {
+    #[schema(required = true, example = "offer.pdf")]
     pub name: Option<String>,
     #[serde(rename = "type")]
+    #[schema(example = "application/pdf")]
     pub media_type: String,
+    /// The decoded size in bytes.
     pub size: usize,
 }
 
 /// The sender named in a mail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Sender {
+    #[schema(example = "ana@nordlys.example")]
     pub address: String,
+    #[schema(required = true, example = "Ana Keller")]
     pub name: Option<String>,
 }
 
@@ -310,22 +328,39 @@ impl Message {
     }
 }
 
-/// The message object in the API and in payloads.
-#[derive(Serialize)]
+/// A message in a conversation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Message)]
 pub struct MessageView<'a> {
+    #[schema(value_type = String, example = "msg_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: MessageId,
+    #[schema(value_type = String, example = "cnv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     conversation_id: ConversationId,
+    #[schema(value_type = String, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     account_id: AccountId,
     direction: Direction,
+    #[schema(example = "email")]
     channel: &'a str,
+    #[schema(required = true)]
     subject: Option<&'a str>,
     body: &'a str,
+    /// True if only the beginning of the mail is kept, or, in a webhook payload, if the body is longer than 20,000
+    /// characters.
     body_truncated: bool,
+    /// Who logged it, or the member who wrote the mail.
     author: &'a Actor,
+    /// The sender named in the mail.
+    #[schema(required = true)]
     sender: Option<&'a Sender>,
+    /// The mail's attachments. Their contents are not kept.
+    #[schema(value_type = Vec<Attachment>)]
     attachments: &'a RawValue,
+    /// Sent by a machine, such as an out-of-office reply, a bounce or a mailing list. It counts neither as contact
+    /// nor as a reply.
     automatic: bool,
+    #[schema(value_type = String, format = DateTime)]
     occurred_at: Time,
+    #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 

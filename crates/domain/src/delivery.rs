@@ -5,6 +5,7 @@
 
 use crate::event::Kind;
 use crate::id::{AccountId, DeliveryId, EventId, WebhookId};
+use crate::schema::words;
 use crate::time::Time;
 
 /// The waits after each failed automatic attempt, in seconds: ten attempts in all.
@@ -54,6 +55,13 @@ impl Failure {
         }
     }
 }
+
+words!(
+    Failure,
+    "ErrorClass",
+    "Why an attempt got no complete response. `destination_refused`: the destination is not allowed. `own_fault`: an \
+     error of the service itself, which is not counted against the receiver."
+);
 
 /// How one HTTP request of a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use crate::delivery::{Delivery, State};
 use crate::event::Kind;
 use crate::id::{AccountId, WebhookId};
 use crate::invalid::{Fault, Invalid, Members, as_str};
+use crate::schema::words;
 use crate::time::Time;
 
 /// A delivery's state as shown.
@@ -38,6 +39,12 @@ impl Shown {
         found.ok_or_else(|| Fault::not_one_of("unknown_state", Self::ALL.map(Self::as_str)))
     }
 }
+
+words!(
+    Shown,
+    "DeliveryState",
+    "The state of a delivery. `held` means that it waits for its webhook to be enabled."
+);
 
 /// The facts about a webhook that decide how its open deliveries are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

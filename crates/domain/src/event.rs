@@ -1,6 +1,9 @@
 //! Events: something that happened, with a payload that is frozen at that moment.
 
 use serde::Serialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::account::{Account, AccountCore};
 use crate::cadence::Reminder;
@@ -8,6 +11,7 @@ use crate::company::Slug;
 use crate::conversation::{Conversation, ConversationView, Message, MessageView};
 use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
+use crate::schema::{one_of, words};
 use crate::time::Time;
 
 /// The event kinds of the interface document.
@@ -44,6 +48,8 @@ impl Kind {
     }
 }
 
+words!(Kind, "EventKind", "All event types.");
+
 /// An event as stored: the payload's bytes never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -54,15 +60,88 @@ pub struct Event {
     pub created_at: Time,
 }
 
-/// The envelope of every payload.
-#[derive(Serialize)]
+/// An event as it is delivered.
+#[derive(Serialize, ToSchema)]
 struct Envelope<'a, D> {
+    /// The same in every delivery of the event. Use it to recognize events that you already have.
+    #[schema(value_type = String, example = "evt_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: EventId,
     #[serde(rename = "type")]
     kind: &'static str,
+    #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// The company's slug.
+    #[schema(example = "acme")]
     project: &'a str,
+    #[schema(value_type = Object)]
     data: D,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Created<'a> {
+    account: AccountCore<'a>,
+    source: Source,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Moved<'a> {
+    account: AccountCore<'a>,
+    previous_status: Status,
+    status: Status,
+    source: Source,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Due<'a> {
+    account: AccountCore<'a>,
+    #[schema(value_type = String, format = DateTime)]
+    due_at: Time,
+    days_overdue: i64,
+    cadence_days: i64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Inbound<'a> {
+    account: AccountCore<'a>,
+    conversation: ConversationView<'a>,
+    message: MessageView<'a>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Test<'a> {
+    /// An account that doesn't exist.
+    account: AccountCore<'a>,
+    #[schema(value_type = String, example = "whk_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    webhook_id: WebhookId,
+    message: &'static str,
+}
+
+/// A schema, and the named schemas that it refers to.
+pub type Described = (RefOr<Schema>, Vec<(String, RefOr<Schema>)>);
+
+impl Kind {
+    /// The schema of its payload.
+    pub fn payload_schema(self) -> Described {
+        match self {
+            Self::AccountCreated => self.describe::<Created>(),
+            Self::AccountStatusChanged => self.describe::<Moved>(),
+            Self::MessageInbound => self.describe::<Inbound>(),
+            Self::WebhookTest => self.describe::<Test>(),
+            Self::ClientContactDue => self.describe::<Due>(),
+        }
+    }
+
+    fn describe<D: ToSchema>(self) -> Described {
+        let mut named = Vec::new();
+        D::schemas(&mut named);
+        // Any envelope will do, as its data is replaced.
+        let mut payload = <Envelope<String> as PartialSchema>::schema();
+        if let RefOr::T(Schema::Object(envelope)) = &mut payload {
+            envelope.properties.insert("type".to_owned(), one_of([self.as_str()]).into());
+            envelope.properties.insert("data".to_owned(), D::schema());
+        }
+        (payload, named)
+    }
 }
 
 /// The id, time and company that a payload carries.
@@ -83,37 +162,18 @@ impl Occasion<'_> {
 }
 
 pub fn account_created(occasion: Occasion, account: &Account, source: Source) -> Event {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        account: AccountCore<'a>,
-        source: Source,
-    }
-    occasion.freeze(Kind::AccountCreated, Some(account.id), Data { account: account.core(), source })
+    occasion.freeze(Kind::AccountCreated, Some(account.id), Created { account: account.core(), source })
 }
 
 pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source: Source) -> Event {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        account: AccountCore<'a>,
-        previous_status: Status,
-        status: Status,
-        source: Source,
-    }
-    let data = Data { account: account.core(), previous_status: step.from, status: step.to, source };
+    let data = Moved { account: account.core(), previous_status: step.from, status: step.to, source };
     occasion.freeze(Kind::AccountStatusChanged, Some(account.id), data)
 }
 
 /// A tracked client became overdue for contact.
 pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) -> Event {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        account: AccountCore<'a>,
-        due_at: Time,
-        days_overdue: i64,
-        cadence_days: i64,
-    }
     let Reminder { due_at, days_overdue, cadence_days } = reminder;
-    let data = Data { account: account.core(), due_at, days_overdue, cadence_days };
+    let data = Due { account: account.core(), due_at, days_overdue, cadence_days };
     occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
 }
 
@@ -124,30 +184,18 @@ pub fn message_inbound(
     conversation: &Conversation,
     message: &Message,
 ) -> Event {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        account: AccountCore<'a>,
-        conversation: ConversationView<'a>,
-        message: MessageView<'a>,
-    }
-    let data =
-        Data { account: account.core(), conversation: conversation.view(), message: message.payload_view() };
-    occasion.freeze(Kind::MessageInbound, Some(account.id), data)
+    let (account_id, account) = (account.id, account.core());
+    let data = Inbound { account, conversation: conversation.view(), message: message.payload_view() };
+    occasion.freeze(Kind::MessageInbound, Some(account_id), data)
 }
 
 /// The synthetic event of the Test button, with an account that doesn't exist.
 pub fn webhook_test(occasion: Occasion, webhook: WebhookId) -> Event {
-    #[derive(Serialize)]
-    struct Data<'a> {
-        account: AccountCore<'a>,
-        webhook_id: WebhookId,
-        message: &'static str,
-    }
     let id = AccountId::from_bytes([0; 16]);
     let mut account = Account::new(id, "Test account".to_owned(), Status::Prospect, occasion.now);
     account.imported_id = Some("test".to_owned());
     let message = "This is a test event. It is delivered the same way as any other event.";
-    occasion.freeze(Kind::WebhookTest, None, Data { account: account.core(), webhook_id: webhook, message })
+    occasion.freeze(Kind::WebhookTest, None, Test { account: account.core(), webhook_id: webhook, message })
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! An account's status history: every move, where it came from and who made it.
 
 use serde::Serialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::id::{AccountId, CredentialId, HistoryId, PersonId};
 use crate::pipeline::{Source, Status};
+use crate::schema::one_of;
 use crate::time::Time;
 
 /// Who did something. The name is the one at that moment and never changes in the record.
@@ -30,6 +34,8 @@ pub enum Actor {
 }
 
 impl Actor {
+    const KINDS: [&str; 6] = ["token", "ingest_key", "inbound_key", "person", "command_line", "system"];
+
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Token { .. } => "token",
@@ -71,34 +77,55 @@ impl Actor {
     }
 }
 
+/// Who did something, with their name at that time.
+#[derive(Serialize, ToSchema)]
+struct ActorView<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = actor_kind)]
+    kind: &'static str,
+    #[schema(required = true)]
+    id: Option<String>,
+    #[schema(required = true)]
+    name: Option<&'a str>,
+}
+
+fn actor_kind() -> ObjectBuilder {
+    one_of(Actor::KINDS)
+}
+
+impl PartialSchema for Actor {
+    fn schema() -> RefOr<Schema> {
+        ActorView::schema()
+    }
+}
+
+impl ToSchema for Actor {}
+
 impl Serialize for Actor {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct View<'a> {
-            #[serde(rename = "type")]
-            kind: &'static str,
-            id: Option<String>,
-            name: Option<&'a str>,
-        }
         let id = match self {
             Self::Token { id, .. } | Self::IngestKey { id } | Self::InboundKey { id } => Some(id.to_string()),
             Self::Person { id, .. } => Some(id.to_string()),
             Self::CommandLine | Self::System => None,
         };
-        View { kind: self.kind(), id, name: self.name() }.serialize(serializer)
+        ActorView { kind: self.kind(), id, name: self.name() }.serialize(serializer)
     }
 }
 
-/// One entry; the first entry of an account has no `from`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One move of an account. Its first entry has no `from`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HistoryEntry {
+    #[schema(value_type = String, example = "his_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     pub id: HistoryId,
     #[serde(skip)]
     pub account: AccountId,
+    #[schema(required = true)]
     pub from: Option<Status>,
     pub to: Status,
     pub source: Source,
     pub actor: Actor,
+    #[schema(required = true)]
     pub note: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
     pub at: Time,
 }

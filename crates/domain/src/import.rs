@@ -8,6 +8,7 @@ pub mod charset;
 pub mod difference;
 pub mod head;
 pub mod mapping;
+pub mod preview;
 pub mod reading;
 pub mod row;
 
@@ -20,6 +21,7 @@ use self::reading::{Delimiter, Layout, Position, Record, Window};
 use crate::history::Actor;
 use crate::id::{AccountId, ImportId};
 use crate::invalid::{Fault, Invalid, Members, as_object, as_str};
+use crate::schema::words;
 use crate::text::Length;
 use crate::time::Time;
 
@@ -91,6 +93,8 @@ impl State {
     }
 }
 
+words!(State, "ImportState", "The state of an import. `uploaded` means that it can be tried or started.");
+
 /// What rows may do to accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -127,8 +131,13 @@ impl Mode {
     }
 }
 
+words!(Mode, "ImportMode", "Whether rows may create accounts, update existing ones, or both.");
+
 /// The results of the rows so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize, utoipa::ToSchema,
+)]
+#[schema(as = ImportCounts)]
 pub struct Counts {
     pub created: i64,
     pub updated: i64,

@@ -1,14 +1,18 @@
 //! Errors in a request's members, and a reader that collects all of them.
 
 use serde_json::{Map, Value};
+use utoipa::openapi::schema::ObjectBuilder;
 
+use crate::schema::one_of;
 use crate::text;
 
 /// One error at one place in the request.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct FieldError {
     /// A JSON pointer (RFC 6901) into the request body, or a query parameter's name.
+    #[schema(example = "/captured_value")]
     pub pointer: String,
+    #[schema(schema_with = Fault::code_schema)]
     pub code: &'static str,
     pub detail: String,
 }
@@ -32,8 +36,82 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// Every code that a field or parameter can be refused with.
+    pub const CODES: [&str; 65] = [
+        "account_mismatch",
+        "already_converted",
+        "bad_character",
+        "bad_characters",
+        "bad_host",
+        "bad_port",
+        "bad_redirect",
+        "bad_url",
+        "empty",
+        "filter_required",
+        "forbidden_address",
+        "fragment",
+        "in_the_future",
+        "incomplete",
+        "invalid_cursor",
+        "invalid_token",
+        "malformed",
+        "missing_host",
+        "negative",
+        "no_address",
+        "no_header",
+        "no_page",
+        "not_html",
+        "not_https",
+        "not_trackable",
+        "nul_character",
+        "only_with_create",
+        "out_of_range",
+        "repeated",
+        "required",
+        "reserved_name",
+        "timed_out",
+        "too_large",
+        "too_long",
+        "too_many",
+        "too_many_columns",
+        "too_many_keys",
+        "too_many_redirects",
+        "too_short",
+        "unknown_audience",
+        "unknown_choice",
+        "unknown_column",
+        "unknown_currency",
+        "unknown_direction",
+        "unknown_encoding",
+        "unknown_event",
+        "unknown_field",
+        "unknown_goal",
+        "unknown_kind",
+        "unknown_member",
+        "unknown_mode",
+        "unknown_parameter",
+        "unknown_promo_code",
+        "unknown_role",
+        "unknown_sort",
+        "unknown_state",
+        "unknown_status",
+        "unknown_tab",
+        "unknown_test",
+        "unknown_time_zone",
+        "unknown_weekday",
+        "unreachable",
+        "userinfo",
+        "wrong_password",
+        "wrong_type",
+    ];
+
     pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        debug_assert!(Self::CODES.contains(&code), "the list of codes lacks {code}");
         Self { code, detail: detail.into() }
+    }
+
+    pub(crate) fn code_schema() -> ObjectBuilder {
+        one_of(Self::CODES).examples(["malformed"])
     }
 
     /// The value is not one of a fixed set of words.

@@ -40,6 +40,7 @@ pub mod password_reset;
 pub mod pipeline;
 pub mod redelivery;
 pub mod saved_view;
+pub mod schema;
 pub mod search;
 pub mod session;
 pub mod signature;

@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use url::Url;
+use utoipa::ToSchema;
 
 use crate::account::MAX_NAME;
 use crate::custom_fields::FieldChange;
@@ -114,40 +115,65 @@ pub struct Page {
 }
 
 /// A schema.org Organization.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = LookupOrganization)]
 pub struct Organization {
+    #[schema(required = true)]
     pub name: Option<String>,
+    #[schema(required = true)]
     pub legal_name: Option<String>,
+    #[schema(required = true)]
     pub description: Option<String>,
+    #[schema(required = true)]
     pub url: Option<String>,
+    #[schema(required = true)]
     pub logo: Option<String>,
+    #[schema(required = true)]
     pub email: Option<String>,
+    #[schema(required = true)]
     pub telephone: Option<String>,
+    #[schema(required = true)]
     pub address: Option<Address>,
     pub same_as: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = LookupAddress)]
 pub struct Address {
+    #[schema(required = true)]
     pub street: Option<String>,
+    #[schema(required = true)]
     pub locality: Option<String>,
+    #[schema(required = true)]
     pub region: Option<String>,
+    #[schema(required = true)]
     pub postal_code: Option<String>,
+    #[schema(required = true)]
     pub country: Option<String>,
 }
 
-/// The result of a lookup.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// What a home page says about its organisation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = LookupPage)]
 pub struct Preview {
+    /// The domain without `www.`.
+    #[schema(example = "nordlys.example")]
     pub domain: String,
     /// The final URL of the page, after redirects.
+    #[schema(example = "https://www.nordlys.example/")]
     pub url: String,
     /// The name for an account created from it.
+    #[schema(example = "Nordlys AS")]
     pub name: String,
+    #[schema(required = true)]
     pub title: Option<String>,
+    #[schema(required = true)]
     pub site_name: Option<String>,
+    #[schema(required = true)]
     pub description: Option<String>,
+    #[schema(required = true)]
     pub logo: Option<String>,
+    #[schema(required = true)]
     pub organization: Option<Organization>,
 }
 

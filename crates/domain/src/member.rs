@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::company::MAX_NAME;
 use crate::id::PersonId;
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_str, as_text};
+use crate::schema::words;
 use crate::text::{Length, refuse_nul};
 use crate::time::Time;
 
@@ -46,6 +47,13 @@ impl Role {
         Self::parse(as_str(value)?)
     }
 }
+
+words!(
+    Role,
+    "Role",
+    "What a member or a token may do. `member` works with accounts; `admin` and `owner` also manage settings, keys, \
+     members and webhooks."
+);
 
 impl serde::Serialize for Role {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::invalid::{Fault, as_str};
+use crate::schema::words;
 
 /// A stage of the pipeline, in order up to `Customer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +70,8 @@ impl Status {
     }
 }
 
+words!(Status, "Status", "The pipeline stage of an account.");
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -112,6 +115,8 @@ impl Source {
         Self::ALL.into_iter().find(|source| source.as_str() == text)
     }
 }
+
+words!(Source, "Source", "The source of a change.");
 
 impl serde::Serialize for Source {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

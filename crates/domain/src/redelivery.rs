@@ -6,6 +6,7 @@ use crate::caps;
 use crate::delivery_list::Filter;
 use crate::id::{DeliveryId, RedeliveryId};
 use crate::invalid::{Fault, Invalid, Members, as_bool};
+use crate::schema::words;
 use crate::time::Time;
 
 /// Counts are exact up to this.
@@ -47,6 +48,8 @@ pub enum State {
 }
 
 impl State {
+    pub const ALL: [Self; 3] = [Self::Running, Self::Finished, Self::Cancelled];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -55,6 +58,8 @@ impl State {
         }
     }
 }
+
+words!(State, "RedeliveryState", "The state of a bulk redelivery.");
 
 /// A bulk redelivery, as stored. It goes from the newest delivery to the oldest.
 #[derive(Debug, Clone, PartialEq, Eq)]

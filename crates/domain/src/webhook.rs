@@ -1,11 +1,17 @@
 //! Webhooks: a company's settings for a receiver, and the effect of failures.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::destination::{Destination, Refusal};
 use crate::event::Kind;
 use crate::id::WebhookId;
 use crate::invalid::{Fault, Invalid, Members, as_array, as_str, as_text};
+use crate::schema::{one_of, words};
 use crate::standing::Standing;
 use crate::text::Length;
 use crate::time::Time;
@@ -21,6 +27,20 @@ pub const SELECTABLE: [Kind; 4] =
 /// A non-empty selection of event kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection(Vec<Kind>);
+
+impl PartialSchema for Selection {
+    fn schema() -> RefOr<Schema> {
+        let kinds = one_of(SELECTABLE.map(Kind::as_str));
+        let description = "The event types that a webhook receives.";
+        ArrayBuilder::new().items(kinds).min_items(Some(1)).description(Some(description)).into()
+    }
+}
+
+impl ToSchema for Selection {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("EventSelection")
+    }
+}
 
 impl Selection {
     pub fn from_json(value: &Value) -> Result<Self, Fault> {
@@ -227,6 +247,8 @@ impl Held {
 fn destination(value: &Value) -> Result<Destination, Fault> {
     Destination::parse(as_str(value)?).map_err(|refusal| refused(&refusal))
 }
+
+words!(Held, "HeldChoice", "What to do with the held deliveries.");
 
 /// Turns a refused destination into an error of the member `url`.
 pub fn refused(refusal: &Refusal) -> Fault {

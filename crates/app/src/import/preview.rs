@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::difference::{Differences, Shown};
+use rapport_domain::import::preview::{Difference, Named, Preview, RowError};
 use rapport_domain::import::reading::Position;
 use rapport_domain::import::row::Reading;
 use rapport_domain::import::{Counts, Import, SHOWN, State};
@@ -34,8 +35,8 @@ pub struct DryRun {
     /// Hashes of the imported_ids that would be created.
     made: HashSet<u64>,
     hasher: RandomState,
-    differences: Vec<Value>,
-    errors: Vec<Value>,
+    differences: Vec<Difference>,
+    errors: Vec<RowError>,
     steps: usize,
 }
 
@@ -113,15 +114,21 @@ impl DryRun {
         self.counts.promo_codes_unmatched += i64::from(work.has_unmatched_code(line));
         match &outcome {
             Outcome::Failed(reason) if self.errors.len() < SHOWN => {
-                self.errors.push(json!({ "line": line.number, "reason": reason }));
+                self.errors.push(RowError { line: line.number, reason: reason.clone() });
             }
             Outcome::Updated(_) if !is_made => {
                 if let (Some(before), Some(after)) = (before, work.account_of(line)) {
                     let shown = Differences::between(&before, after).shown();
                     let room = SHOWN.saturating_sub(self.differences.len());
-                    let account = (before.id, before.imported_id.as_deref(), before.name.as_str());
-                    self.differences
-                        .extend(shown.into_iter().take(room).map(|shown| difference(line, account, shown)));
+                    let account = Named { id: before.id, imported_id: before.imported_id, name: before.name };
+                    let differences = shown.into_iter().take(room);
+                    self.differences.extend(differences.map(|Shown { field, before, after }| Difference {
+                        line: line.number,
+                        account: account.clone(),
+                        field,
+                        before,
+                        after,
+                    }));
                 }
             }
             _ => {}
@@ -136,24 +143,15 @@ impl DryRun {
     }
 
     fn found(&self) -> Value {
-        json!({
-            "rows": self.rows,
-            "counts": self.counts,
-            "exact": self.made.len() < MAX_REMEMBERED,
-            "differences": self.differences,
-            "errors": self.errors,
-        })
+        let found = Preview {
+            rows: self.rows,
+            counts: self.counts,
+            exact: self.made.len() < MAX_REMEMBERED,
+            differences: &self.differences,
+            errors: &self.errors,
+        };
+        json!(found)
     }
-}
-
-fn difference(line: &Line, (id, imported_id, name): (AccountId, Option<&str>, &str), shown: Shown) -> Value {
-    json!({
-        "line": line.number,
-        "account": { "id": id, "imported_id": imported_id, "name": name },
-        "field": shown.field,
-        "before": shown.before,
-        "after": shown.after,
-    })
 }
 
 /// The progress of a dry run, and its findings at the end.

@@ -85,7 +85,7 @@ impl Command for Undone {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         self.0.run(tx, cx)?;
-        Err(Error::conflict("undone", "this is rolled back"))
+        Err(Error::conflict("undoing", "this is rolled back"))
     }
 }
 
@@ -95,7 +95,7 @@ fn a_rollback_leaves_no_delivery_and_sends_nothing() {
         let receiver = Receiver::start();
         let hook = sending.webhook(&receiver.url("/hook"));
         let undone = block_on(sending.app().write(sending.test().token(), Undone(TestWebhook(hook.id))));
-        assert_eq!(conflict(undone), "undone");
+        assert_eq!(conflict(undone), "undoing");
         assert_eq!(sending.test().rows("delivery"), 0);
         sending.quiet();
         assert!(receiver.requests().is_empty());

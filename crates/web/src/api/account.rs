@@ -9,12 +9,13 @@ use rapport_app::read::account;
 use rapport_domain::account::{AccountView, Patch, StatusChange};
 use rapport_domain::id::AccountId;
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::accounts::render;
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -30,10 +31,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     path = "/api/accounts/{id}/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.", example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")),
-    responses(
-        (status = 200, description = "The account.", body = schema::Account),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The account.", body = AccountView)),
     security(("token" = [])),
 )]
 async fn get_account(
@@ -57,11 +55,10 @@ async fn get_account(
     path = "/api/accounts/{id}/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    request_body = schema::AccountPatch,
+    request_body = requests::AccountPatch,
     responses(
-        (status = 200, description = "The account.", body = schema::Account),
-        (status = 404, description = "No such account.", body = schema::Problem),
-        (status = 409, description = "Another account has this imported_id.", body = schema::Problem),
+        (status = 200, description = "The account.", body = AccountView),
+        (status = 409, description = "Another account has this imported_id."),
     ),
     security(("token" = [])),
 )]
@@ -85,10 +82,7 @@ async fn patch_account(
     path = "/api/accounts/{id}/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    responses(
-        (status = 204, description = "Deleted."),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    responses((status = 204, description = "Deleted.")),
     security(("token" = [])),
 )]
 async fn delete_account(
@@ -100,6 +94,15 @@ async fn delete_account(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+/// An account after a change of status.
+#[derive(Serialize, ToSchema)]
+struct MovedAccount<'a> {
+    #[serde(flatten)]
+    account: AccountView<'a>,
+    /// False if the account already had this status.
+    moved: bool,
+}
+
 /// Change an account's status
 ///
 /// Counts as a change by an operator. `account.status_changed` fires if the account actually moves.
@@ -108,11 +111,8 @@ async fn delete_account(
     path = "/api/accounts/{id}/status/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    request_body = schema::StatusChange,
-    responses(
-        (status = 200, description = "The account, and whether it moved.", body = schema::MovedAccount),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    request_body = requests::StatusChange,
+    responses((status = 200, description = "The account, and whether it moved.", body = MovedAccount)),
     security(("token" = [])),
 )]
 async fn change_status(
@@ -120,16 +120,10 @@ async fn change_status(
     Id(id): Id<AccountId>,
     call: Call,
 ) -> Result<Response, Problem> {
-    #[derive(Serialize)]
-    struct Reply<'a> {
-        #[serde(flatten)]
-        account: AccountView<'a>,
-        moved: bool,
-    }
     let (caller, change) = call.parse(StatusChange::parse);
     let command = id.and_then(|id| change.map(|change| ChangeStatus { id, change }));
     let changed = api.write(&caller, command).await?;
     let Answer { reply, company, now } = &changed.account;
-    let reply = Reply { account: reply.view(&company.settings, *now), moved: changed.moved };
+    let reply = MovedAccount { account: reply.view(&company.settings, *now), moved: changed.moved };
     Ok(json::respond(StatusCode::OK, &reply))
 }

@@ -7,12 +7,12 @@ use rapport_app::account::CreateAccount;
 use rapport_app::read::accounts::{Cursor, ListAccounts, Sort, list};
 use rapport_app::read::export::begin;
 use rapport_app::{Answer, App};
-use rapport_domain::account::{self, Account};
+use rapport_domain::account::{self, Account, AccountView};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -30,8 +30,8 @@ pub fn routes() -> OpenApiRouter<Api> {
     get,
     path = "/api/accounts/",
     tag = "Accounts",
-    params(schema::AccountFilterParameters, schema::AccountListParameters, schema::PageParameters),
-    responses((status = 200, description = "A page of accounts.", body = Page<schema::Account>)),
+    params(requests::AccountFilterParameters, requests::AccountListParameters, requests::PageParameters),
+    responses((status = 200, description = "A page of accounts.", body = Page<AccountView>)),
     security(("token" = [])),
 )]
 async fn list_accounts(
@@ -67,7 +67,7 @@ fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Probl
     get,
     path = "/api/accounts/export/",
     tag = "Accounts",
-    params(schema::AccountFilterParameters),
+    params(requests::AccountFilterParameters),
     responses((status = 200, description = "The accounts.", body = String, content_type = "text/csv")),
     security(("token" = [])),
 )]
@@ -90,10 +90,10 @@ async fn export_accounts(
     post,
     path = "/api/accounts/",
     tag = "Accounts",
-    request_body = schema::AccountCreate,
+    request_body = requests::AccountCreate,
     responses(
-        (status = 201, description = "The account.", body = schema::Account),
-        (status = 409, description = "Another account has this imported_id.", body = schema::Problem),
+        (status = 201, description = "The account.", body = AccountView),
+        (status = 409, description = "Another account has this imported_id."),
     ),
     security(("token" = [])),
 )]

@@ -10,11 +10,12 @@ use rapport_domain::id::AccountId;
 use rapport_domain::member::Email;
 use rapport_domain::time::Time;
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -26,13 +27,17 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_addresses, add_address)).routes(routes!(remove_address))
 }
 
-#[derive(Serialize)]
-struct View {
+/// An email address of an account.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Address)]
+struct AddressView {
+    #[schema(example = "ana@nordlys.example")]
     address: String,
+    #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
-impl From<Known> for View {
+impl From<Known> for AddressView {
     fn from((address, created_at): Known) -> Self {
         Self { address: address.as_str().to_owned(), created_at }
     }
@@ -45,11 +50,8 @@ impl From<Known> for View {
     get,
     path = "/api/accounts/{id}/addresses/",
     tag = "Conversations",
-    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of addresses, newest first.", body = Page<shapes::Address>),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of addresses, newest first.", body = Page<AddressView>)),
     security(("token" = [])),
 )]
 async fn list_addresses(
@@ -65,7 +67,7 @@ async fn list_addresses(
     let known = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let key = |(address, created_at): &Known| (*created_at, address.as_str().to_owned());
     let Page { items, next_cursor } = Page::cut(known, key, after.as_ref(), limit, write_place);
-    let items: Vec<View> = items.into_iter().map(View::from).collect();
+    let items: Vec<AddressView> = items.into_iter().map(AddressView::from).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
 }
 
@@ -87,11 +89,10 @@ fn read_place(text: &str) -> Option<(Time, String)> {
     path = "/api/accounts/{id}/addresses/",
     tag = "Conversations",
     params(("id" = String, Path, description = "The account's id.")),
-    request_body = shapes::AddressCreate,
+    request_body = requests::AddressCreate,
     responses(
-        (status = 201, description = "The address, in lower case.", body = shapes::Address),
-        (status = 404, description = "No such account.", body = schema::Problem),
-        (status = 409, description = "Another account has this address, or this account has too many.", body = schema::Problem),
+        (status = 201, description = "The address, in lower case.", body = AddressView),
+        (status = 409, description = "Another account has this address, or this account has too many."),
     ),
     security(("token" = [])),
 )]
@@ -99,7 +100,7 @@ async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) 
     let (caller, address) = call.parse(parse_address);
     let command = id.and_then(|account| address.map(|address| AddAddress { account, address }));
     let added = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &View::from(added)))
+    Ok(json::respond(StatusCode::CREATED, &AddressView::from(added)))
 }
 
 /// Remove an email address from an account
@@ -113,7 +114,7 @@ async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) 
     ),
     responses(
         (status = 204, description = "Removed."),
-        (status = 404, description = "The account has no such address.", body = schema::Problem),
+        (status = 404, description = "The account has no such address."),
     ),
     security(("token" = [])),
 )]

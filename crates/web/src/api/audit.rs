@@ -14,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{ADMIN, Api, schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -32,7 +32,6 @@ pub fn routes() -> OpenApiRouter<Api> {
 struct AuditView {
     #[schema(value_type = String, example = "aud_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: AuditId,
-    #[schema(value_type = schema::Actor)]
     actor: Actor,
     #[schema(example = "settings.changed")]
     action: String,
@@ -62,9 +61,9 @@ impl From<AuditEntry> for AuditView {
     get,
     path = "/api/audit/",
     tag = "Audit",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of the log.", body = Page<AuditView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_audit(
     State(api): State<Api>,

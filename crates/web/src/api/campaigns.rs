@@ -10,7 +10,7 @@ use rapport_app::campaign::{CreateCampaign, DeleteCampaign, PatchCampaign};
 use rapport_app::read::accounts::{Cursor, Sort};
 use rapport_app::read::campaign::{self, Counts, Part};
 use rapport_domain::account::AccountView;
-use rapport_domain::campaign::{Aim, Campaign, Draft, Patch};
+use rapport_domain::campaign::{Aim, Campaign, Draft, Goal, Patch};
 use rapport_domain::id::CampaignId;
 use rapport_domain::time::Time;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, campaign_schema, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::export;
@@ -46,11 +46,11 @@ struct CampaignView {
     id: CampaignId,
     #[schema(example = "Spring fair")]
     name: String,
-    #[schema(value_type = campaign_schema::CampaignGoal)]
+    #[schema(value_type = Goal)]
     goal: &'static str,
     include_trials: bool,
     /// Only the filters that are set.
-    #[schema(value_type = campaign_schema::AccountFilters)]
+    #[schema(value_type = requests::AccountFilters)]
     filters: Value,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -63,14 +63,13 @@ struct CampaignView {
 #[schema(as = CampaignCounts)]
 struct CountsView {
     /// Included accounts, counted up to 10,000.
-    #[schema(maximum = 10_000)]
     count: i64,
     /// True if there are more than `count`.
     capped: bool,
     /// How many accounts match the filters but are excluded, by rule: `do_not_contact`, `campaign_hold`,
     /// `customers`, `trials`, `not_customers`. An account counts under the first rule that excludes it. Counted up
     /// to 10,000.
-    #[schema(value_type = Object, example = json!({"customers": 12, "do_not_contact": 3}))]
+    #[schema(example = json!({"customers": 12, "do_not_contact": 3}))]
     excluded: BTreeMap<&'static str, i64>,
     /// The rules that exclude more accounts than `excluded` shows.
     #[schema(value_type = Vec<String>)]
@@ -121,7 +120,7 @@ impl From<Counts> for CountsView {
     get,
     path = "/api/campaigns/",
     tag = "Campaigns",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of campaigns.", body = Page<CampaignView>)),
     security(("token" = [])),
 )]
@@ -147,10 +146,10 @@ async fn list_campaigns(
     post,
     path = "/api/campaigns/",
     tag = "Campaigns",
-    request_body = campaign_schema::CampaignCreate,
+    request_body = requests::CampaignCreate,
     responses(
         (status = 201, description = "The campaign.", body = CampaignDetail),
-        (status = 409, description = "Another campaign has this name.", body = schema::Problem),
+        (status = 409, description = "Another campaign has this name."),
     ),
     security(("token" = [])),
 )]
@@ -167,7 +166,7 @@ async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response,
     post,
     path = "/api/campaigns/preview/",
     tag = "Campaigns",
-    request_body = campaign_schema::CampaignPreview,
+    request_body = requests::CampaignPreview,
     responses((status = 200, description = "How many accounts are included and excluded.", body = CountsView)),
     security(("token" = [])),
 )]
@@ -185,10 +184,7 @@ async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response
     path = "/api/campaigns/{id}/",
     tag = "Campaigns",
     params(("id" = String, Path, description = "The campaign's id.")),
-    responses(
-        (status = 200, description = "The campaign.", body = CampaignDetail),
-        (status = 404, description = "No such campaign.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The campaign.", body = CampaignDetail)),
     security(("token" = [])),
 )]
 async fn get_campaign(
@@ -207,11 +203,10 @@ async fn get_campaign(
     path = "/api/campaigns/{id}/",
     tag = "Campaigns",
     params(("id" = String, Path, description = "The campaign's id.")),
-    request_body = campaign_schema::CampaignPatch,
+    request_body = requests::CampaignPatch,
     responses(
         (status = 200, description = "The campaign.", body = CampaignDetail),
-        (status = 404, description = "No such campaign.", body = schema::Problem),
-        (status = 409, description = "Another campaign has this name.", body = schema::Problem),
+        (status = 409, description = "Another campaign has this name."),
     ),
     security(("token" = [])),
 )]
@@ -232,10 +227,7 @@ async fn patch_campaign(
     path = "/api/campaigns/{id}/",
     tag = "Campaigns",
     params(("id" = String, Path, description = "The campaign's id.")),
-    responses(
-        (status = 204, description = "Deleted."),
-        (status = 404, description = "No such campaign.", body = schema::Problem),
-    ),
+    responses((status = 204, description = "Deleted.")),
     security(("token" = [])),
 )]
 async fn delete_campaign(
@@ -259,6 +251,15 @@ async fn show(
     Ok(json::respond(status, &detail))
 }
 
+/// A page of a campaign's members, with the number of included and excluded accounts.
+#[derive(Serialize, ToSchema)]
+struct CampaignMembers<'a> {
+    #[serde(flatten)]
+    page: Page<AccountView<'a>>,
+    #[serde(flatten)]
+    counts: CountsView,
+}
+
 /// List a campaign's members
 ///
 /// The accounts that are currently included, with the number of included and excluded accounts.
@@ -268,13 +269,10 @@ async fn show(
     tag = "Campaigns",
     params(
         ("id" = String, Path, description = "The campaign's id."),
-        schema::AccountListParameters,
-        schema::PageParameters,
+        requests::AccountListParameters,
+        requests::PageParameters,
     ),
-    responses(
-        (status = 200, description = "A page of members.", body = campaign_schema::CampaignMembers),
-        (status = 404, description = "No such campaign.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "A page of members.", body = CampaignMembers)),
     security(("token" = [])),
 )]
 async fn campaign_members(
@@ -283,13 +281,6 @@ async fn campaign_members(
     Id(id): Id<CampaignId>,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
-    #[derive(Serialize)]
-    struct Reply<'a> {
-        #[serde(flatten)]
-        page: Page<AccountView<'a>>,
-        #[serde(flatten)]
-        counts: CountsView,
-    }
     let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
@@ -303,7 +294,7 @@ async fn campaign_members(
         items: page.items.iter().map(|account| account.view(&company.settings, now)).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     };
-    Ok(json::respond(StatusCode::OK, &Reply { page, counts: counts.into() }))
+    Ok(json::respond(StatusCode::OK, &CampaignMembers { page, counts: counts.into() }))
 }
 
 /// Export a campaign's members
@@ -316,7 +307,7 @@ async fn campaign_members(
     params(("id" = String, Path, description = "The campaign's id.")),
     responses(
         (status = 200, description = "The members.", body = String, content_type = "text/csv"),
-        (status = 404, description = "No such campaign.", body = schema::Problem),
+        (status = 422, description = "It takes no parameters."),
     ),
     security(("token" = [])),
 )]

@@ -14,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -75,7 +75,7 @@ impl From<ChannelCode> for CodeView {
     get,
     path = "/api/channels/",
     tag = "Channels",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of channels with their codes.", body = Page<ChannelView>)),
     security(("token" = [])),
 )]
@@ -107,12 +107,12 @@ async fn list_channels(
     post,
     path = "/api/channels/",
     tag = "Channels",
-    request_body = schema::ChannelName,
+    request_body = requests::ChannelName,
     responses(
         (status = 201, description = "The channel. It has no codes yet.", body = ChannelView),
-        (status = 409, description = "Another channel has this name.", body = schema::Problem),
+        (status = 409, description = "Another channel has this name."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, name) = call.parse(parse_name);
@@ -126,10 +126,7 @@ async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, 
     path = "/api/channels/{id}/",
     tag = "Channels",
     params(("id" = String, Path, description = "The channel's id.")),
-    responses(
-        (status = 200, description = "The channel with its codes.", body = ChannelView),
-        (status = 404, description = "No such channel.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The channel with its codes.", body = ChannelView)),
     security(("token" = [])),
 )]
 async fn get_channel(
@@ -146,13 +143,12 @@ async fn get_channel(
     path = "/api/channels/{id}/",
     tag = "Channels",
     params(("id" = String, Path, description = "The channel's id.")),
-    request_body = schema::ChannelName,
+    request_body = requests::ChannelName,
     responses(
         (status = 200, description = "The channel with its codes.", body = ChannelView),
-        (status = 404, description = "No such channel.", body = schema::Problem),
-        (status = 409, description = "Another channel has this name.", body = schema::Problem),
+        (status = 409, description = "Another channel has this name."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn rename_channel(
     State(api): State<Api>,
@@ -175,10 +171,9 @@ async fn rename_channel(
     params(("id" = String, Path, description = "The channel's id.")),
     responses(
         (status = 204, description = "Deleted."),
-        (status = 404, description = "No such channel.", body = schema::Problem),
-        (status = 409, description = "Accounts are attributed to it.", body = schema::Problem),
+        (status = 409, description = "Accounts are attributed to it."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn delete_channel(
     State(api): State<Api>,
@@ -201,11 +196,8 @@ async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Res
     get,
     path = "/api/channels/{id}/codes/",
     tag = "Channels",
-    params(("id" = String, Path, description = "The channel's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of its codes.", body = Page<CodeView>),
-        (status = 404, description = "No such channel.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The channel's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of its codes.", body = Page<CodeView>)),
     security(("token" = [])),
 )]
 async fn list_codes(
@@ -243,13 +235,12 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
     path = "/api/channels/{id}/codes/",
     tag = "Channels",
     params(("id" = String, Path, description = "The channel's id.")),
-    request_body = schema::CodeCreate,
+    request_body = requests::CodeCreate,
     responses(
         (status = 201, description = "The code.", body = CodeView),
-        (status = 404, description = "No such channel.", body = schema::Problem),
-        (status = 409, description = "The company already has this code.", body = schema::Problem),
+        (status = 409, description = "The company already has this code."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> Result<Response, Problem> {
     let (caller, code) = call.parse(parse_code);
@@ -269,7 +260,7 @@ async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> 
     ),
     responses(
         (status = 200, description = "The code.", body = CodeView),
-        (status = 404, description = "This channel has no such code.", body = schema::Problem),
+        (status = 404, description = "This channel has no such code."),
     ),
     security(("token" = [])),
 )]
@@ -292,12 +283,12 @@ async fn get_code(
         ("id" = String, Path, description = "The channel's id."),
         ("code" = String, Path, description = "The code, in any case."),
     ),
-    request_body = schema::CodePatch,
+    request_body = requests::CodePatch,
     responses(
         (status = 200, description = "The code.", body = CodeView),
-        (status = 404, description = "This channel has no such code.", body = schema::Problem),
+        (status = 404, description = "This channel has no such code."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn archive_code(
     State(api): State<Api>,
@@ -324,9 +315,9 @@ async fn archive_code(
     ),
     responses(
         (status = 204, description = "Deleted."),
-        (status = 404, description = "This channel has no such code.", body = schema::Problem),
+        (status = 404, description = "This channel has no such code."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn delete_code(
     State(api): State<Api>,

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::client_list::{question, write_place};
@@ -23,26 +23,6 @@ use crate::shared::parameters::Parameters;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_clients))
-}
-
-#[derive(utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it only describes the API; parameters are read one by one")]
-struct ClientParameters {
-    /// Defaults to `overdue` (most overdue first). `due_soon`: due within the next 7 days, soonest first.
-    /// `snoozed`: ordered by the end of the snooze. `tracked`: all clients, ordered by due date.
-    #[param(inline)]
-    tab: Option<ClientTab>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "it only describes the API; the words come from the list")]
-enum ClientTab {
-    Overdue,
-    DueSoon,
-    Snoozed,
-    Tracked,
 }
 
 /// A page of clients, and the number of clients in each tab.
@@ -60,7 +40,6 @@ struct ClientPageView<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Client)]
 struct ClientView<'a> {
-    #[schema(value_type = schema::Account)]
     account: AccountView<'a>,
     /// When contact is due, ignoring any snooze.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
@@ -119,7 +98,7 @@ impl<'a> ClientView<'a> {
     get,
     path = "/api/clients/",
     tag = "Clients",
-    params(ClientParameters, schema::PageParameters),
+    params(requests::ClientParameters, requests::PageParameters),
     responses((status = 200, description = "A page of clients.", body = ClientPageView)),
     security(("token" = [])),
 )]

@@ -8,12 +8,11 @@ use rapport_app::read::account;
 use rapport_domain::contact::{Contact, NewContact};
 use rapport_domain::id::{AccountId, ContactId};
 use rapport_domain::time::Time;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -25,45 +24,6 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_contacts, record_contact))
 }
 
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "it only describes the API; the words come from the domain")]
-enum ContactKind {
-    Call,
-    Meeting,
-    Email,
-    Other,
-}
-
-/// A contact made with an account.
-#[derive(ToSchema)]
-#[schema(as = Contact)]
-#[expect(dead_code, reason = "it only describes the API; the domain's own type is sent")]
-struct ContactView {
-    #[schema(example = "ctc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
-    id: String,
-    kind: ContactKind,
-    #[schema(required = true)]
-    note: Option<String>,
-    /// Who recorded it.
-    actor: schema::Actor,
-    #[schema(format = DateTime)]
-    occurred_at: String,
-    #[schema(format = DateTime)]
-    created_at: String,
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API; the domain reads the members")]
-struct ContactCreate {
-    kind: ContactKind,
-    #[schema(max_length = 4000)]
-    note: Option<String>,
-    /// Defaults to now. It can be in the past, but at most 5 minutes ahead.
-    #[schema(format = DateTime)]
-    occurred_at: Option<String>,
-}
-
 /// List an account's contacts
 ///
 /// Recorded contacts, latest `occurred_at` first. Outbound messages count as contact too, but are listed with their
@@ -72,11 +32,8 @@ struct ContactCreate {
     get,
     path = "/api/accounts/{id}/contacts/",
     tag = "Accounts",
-    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of contacts.", body = Page<ContactView>),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of contacts.", body = Page<Contact>)),
     security(("token" = [])),
 )]
 async fn list_contacts(
@@ -105,11 +62,8 @@ async fn list_contacts(
     path = "/api/accounts/{id}/contacts/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    request_body = ContactCreate,
-    responses(
-        (status = 201, description = "The contact.", body = ContactView),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    request_body = requests::ContactCreate,
+    responses((status = 201, description = "The contact.", body = Contact)),
     security(("token" = [])),
 )]
 async fn record_contact(

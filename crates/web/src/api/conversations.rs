@@ -5,14 +5,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartConversation};
 use rapport_app::read::conversation;
-use rapport_domain::conversation::{Log, Start};
+use rapport_domain::conversation::{ConversationView, Log, MessageView, Start};
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::time::Time;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -35,11 +35,8 @@ pub fn routes() -> OpenApiRouter<Api> {
     get,
     path = "/api/accounts/{id}/conversations/",
     tag = "Conversations",
-    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of conversations.", body = Page<shapes::Conversation>),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of conversations.", body = Page<ConversationView>)),
     security(("token" = [])),
 )]
 async fn list_conversations(
@@ -70,11 +67,8 @@ async fn list_conversations(
     path = "/api/accounts/{id}/conversations/",
     tag = "Conversations",
     params(("id" = String, Path, description = "The account's id.")),
-    request_body = shapes::ConversationCreate,
-    responses(
-        (status = 201, description = "The conversation. It has no messages yet.", body = shapes::Conversation),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    request_body = requests::ConversationCreate,
+    responses((status = 201, description = "The conversation. It has no messages yet.", body = ConversationView)),
     security(("token" = [])),
 )]
 async fn start_conversation(
@@ -94,10 +88,7 @@ async fn start_conversation(
     path = "/api/conversations/{id}/",
     tag = "Conversations",
     params(("id" = String, Path, description = "The conversation's id.")),
-    responses(
-        (status = 200, description = "The conversation.", body = shapes::Conversation),
-        (status = 404, description = "No such conversation.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The conversation.", body = ConversationView)),
     security(("token" = [])),
 )]
 async fn get_conversation(
@@ -117,11 +108,8 @@ async fn get_conversation(
     get,
     path = "/api/conversations/{id}/messages/",
     tag = "Conversations",
-    params(("id" = String, Path, description = "The conversation's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of messages.", body = Page<shapes::Message>),
-        (status = 404, description = "No such conversation.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The conversation's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of messages.", body = Page<MessageView>)),
     security(("token" = [])),
 )]
 async fn list_messages(
@@ -154,11 +142,8 @@ async fn list_messages(
     path = "/api/conversations/{id}/messages/",
     tag = "Conversations",
     params(("id" = String, Path, description = "The conversation's id.")),
-    request_body = shapes::MessageCreate,
-    responses(
-        (status = 201, description = "The message.", body = shapes::Message),
-        (status = 404, description = "No such conversation.", body = schema::Problem),
-    ),
+    request_body = requests::MessageCreate,
+    responses((status = 201, description = "The message.", body = MessageView)),
     security(("token" = [])),
 )]
 async fn log_message(

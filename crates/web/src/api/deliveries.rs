@@ -5,17 +5,21 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::read::delivery::{self, Detail, KeptAttempt, Listed};
 use rapport_app::redeliver::Redeliver;
+use rapport_domain::delivery::Failure;
 use rapport_domain::delivery_list::{Appearance, Filter, Shown, account_id, event_kind, webhook_id};
+use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId};
+use rapport_domain::schema::one_of;
 use rapport_domain::time::Time;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::ObjectBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, PlainCall};
-use crate::api::{ADMIN, Api, schema, webhook_schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -42,12 +46,12 @@ pub struct DeliveryView {
     #[schema(value_type = String, example = "evt_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     event_id: EventId,
     #[serde(rename = "type")]
-    #[schema(value_type = webhook_schema::EventKind)]
+    #[schema(value_type = Kind)]
     kind: &'static str,
     /// Null for a test.
     #[schema(required = true, value_type = Option<String>)]
     account_id: Option<AccountId>,
-    #[schema(value_type = webhook_schema::DeliveryState)]
+    #[schema(value_type = Shown)]
     state: &'static str,
     /// Attempts that have ended, manual ones included.
     attempt_count: i64,
@@ -104,12 +108,11 @@ pub struct DeliveryDetail {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Attempt)]
 struct AttemptView {
-    #[schema(minimum = 1)]
     number: i64,
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
     duration_ms: i64,
-    #[schema(value_type = webhook_schema::AttemptStatus)]
+    #[schema(schema_with = attempt_status)]
     status: &'static str,
     /// Null if no status was received. A truncated response keeps its code.
     #[schema(required = true)]
@@ -118,7 +121,7 @@ struct AttemptView {
     #[schema(required = true)]
     error: Option<String>,
     /// Why no complete response was received.
-    #[schema(required = true, value_type = Option<webhook_schema::ErrorClass>)]
+    #[schema(required = true, value_type = Option<Failure>)]
     error_class: Option<String>,
     /// Requested by an operator. It does not start a retry schedule.
     manual: bool,
@@ -131,6 +134,13 @@ struct AttemptView {
     response_excerpt: Option<String>,
     /// The response was longer than the excerpt.
     response_excerpt_cut: bool,
+}
+
+const SUCCEEDED: &str = Shown::Succeeded.as_str();
+const FAILED: &str = Shown::Failed.as_str();
+
+fn attempt_status() -> ObjectBuilder {
+    one_of([SUCCEEDED, FAILED])
 }
 
 /// How long each phase of an attempt took, in milliseconds. Null for phases that did not happen.
@@ -162,7 +172,7 @@ impl From<KeptAttempt> for AttemptView {
             number: kept.number,
             started_at: kept.started_at,
             duration_ms: (kept.total_us + 500) / 1_000,
-            status: if kept.succeeded { "succeeded" } else { "failed" },
+            status: if kept.succeeded { SUCCEEDED } else { FAILED },
             response_code: kept.response_code,
             error: kept.error,
             error_class: kept.failure,
@@ -188,9 +198,9 @@ fn millis(micros: i64) -> f64 {
     get,
     path = "/api/deliveries/",
     tag = "Deliveries",
-    params(webhook_schema::DeliveryListParameters, schema::PageParameters),
+    params(requests::DeliveryListParameters, requests::PageParameters),
     responses((status = 200, description = "A page of deliveries.", body = Page<DeliveryView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_deliveries(
     State(api): State<Api>,
@@ -226,11 +236,8 @@ async fn list_deliveries(
     path = "/api/deliveries/{id}/",
     tag = "Deliveries",
     params(("id" = String, Path, description = "The delivery's id.")),
-    responses(
-        (status = 200, description = "The delivery.", body = DeliveryDetail),
-        (status = 404, description = "No such delivery.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "The delivery.", body = DeliveryDetail)),
+    security(("token" = ["admin"])),
 )]
 async fn get_delivery(
     State(api): State<Api>,
@@ -269,10 +276,9 @@ pub async fn show(
     params(("id" = String, Path, description = "The delivery's id.")),
     responses(
         (status = 202, description = "The delivery. The attempt follows.", body = DeliveryDetail),
-        (status = 404, description = "No such delivery.", body = schema::Problem),
-        (status = 409, description = "Its webhook was deleted or its payload was erased.", body = schema::Problem),
+        (status = 409, description = "Its webhook was deleted or its payload was erased."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn redeliver(
     State(api): State<Api>,

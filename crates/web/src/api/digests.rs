@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, OptionalCall};
-use crate::api::{ADMIN, Api, MEMBER, schema};
+use crate::api::{ADMIN, Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -56,15 +56,6 @@ async fn preview_digest(State(api): State<Api>, caller: Caller) -> Result<Respon
     Ok(json::respond(StatusCode::OK, &DigestText { subject, text, html, overdue }))
 }
 
-/// Who gets the digest.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
-struct DigestSend {
-    /// `everyone`, or a member's id.
-    #[schema(default = "everyone", example = "everyone")]
-    to: Option<String>,
-}
-
 /// How many mails are on their way.
 #[derive(Serialize, ToSchema)]
 struct DigestSent {
@@ -78,13 +69,13 @@ struct DigestSent {
     post,
     path = "/api/digest/send/",
     tag = "Digest",
-    request_body = DigestSend,
+    request_body = requests::DigestSend,
     responses(
         (status = 202, description = "The mails are on their way.", body = DigestSent),
-        (status = 404, description = "No such active member.", body = schema::Problem),
-        (status = 409, description = "The server has no mail configured.", body = schema::Problem),
+        (status = 404, description = "No such active member."),
+        (status = 409, description = "The server has no mail configured."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn send_digest(State(api): State<Api>, call: OptionalCall) -> Result<Response, Problem> {
     let (caller, audience) = call.parse(Audience::parse);
@@ -145,7 +136,7 @@ struct WholeDigest {
     get,
     path = "/api/digests/",
     tag = "Digest",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of digests.", body = Page<DigestView>)),
     security(("token" = [])),
 )]
@@ -183,7 +174,7 @@ fn read_place(text: &str) -> Option<Week> {
     params(("week" = String, Path, description = "The ISO week, such as 2026-W03.")),
     responses(
         (status = 200, description = "The digest.", body = WholeDigest),
-        (status = 404, description = "No digest for this week.", body = schema::Problem),
+        (status = 404, description = "No digest for this week."),
     ),
     security(("token" = [])),
 )]

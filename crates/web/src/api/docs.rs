@@ -186,22 +186,32 @@ impl<'a> Document<'a> {
         Schema { name, description: prose(text(&schema["description"])), content }
     }
 
+    /// An object's fields. If there are several kinds of objects, a field is required if all of them have it.
     fn shape(self, schema: &'a Value) -> Shape<'a> {
-        let required: Vec<&str> =
-            self.parts(schema).flat_map(|part| items(&part["required"])).map(text).collect();
-        let properties = self.parts(schema).flat_map(|part| members(&part["properties"]));
-        let fields = properties.map(|(name, property)| Field {
-            name,
-            is_required: required.contains(&name),
-            kind: kind(property),
-            description: line(text(&property["description"])),
-            bounds: bounds(property),
-        });
-        let example = self.example(schema, EXAMPLE_DEPTH);
-        Shape {
-            fields: fields.collect(),
-            example: serde_json::to_string_pretty(&example).unwrap_or_default(),
+        let choices: Vec<&Value> = items(&schema["oneOf"]).map(|choice| self.resolve(choice)).collect();
+        let choices = if choices.is_empty() { vec![schema] } else { choices };
+        let is_required = |name: &str| {
+            let required =
+                |choice| self.parts(choice).any(|part| items(&part["required"]).any(|one| one == name));
+            choices.iter().copied().all(required)
+        };
+        let mut fields: Vec<Field<'a>> = Vec::new();
+        for (name, property) in
+            choices.iter().flat_map(|choice| self.parts(choice)).flat_map(|part| members(&part["properties"]))
+        {
+            if fields.iter().any(|field| field.name == name) {
+                continue;
+            }
+            fields.push(Field {
+                name,
+                is_required: is_required(name),
+                kind: kind(property),
+                description: line(text(&property["description"])),
+                bounds: bounds(property),
+            });
         }
+        let example = self.example(schema, EXAMPLE_DEPTH);
+        Shape { fields, example: serde_json::to_string_pretty(&example).unwrap_or_default() }
     }
 
     /// A schema and the schemas it is composed of.

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Id, PlainCall};
-use crate::api::{ADMIN, Api, schema};
+use crate::api::{ADMIN, Api};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -35,11 +35,8 @@ struct ErasedPayloads {
     path = "/api/accounts/{id}/erase-payloads/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    responses(
-        (status = 200, description = "How many payloads were erased.", body = ErasedPayloads),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "How many payloads were erased.", body = ErasedPayloads)),
+    security(("token" = ["admin"])),
 )]
 async fn erase_payloads(
     State(api): State<Api>,

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -38,7 +38,7 @@ struct FieldView {
     get,
     path = "/api/fields/",
     tag = "Accounts",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of names.", body = Page<FieldView>)),
     security(("token" = [])),
 )]

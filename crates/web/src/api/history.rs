@@ -4,12 +4,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::read::account;
+use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{AccountId, HistoryId};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -28,11 +29,8 @@ pub fn routes() -> OpenApiRouter<Api> {
     get,
     path = "/api/accounts/{id}/history/",
     tag = "Accounts",
-    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of the history.", body = Page<schema::HistoryEntry>),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of the history.", body = Page<HistoryEntry>)),
     security(("token" = [])),
 )]
 async fn account_history(

@@ -7,7 +7,8 @@ use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, begin, p
 use rapport_app::read::import;
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
-use rapport_domain::import::{Counts, Import, Request};
+use rapport_domain::import::preview::Preview;
+use rapport_domain::import::{Counts, Import, Mode, Request};
 use rapport_domain::time::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, OptionalCall, PlainCall};
-use crate::api::{ADMIN, Api, MEMBER, import_schema, schema, upload};
+use crate::api::{ADMIN, Api, MEMBER, requests, upload};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::error_file;
@@ -43,7 +44,7 @@ pub struct ImportView {
     id: ImportId,
     #[schema(example = "accounts.csv")]
     filename: String,
-    #[schema(value_type = import_schema::ImportState)]
+    #[schema(value_type = rapport_domain::import::State)]
     state: &'static str,
     /// Detected, or chosen by the caller.
     #[schema(example = "UTF-8")]
@@ -56,19 +57,17 @@ pub struct ImportView {
     mapping: Map<String, Value>,
     /// The mapping was reused from the last import with these columns.
     mapping_remembered: bool,
-    #[schema(value_type = import_schema::ImportMode)]
+    #[schema(value_type = Mode)]
     mode: &'static str,
     progress: ProgressView,
-    #[schema(value_type = import_schema::ImportCounts)]
     counts: Counts,
     /// The result of the last dry run.
-    #[schema(required = true, value_type = Option<import_schema::ImportPreview>)]
+    #[schema(required = true, value_type = Option<Preview>)]
     preview: Option<Value>,
     /// The progress of its undo. Null if no undo was requested.
     #[schema(required = true)]
     undo: Option<UndoView>,
     /// Who started or undid the import. Before it is started, who uploaded the file.
-    #[schema(value_type = schema::Actor)]
     actor: Actor,
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
@@ -161,7 +160,7 @@ impl From<Import> for ImportView {
     get,
     path = "/api/imports/",
     tag = "Imports",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of imports, newest first.", body = Page<ImportView>)),
     security(("token" = [])),
 )]
@@ -188,10 +187,7 @@ async fn list_imports(
     path = "/api/imports/{id}/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
-    responses(
-        (status = 200, description = "The import and its progress.", body = ImportView),
-        (status = 404, description = "No such import.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The import and its progress.", body = ImportView)),
     security(("token" = [])),
 )]
 async fn get_import(
@@ -215,10 +211,9 @@ async fn get_import(
     params(("id" = String, Path, description = "The import's id.")),
     responses(
         (status = 204, description = "Cancelled or removed."),
-        (status = 404, description = "No such import.", body = schema::Problem),
-        (status = 409, description = "It is being undone.", body = schema::Problem),
+        (status = 409, description = "It is being undone."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn remove_import(
     State(api): State<Api>,
@@ -239,14 +234,13 @@ async fn remove_import(
     path = "/api/imports/{id}/preview/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
-    request_body = import_schema::ImportRequest,
+    request_body = requests::ImportRequest,
     responses(
         (status = 200, description = "The result is in `preview`.", body = ImportView),
         (status = 202, description = "Started.", body = ImportView),
-        (status = 404, description = "No such import.", body = schema::Problem),
-        (status = 409, description = "It is running or has ended.", body = schema::Problem),
+        (status = 409, description = "It is running or has ended."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn preview_import(
     State(api): State<Api>,
@@ -271,13 +265,12 @@ async fn preview_import(
     path = "/api/imports/{id}/start/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
-    request_body = import_schema::ImportRequest,
+    request_body = requests::ImportRequest,
     responses(
         (status = 202, description = "Started.", body = ImportView),
-        (status = 404, description = "No such import.", body = schema::Problem),
-        (status = 409, description = "It is running or has ended.", body = schema::Problem),
+        (status = 409, description = "It is running or has ended."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn start_import(
     State(api): State<Api>,
@@ -302,10 +295,9 @@ async fn start_import(
     params(("id" = String, Path, description = "The import's id.")),
     responses(
         (status = 202, description = "Started.", body = ImportView),
-        (status = 404, description = "No such import.", body = schema::Problem),
-        (status = 409, description = "It has not ended, was already undone, or ended too long ago.", body = schema::Problem),
+        (status = 409, description = "It has not ended, was already undone, or ended too long ago."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn undo_import(
     State(api): State<Api>,
@@ -346,10 +338,7 @@ impl Api {
     path = "/api/imports/{id}/errors/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
-    responses(
-        (status = 200, description = "The file.", body = String, content_type = "text/csv"),
-        (status = 404, description = "No such import.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The file.", body = String, content_type = "text/csv")),
     security(("token" = [])),
 )]
 async fn import_errors(

@@ -21,8 +21,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::Api;
 use crate::api::call::Caller;
-use crate::api::{Api, schema};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::edge::shares::{Shares, half};
@@ -137,10 +137,10 @@ impl From<Received> for Reply {
     responses(
         (status = 200, description = "Nothing was logged: the mail was already logged or is ignored.", body = Reply),
         (status = 201, description = "The mail was logged.", body = Reply),
-        (status = 400, description = "The body is damaged.", body = schema::Problem),
-        (status = 413, description = "The message is over 25 MiB.", body = schema::Problem),
-        (status = 415, description = "The body is not sent as message/rfc822.", body = schema::Problem),
-        (status = 422, description = "The body is not a mail: it has no header.", body = schema::Problem),
+        (status = 400, description = "The body is damaged."),
+        (status = 413, description = "The message is over 25 MiB."),
+        (status = 415, description = "The body is not sent as message/rfc822."),
+        (status = 422, description = "The body is not a mail: it has no header."),
     ),
     security(("inbound_key" = [])),
 )]

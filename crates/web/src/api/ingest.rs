@@ -9,16 +9,30 @@ use rapport_domain::activity::{BatchError, Rejection, parse_batch};
 use rapport_domain::invalid::FieldError;
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Call;
-use crate::api::{Api, schema};
+use crate::api::{Api, requests};
 use crate::edge::json::{self, Object};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(ingest))
+}
+
+/// What was done with a batch.
+#[derive(Serialize, ToSchema)]
+struct IngestReply {
+    received: usize,
+    accepted: usize,
+    /// Events whose `event_id` was already accepted. They have no effect.
+    duplicates: usize,
+    /// Events that match no account, as sent, plus `index`.
+    #[schema(value_type = Vec<Object>)]
+    unmatched: Vec<Value>,
+    rejected: Vec<Rejection>,
 }
 
 /// Record client activity
@@ -31,11 +45,11 @@ pub fn routes() -> OpenApiRouter<Api> {
     post,
     path = "/api/pulse/ingest/",
     tag = "Upsert and ingest",
-    request_body = schema::IngestRequest,
+    request_body = requests::IngestRequest,
     responses(
-        (status = 200, description = "The batch is stored.", body = schema::IngestReply),
-        (status = 413, description = "More than 100 events, or over 1 MiB.", body = schema::Problem),
-        (status = 422, description = "There are no events, or all of them are invalid. The reply's members are included.", body = schema::Problem),
+        (status = 200, description = "The batch is stored.", body = IngestReply),
+        (status = 413, description = "More than 100 events, or over 1 MiB."),
+        (status = 422, description = "There are no events, or all of them are invalid. The reply's members are included."),
     ),
     security(("ingest_key" = [])),
 )]
@@ -63,17 +77,9 @@ async fn ingest(State(api): State<Api>, Call { caller, body }: Call) -> Result<R
 }
 
 fn render(ingested: Ingested, object: Object) -> Response {
-    #[derive(Serialize)]
-    struct Reply {
-        received: usize,
-        accepted: usize,
-        duplicates: usize,
-        unmatched: Vec<Value>,
-        rejected: Vec<Rejection>,
-    }
     let Ingested { received, accepted, duplicates, unmatched, rejected } = ingested;
     let unmatched = as_sent(&unmatched, object);
-    json::respond(StatusCode::OK, &Reply { received, accepted, duplicates, unmatched, rejected })
+    json::respond(StatusCode::OK, &IngestReply { received, accepted, duplicates, unmatched, rejected })
 }
 
 /// The events at these indexes as they were sent, each with its `index`.

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{ADMIN, Api, schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -63,9 +63,9 @@ impl From<Reject> for RejectView {
     get,
     path = "/api/settings/ingest-key/rejects/",
     tag = "Settings",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of rejected events.", body = Page<RejectView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_ingest_rejects(
     State(api): State<Api>,

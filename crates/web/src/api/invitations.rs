@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use crate::api::call::{Call, Caller, Id, OpenCall, PlainCall};
 use crate::api::hashing::refused;
 use crate::api::members::MemberView;
-use crate::api::{ADMIN, Api, schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -41,7 +41,6 @@ struct InvitationView {
     id: InvitationId,
     #[schema(example = "ana@acme.example")]
     email: String,
-    #[schema(value_type = schema::Role)]
     role: Role,
     /// Who sent the invitation: a member, or the name of a token.
     #[schema(required = true)]
@@ -79,15 +78,6 @@ impl NewInvitation {
     }
 }
 
-/// The person to invite and their role.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
-struct InvitationCreate {
-    #[schema(max_length = 254, example = "ana@acme.example")]
-    email: String,
-    role: schema::Role,
-}
-
 /// List open invitations
 ///
 /// Newest first, expired ones included. Requires the admin role.
@@ -95,9 +85,9 @@ struct InvitationCreate {
     get,
     path = "/api/invitations/",
     tag = "Invitations",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of invitations.", body = Page<InvitationView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_invitations(
     State(api): State<Api>,
@@ -123,12 +113,12 @@ async fn list_invitations(
     post,
     path = "/api/invitations/",
     tag = "Invitations",
-    request_body = InvitationCreate,
+    request_body = requests::InvitationCreate,
     responses(
         (status = 201, description = "The invitation.", body = NewInvitation),
-        (status = 409, description = "This person is already a member or already invited.", body = schema::Problem),
+        (status = 409, description = "This person is already a member or already invited."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
@@ -145,11 +135,8 @@ async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Respons
     path = "/api/invitations/{id}/resend/",
     tag = "Invitations",
     params(("id" = String, Path, description = "The invitation's id.")),
-    responses(
-        (status = 200, description = "The invitation.", body = NewInvitation),
-        (status = 404, description = "No such invitation.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "The invitation.", body = NewInvitation)),
+    security(("token" = ["admin"])),
 )]
 async fn resend_invitation(
     State(api): State<Api>,
@@ -170,11 +157,8 @@ async fn resend_invitation(
     path = "/api/invitations/{id}/",
     tag = "Invitations",
     params(("id" = String, Path, description = "The invitation's id.")),
-    responses(
-        (status = 204, description = "Revoked."),
-        (status = 404, description = "No such invitation.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 204, description = "Revoked.")),
+    security(("token" = ["admin"])),
 )]
 async fn revoke_invitation(
     State(api): State<Api>,
@@ -183,21 +167,6 @@ async fn revoke_invitation(
 ) -> Result<Response, Problem> {
     api.write(&caller, id.map(RevokeInvitation)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// The request of a person who accepts an invitation.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
-struct InvitationAccept {
-    /// The last segment of the link.
-    #[schema(example = "rjn_0000000000000g7d4e…")]
-    token: String,
-    /// For a person who is new here. Defaults to the email address. Others keep their name.
-    #[schema(min_length = 1, max_length = 120)]
-    name: Option<String>,
-    /// The new password of a person who is new here, 10 to 256 characters. Others send their existing password.
-    #[schema(max_length = 256)]
-    password: String,
 }
 
 /// A new member and the company they joined.
@@ -216,10 +185,10 @@ struct Joined {
     post,
     path = "/api/invitations/accept/",
     tag = "Invitations",
-    request_body = InvitationAccept,
+    request_body = requests::InvitationAccept,
     responses(
         (status = 201, description = "The member.", body = Joined),
-        (status = 409, description = "This person is already a member.", body = schema::Problem),
+        (status = 409, description = "This person is already a member."),
     ),
     security(()),
 )]

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::lookup::CreateFromLookup;
 use rapport_app::read::account::of_site;
+use rapport_domain::account::AccountView;
 use rapport_domain::id::AccountId;
 use rapport_domain::lookup::{Preview, Request};
 use serde::Serialize;
@@ -14,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::api::accounts::render;
 use crate::api::call::{Call, Caller};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::lookup::preview;
@@ -33,11 +34,11 @@ pub fn routes() -> OpenApiRouter<Api> {
     post,
     path = "/api/lookup/",
     tag = "Accounts",
-    request_body = LookupRequest,
+    request_body = requests::LookupRequest,
     responses(
         (status = 200, description = "What was found on the page.", body = LookupPreview),
-        (status = 201, description = "The new account.", body = schema::Account),
-        (status = 409, description = "An account was already created from this domain.", body = schema::Problem),
+        (status = 201, description = "The new account.", body = AccountView),
+        (status = 409, description = "An account was already created from this domain."),
     ),
     security(("token" = [])),
 )]
@@ -56,100 +57,19 @@ async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem
     }
 }
 
+/// What was found, and the account that it is about.
+#[derive(Serialize, ToSchema)]
+struct LookupPreview {
+    #[serde(flatten)]
+    preview: Preview,
+    /// The account that was created from this domain.
+    #[schema(required = true, value_type = Option<String>)]
+    account_id: Option<AccountId>,
+}
+
 async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, Problem> {
-    #[derive(Serialize)]
-    struct Reply {
-        #[serde(flatten)]
-        preview: Preview,
-        account_id: Option<AccountId>,
-    }
     let domain = preview.domain.clone();
     let known = api.read(caller, MEMBER, Ok(domain), |snapshot, _, site| of_site(snapshot, &site));
     let account_id = known.await?.reply;
-    Ok(json::respond(StatusCode::OK, &Reply { preview, account_id }))
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API and is never constructed")]
-struct LookupRequest {
-    /// A domain, or the address of one of its pages.
-    #[schema(example = "nordlys.example")]
-    domain: String,
-    /// Create an account from what is found.
-    create: Option<bool>,
-    /// With `create`: replaces the name that was found.
-    #[schema(min_length = 1, max_length = 255)]
-    name: Option<String>,
-    /// With `create`: defaults to `prospect`.
-    status: Option<schema::Status>,
-    /// With `create`: added to `website` and `description`, or replaces them.
-    #[schema(value_type = Option<Object>)]
-    custom_fields: Option<String>,
-}
-
-/// What a home page says about its organisation.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API and is never constructed")]
-struct LookupPreview {
-    /// The domain without `www.`.
-    #[schema(example = "nordlys.example")]
-    domain: String,
-    /// Where the page was found, after redirects.
-    #[schema(example = "https://www.nordlys.example/")]
-    url: String,
-    /// The name that an account created from it would have.
-    #[schema(example = "Nordlys AS")]
-    name: String,
-    #[schema(required = true)]
-    title: Option<String>,
-    #[schema(required = true)]
-    site_name: Option<String>,
-    #[schema(required = true)]
-    description: Option<String>,
-    /// The address of a picture.
-    #[schema(required = true)]
-    logo: Option<String>,
-    #[schema(required = true)]
-    organization: Option<LookupOrganization>,
-    /// The account that was created from this domain.
-    #[schema(required = true)]
-    account_id: Option<String>,
-}
-
-/// A schema.org Organization.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API and is never constructed")]
-struct LookupOrganization {
-    #[schema(required = true)]
-    name: Option<String>,
-    #[schema(required = true)]
-    legal_name: Option<String>,
-    #[schema(required = true)]
-    description: Option<String>,
-    #[schema(required = true)]
-    url: Option<String>,
-    #[schema(required = true)]
-    logo: Option<String>,
-    #[schema(required = true)]
-    email: Option<String>,
-    #[schema(required = true)]
-    telephone: Option<String>,
-    #[schema(required = true)]
-    address: Option<LookupAddress>,
-    same_as: Vec<String>,
-}
-
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API and is never constructed")]
-struct LookupAddress {
-    #[schema(required = true)]
-    street: Option<String>,
-    #[schema(required = true)]
-    locality: Option<String>,
-    #[schema(required = true)]
-    region: Option<String>,
-    #[schema(required = true)]
-    postal_code: Option<String>,
-    #[schema(required = true)]
-    country: Option<String>,
+    Ok(json::respond(StatusCode::OK, &LookupPreview { preview, account_id }))
 }

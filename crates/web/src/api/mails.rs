@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{ADMIN, Api, schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -77,9 +77,9 @@ impl From<Mail> for MailView {
     get,
     path = "/api/mails/",
     tag = "Mail",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of mails.", body = Page<MailView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_mails(
     State(api): State<Api>,

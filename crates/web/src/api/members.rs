@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{ADMIN, Api, MEMBER, schema};
+use crate::api::{ADMIN, Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -40,7 +40,6 @@ pub(super) struct MemberView {
     #[schema(example = "ana@acme.example")]
     email: String,
     name: String,
-    #[schema(value_type = schema::Role)]
     role: Role,
     active: bool,
     #[schema(value_type = String, format = DateTime)]
@@ -71,7 +70,7 @@ struct NewMember {
     get,
     path = "/api/members/",
     tag = "Members",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of members.", body = Page<MemberView>)),
     security(("token" = [])),
 )]
@@ -108,12 +107,12 @@ fn read_place(text: &str) -> Option<(Time, PersonId)> {
     post,
     path = "/api/members/",
     tag = "Members",
-    request_body = schema::MemberCreate,
+    request_body = requests::MemberCreate,
     responses(
         (status = 201, description = "The member.", body = NewMember),
-        (status = 409, description = "This person is already a member.", body = schema::Problem),
+        (status = 409, description = "This person is already a member."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn add_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, create) = call.parse(Create::parse);
@@ -141,10 +140,7 @@ async fn new_password(api: &Api) -> Result<(String, String), Problem> {
     path = "/api/members/{id}/",
     tag = "Members",
     params(("id" = String, Path, description = "The member's id.")),
-    responses(
-        (status = 200, description = "The member.", body = MemberView),
-        (status = 404, description = "No such member.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The member.", body = MemberView)),
     security(("token" = [])),
 )]
 async fn get_member(
@@ -165,13 +161,12 @@ async fn get_member(
     path = "/api/members/{id}/",
     tag = "Members",
     params(("id" = String, Path, description = "The member's id.")),
-    request_body = schema::MemberPatch,
+    request_body = requests::MemberPatch,
     responses(
         (status = 200, description = "The member.", body = MemberView),
-        (status = 404, description = "No such member.", body = schema::Problem),
-        (status = 409, description = "This is the last owner.", body = schema::Problem),
+        (status = 409, description = "This is the last owner."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn change_member(
     State(api): State<Api>,
@@ -195,10 +190,9 @@ async fn change_member(
     params(("id" = String, Path, description = "The member's id.")),
     responses(
         (status = 204, description = "Removed."),
-        (status = 404, description = "No such member.", body = schema::Problem),
-        (status = 409, description = "This is the last owner.", body = schema::Problem),
+        (status = 409, description = "This is the last owner."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn remove_member(
     State(api): State<Api>,

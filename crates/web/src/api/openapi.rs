@@ -4,15 +4,19 @@ use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
 use bytes::Bytes;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::ToSchema;
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
+use utoipa::openapi::schema::{ArrayItems, Schema};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::{
     Components, ContentBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
+    Server,
 };
 
-use crate::api::{Api, documented};
+use crate::api::{Api, bounds, documented, events};
+use crate::edge::problem::Problem;
 
 pub const PATH: &str = "/api/openapi.json";
 
@@ -26,15 +30,18 @@ page. Errors are `application/problem+json` with a stable `code`. Every response
 a problem.";
 
 /// Responses that every operation can return, in addition to its own.
-const COMMON: [(&str, &str); 4] = [
-    ("401", "No valid credential was sent."),
-    ("422", "Some fields or parameters are invalid. See `errors`."),
+const COMMON: [(&str, &str); 3] = [
     ("429", "Rate limit exceeded. Wait for the number of seconds in `Retry-After`."),
+    ("500", "Unexpected error. The server log has it under this response's `X-Request-Id`."),
     ("503", "Busy, or the database is unavailable. Try again after the number of seconds in `Retry-After`."),
 ];
-/// Responses that only requests with a body can get.
-const COMMON_WITH_BODY: [(&str, &str); 3] = [
+const WITH_CREDENTIAL: [(&str, &str); 1] = [("401", "No valid credential was sent.")];
+const WITH_ROLE: [(&str, &str); 1] = [("403", "The token's role must be `admin` or `owner`.")];
+const WITH_FIELDS: [(&str, &str); 1] = [("422", "Some fields or parameters are invalid. See `errors`.")];
+/// Methods with a body read it even if they need none.
+const WITH_BODY: [(&str, &str); 4] = [
     ("400", "The body is not a JSON object, or it is damaged."),
+    ("408", "The body took too long to arrive."),
     ("413", "The body is over 1 MiB after decompression."),
     ("415", "The body is not sent as JSON, or its encoding is not gzip."),
 ];
@@ -58,7 +65,8 @@ pub fn frame() -> OpenApi {
     components.add_security_scheme("ingest_key", SecurityScheme::ApiKey(ApiKey::Header(ingest_key)));
     let inbound_key = ApiKeyValue::with_description("X-Service-Inbound-Key", "The company's inbound key.");
     components.add_security_scheme("inbound_key", SecurityScheme::ApiKey(ApiKey::Header(inbound_key)));
-    OpenApiBuilder::new().info(info.build()).components(Some(components)).build()
+    let servers = [Server::new("/")];
+    OpenApiBuilder::new().info(info.build()).servers(Some(servers)).components(Some(components)).build()
 }
 
 pub fn routes(document: &OpenApi) -> Router<Api> {
@@ -73,35 +81,91 @@ pub fn routes(document: &OpenApi) -> Router<Api> {
     Router::new().route(PATH, get(served))
 }
 
-/// Adds the responses that are common to all operations.
+/// Adds what follows from the operations' own descriptions: common responses, limits, references and events.
 pub fn completed(mut document: OpenApi) -> OpenApi {
     for item in document.paths.paths.values_mut() {
-        operations_mut(item).for_each(complete);
+        let without_body = [&mut item.get, &mut item.delete].into_iter().flatten();
+        without_body.for_each(|operation| complete(operation, false));
+        let with_body = [&mut item.post, &mut item.patch, &mut item.put].into_iter().flatten();
+        with_body.for_each(|operation| complete(operation, true));
     }
+    let components = document.components.get_or_insert_default();
+    add_schema::<Problem>(components);
+    document.webhooks = Some(events::describe(components));
+    refer_to_items(components);
+    bounds::add_to_schemas(components);
     document
 }
 
-fn complete(operation: &mut Operation) {
+fn add_schema<T: ToSchema>(components: &mut Components) {
+    let mut named = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut named);
+    components.schemas.extend(named);
+}
+
+fn complete(operation: &mut Operation, has_body: bool) {
+    bounds::add_to_parameters(operation);
+    let parameters = operation.parameters.iter().flatten();
+    let parameters = parameters.filter_map(|parameter| match parameter {
+        RefOr::T(parameter) => Some(parameter),
+        RefOr::Ref(_) => None,
+    });
+    let has_query = parameters.clone().any(|parameter| parameter.parameter_in == ParameterIn::Query);
+    let subject = parameters.filter(|parameter| parameter.parameter_in == ParameterIn::Path).last();
+    let missing = subject.map(|parameter| ("404".to_owned(), no_such(parameter)));
+    let security = operation.security.iter().flatten();
+    let is_open = security.clone().all(|requirement| *requirement == SecurityRequirement::default());
+    let needs_role = security.clone().any(|requirement| names_role(requirement));
+    let common = [
+        (true, COMMON.as_slice()),
+        (!is_open, &WITH_CREDENTIAL),
+        (needs_role, &WITH_ROLE),
+        (has_query || has_body, &WITH_FIELDS),
+        (has_body, &WITH_BODY),
+    ];
+    let common = common.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, responses)| responses);
+    let common = common.map(|(status, description)| ((*status).to_owned(), (*description).to_owned()));
     let responses = &mut operation.responses.responses;
-    let with_body = if operation.request_body.is_some() { COMMON_WITH_BODY.as_slice() } else { &[] };
-    let is_open =
-        operation.security.as_ref().is_some_and(|security| security == &[SecurityRequirement::default()]);
-    let common = COMMON.iter().filter(|(status, _)| !(is_open && *status == "401"));
-    for (status, description) in common.chain(with_body) {
-        let response = ResponseBuilder::new().description(*description).build();
-        responses.entry((*status).to_owned()).or_insert(RefOr::T(response));
+    for (status, description) in common.chain(missing) {
+        let response = ResponseBuilder::new().description(description).build();
+        responses.entry(status).or_insert(RefOr::T(response));
     }
     for (status, response) in responses.iter_mut() {
         if let (true, RefOr::T(response)) = (status.starts_with(['4', '5']), response) {
-            let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-            response.content.clear();
+            let problem = Ref::from_schema_name(Problem::name());
+            let content = ContentBuilder::new().schema(Some(problem)).build();
             response.content.insert("application/problem+json".to_owned(), RefOr::T(content));
         }
     }
 }
 
-fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put].into_iter().flatten()
+/// From "The account's id." to "No such account.".
+fn no_such(parameter: &Parameter) -> String {
+    let description = parameter.description.as_deref().unwrap_or_default();
+    let subject = description.strip_prefix("The ").and_then(|rest| rest.split_once("'s ")).map(|(it, _)| it);
+    format!("No such {}.", subject.unwrap_or(&parameter.name))
+}
+
+/// Whether a security requirement names a role, as in `"token" = ["admin"]`.
+fn names_role(requirement: &SecurityRequirement) -> bool {
+    let requirement = serde_json::to_value(requirement).unwrap_or_default();
+    requirement
+        .as_object()
+        .into_iter()
+        .flatten()
+        .any(|(_, roles)| roles.as_array().is_some_and(|it| !it.is_empty()))
+}
+
+/// Lists refer to the schema of their items. The derive macro of a generic type repeats it.
+fn refer_to_items(components: &mut Components) {
+    for (name, schema) in &mut components.schemas {
+        let Some(item) = name.strip_prefix("Page_") else { continue };
+        if let RefOr::T(Schema::Object(page)) = schema
+            && let Some(RefOr::T(Schema::Array(items))) = page.properties.get_mut("items")
+        {
+            items.items = ArrayItems::RefOrSchema(Box::new(Ref::from_schema_name(item).into()));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +174,12 @@ mod tests {
 
     use axum::http::StatusCode;
     use axum::routing::any;
+    use rapport_app::Error;
+    use rapport_domain::account::MAX_NAME;
+    use rapport_domain::activity::MAX_EVENTS;
+    use rapport_domain::company::CADENCE_DAYS;
+    use rapport_domain::invalid::Fault;
+    use rapport_store::page::DEFAULT_LIMIT;
     use serde_json::{Value, json};
 
     use super::*;
@@ -161,19 +231,72 @@ mod tests {
                     "/api/inbound/email/" => "inbound_key",
                     _ => "token",
                 };
-                let security = if is_open { json!([{}]) } else { json!([{ scheme: [] }]) };
+                let roles = &operation["security"][0][scheme];
+                let security = if is_open { json!([{}]) } else { json!([{ scheme: roles }]) };
                 assert_eq!(operation["security"], security, "{place}");
-                assert_eq!(operation["responses"]["401"].is_object(), !is_open, "{place}");
-                let common = ["401", "422", "429", "503"];
-                for status in common.into_iter().filter(|status| !(is_open && *status == "401")) {
-                    let content = &operation["responses"][status]["content"];
-                    assert!(content["application/problem+json"].is_object(), "{place} {status}: {content}");
+                let responses = operation["responses"].as_object().unwrap();
+                let has_body = !["get", "delete"].contains(&method.as_str());
+                let expected = [
+                    ("400", has_body),
+                    ("401", !is_open),
+                    ("404", path.contains('{')),
+                    ("408", has_body),
+                    ("413", has_body),
+                    ("415", has_body),
+                    ("422", has_body || operation["parameters"].to_string().contains(r#""in":"query""#)),
+                    ("429", true),
+                    ("500", true),
+                    ("503", true),
+                ];
+                for (status, applies) in expected {
+                    let is_there = responses.contains_key(status);
+                    assert!(is_there || !applies, "{place} {status}");
                 }
-                assert_eq!(operation["responses"]["415"].is_object(), operation["requestBody"].is_object());
+                assert!(roles == &json!(["admin"]) || roles == &json!([]) || is_open, "{place}: {roles}");
+                assert!(responses.contains_key("403") || roles != &json!(["admin"]), "{place}");
+                for (status, response) in
+                    responses.iter().filter(|(status, _)| status.starts_with(['4', '5']))
+                {
+                    let content = &response["content"]["application/problem+json"]["schema"]["$ref"];
+                    assert_eq!(content, "#/components/schemas/Problem", "{place} {status}");
+                }
             }
         }
         let schemes = document["components"]["securitySchemes"].as_object().unwrap();
         assert_eq!(schemes.keys().collect::<Vec<_>>(), ["inbound_key", "ingest_key", "token"]);
+    }
+
+    #[test]
+    fn lists_refer_to_the_schema_of_their_items() {
+        let document = shown();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let pages: Vec<_> = schemas.iter().filter(|(name, _)| name.starts_with("Page_")).collect();
+        assert!(pages.len() > 15);
+        for (name, page) in pages {
+            let item = name.replace("Page_", "#/components/schemas/");
+            assert_eq!(page["properties"]["items"]["items"], json!({ "$ref": item }), "{name}");
+        }
+    }
+
+    #[test]
+    fn limits_and_codes_are_those_that_are_enforced() {
+        let document = shown();
+        let schemas = &document["components"]["schemas"];
+        let name = &schemas["AccountCreate"]["properties"]["name"];
+        assert_eq!((&name["minLength"], &name["maxLength"]), (&json!(1), &json!(MAX_NAME.max)));
+        let cadence = &schemas["Account"]["allOf"][1]["properties"]["cadence_days"];
+        assert_eq!(cadence["maximum"], json!(CADENCE_DAYS.end()));
+        assert_eq!(schemas["IngestRequest"]["properties"]["events"]["maxItems"], json!(MAX_EVENTS));
+        let limit = document["paths"]["/api/tokens/"]["get"]["parameters"][0].clone();
+        assert_eq!((&limit["name"], &limit["schema"]["default"]), (&json!("limit"), &json!(DEFAULT_LIMIT)));
+        assert_eq!(schemas["FieldError"]["properties"]["code"]["enum"], json!(Fault::CODES.as_slice()));
+        let codes = schemas["Problem"]["properties"]["code"]["enum"].as_array().unwrap();
+        for code in Error::CODES.into_iter().chain(["invalid", "not_found", "rate_limited"]) {
+            assert!(codes.contains(&json!(code)), "{code}");
+        }
+        let types = &schemas["CustomFields"]["additionalProperties"]["type"];
+        assert_eq!(*types, json!(["string", "number", "boolean", "array", "object"]));
+        assert_eq!(document["servers"], json!([{"url": "/"}]));
     }
 
     #[test]

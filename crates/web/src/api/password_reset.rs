@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Id, OpenCall, PlainCall};
 use crate::api::hashing::refused;
-use crate::api::{Api, schema};
+use crate::api::{Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -25,13 +25,6 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(send_password_reset))
 }
 
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
-struct PasswordResetRequest {
-    #[schema(max_length = 254, example = "ana@acme.example")]
-    email: String,
-}
-
 /// Request a password reset
 ///
 /// Needs no credential. Always returns 202, so that it does not reveal whether the address belongs to anyone. The link
@@ -40,7 +33,7 @@ struct PasswordResetRequest {
     post,
     path = "/api/password-reset/",
     tag = "Password",
-    request_body = PasswordResetRequest,
+    request_body = requests::PasswordResetRequest,
     responses((status = 202, description = "If the address belongs to someone, a mail is on its way.")),
     security(()),
 )]
@@ -52,16 +45,6 @@ async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Resul
     Ok(StatusCode::ACCEPTED.into_response())
 }
 
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes the API; members are parsed one by one")]
-struct PasswordResetConfirm {
-    /// The last segment of the link.
-    #[schema(example = "rpw_0000000000000g7d4e…")]
-    token: String,
-    #[schema(min_length = 10, max_length = 256)]
-    password: String,
-}
-
 /// Set a new password
 ///
 /// Needs no credential other than the token. Afterwards, this token and all other reset tokens of the person are
@@ -70,7 +53,7 @@ struct PasswordResetConfirm {
     post,
     path = "/api/password-reset/confirm/",
     tag = "Password",
-    request_body = PasswordResetConfirm,
+    request_body = requests::PasswordResetConfirm,
     responses((status = 204, description = "The password was changed.")),
     security(()),
 )]
@@ -106,10 +89,9 @@ struct SentReset {
     params(("id" = String, Path, description = "The member's id.")),
     responses(
         (status = 200, description = "The reset was sent.", body = SentReset),
-        (status = 404, description = "No such member.", body = schema::Problem),
-        (status = 409, description = "The member is deactivated, or the link can only be sent by mail.", body = schema::Problem),
+        (status = 409, description = "The member is deactivated, or the link can only be sent by mail."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn send_password_reset(
     State(api): State<Api>,

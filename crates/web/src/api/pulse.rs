@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -57,10 +57,7 @@ struct PulseFeature {
     path = "/api/accounts/{id}/pulse/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    responses(
-        (status = 200, description = "The figures.", body = Pulse),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    responses((status = 200, description = "The figures.", body = Pulse)),
     security(("token" = [])),
 )]
 async fn account_pulse(

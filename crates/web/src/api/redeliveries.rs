@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{ADMIN, Api, schema, webhook_schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -37,7 +37,7 @@ struct PreviewView {
 struct RedeliveryView {
     #[schema(value_type = String, example = "rdl_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: RedeliveryId,
-    #[schema(value_type = webhook_schema::RedeliveryState)]
+    #[schema(value_type = rapport_domain::redelivery::State)]
     state: &'static str,
     /// How many deliveries matched at the start (counting stops at a limit). Once finished, how many were found.
     total: i64,
@@ -80,12 +80,12 @@ impl RedeliveryView {
     post,
     path = "/api/deliveries/redeliver/",
     tag = "Deliveries",
-    request_body = webhook_schema::RedeliverMany,
+    request_body = requests::RedeliverMany,
     responses(
         (status = 200, description = "With `preview`: how many deliveries match.", body = PreviewView),
         (status = 202, description = "Started.", body = RedeliveryView),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
@@ -112,11 +112,8 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
     path = "/api/deliveries/redeliver/{id}/",
     tag = "Deliveries",
     params(("id" = String, Path, description = "The bulk redelivery's id.")),
-    responses(
-        (status = 200, description = "The progress of the bulk redelivery.", body = RedeliveryView),
-        (status = 404, description = "No such bulk redelivery.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "The progress of the bulk redelivery.", body = RedeliveryView)),
+    security(("token" = ["admin"])),
 )]
 async fn get_redelivery(
     State(api): State<Api>,
@@ -137,11 +134,8 @@ async fn get_redelivery(
     path = "/api/deliveries/redeliver/{id}/",
     tag = "Deliveries",
     params(("id" = String, Path, description = "The bulk redelivery's id.")),
-    responses(
-        (status = 204, description = "Cancelled, or already finished."),
-        (status = 404, description = "No such bulk redelivery.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 204, description = "Cancelled, or already finished.")),
+    security(("token" = ["admin"])),
 )]
 async fn cancel_redelivery(
     State(api): State<Api>,

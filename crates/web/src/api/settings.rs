@@ -7,7 +7,7 @@ use rapport_app::Answer;
 use rapport_app::credential::{Key, NewCredential, RotateKey};
 use rapport_app::read::credential::{Keys, keys};
 use rapport_app::settings::PatchSettings;
-use rapport_domain::company::{Company, time_zone_name};
+use rapport_domain::company::{Company, Weekday, time_zone_name};
 use rapport_domain::credential::Credential;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, PlainCall};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -38,13 +38,12 @@ struct SettingsView {
     #[schema(example = "Acme")]
     name: String,
     /// The number of days between contacts.
-    #[schema(minimum = 1, maximum = 3650, example = 42)]
+    #[schema(example = 42)]
     cadence_days: i64,
     /// Accounts in these stages are clients to keep in touch with.
-    #[schema(value_type = Vec<schema::Status>)]
     tracked_stages: Vec<Status>,
     digest_enabled: bool,
-    #[schema(value_type = schema::Weekday)]
+    #[schema(value_type = Weekday)]
     digest_weekday: &'static str,
     /// An IANA name.
     #[schema(example = "Europe/Berlin")]
@@ -125,9 +124,9 @@ async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response
     patch,
     path = "/api/settings/",
     tag = "Settings",
-    request_body = schema::SettingsPatch,
+    request_body = requests::SettingsPatch,
     responses((status = 200, description = "The company and its settings.", body = SettingsView)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> Result<Response, Problem> {
     api.write(&caller, body.map(|object| PatchSettings(object.members))).await?;
@@ -142,6 +141,14 @@ async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
     Ok(json::respond(StatusCode::OK, &view))
 }
 
+/// A new ingest key, shown only once.
+#[derive(Serialize, ToSchema)]
+struct NewIngestKey<'a> {
+    ingest_key: &'a str,
+    #[serde(flatten)]
+    key: NewKey<'a>,
+}
+
 /// Rotate the ingest key
 ///
 /// Returns the new key, once. The old key stops working immediately. Requires the admin role.
@@ -149,18 +156,20 @@ async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
     post,
     path = "/api/settings/ingest-key/rotate/",
     tag = "Settings",
-    responses((status = 200, description = "The new key.", body = schema::NewIngestKey)),
-    security(("token" = [])),
+    responses((status = 200, description = "The new key.", body = NewIngestKey)),
+    security(("token" = ["admin"])),
 )]
 async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
-    #[derive(Serialize)]
-    struct Reply<'a> {
-        ingest_key: &'a str,
-        #[serde(flatten)]
-        key: NewKey<'a>,
-    }
     let made = rotate(&api, call, Key::Ingest).await?;
-    Ok(json::respond(StatusCode::OK, &Reply { ingest_key: &made.text, key: NewKey::of(&made) }))
+    Ok(json::respond(StatusCode::OK, &NewIngestKey { ingest_key: &made.text, key: NewKey::of(&made) }))
+}
+
+/// A new inbound key, shown only once.
+#[derive(Serialize, ToSchema)]
+struct NewInboundKey<'a> {
+    inbound_key: &'a str,
+    #[serde(flatten)]
+    key: NewKey<'a>,
 }
 
 /// Rotate the inbound key
@@ -170,18 +179,12 @@ async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Re
     post,
     path = "/api/settings/inbound-key/rotate/",
     tag = "Settings",
-    responses((status = 200, description = "The new key.", body = schema::NewInboundKey)),
-    security(("token" = [])),
+    responses((status = 200, description = "The new key.", body = NewInboundKey)),
+    security(("token" = ["admin"])),
 )]
 async fn rotate_inbound_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
-    #[derive(Serialize)]
-    struct Reply<'a> {
-        inbound_key: &'a str,
-        #[serde(flatten)]
-        key: NewKey<'a>,
-    }
     let made = rotate(&api, call, Key::Inbound).await?;
-    Ok(json::respond(StatusCode::OK, &Reply { inbound_key: &made.text, key: NewKey::of(&made) }))
+    Ok(json::respond(StatusCode::OK, &NewInboundKey { inbound_key: &made.text, key: NewKey::of(&made) }))
 }
 
 async fn rotate(api: &Api, call: PlainCall, key: Key) -> Result<NewCredential, Problem> {
@@ -190,10 +193,12 @@ async fn rotate(api: &Api, call: PlainCall, key: Key) -> Result<NewCredential, P
 }
 
 /// A new key, for the one response that shows it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct NewKey<'a> {
+    /// The same key.
     key: &'a str,
     prefix: &'a str,
+    #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 

@@ -11,11 +11,12 @@ use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, Messag
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Time;
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER, conversation_schema as shapes, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -27,48 +28,66 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(account_timeline))
 }
 
-#[derive(Serialize)]
+/// Something that happened to an account. The list is ordered by `at`.
+#[derive(Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum View<'a> {
+enum TimelineItem<'a> {
     Created {
+        #[schema(value_type = String, format = DateTime)]
         at: Time,
+        #[schema(value_type = String, example = "his_01jz3v8m5xqkf0t6b2n9rc7d4e")]
         id: HistoryId,
         to: Status,
         source: Source,
         actor: &'a Actor,
+        #[schema(required = true)]
         note: Option<&'a str>,
     },
     StatusChanged {
+        #[schema(value_type = String, format = DateTime)]
         at: Time,
+        #[schema(value_type = String, example = "his_01jz3v8m5xqkf0t6b2n9rc7d4e")]
         id: HistoryId,
         from: Status,
         to: Status,
         source: Source,
         actor: &'a Actor,
+        #[schema(required = true)]
         note: Option<&'a str>,
     },
     Contact {
+        #[schema(value_type = String, format = DateTime)]
         at: Time,
+        #[schema(value_type = String, example = "ctc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
         id: ContactId,
         kind: Kind,
+        #[schema(required = true)]
         note: Option<&'a str>,
         actor: &'a Actor,
     },
     Message {
+        #[schema(value_type = String, format = DateTime)]
         at: Time,
+        #[schema(value_type = String, example = "msg_01jz3v8m5xqkf0t6b2n9rc7d4e")]
         id: MessageId,
+        #[schema(value_type = String, example = "cnv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
         conversation_id: ConversationId,
         direction: Direction,
         channel: &'a str,
+        #[schema(required = true)]
         subject: Option<&'a str>,
+        /// The beginning of the body.
         excerpt: &'a str,
+        /// The sender named in the mail.
+        #[schema(required = true)]
         sender: Option<&'a Sender>,
+        /// Who logged or wrote it.
         actor: &'a Actor,
         automatic: bool,
     },
 }
 
-impl<'a> View<'a> {
+impl<'a> TimelineItem<'a> {
     fn of(item: &'a Item) -> Self {
         match item {
             Item::Stage(HistoryEntry { id, from, to, source, actor, note, at, .. }) => {
@@ -108,11 +127,8 @@ impl<'a> View<'a> {
     get,
     path = "/api/accounts/{id}/timeline/",
     tag = "Conversations",
-    params(("id" = String, Path, description = "The account's id."), schema::PageParameters),
-    responses(
-        (status = 200, description = "A page of the timeline.", body = Page<shapes::TimelineItem>),
-        (status = 404, description = "No such account.", body = schema::Problem),
-    ),
+    params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
+    responses((status = 200, description = "A page of the timeline.", body = Page<TimelineItem>)),
     security(("token" = [])),
 )]
 async fn account_timeline(
@@ -126,7 +142,7 @@ async fn account_timeline(
     let question = id.and_then(|id| parameters.finish().map(|()| id));
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| told(snapshot, id, from, limit));
     let (items, next) = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
-    let items = items.iter().map(View::of).collect();
+    let items = items.iter().map(TimelineItem::of).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor: next.map(write_place) }))
 }
 

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{ADMIN, Api, schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -35,7 +35,6 @@ struct TokenView {
     id: CredentialId,
     #[schema(example = "CRM sync")]
     name: String,
-    #[schema(value_type = schema::Role)]
     role: Role,
     /// The visible part of the token.
     #[schema(example = "rap_…7d4e")]
@@ -69,9 +68,9 @@ struct NewToken {
     get,
     path = "/api/tokens/",
     tag = "Tokens",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of tokens, without their secrets.", body = Page<TokenView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_tokens(
     State(api): State<Api>,
@@ -96,9 +95,9 @@ async fn list_tokens(
     post,
     path = "/api/tokens/",
     tag = "Tokens",
-    request_body = schema::TokenCreate,
+    request_body = requests::TokenCreate,
     responses((status = 201, description = "The token.", body = NewToken)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(TokenRequest::parse);
@@ -115,11 +114,8 @@ async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Pr
     path = "/api/tokens/{id}/",
     tag = "Tokens",
     params(("id" = String, Path, description = "The token's id.")),
-    responses(
-        (status = 204, description = "Revoked."),
-        (status = 404, description = "No such token.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 204, description = "Revoked.")),
+    security(("token" = ["admin"])),
 )]
 async fn revoke_token(
     State(api): State<Api>,

@@ -15,7 +15,7 @@ use rapport_domain::import::{Import, MAX_FILENAME};
 
 use crate::api::call::Caller;
 use crate::api::imports::ImportView;
-use crate::api::{ADMIN, Api, import_schema, schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::parameters::Parameters;
@@ -34,16 +34,16 @@ const MEDIA_TYPES: [&str; 5] =
     post,
     path = "/api/imports/",
     tag = "Imports",
-    params(import_schema::UploadParameters),
+    params(requests::UploadParameters),
     request_body(content = String, content_type = "text/csv", description = "The file; its first line names the columns."),
     responses(
         (status = 201, description = "The file was uploaded.", body = ImportView),
-        (status = 400, description = "The body ended before it was complete.", body = schema::Problem),
-        (status = 409, description = "Too many imports are still open.", body = schema::Problem),
-        (status = 413, description = "The file is larger than this server allows.", body = schema::Problem),
-        (status = 415, description = "The body is not sent as text/csv, or it has a Content-Encoding.", body = schema::Problem),
+        (status = 400, description = "The body ended before it was complete."),
+        (status = 409, description = "Too many imports are still open."),
+        (status = 413, description = "The file is larger than this server allows."),
+        (status = 415, description = "The body is not sent as text/csv, or it has a Content-Encoding."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();

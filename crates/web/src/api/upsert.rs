@@ -8,16 +8,32 @@ use rapport_domain::account::{self, AccountView};
 use rapport_domain::invalid::Invalid;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
-use crate::api::{Api, MEMBER, schema};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json::{self, Object};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(upsert_by_imported_id))
+}
+
+/// The account after an upsert, and what the upsert did.
+#[derive(Serialize, ToSchema)]
+struct UpsertReply<'a> {
+    account: AccountView<'a>,
+    created: bool,
+    /// The fields of the account that changed.
+    #[schema(example = json!(["status", "custom_fields"]))]
+    changed: &'a [&'static str],
+    /// Fields that were sent but not used.
+    #[schema(example = json!(["name"]))]
+    ignored: &'a [&'static str],
+    /// Whether `promo_code` matched an active code of the company.
+    promo_code_matched: bool,
 }
 
 /// Create or change an account by its external record id
@@ -30,11 +46,11 @@ pub fn routes() -> OpenApiRouter<Api> {
     post,
     path = "/api/accounts/upsert-by-imported-id/",
     tag = "Upsert and ingest",
-    request_body = schema::UpsertRequest,
+    request_body = requests::UpsertRequest,
     responses(
-        (status = 200, description = "The account existed. `changed` lists what changed.", body = schema::UpsertReply),
-        (status = 201, description = "The account was created.", body = schema::UpsertReply),
-        (status = 403, description = "`project` is not the token's company.", body = schema::Problem),
+        (status = 200, description = "The account existed. `changed` lists what changed.", body = UpsertReply),
+        (status = 201, description = "The account was created.", body = UpsertReply),
+        (status = 403, description = "`project` is not the token's company."),
     ),
     security(("token" = [])),
 )]
@@ -67,18 +83,10 @@ async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -
 }
 
 fn render(upserted: &Upserted) -> Response {
-    #[derive(Serialize)]
-    struct Reply<'a> {
-        account: AccountView<'a>,
-        created: bool,
-        changed: &'a [&'static str],
-        ignored: &'a [&'static str],
-        promo_code_matched: bool,
-    }
     let Upserted { account, created, changed, ignored, promo_code_matched, settings, now } = upserted;
     let account = account.view(settings, *now);
     let status = if *created { StatusCode::CREATED } else { StatusCode::OK };
     let reply =
-        Reply { account, created: *created, changed, ignored, promo_code_matched: *promo_code_matched };
+        UpsertReply { account, created: *created, changed, ignored, promo_code_matched: *promo_code_matched };
     json::respond(status, &reply)
 }

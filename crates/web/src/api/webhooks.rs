@@ -11,7 +11,7 @@ use rapport_app::webhook::{
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
 use rapport_domain::time::Time;
-use rapport_domain::webhook::{Create, Held, LastTest, Patch, Switch, Webhook};
+use rapport_domain::webhook::{Create, Held, LastTest, Patch, Selection, Switch, Webhook};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id, OptionalCall, PlainCall};
 use crate::api::deliveries::{self, DeliveryDetail};
-use crate::api::{ADMIN, Api, schema, webhook_schema};
+use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -46,7 +46,7 @@ struct WebhookView {
     #[schema(example = "https://hooks.acme.example/rapport")]
     url: String,
     description: String,
-    #[schema(value_type = Vec<webhook_schema::SelectableEvent>)]
+    #[schema(inline, value_type = Selection)]
     events: Vec<&'static str>,
     enabled: bool,
     /// When it was auto-disabled after 20 consecutive failed attempts. Null if it was not.
@@ -123,9 +123,9 @@ impl From<Described> for WebhookView {
     get,
     path = "/api/webhooks/",
     tag = "Webhooks",
-    params(schema::PageParameters),
+    params(requests::PageParameters),
     responses((status = 200, description = "A page of webhooks, without their secrets.", body = Page<WebhookView>)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn list_webhooks(
     State(api): State<Api>,
@@ -152,9 +152,9 @@ async fn list_webhooks(
     post,
     path = "/api/webhooks/",
     tag = "Webhooks",
-    request_body = webhook_schema::WebhookCreate,
+    request_body = requests::WebhookCreate,
     responses((status = 201, description = "The webhook with its secret.", body = NewSecretView)),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, create) = call.parse(Create::parse);
@@ -177,11 +177,8 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
     path = "/api/webhooks/{id}/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    responses(
-        (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "The webhook.", body = WebhookView)),
+    security(("token" = ["admin"])),
 )]
 async fn get_webhook(
     State(api): State<Api>,
@@ -207,12 +204,9 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
     path = "/api/webhooks/{id}/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    request_body = webhook_schema::WebhookPatch,
-    responses(
-        (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    request_body = requests::WebhookPatch,
+    responses((status = 200, description = "The webhook.", body = WebhookView)),
+    security(("token" = ["admin"])),
 )]
 async fn patch_webhook(
     State(api): State<Api>,
@@ -243,11 +237,8 @@ async fn patch_webhook(
     path = "/api/webhooks/{id}/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    responses(
-        (status = 204, description = "Deleted."),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 204, description = "Deleted.")),
+    security(("token" = ["admin"])),
 )]
 async fn delete_webhook(
     State(api): State<Api>,
@@ -267,11 +258,8 @@ async fn delete_webhook(
     path = "/api/webhooks/{id}/test/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    responses(
-        (status = 202, description = "The delivery of the test event.", body = DeliveryDetail),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 202, description = "The delivery of the test event.", body = DeliveryDetail)),
+    security(("token" = ["admin"])),
 )]
 async fn test_webhook(
     State(api): State<Api>,
@@ -292,11 +280,8 @@ async fn test_webhook(
     path = "/api/webhooks/{id}/rotate/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    responses(
-        (status = 200, description = "The webhook with its new secret.", body = NewSecretView),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "The webhook with its new secret.", body = NewSecretView)),
+    security(("token" = ["admin"])),
 )]
 async fn rotate_secret(
     State(api): State<Api>,
@@ -319,13 +304,12 @@ async fn rotate_secret(
     path = "/api/webhooks/{id}/enable/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    request_body(content = Option<webhook_schema::WebhookEnable>),
+    request_body(content = Option<requests::WebhookEnable>),
     responses(
         (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-        (status = 409, description = "A test must succeed first (`test_required`).", body = schema::Problem),
+        (status = 409, description = "A test must succeed first (`test_required`)."),
     ),
-    security(("token" = [])),
+    security(("token" = ["admin"])),
 )]
 async fn enable_webhook(
     State(api): State<Api>,
@@ -347,11 +331,8 @@ async fn enable_webhook(
     path = "/api/webhooks/{id}/disable/",
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
-    responses(
-        (status = 200, description = "The webhook.", body = WebhookView),
-        (status = 404, description = "No such webhook.", body = schema::Problem),
-    ),
-    security(("token" = [])),
+    responses((status = 200, description = "The webhook.", body = WebhookView)),
+    security(("token" = ["admin"])),
 )]
 async fn disable_webhook(
     State(api): State<Api>,

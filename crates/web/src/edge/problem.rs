@@ -4,16 +4,20 @@
 //! path). Both end here, so that the status, code and title are decided in one place.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use axum::body::Body;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use rapport_app::Error;
-use rapport_domain::activity::MAX_EVENTS;
+use rapport_domain::activity::{MAX_EVENTS, Rejection};
 use rapport_domain::invalid::{FieldError, Invalid};
 use serde::ser::SerializeMap;
-use serde_json::Value;
+use serde_json::{Value, json};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::edge::auth::Scheme;
 use crate::edge::slow_body::is_too_slow;
@@ -45,6 +49,36 @@ struct Parts {
 pub struct Fault(pub String);
 
 impl Problem {
+    /// Every code that the HTTP layer of the API adds to those of the use cases.
+    const CODES: [&str; 26] = [
+        "all_rejected",
+        "batch_too_large",
+        "body_too_large",
+        "body_too_slow",
+        "broken_body",
+        "broken_gzip",
+        "busy",
+        "duplicate_member",
+        "internal_error",
+        "invalid",
+        "method_not_allowed",
+        "not_a_mail",
+        "not_an_object",
+        "not_found",
+        "not_json",
+        "not_ready",
+        "outcome_unknown",
+        "rate_limited",
+        "stopping",
+        "timed_out",
+        "too_deep",
+        "too_many_connections",
+        "unauthenticated",
+        "unavailable",
+        "unsupported_encoding",
+        "unsupported_media_type",
+    ];
+
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Parts {
             status,
@@ -244,6 +278,54 @@ impl serde::Serialize for Problem {
     }
 }
 
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let number =
+            |description| ObjectBuilder::new().schema_type(Type::Integer).description(Some(description));
+        let list = |items: Ref, description| ArrayBuilder::new().items(items).description(Some(description));
+        let codes = Error::CODES.into_iter().chain(Self::CODES).collect::<BTreeSet<_>>();
+        let code = text().enum_values(Some(codes)).description(Some("A stable identifier for programs."));
+        let errors = list(
+            Ref::from_schema_name(FieldError::name()),
+            "All invalid fields or parameters, if there are any.",
+        );
+        let rejected = list(Ref::from_schema_name(Rejection::name()), "`all_rejected`: the invalid events.");
+        let none = ArrayBuilder::new().max_items(Some(0)).description(Some("`all_rejected`: always empty."));
+        ObjectBuilder::new()
+            .description(Some("An error (RFC 9457), sent as `application/problem+json`."))
+            .property("type", text().examples([json!("urn:rapport:problem:invalid")]))
+            .required("type")
+            .property("title", text())
+            .required("title")
+            .property("status", number("The status of the response.").examples([json!(422)]))
+            .required("status")
+            .property("detail", text())
+            .required("detail")
+            .property("code", code.examples([json!("invalid")]))
+            .required("code")
+            .property("errors", errors)
+            .property("max_bytes", number("`body_too_large`: the largest body that is accepted."))
+            .property("max_events", number("`batch_too_large`: the largest batch that is accepted."))
+            .property(
+                "received",
+                number("`batch_too_large`, `all_rejected`: the number of events in the batch."),
+            )
+            .property("accepted", number("`all_rejected`: always zero."))
+            .property("duplicates", number("`all_rejected`: always zero."))
+            .property("unmatched", none)
+            .property("rejected", rejected)
+            .into()
+    }
+}
+
+impl ToSchema for Problem {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((FieldError::name().into(), FieldError::schema()));
+        schemas.push((Rejection::name().into(), Rejection::schema()));
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> axum::response::Response {
         let body = serde_json::to_vec(&self).unwrap_or_default();
@@ -280,7 +362,6 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn shown(problem: &Problem) -> Value {
         serde_json::to_value(problem).unwrap()

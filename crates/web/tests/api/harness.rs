@@ -45,6 +45,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::described;
+
 pub const UPSERT: &str = "/api/accounts/upsert-by-imported-id/";
 pub const INGEST: &str = "/api/pulse/ingest/";
 
@@ -282,6 +284,7 @@ impl Tenant {
                 let payload: Value = serde_json::from_str(&event.payload).expect("a payload is JSON");
                 assert_eq!(payload["id"], json!(event.id.to_string()));
                 assert_eq!(payload["type"], json!(event.kind.as_str()));
+                described::check_payload(event.kind.as_str(), &payload);
                 payload
             })
             .collect()
@@ -533,7 +536,7 @@ impl<'a> Call<'a> {
     async fn send_once(self) -> Answer {
         let said = format!("{} {}", self.method, self.path);
         let mut request = Request::builder()
-            .method(self.method)
+            .method(self.method.clone())
             .uri(format!("http://{}{}", self.tenant.address, self.path))
             .body(Full::new(self.body))
             .expect("a request");
@@ -543,7 +546,9 @@ impl<'a> Call<'a> {
         let response = response.unwrap_or_else(|error| panic!("{said}: {error:?}"));
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap_or_else(|error| panic!("{said}: {error:?}")).to_bytes();
-        Answer { said, status: parts.status.as_u16(), headers: parts.headers, body }
+        let answer = Answer { said, status: parts.status.as_u16(), headers: parts.headers, body };
+        described::check(&self.method, &self.path, &answer);
+        answer
     }
 }
 

@@ -7,6 +7,7 @@ mod concurrency;
 mod contacts;
 mod conversations;
 mod crowding;
+mod described;
 mod digests;
 mod errors;
 mod export;

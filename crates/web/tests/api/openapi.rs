@@ -2,9 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use rapport_domain::account::Account;
+use rapport_domain::cadence::Reminder;
+use rapport_domain::channel::ChannelRef;
+use rapport_domain::company::Slug;
+use rapport_domain::conversation::{Conversation, Log, Message, Start};
+use rapport_domain::event::{self, Kind, Occasion};
+use rapport_domain::history::Actor;
+use rapport_domain::id::{AccountId, ChannelId, ConversationId, EventId, MessageId, WebhookId};
+use rapport_domain::member::Role;
+use rapport_domain::pipeline::{Move, Source, Status};
+use rapport_domain::time::Time;
 use serde_json::{Value, json};
 
-use crate::harness::{INGEST, Tenant, UPSERT, on_both_engines};
+use crate::described;
+use crate::harness::{INGEST, Tenant, UPSERT, column, on_both_engines};
 
 on_both_engines! {
     the_document_is_openapi_3_1_json_without_a_credential,
@@ -12,6 +24,8 @@ on_both_engines! {
     every_management_path_is_in_it_with_its_slash,
     every_reference_resolves_and_every_path_parameter_is_described,
     every_operation_it_lists_is_served,
+    an_operation_names_the_role_it_needs,
+    the_payload_of_every_event_is_described,
 }
 
 const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
@@ -169,5 +183,60 @@ async fn every_operation_it_lists_is_served(acme: Tenant) {
             let answer = acme.request(&method.to_uppercase(), path).without_credential().send().await;
             answer.expect_problem(401, "unauthenticated");
         }
+    }
+}
+
+async fn an_operation_names_the_role_it_needs(acme: Tenant) {
+    let document = document(&acme).await;
+    let token = acme.token_of(Role::Member);
+    let id = AccountId::from_bytes([7; 16]).to_string();
+    let with_token = operations(&document).into_iter().filter(|(_, _, operation)| {
+        let security = operation["security"][0].as_object().expect("one requirement");
+        security.contains_key("token")
+    });
+    for (path, method, operation) in with_token {
+        let needs_admin = operation["security"] == json!([{ "token": ["admin"] }]);
+        let path = path.replace("{id}", &id).replace("{code}", "x").replace("{week}", "2026-W03");
+        let call =
+            acme.request(&method.to_uppercase(), &path.replace("{address}", "a@b.example")).token(&token);
+        let call =
+            if method == "get" || method == "delete" { call } else { call.json(&json!({"nonsense": 1})) };
+        let answer = call.send().await;
+        let code = if answer.status == 403 { answer.json()["code"].clone() } else { Value::Null };
+        assert_eq!(code == json!("role_required"), needs_admin, "{method} {path}: {}", answer.status);
+    }
+}
+
+async fn the_payload_of_every_event_is_described(acme: Tenant) {
+    let document = document(&acme).await;
+    let webhooks = document["webhooks"].as_object().expect("webhooks");
+    assert_eq!(webhooks.len(), Kind::ALL.len());
+    let now = Time::parse("2026-05-12T08:30:00Z").unwrap();
+    let slug = Slug::parse("acme").unwrap();
+    let occasion = Occasion { id: EventId::from_bytes([2; 16]), now, project: &slug };
+    let mut account = Account::new(AccountId::from_bytes([1; 16]), "Nordlys".into(), Status::Lost, now);
+    account.channel = Some(ChannelRef { id: ChannelId::from_bytes([3; 16]), name: "Spring fair".into() });
+    let start = Start::parse(json!({"subject": "Offer"}).as_object().unwrap()).unwrap();
+    let conversation = Conversation::new(ConversationId::from_bytes([4; 16]), account.id, start, now);
+    let log = json!({"direction": "inbound", "body": "Hello"});
+    let log = Log::parse(log.as_object().unwrap(), now).unwrap();
+    let message = Message::new(MessageId::from_bytes([5; 16]), &conversation, &log, &Actor::System, now);
+    let step = Move { from: Status::Lost, to: Status::InTrial };
+    let reminder = Reminder { due_at: now, days_overdue: 3, cadence_days: 42 };
+    let events = [
+        event::account_created(occasion, &account, Source::Upsert),
+        event::status_changed(occasion, &account, step, Source::Automation),
+        event::message_inbound(occasion, &account, &conversation, &message),
+        event::webhook_test(occasion, WebhookId::from_bytes([6; 16])),
+        event::contact_due(occasion, &account, reminder),
+    ];
+    assert_eq!(events.each_ref().map(|event| event.kind), Kind::ALL);
+    for event in events {
+        let headers = webhooks[event.kind.as_str()]["post"]["parameters"].as_array().expect("headers");
+        assert_eq!(
+            column(headers, "name"),
+            ["X-Service-Signature", "X-Service-Event", "X-Service-Delivery", "X-Service-Attempt"]
+        );
+        described::check_payload(event.kind.as_str(), &serde_json::from_str(&event.payload).unwrap());
     }
 }

@@ -1,0 +1,518 @@
+//! What clients send, for the OpenAPI document only: the domain parses the actual members and parameters. Limits are
+//! not repeated here; `bounds` adds those that are enforced.
+
+#![expect(dead_code, reason = "these types only describe requests and are never constructed")]
+
+use rapport_app::read::accounts::Sort;
+use rapport_app::read::clients::Tab;
+use rapport_domain::campaign::Goal;
+use rapport_domain::company::Weekday;
+use rapport_domain::conversation::Direction;
+use rapport_domain::custom_fields::FieldChange;
+use rapport_domain::delivery_list::Shown;
+use rapport_domain::import::Mode;
+use rapport_domain::member::Role;
+use rapport_domain::pipeline::Status;
+use rapport_domain::schema::one_of;
+use rapport_domain::webhook::{Held, Selection};
+use rapport_domain::{activity, contact, event};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{IntoParams, ToSchema};
+
+/// Stands for `Sort`, which storage owns.
+struct SortWord;
+
+impl utoipa::PartialSchema for SortWord {
+    fn schema() -> RefOr<Schema> {
+        one_of(Sort::ALL.map(Sort::as_str)).into()
+    }
+}
+
+impl ToSchema for SortWord {}
+
+/// Stands for `Tab`, which storage owns.
+struct TabWord;
+
+impl utoipa::PartialSchema for TabWord {
+    fn schema() -> RefOr<Schema> {
+        one_of(Tab::ALL.map(Tab::as_str)).into()
+    }
+}
+
+impl ToSchema for TabWord {}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PageParameters {
+    /// The maximum number of items per page. More than 200 counts as 200.
+    limit: Option<u32>,
+    /// The `next_cursor` of the previous page.
+    cursor: Option<String>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AccountFilterParameters {
+    /// Beginnings of words in the name, or the imported_id.
+    q: Option<String>,
+    status: Option<Vec<Status>>,
+    /// Channel ids.
+    channel: Option<Vec<String>>,
+    imported_id: Option<String>,
+    tracked: Option<bool>,
+    overdue: Option<bool>,
+    /// False for accounts never seen.
+    seen: Option<bool>,
+    #[param(format = DateTime)]
+    seen_before: Option<String>,
+    #[param(format = DateTime)]
+    seen_after: Option<String>,
+    /// False for accounts never contacted.
+    contacted: Option<bool>,
+    #[param(format = DateTime)]
+    contacted_before: Option<String>,
+    #[param(format = DateTime)]
+    contacted_after: Option<String>,
+    /// True for accounts reactivated from Do not contact that no operator has moved since.
+    campaign_hold: Option<bool>,
+    /// Accounts whose custom field KEY has this value, ignoring case. If the field is an array, one of its elements
+    /// must match. Repeat the parameter to match any of several values.
+    #[param(rename = "field.KEY", example = "pro")]
+    field: Option<String>,
+    /// Accounts whose custom field KEY is a text that begins with this, ignoring case.
+    #[param(rename = "field_prefix.KEY")]
+    field_prefix: Option<String>,
+    /// Accounts that have a custom field with this name. Repeat the parameter to require several fields.
+    has_field: Option<Vec<String>>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AccountListParameters {
+    /// Defaults to `-created_at` (newest first).
+    #[param(inline)]
+    sort: Option<SortWord>,
+}
+
+#[derive(ToSchema)]
+pub struct UpsertRequest {
+    /// The slug of the token's company.
+    #[schema(example = "acme")]
+    project: String,
+    /// 1 to 255 characters, compared exactly and case-sensitively.
+    #[schema(example = "CRM-00418")]
+    imported_id: String,
+    status: Option<Status>,
+    custom_fields: Option<FieldChange>,
+    /// Used when the account is created.
+    #[schema(example = "Nordlys AS")]
+    name: Option<String>,
+    /// Matched case-insensitively.
+    #[schema(example = "SPRING_26")]
+    promo_code: Option<String>,
+    /// A decimal amount. Null clears the value and the currency.
+    #[schema(example = "1200.50")]
+    captured_value: Option<String>,
+    /// An ISO 4217 code, in upper or lower case.
+    #[schema(example = "EUR")]
+    captured_value_currency: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct IngestRequest {
+    events: Vec<ActivityEvent>,
+}
+
+/// A usage signal. `imported_id` or `account_id` identifies the account.
+#[derive(ToSchema)]
+pub struct ActivityEvent {
+    #[schema(example = "CRM-00418")]
+    imported_id: Option<String>,
+    /// The service's own account id, instead of `imported_id`.
+    account_id: Option<String>,
+    kind: activity::Kind,
+    /// Required for `feature_used`.
+    #[schema(example = "reports.export")]
+    feature: Option<String>,
+    /// ISO 8601. Defaults to the arrival time. At most 5 minutes ahead.
+    #[schema(format = DateTime)]
+    occurred_at: Option<String>,
+    /// Up to 8 KiB. For `became_customer`, `captured_value` and `captured_value_currency` are read from it.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<String>,
+    /// Makes the event safe to send again: an id is accepted only once within 90 days.
+    event_id: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct AccountCreate {
+    #[schema(example = "Nordlys AS")]
+    name: String,
+    /// Defaults to `prospect`.
+    status: Option<Status>,
+    imported_id: Option<String>,
+    custom_fields: Option<FieldChange>,
+    #[schema(example = "1200.50")]
+    captured_value: Option<String>,
+    #[schema(example = "EUR")]
+    captured_value_currency: Option<String>,
+    /// An active code of the company.
+    promo_code: Option<String>,
+    cadence_days: Option<i64>,
+    #[schema(format = Date)]
+    snoozed_until: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct AccountPatch {
+    name: Option<String>,
+    status: Option<Status>,
+    imported_id: Option<String>,
+    custom_fields: Option<FieldChange>,
+    captured_value: Option<String>,
+    captured_value_currency: Option<String>,
+    /// An active code of the company. Null removes the account from its channel.
+    promo_code: Option<String>,
+    cadence_days: Option<i64>,
+    #[schema(format = Date)]
+    snoozed_until: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct StatusChange {
+    status: Status,
+    note: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct ContactCreate {
+    kind: contact::Kind,
+    note: Option<String>,
+    /// Defaults to now. It can be in the past, but at most 5 minutes ahead.
+    #[schema(format = DateTime)]
+    occurred_at: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct LookupRequest {
+    /// A domain, or the address of one of its pages.
+    #[schema(example = "nordlys.example")]
+    domain: String,
+    /// Create an account from what is found.
+    create: Option<bool>,
+    /// With `create`: replaces the name that was found.
+    name: Option<String>,
+    /// With `create`: defaults to `prospect`.
+    status: Option<Status>,
+    /// With `create`: added to `website` and `description`, or replaces them.
+    custom_fields: Option<FieldChange>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ClientParameters {
+    /// Defaults to `overdue` (most overdue first). `due_soon`: due within the next 7 days, soonest first.
+    /// `snoozed`: ordered by the end of the snooze. `tracked`: all clients, ordered by due date.
+    #[param(inline)]
+    tab: Option<TabWord>,
+}
+
+#[derive(ToSchema)]
+pub struct ConversationCreate {
+    #[schema(example = "Offer for the spring")]
+    subject: Option<String>,
+    /// A word for the medium of the conversation. Defaults to `email`.
+    #[schema(example = "email")]
+    channel: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct MessageCreate {
+    direction: Direction,
+    body: String,
+    /// Defaults to the conversation's channel.
+    #[schema(example = "email")]
+    channel: Option<String>,
+    subject: Option<String>,
+    /// Defaults to now. At most 5 minutes ahead.
+    #[schema(format = DateTime)]
+    occurred_at: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct AddressCreate {
+    #[schema(example = "ana@nordlys.example")]
+    address: String,
+}
+
+#[derive(ToSchema)]
+pub struct ChannelName {
+    #[schema(example = "Spring fair")]
+    name: String,
+}
+
+#[derive(ToSchema)]
+pub struct CodeCreate {
+    #[schema(pattern = "^[A-Za-z0-9_-]+$", example = "SPRING_26")]
+    code: String,
+}
+
+#[derive(ToSchema)]
+pub struct CodePatch {
+    archived: bool,
+}
+
+#[derive(ToSchema)]
+pub struct CampaignCreate {
+    #[schema(example = "Spring fair")]
+    name: String,
+    goal: Goal,
+    /// Defaults to false.
+    include_trials: Option<bool>,
+    filters: Option<AccountFilters>,
+}
+
+#[derive(ToSchema)]
+pub struct CampaignPatch {
+    name: Option<String>,
+    goal: Option<Goal>,
+    include_trials: Option<bool>,
+    /// Replaces all filters.
+    filters: Option<AccountFilters>,
+}
+
+/// A campaign to preview before it is created.
+#[derive(ToSchema)]
+pub struct CampaignPreview {
+    goal: Goal,
+    include_trials: Option<bool>,
+    filters: Option<AccountFilters>,
+}
+
+/// The filters of the account list. Accounts must match all of them.
+#[derive(ToSchema)]
+pub struct AccountFilters {
+    /// Beginnings of words in the name, or the imported_id.
+    q: Option<String>,
+    /// One or more.
+    status: Option<Vec<Status>>,
+    /// One or more channel ids.
+    channel: Option<Vec<String>>,
+    imported_id: Option<String>,
+    tracked: Option<bool>,
+    overdue: Option<bool>,
+    /// False for accounts never seen.
+    seen: Option<bool>,
+    #[schema(format = DateTime)]
+    seen_before: Option<String>,
+    #[schema(format = DateTime)]
+    seen_after: Option<String>,
+    /// False for accounts never contacted.
+    contacted: Option<bool>,
+    #[schema(format = DateTime)]
+    contacted_before: Option<String>,
+    #[schema(format = DateTime)]
+    contacted_after: Option<String>,
+    campaign_hold: Option<bool>,
+    /// A condition for each key: a value, an array of values of which one must match, `{"exists": true}` or
+    /// `{"begins_with": "a text"}`. Case is ignored. If the field is an array, one of its elements must match.
+    #[schema(value_type = Option<Object>, example = json!({"plan": "pro", "country": ["de", "at"]}))]
+    fields: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct WebhookCreate {
+    /// Must use `https` and have no user information.
+    #[schema(example = "https://hooks.acme.example/rapport")]
+    url: String,
+    #[schema(inline)]
+    events: Selection,
+    description: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct WebhookPatch {
+    #[schema(example = "https://hooks.acme.example/rapport")]
+    url: Option<String>,
+    #[schema(inline)]
+    events: Option<Selection>,
+    description: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct WebhookEnable {
+    /// What to do with the held deliveries. Defaults to `send`.
+    held: Option<Held>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DeliveryListParameters {
+    /// A webhook's id.
+    webhook: Option<String>,
+    state: Option<Shown>,
+    /// The event type.
+    #[param(rename = "type")]
+    kind: Option<event::Kind>,
+    /// An account's id.
+    account: Option<String>,
+    /// Created at this time or later.
+    #[param(format = DateTime)]
+    since: Option<String>,
+    /// Created before this time.
+    #[param(format = DateTime)]
+    until: Option<String>,
+}
+
+/// Selects deliveries. Filters that are left out match anything.
+#[derive(ToSchema)]
+pub struct RedeliverMany {
+    /// A webhook's id.
+    webhook: Option<String>,
+    state: Option<Shown>,
+    /// The event type.
+    #[schema(rename = "type")]
+    kind: Option<event::Kind>,
+    /// An account's id.
+    account: Option<String>,
+    /// Created at this time or later.
+    #[schema(format = DateTime)]
+    since: Option<String>,
+    /// Created before this time.
+    #[schema(format = DateTime)]
+    until: Option<String>,
+    /// Only count the deliveries.
+    #[schema(default = false)]
+    preview: Option<bool>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct UploadParameters {
+    /// The file's name.
+    filename: Option<String>,
+    /// The file's encoding. Detected by default: from a byte order mark, otherwise UTF-8 if the file is valid UTF-8,
+    /// otherwise Windows-1252.
+    encoding: Option<String>,
+    /// The file's delimiter: one character, or `tab`. Detected by default.
+    delimiter: Option<String>,
+}
+
+/// How to import a file. Fields you leave out keep the import's current values.
+#[derive(ToSchema)]
+pub struct ImportRequest {
+    /// The field for each column name: `imported_id`, `name`, `status`, `promo_code`, `captured_value`,
+    /// `captured_value_currency`, `cadence_days`, `custom_fields.KEY` or `ignore`. Columns that are not listed
+    /// are ignored.
+    #[schema(value_type = Option<Object>, example = json!({"Record ID": "imported_id", "Company": "name", "Plan": "custom_fields.plan"}))]
+    mapping: Option<String>,
+    mode: Option<Mode>,
+    /// UTF-8 or a single-byte encoding, such as `windows-1252`.
+    encoding: Option<String>,
+    /// One character, or `tab`.
+    delimiter: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct SettingsPatch {
+    cadence_days: Option<i64>,
+    /// One or more of `customer`, `in_trial`, `in_negotiation`.
+    tracked_stages: Option<Vec<Status>>,
+    digest_enabled: Option<bool>,
+    digest_weekday: Option<Weekday>,
+    #[schema(example = "Europe/Berlin")]
+    time_zone: Option<String>,
+    #[schema(example = "EUR")]
+    default_currency: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct TokenCreate {
+    #[schema(example = "CRM sync")]
+    name: String,
+    /// Defaults to `admin`.
+    role: Option<Role>,
+}
+
+#[derive(ToSchema)]
+pub struct MemberCreate {
+    #[schema(example = "ana@acme.example")]
+    email: String,
+    name: Option<String>,
+    role: Role,
+}
+
+#[derive(ToSchema)]
+pub struct MemberPatch {
+    role: Option<Role>,
+    active: Option<bool>,
+}
+
+/// The person to invite and their role.
+#[derive(ToSchema)]
+pub struct InvitationCreate {
+    #[schema(example = "ana@acme.example")]
+    email: String,
+    role: Role,
+}
+
+/// The request of a person who accepts an invitation.
+#[derive(ToSchema)]
+pub struct InvitationAccept {
+    /// The last segment of the link.
+    #[schema(example = "rjn_0000000000000g7d4e…")]
+    token: String,
+    /// For a person who is new here. Defaults to the email address. Others keep their name.
+    name: Option<String>,
+    /// The new password of a person who is new here, 10 to 256 characters. Others send their existing password.
+    password: String,
+}
+
+#[derive(ToSchema)]
+pub struct PasswordResetRequest {
+    #[schema(example = "ana@acme.example")]
+    email: String,
+}
+
+#[derive(ToSchema)]
+pub struct PasswordResetConfirm {
+    /// The last segment of the link.
+    #[schema(example = "rpw_0000000000000g7d4e…")]
+    token: String,
+    password: String,
+}
+
+/// Who gets the digest.
+#[derive(ToSchema)]
+pub struct DigestSend {
+    /// `everyone`, or a member's id.
+    #[schema(default = "everyone", example = "everyone")]
+    to: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rapport_domain::audience::Filter;
+    use rapport_domain::id::ChannelId;
+    use serde_json::json;
+
+    #[test]
+    fn the_filters_are_those_that_are_parsed() {
+        let document = serde_json::to_value(crate::api::openapi::document()).unwrap();
+        let at = "2026-01-01";
+        let channel = ChannelId::from_bytes([1; 16]).to_string();
+        let every = json!({
+            "q": "x", "status": "lost", "channel": channel, "imported_id": "x", "tracked": true, "overdue": true,
+            "seen": true, "seen_before": at, "seen_after": at, "contacted": true, "contacted_before": at,
+            "contacted_after": at, "campaign_hold": true, "fields": {"a": 1},
+        });
+        let parsed = Filter::parse(every.as_object().unwrap(), "").unwrap().to_json();
+        let read: BTreeSet<&String> = parsed.as_object().unwrap().keys().collect();
+        let described =
+            document["components"]["schemas"]["AccountFilters"]["properties"].as_object().unwrap();
+        assert_eq!(read, described.keys().collect::<BTreeSet<_>>());
+    }
+}
