@@ -3,12 +3,14 @@
 `./scripts/clients` generates the client, type-checks this program against it and runs it on a fresh company.
 """
 
+import io
 import os
 from typing import Any, TypeVar
 
 from rapport_client import AuthenticatedClient
 from rapport_client.api.accounts import create_account, delete_account, get_account, list_accounts
 from rapport_client.api.channels import add_code, create_channel
+from rapport_client.api.imports import upload_import
 from rapport_client.api.upsert_and_ingest import ingest, upsert_by_imported_id
 from rapport_client.api.webhooks import create_webhook, delete_webhook, list_webhooks
 from rapport_client.models import (
@@ -19,6 +21,7 @@ from rapport_client.models import (
     Channel,
     ChannelName,
     CodeCreate,
+    Import,
     IngestReply,
     IngestRequest,
     NewWebhookSecret,
@@ -32,7 +35,7 @@ from rapport_client.models import (
     UpsertRequest,
     WebhookCreate,
 )
-from rapport_client.types import UNSET, Response
+from rapport_client.types import UNSET, File, Response
 
 Parsed = TypeVar("Parsed")
 
@@ -124,6 +127,11 @@ reply = expect(200, IngestReply, ingest.sync_detailed(client=product, body=batch
 assert (reply.received, reply.accepted, len(reply.unmatched), reply.rejected) == (3, 2, 1, [])
 assert reply.unmatched[0]["imported_id"] == "nobody"
 assert expect(200, Account, get_account.sync_detailed(nordlys.id, client=api)).status is Status.IN_TRIAL
+
+# Upload a CSV file. Its columns are recognized, and nothing is imported until you start the import.
+table = io.BytesIO(b"imported_id,name\ncrm-3,Havn Logistikk\n")
+upload = expect(201, Import, upload_import.sync_detailed(client=api, body=File(payload=table), filename="accounts.csv"))
+assert [column.name for column in upload.columns] == ["imported_id", "name"], upload.columns
 
 # Errors are problem documents. This one names the invalid field.
 problem = expect(

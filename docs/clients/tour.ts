@@ -114,6 +114,18 @@ assert.deepEqual([reply.received, reply.accepted, reply.unmatched.length, reply.
 assert.equal(reply.unmatched[0]?.["imported_id"], "nobody");
 assert.equal((await getAccount(nordlys.id)).status, "in_trial");
 
+// Upload a CSV file. Its columns are recognized, and nothing is imported until you start the import.
+const upload = expect(
+  201,
+  await api.POST("/api/imports/", {
+    params: { query: { filename: "accounts.csv" } },
+    headers: { "Content-Type": "text/csv" },
+    body: "imported_id,name\ncrm-3,Havn Logistikk\n",
+    bodySerializer: (file) => file,
+  }),
+);
+assert.deepEqual(upload.columns.map((column) => column.name), ["imported_id", "name"]);
+
 // Errors are problem documents. This one names the invalid field.
 const problem = expectProblem(
   422,
