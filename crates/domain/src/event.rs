@@ -92,7 +92,7 @@ struct Moved<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
-struct Due<'a> {
+struct ContactDue<'a> {
     account: AccountCore<'a>,
     #[schema(value_type = String, format = DateTime)]
     due_at: Time,
@@ -127,7 +127,7 @@ impl Kind {
             Self::AccountStatusChanged => self.describe::<Moved>(),
             Self::MessageInbound => self.describe::<Inbound>(),
             Self::WebhookTest => self.describe::<Test>(),
-            Self::ClientContactDue => self.describe::<Due>(),
+            Self::ClientContactDue => self.describe::<ContactDue>(),
         }
     }
 
@@ -173,7 +173,7 @@ pub fn status_changed(occasion: Occasion, account: &Account, step: Move, source:
 /// A tracked client became overdue for contact.
 pub fn contact_due(occasion: Occasion, account: &Account, reminder: Reminder) -> Event {
     let Reminder { due_at, days_overdue, cadence_days } = reminder;
-    let data = Due { account: account.core(), due_at, days_overdue, cadence_days };
+    let data = ContactDue { account: account.core(), due_at, days_overdue, cadence_days };
     occasion.freeze(Kind::ClientContactDue, Some(account.id), data)
 }
 

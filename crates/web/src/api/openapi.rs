@@ -106,16 +106,16 @@ fn add_schema<T: ToSchema>(components: &mut Components) {
 fn complete(operation: &mut Operation, has_body: bool) {
     bounds::add_to_parameters(operation);
     let parameters = operation.parameters.iter().flatten();
-    let parameters = parameters.filter_map(|parameter| match parameter {
+    let mut parameters = parameters.filter_map(|parameter| match parameter {
         RefOr::T(parameter) => Some(parameter),
         RefOr::Ref(_) => None,
     });
     let has_query = parameters.clone().any(|parameter| parameter.parameter_in == ParameterIn::Query);
-    let subject = parameters.filter(|parameter| parameter.parameter_in == ParameterIn::Path).last();
+    let subject = parameters.rfind(|parameter| parameter.parameter_in == ParameterIn::Path);
     let missing = subject.map(|parameter| ("404".to_owned(), no_such(parameter)));
     let security = operation.security.iter().flatten();
     let is_open = security.clone().all(|requirement| *requirement == SecurityRequirement::default());
-    let needs_role = security.clone().any(|requirement| names_role(requirement));
+    let needs_role = security.clone().any(names_role);
     let common = [
         (true, COMMON.as_slice()),
         (!is_open, &WITH_CREDENTIAL),

@@ -63,7 +63,7 @@ pub fn check_payload(kind: &str, payload: &Value) {
 /// The operation with its path template. Templates with fewer parameters win, as in the router.
 fn find_operation(method: &Method, path: &str) -> Option<(&'static str, &'static Value)> {
     let path = path.split('?').next().unwrap_or_default();
-    let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
     let paths = DOCUMENT["paths"].as_object().expect("paths").iter();
     let matching = paths.filter(|(template, _)| matches(template, &parts));
     let (template, item) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
@@ -71,7 +71,7 @@ fn find_operation(method: &Method, path: &str) -> Option<(&'static str, &'static
 }
 
 fn matches(template: &str, parts: &[&str]) -> bool {
-    let template: Vec<&str> = template.trim_end_matches('/').split('/').collect();
+    let template: Vec<&str> = template.strip_suffix('/').unwrap_or(template).split('/').collect();
     let fits =
         |(named, part): (&&str, &&str)| if named.starts_with('{') { !part.is_empty() } else { named == part };
     template.len() == parts.len() && template.iter().zip(parts).all(fits)
