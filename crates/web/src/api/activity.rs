@@ -68,7 +68,7 @@ async fn account_activity(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found =
         api.read(&caller, MEMBER, question, move |snapshot, _, id| events(snapshot, id, before, limit));
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;

@@ -62,7 +62,7 @@ async fn list_addresses(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, |snapshot, _, id| account::addresses(snapshot, id));
     let known = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let key = |(address, created_at): &Known| (*created_at, address.as_str().to_owned());

@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use rapport_app::read::DEFAULT_LIMIT;
 use rapport_domain::account::{MAX_IMPORTED_ID, MAX_NAME, MAX_NOTE};
 use rapport_domain::activity::{MAX_EVENT_ID, MAX_EVENTS, MAX_FEATURE};
 use rapport_domain::channel::MAX_CODE_CHARS;
@@ -13,7 +14,6 @@ use rapport_domain::member::{MAX_EMAIL_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_C
 use rapport_domain::text::Length;
 use rapport_domain::webhook::MAX_DESCRIPTION;
 use rapport_domain::{campaign, channel, company};
-use rapport_store::page::DEFAULT_LIMIT;
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AllOf, Object, Schema};
 use utoipa::openapi::{Components, RefOr};

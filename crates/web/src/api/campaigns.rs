@@ -284,7 +284,7 @@ async fn campaign_members(
     let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, move |snapshot, viewer, id| {
         campaign::members(snapshot, viewer, id, Part { sort, cursor, limit })
     });
@@ -317,7 +317,7 @@ async fn export_campaign(
     Id(id): Id<CampaignId>,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, campaign::export);
     let Answer { reply, company, now } = found.await?;
     let (name, begun) = reply.ok_or_else(|| Problem::not_found("campaign"))?;

@@ -208,7 +208,7 @@ async fn list_codes(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, |snapshot, _, id| channel::one(snapshot, id));
     let (_, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let key = |code: &ChannelCode| (code.created_at, code.code.folded());

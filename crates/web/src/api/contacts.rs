@@ -44,7 +44,7 @@ async fn list_contacts(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         account::contacts(snapshot, id, before, limit)
     });

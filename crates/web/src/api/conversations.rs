@@ -50,7 +50,7 @@ async fn list_conversations(
         Some((at, ConversationId::from_bytes(id)))
     });
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         conversation::of_account(snapshot, id, before, limit)
     });
@@ -123,7 +123,7 @@ async fn list_messages(
         Some((at, MessageId::from_bytes(id)))
     });
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         conversation::messages(snapshot, id, before, limit)
     });

@@ -41,7 +41,7 @@ async fn account_history(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(HistoryId::from_bytes));
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
         account::history(snapshot, id, before, limit)
     });

@@ -179,7 +179,7 @@ mod tests {
     use rapport_domain::activity::MAX_EVENTS;
     use rapport_domain::company::CADENCE_DAYS;
     use rapport_domain::invalid::Fault;
-    use rapport_store::page::DEFAULT_LIMIT;
+    use rapport_app::read::DEFAULT_LIMIT;
     use serde_json::{Value, json};
 
     use super::*;

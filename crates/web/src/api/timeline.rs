@@ -139,7 +139,7 @@ async fn account_timeline(
 ) -> Result<Response, Problem> {
     let from = parameters.cursor(read_place).unwrap_or(Place::START);
     let limit = parameters.limit();
-    let question = id.and_then(|id| parameters.finish().map(|()| id));
+    let question = parameters.about(id);
     let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| told(snapshot, id, from, limit));
     let (items, next) = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let items = items.iter().map(TimelineItem::of).collect();

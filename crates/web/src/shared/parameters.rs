@@ -140,6 +140,11 @@ impl Parameters {
         self.optional("cursor", |text| read(text).ok_or_else(invalid))
     }
 
+    /// What the path is about, unless that can't be read or the parameters are invalid.
+    pub fn about<T>(self, subject: Result<T, Problem>) -> Result<T, Problem> {
+        subject.and_then(|subject| self.finish().map(|()| subject))
+    }
+
     /// Fails if there were any errors or unknown parameters.
     pub fn finish(mut self) -> Result<(), Problem> {
         let mut unknown: Vec<String> = Vec::new();
