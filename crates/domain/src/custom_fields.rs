@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::field_index;
@@ -30,12 +30,9 @@ pub struct FieldDifference {
     pub added: Vec<(String, String)>,
 }
 
-/// The types of a field's value; null deletes a field.
-const VALUE_TYPES: [Type; 5] = [Type::String, Type::Number, Type::Boolean, Type::Array, Type::Object];
-
 impl PartialSchema for CustomFields {
     fn schema() -> RefOr<Schema> {
-        let fields = by_key(&VALUE_TYPES).description(Some("JSON values by key."));
+        let fields = by_key().description(Some("JSON values by key."));
         fields.max_properties(Some(MAX_KEYS)).examples([json!({"plan": "pro", "seats": 12})]).into()
     }
 }
@@ -44,16 +41,12 @@ impl ToSchema for CustomFields {}
 
 impl PartialSchema for FieldChange {
     fn schema() -> RefOr<Schema> {
-        let types = [VALUE_TYPES.as_slice(), &[Type::Null]].concat();
         let description = format!(
             "Merged per key: null deletes a key, and keys you don't send are kept. At most {MAX_KEYS} keys and {} KiB \
              after the merge.",
             MAX_BYTES >> 10
         );
-        by_key(&types)
-            .description(Some(description))
-            .examples([json!({"plan": "pro", "old_key": null})])
-            .into()
+        by_key().description(Some(description)).examples([json!({"plan": "pro", "old_key": null})]).into()
     }
 }
 
@@ -63,12 +56,12 @@ impl ToSchema for FieldChange {
     }
 }
 
-fn by_key(types: &[Type]) -> ObjectBuilder {
+/// Any JSON value for each key.
+fn by_key() -> ObjectBuilder {
     let key = ObjectBuilder::new().schema_type(Type::String).min_length(Some(MAX_KEY.min));
-    let value = ObjectBuilder::new().schema_type(SchemaType::Array(types.to_vec()));
     ObjectBuilder::new()
         .property_names(Some(key.max_length(Some(MAX_KEY.max))))
-        .additional_properties(Some(Schema::from(value)))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
 }
 
 impl Default for CustomFields {

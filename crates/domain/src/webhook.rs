@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::destination::{Destination, Refusal};
@@ -24,21 +24,29 @@ pub const MAX_DESCRIPTION: Length = Length::up_to(200);
 pub const SELECTABLE: [Kind; 4] =
     [Kind::AccountCreated, Kind::AccountStatusChanged, Kind::MessageInbound, Kind::ClientContactDue];
 
+/// The name of the schema of those kinds.
+const SELECTABLE_KIND: &str = "SelectableEvent";
+
 /// A non-empty selection of event kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection(Vec<Kind>);
 
 impl PartialSchema for Selection {
     fn schema() -> RefOr<Schema> {
-        let kinds = one_of(SELECTABLE.map(Kind::as_str));
         let description = "The event types that a webhook receives.";
-        ArrayBuilder::new().items(kinds).min_items(Some(1)).description(Some(description)).into()
+        let kind = Ref::from_schema_name(SELECTABLE_KIND);
+        ArrayBuilder::new().items(kind).min_items(Some(1)).description(Some(description)).into()
     }
 }
 
 impl ToSchema for Selection {
     fn name() -> Cow<'static, str> {
         Cow::Borrowed("EventSelection")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        let kinds = one_of(SELECTABLE.map(Kind::as_str)).description(Some("An event type to select."));
+        schemas.push((SELECTABLE_KIND.to_owned(), kinds.into()));
     }
 }
 

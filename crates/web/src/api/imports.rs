@@ -53,7 +53,7 @@ pub struct ImportView {
     delimiter: String,
     columns: Vec<ColumnView>,
     /// The field for each column: guessed, reused from the last import with these columns, or chosen.
-    #[schema(value_type = Object)]
+    #[schema(value_type = HashMap<String, Value>)]
     mapping: Map<String, Value>,
     /// The mapping was reused from the last import with these columns.
     mapping_remembered: bool,

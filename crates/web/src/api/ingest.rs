@@ -30,7 +30,7 @@ struct IngestReply {
     /// Events whose `event_id` was already accepted. They have no effect.
     duplicates: usize,
     /// Events that match no account, as sent, plus `index`.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<HashMap<String, Value>>)]
     unmatched: Vec<Value>,
     rejected: Vec<Rejection>,
 }

@@ -291,7 +291,10 @@ impl PartialSchema for Problem {
             "All invalid fields or parameters, if there are any.",
         );
         let rejected = list(Ref::from_schema_name(Rejection::name()), "`all_rejected`: the invalid events.");
-        let none = ArrayBuilder::new().max_items(Some(0)).description(Some("`all_rejected`: always empty."));
+        let none = ArrayBuilder::new()
+            .items(text())
+            .max_items(Some(0))
+            .description(Some("`all_rejected`: always empty."));
         ObjectBuilder::new()
             .description(Some("An error (RFC 9457), sent as `application/problem+json`."))
             .property("type", text().examples([json!("urn:rapport:problem:invalid")]))
