@@ -93,8 +93,9 @@ class Browser:
         port = free_port()
         self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL)
         self.session = f"http://127.0.0.1:{port}"
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        options = {"alwaysMatch": {"goog:chromeOptions": {"args": arguments}}}
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        chromium = {"args": arguments, "binary": "/usr/bin/chromium-headless-shell"}
+        options = {"alwaysMatch": {"goog:chromeOptions": chromium}}
         for _ in range(100):
             try:
                 begun = self.call("/session", {"capabilities": options})

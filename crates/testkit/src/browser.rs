@@ -1,5 +1,5 @@
-//! A real Chromium window: Debian's chromium and chromium-driver. What a person does in it is in `acts` and `hands`,
-//! what they see in `sight`; where browsers come from is in `drivers`.
+//! A real Chromium window: Debian's chromium-headless-shell and chromium-driver. What a person does in it is in `acts`
+//! and `hands`, what they see in `sight`; where browsers come from is in `drivers`.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
