@@ -123,7 +123,7 @@ fn capabilities(kind: Kind) -> Capabilities {
         "--force-prefers-reduced-motion".to_owned(),
         format!("--window-size={},{}", kind.width, kind.height),
     ];
-    let color_scheme = if kind.dark { 0 } else { 1 };
+    let color_scheme = i32::from(!kind.dark);
     let runs_scripts = kind.runs_scripts;
     arguments
         .push(format!("--blink-settings=preferredColorScheme={color_scheme},scriptEnabled={runs_scripts}"));
