@@ -32,6 +32,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval between two such questions.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How many times in a row a second connection may fail to get an answer while a statement without a limit runs:
+/// an upgrade that has worked for an hour may keep the server's disk busy, and must not be given up lightly.
+const UNANSWERED_WITHOUT_LIMIT: u32 = 12;
 /// How many times the server must say that it is idle, since a response may just be on its way to us.
 const IDLE_ANSWERS: u32 = 2;
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
@@ -53,6 +56,8 @@ pub struct Link {
     /// The limit for a statement, if there is one.
     limit: Option<Duration>,
     open: Option<Open>,
+    /// Whether the last statement failed because another transaction was in its way.
+    was_blocked: bool,
 }
 
 struct Open {
@@ -106,7 +111,7 @@ impl Link {
         }
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::Unavailable(error.to_string()))?;
-        Ok(Self { runtime, config, session, limit, open: None })
+        Ok(Self { runtime, config, session, limit, open: None, was_blocked: false })
     }
 
     /// Whether there is a connection, as far as we know without asking.
@@ -148,6 +153,18 @@ impl Link {
             SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
             _ => None,
         }))
+    }
+
+    /// Runs a query without parameters; returns the first value of the first row, unless that is null.
+    pub fn first_text(&mut self, sql: &str) -> Result<Option<String>, Error> {
+        let answers = self.run(async |client| client.simple_query(sql).await)?;
+        Ok(first_cell(&answers).map(str::to_owned))
+    }
+
+    /// Whether the last statement failed because another transaction held a lock: it can succeed later. A unique
+    /// key that was taken is also [`Error::Again`], but needn't ever be free.
+    pub fn was_blocked(&self) -> bool {
+        self.was_blocked
     }
 
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Error> {
@@ -196,6 +213,7 @@ impl Link {
                 if sql_state::ends_the_session(&error) {
                     self.open = None;
                 }
+                self.was_blocked = sql_state::is_blocked(&error);
                 sql_state::classify(&error)
             }),
             Ended::Closed(reason) => {
@@ -266,7 +284,8 @@ async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>)
     let since = Instant::now();
     // With several hosts, a second connection may reach another server, which knows nothing about this one.
     let may_ask = config.get_hosts().len() <= 1 && config.get_hostaddrs().len() <= 1;
-    let mut idle = 0;
+    let most_unanswered = if limit.is_some() { 1 } else { UNANSWERED_WITHOUT_LIMIT };
+    let (mut idle, mut unanswered) = (0, 0);
     let mut wait = PATIENCE;
     loop {
         sleep(wait).await;
@@ -275,13 +294,16 @@ async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>)
         }
         if may_ask {
             match timeout(CONNECT_LIMIT, is_idle(config, backend, idle + 1 >= IDLE_ANSWERS)).await {
-                Ok(Ok(true)) => idle += 1,
+                Ok(Ok(true)) => (idle, unanswered) = (idle + 1, 0),
                 // A server that refuses us (too many connections, for example) is responding.
-                Ok(_) => idle = 0,
-                Err(_) => return GivenUp::NoAnswer,
+                Ok(_) => (idle, unanswered) = (0, 0),
+                Err(_) => unanswered += 1,
             }
             if idle >= IDLE_ANSWERS {
                 return GivenUp::Idle;
+            }
+            if unanswered >= most_unanswered {
+                return GivenUp::NoAnswer;
             }
         }
         wait = ASK_AGAIN_AFTER;

@@ -18,6 +18,11 @@ pub fn ends_the_session(error: &PgError) -> bool {
     matches!(severity, Some(Severity::Fatal | Severity::Panic))
 }
 
+/// Whether another transaction was in the way, rather than a key that is taken.
+pub fn is_blocked(error: &PgError) -> bool {
+    error.code().is_some_and(|state| meaning(state.code()) == Meaning::Again)
+}
+
 pub fn classify(error: &PgError) -> Error {
     let Some(state) = error.code() else {
         return Error::Unavailable(described(error));
