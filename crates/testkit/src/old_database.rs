@@ -1,7 +1,5 @@
 //! A filled database of the first schema, as the first release left it.
 
-use std::fmt::Write as _;
-
 use rapport_store::Database;
 
 use crate::raw;
@@ -9,8 +7,8 @@ use crate::raw;
 const FIRST_SCHEMA: &str = include_str!("../../store/migrations/0001_core.sql");
 const VERSION: &str = "CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY); \
                        INSERT INTO schema_version (version) VALUES (1);";
-/// The placeholders in the schema, as each engine spelled them then.
-const WORDS: [(&str, &str, &str); 7] = [
+/// The placeholders in the schema and in the rows, as each engine spells them.
+const WORDS: [(&str, &str, &str); 9] = [
     ("{int}", "INTEGER", "BIGINT"),
     ("{text}", "TEXT", "TEXT COLLATE \"C\""),
     ("{bytes}", "BLOB", "BYTEA"),
@@ -22,62 +20,87 @@ const WORDS: [(&str, &str, &str); 7] = [
     ("{sequence}", "INTEGER PRIMARY KEY", "BIGINT GENERATED ALWAYS AS IDENTITY"),
     ("{clustered}", "WITHOUT ROWID", ""),
     ("{hot}", "WITHOUT ROWID", "WITH (fillfactor = 80)"),
+    // The number of a row, and the next one, as the bytes of an id.
+    ("{id}", "unhex(printf('%032x', n))", "decode(lpad(to_hex(n), 32, '0'), 'hex')"),
+    ("{next_id}", "unhex(printf('%032x', n + 1))", "decode(lpad(to_hex(n + 1), 32, '0'), 'hex')"),
 ];
-const ROWS_PER_STATEMENT: usize = 500;
 pub const STAGES: [&str; 4] = ["prospect", "in_negotiation", "in_trial", "customer"];
 /// Events on each of this many days, for every account.
 pub const DAYS: usize = 2;
 
+/// The tables that get a row for each account, a multiple of it, or a few rows: all tables of the first schema.
+pub const TABLES: [&str; 15] = [
+    "account",
+    "account_seen",
+    "account_word",
+    "activity",
+    "activity_count",
+    "audit",
+    "channel",
+    "company",
+    "credential",
+    "event",
+    "event_mark",
+    "member",
+    "person",
+    "promo_code",
+    "status_history",
+];
+
+/// One row of each for all accounts.
+const FEW_ROWS: &str = "
+    INSERT INTO company (id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, time_zone,
+                         default_currency, created_at)
+    VALUES (1, 'acme', 'Acme', 30, 'customer', 0, 'monday', 'UTC', 'EUR', 1);
+    INSERT INTO person (id, email, name, password_hash, created_at)
+    SELECT {id}, 'ada@acme.test', 'Ada', 'a hash', 1 FROM (SELECT 1 AS n) AS one;
+    INSERT INTO member (company, person, role, created_at) SELECT 1, id, 'owner', 1 FROM person;
+    INSERT INTO credential (company, hash, id, kind, name, role, shown, created_at)
+    SELECT 1, {id}, {id}, 'token', 'CRM', 'admin', 'rap_…', 1 FROM (SELECT 1 AS n) AS one;
+    INSERT INTO channel (company, id, name, name_folded, created_at)
+    SELECT 1, {id}, 'Fair', 'fair', 1 FROM (SELECT 1 AS n) AS one;
+    INSERT INTO promo_code (company, code_folded, code, channel, created_at) SELECT 1, 'fair26', 'FAIR26', id, 1 FROM channel;
+    INSERT INTO audit (company, id, actor_kind, action, detail, at)
+    SELECT 1, {id}, 'command_line', 'company_created', '{}', 1 FROM (SELECT 1 AS n) AS one;";
+
+/// Rows for each account `n`, in the order of their tables' keys.
+const ROWS_PER_ACCOUNT: [&str; 8] = [
+    "account (company, id, imported_id, name, name_folded, status, custom_fields, campaign_hold, created_at, updated_at)
+     SELECT 1, {id}, 'crm-' || n, 'account ' || n, 'account ' || n, {stage}, '{\"n\":' || n || '}', 0, 1, 1",
+    "account_word (company, word, account) SELECT 1, 'account', {id}",
+    "account_seen (company, account, first_seen_at, last_seen_at, last_seen_day) SELECT 1, {id}, 3, 5, 2",
+    "activity (company, account, occurred_at, received_at, kind, feature)
+     SELECT 1, {id}, 5, 5, 'feature_used', 'f'",
+    "event_mark (company, mark, at) SELECT 1, {id}, 5",
+    "event (company, id, kind, account, payload, created_at)
+     SELECT 1, {id}, 'account.created', {id}, '{\"type\":\"account.created\"}', 3",
+    "status_history (company, account, id, to_status, source, actor_kind, at)
+     SELECT 1, {id}, {id}, 'prospect', 'upsert', 'system', 3",
+    "status_history (company, account, id, from_status, to_status, source, actor_kind, at)
+     SELECT 1, {id}, {next_id}, 'prospect', {stage}, 'upsert', 'system', 7",
+];
+const ROWS_PER_DAY: &str = "activity_count (company, account, day, feature, count, last_used_at)
+     SELECT 1, {id}, {day}, 'f', n % 10 + 1, 5";
+
 /// Creates the schema and one company with so many accounts, which have the [`STAGES`] in turn. Each has two history
-/// entries, and `n + 1` activity events on each day, where `n` is its number modulo ten.
+/// entries, and `n + 1` activity events on each day, where `n` is its number modulo ten. No table stays empty.
 pub fn create(database: &Database, accounts: usize) {
-    let sqlite = matches!(database, Database::Sqlite(_));
-    let schema = WORDS.iter().fold(FIRST_SCHEMA.to_owned(), |text, (word, on_sqlite, on_postgres)| {
-        text.replace(word, if sqlite { on_sqlite } else { on_postgres })
+    let numbers = format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {accounts})"
+    );
+    let per_account = ROWS_PER_ACCOUNT.iter().map(|rows| (*rows).to_owned());
+    let per_day = (1..=DAYS).map(|day| ROWS_PER_DAY.replace("{day}", &day.to_string()));
+    let inserts: String = per_account
+        .chain(per_day)
+        .map(|rows| format!("{numbers} INSERT INTO {rows} FROM numbers;\n"))
+        .collect();
+    let stages = STAGES.iter().enumerate().map(|(number, stage)| format!("WHEN {number} THEN '{stage}' "));
+    let stage = format!("CASE n % {} {}END", STAGES.len(), stages.collect::<String>());
+    let sql =
+        format!("BEGIN; {FIRST_SCHEMA}; {VERSION} {FEW_ROWS} {inserts} COMMIT").replace("{stage}", &stage);
+    let is_sqlite = matches!(database, Database::Sqlite(_));
+    let sql = WORDS.iter().fold(sql, |text, (word, on_sqlite, on_postgres)| {
+        text.replace(word, if is_sqlite { on_sqlite } else { on_postgres })
     });
-    let bytes = |number: usize| match database {
-        Database::Sqlite(_) => format!("X'{number:032x}'"),
-        Database::Postgres(_) => format!("'\\x{number:032x}'::bytea"),
-    };
-    let mut sql = format!("BEGIN; {schema}; {VERSION}");
-    sql.push_str(
-        "INSERT INTO company (id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, time_zone, \
-         default_currency, created_at) VALUES (1, 'acme', 'Acme', 30, 'customer', 0, 'monday', 'UTC', 'EUR', 1);",
-    );
-    let numbers: Vec<usize> = (0..accounts).collect();
-    let mut insert = |head: &str, rows: &dyn Fn(usize) -> String| {
-        for some in numbers.chunks(ROWS_PER_STATEMENT) {
-            let rows: Vec<String> = some.iter().map(|number| rows(*number)).collect();
-            write!(sql, "INSERT INTO {head} VALUES {};", rows.join(", ")).expect("writing to memory");
-        }
-    };
-    insert(
-        "account (company, id, imported_id, name, name_folded, status, custom_fields, campaign_hold, created_at, \
-         updated_at)",
-        &|number| {
-            let (id, status) = (bytes(number), STAGES[number % STAGES.len()]);
-            let name = format!("account {number}");
-            format!(
-                "(1, {id}, 'crm-{number}', '{name}', '{name}', '{status}', '{{\"n\":{number}}}', 0, 1, 1)"
-            )
-        },
-    );
-    insert(
-        "status_history (company, account, id, from_status, to_status, source, actor_kind, at)",
-        &|number| {
-            let (account, status) = (bytes(number), STAGES[number % STAGES.len()]);
-            let (first, second) = (bytes(2 * number), bytes(2 * number + 1));
-            format!(
-                "(1, {account}, {first}, NULL, 'prospect', 'upsert', 'system', 3), \
-                 (1, {account}, {second}, 'prospect', '{status}', 'upsert', 'system', 7)"
-            )
-        },
-    );
-    insert("activity_count (company, account, day, feature, count, last_used_at)", &|number| {
-        let days =
-            (1..=DAYS).map(|day| format!("(1, {}, {day}, 'f', {}, 5)", bytes(number), number % 10 + 1));
-        days.collect::<Vec<_>>().join(", ")
-    });
-    sql.push_str("COMMIT");
     raw::run(database, &sql);
 }
