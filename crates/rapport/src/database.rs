@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, anyhow};
 use rapport_app::{App, Parts};
-use rapport_store::{Error, Store};
+use rapport_store::{Error, Progress, Store};
 
 use crate::commands::explained;
 use crate::config::Config;
@@ -22,9 +22,9 @@ pub fn open_alone(config: &Config, store: &rapport_store::Config, parts: Parts) 
     Ok(App::new(store, parts))
 }
 
-/// Brings the schema up to date, and returns its version.
-pub fn migrate(config: &Config) -> anyhow::Result<i64> {
-    let migrated = rapport_store::migrate_only(&config.database.value.0);
+/// Brings the schema up to date, saying how far it is, and returns its version.
+pub fn migrate(config: &Config, tell: &mut dyn FnMut(&Progress)) -> anyhow::Result<i64> {
+    let migrated = rapport_store::migrate_and_tell(&config.database.value.0, tell);
     migrated.map_err(|error| anyhow!(detail(error))).with_context(|| unusable(config))
 }
 

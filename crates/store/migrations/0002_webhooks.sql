@@ -57,8 +57,6 @@ CREATE INDEX delivery_waiting ON delivery (company, webhook, next_at, id) WHERE 
 CREATE INDEX delivery_owned ON delivery (owner, company, id) WHERE state = 0 AND owner IS NOT NULL;
 CREATE INDEX delivery_failed ON delivery (company, id) WHERE state = 2;
 
-CREATE INDEX event_by_account ON event (company, account, id);
-
 CREATE TABLE attempt (
     company {int} NOT NULL,
     delivery {bytes} NOT NULL,
@@ -106,3 +104,6 @@ CREATE TABLE redelivery (
     created_at {int} NOT NULL,
     PRIMARY KEY (company, id)
 ) {clustered};
+
+--- index
+CREATE INDEX event_by_account ON event (company, account, id);

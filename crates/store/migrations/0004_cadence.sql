@@ -1,12 +1,14 @@
 -- The contact cadence: who is due when, and for which episodes that was announced.
 
+--- fill account by id, 5000 rows at a time
 -- The clock runs in every stage that a company may track. Accounts that entered one while it was not tracked
 -- count from then.
 UPDATE account SET tracked_since = coalesce((
         SELECT max(h.at) FROM status_history h WHERE h.company = account.company AND h.account = account.id
     ), created_at)
-WHERE status IN ('customer', 'in_trial', 'in_negotiation') AND tracked_since IS NULL;
+WHERE {rows} AND status IN ('customer', 'in_trial', 'in_negotiation') AND tracked_since IS NULL;
 
+--- change
 -- A narrow row for every account in a stage that may be tracked, written with the account.
 CREATE TABLE cadence (
     company {int} NOT NULL,
@@ -24,20 +26,6 @@ CREATE TABLE cadence (
     PRIMARY KEY (company, account)
 ) {clustered};
 
-CREATE INDEX cadence_by_time ON cadence (company, status, own, at, account) WHERE snoozed_until IS NULL;
-CREATE INDEX cadence_unannounced ON cadence (company, status, own, at, account)
-    WHERE announced = 0 AND snoozed_until IS NULL;
-CREATE INDEX cadence_snoozed ON cadence (company, status, snoozed_until, account)
-    WHERE snoozed_until IS NOT NULL;
-CREATE INDEX cadence_snoozed_by_time ON cadence (company, status, own, at, account)
-    WHERE snoozed_until IS NOT NULL;
-
-INSERT INTO cadence (company, account, status, own, at, snoozed_until, last_contact_at, announced)
-SELECT company, id, status, CASE WHEN cadence_days IS NULL THEN 0 ELSE 1 END,
-       coalesce(last_contact_at, tracked_since) + coalesce(cadence_days, 0) * 86400000000, snoozed_until,
-       coalesce(last_contact_at, -9000000000000000000), 0
-FROM account WHERE status IN ('customer', 'in_trial', 'in_negotiation');
-
 -- What was announced: one row, and so one event, for an account and the contact it followed.
 CREATE TABLE contact_episode (
     company {int} NOT NULL,
@@ -46,3 +34,19 @@ CREATE TABLE contact_episode (
     announced_at {int} NOT NULL,
     PRIMARY KEY (company, account, last_contact_at)
 ) {clustered};
+
+--- fill account by id, 5000 rows at a time
+INSERT INTO cadence (company, account, status, own, at, snoozed_until, last_contact_at, announced)
+SELECT company, id, status, CASE WHEN cadence_days IS NULL THEN 0 ELSE 1 END,
+       coalesce(last_contact_at, tracked_since) + coalesce(cadence_days, 0) * 86400000000, snoozed_until,
+       coalesce(last_contact_at, -9000000000000000000), 0
+FROM account WHERE {rows} AND status IN ('customer', 'in_trial', 'in_negotiation');
+
+--- index
+CREATE INDEX cadence_by_time ON cadence (company, status, own, at, account) WHERE snoozed_until IS NULL;
+CREATE INDEX cadence_unannounced ON cadence (company, status, own, at, account)
+    WHERE announced = 0 AND snoozed_until IS NULL;
+CREATE INDEX cadence_snoozed ON cadence (company, status, snoozed_until, account)
+    WHERE snoozed_until IS NOT NULL;
+CREATE INDEX cadence_snoozed_by_time ON cadence (company, status, own, at, account)
+    WHERE snoozed_until IS NOT NULL;

@@ -19,10 +19,6 @@ CREATE TABLE field_fill (
 
 INSERT INTO field_fill (company) SELECT id FROM company;
 
--- Partial: an account that was never contacted, or is not held, costs nothing here when it is written.
-CREATE INDEX account_by_contact ON account (company, last_contact_at, id) WHERE last_contact_at IS NOT NULL;
-CREATE INDEX account_on_hold ON account (company, id) WHERE campaign_hold = 1;
-
 CREATE TABLE campaign (
     company {int} NOT NULL,
     id {bytes} NOT NULL,
@@ -37,3 +33,8 @@ CREATE TABLE campaign (
 ) {clustered};
 
 CREATE UNIQUE INDEX campaign_by_name ON campaign (company, name_folded);
+
+--- index
+-- Partial: an account that was never contacted, or is not held, costs nothing here when it is written.
+CREATE INDEX account_by_contact ON account (company, last_contact_at, id) WHERE last_contact_at IS NOT NULL;
+CREATE INDEX account_on_hold ON account (company, id) WHERE campaign_hold = 1;

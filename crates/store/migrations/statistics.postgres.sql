@@ -45,6 +45,7 @@ ALTER TABLE mail ALTER COLUMN content SET (n_distinct = -0.2);
 ALTER TABLE promo_code ALTER COLUMN channel SET (n_distinct = -0.2);
 ALTER TABLE session ALTER COLUMN person SET (n_distinct = -0.2);
 
+--- change
 -- Statistics from before keep the old guess until the next ANALYZE. It reads a sample, however large the table is.
 DO $$
 DECLARE

@@ -70,7 +70,7 @@ fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqli
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     findings.push(Finding::new(Level::Ok, format!("SQLite {}", rusqlite::version())));
-    match migrate::sqlite_version(&connection) {
+    match migrate::sqlite::version(&connection) {
         Ok(version) => findings.push(schema(version)),
         Err(error) => findings.push(Finding::new(Level::Fail, error.to_string())),
     }

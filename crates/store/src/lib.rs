@@ -71,10 +71,11 @@ mod tx;
 mod value;
 pub mod webhook;
 
-pub use engine::{Config, Database, Figures, LogFigures, Query, Store, migrate_only};
+pub use engine::{Config, Database, Figures, LogFigures, Query, Store, migrate_and_tell, migrate_only};
 pub use error::Error;
 pub use faults::{Fault, Faults};
 pub use health::Outage;
+pub use migrate::progress::{Progress, Rows};
 pub use queue::{Job, Lane, Verdict};
 pub use statement::{DeleteMany, InsertMany, Scope, Statement, UpdateMany};
 pub use tx::{Across, Snapshot, Tx};

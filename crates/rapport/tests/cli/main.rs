@@ -11,6 +11,7 @@ mod file_limit;
 mod import;
 mod lifecycle;
 mod mail;
+mod migrate;
 mod misbehaving;
 mod outage;
 #[expect(dead_code, reason = "the fault tests use the rest")]

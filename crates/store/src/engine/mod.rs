@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use crate::error::Error;
 use crate::faults::Faults;
 use crate::health::{Health, Outage, Side};
+use crate::migrate::progress::{self, Progress};
 use crate::queue::{Job, Lane, Queue, ReadQueue, Verdict};
 use crate::tx::{Across, AfterCommit, Connection, Snapshot, Tx};
 
@@ -225,9 +226,14 @@ fn start_expiry(
 
 /// Upgrades a database's schema without starting anything; returns the new version.
 pub fn migrate_only(database: &Database) -> Result<i64, Error> {
+    migrate_and_tell(database, &mut progress::log)
+}
+
+/// The same, and says how far it is.
+pub fn migrate_and_tell(database: &Database, tell: &mut dyn FnMut(&Progress)) -> Result<i64, Error> {
     match database {
-        Database::Sqlite(path) => sqlite::migrate(path),
-        Database::Postgres(url) => postgres::migrate(url),
+        Database::Sqlite(path) => sqlite::migrate(path, tell),
+        Database::Postgres(url) => postgres::migrate(url, tell),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::dialect;
 use crate::error::Error;
 use crate::health::{Health, Side};
 use crate::migrate;
+use crate::migrate::progress::{Progress, Teller};
 use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
 use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection};
@@ -39,9 +40,6 @@ pub(crate) const SESSION: &str = "SET statement_timeout = '15s'; SET lock_timeou
      SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
 /// Slightly longer than the server's own timeout, which ends a statement more cleanly.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(17);
-/// Migrations may take as long as they need.
-const MIGRATION_SESSION: &str =
-    "SET idle_in_transaction_session_timeout = '10s'; SET statement_timeout = 0; SET lock_timeout = 0";
 const GROUP: Group = Group { max_jobs: 512, max_weight: 2000, one_family: true };
 /// How many times and for how long a transaction blocked by another one is retried: a session that died
 /// holding locks blocks it until the server ends that session.
@@ -66,7 +64,7 @@ pub fn start(
     reads: &Arc<ReadQueue>,
     health: &Arc<Health>,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
-    migrate(url)?;
+    migrate(url, &mut migrate::progress::log)?;
     let mut threads = Vec::new();
     for n in 0..config.readers.max(1) {
         let mut reader = Conn::open(url)?;
@@ -91,10 +89,10 @@ pub fn start(
     Ok(threads)
 }
 
-pub fn migrate(url: &str) -> Result<i64, Error> {
-    let mut link = Link::new(url, MIGRATION_SESSION, None)?;
+pub fn migrate(url: &str, tell: &mut dyn FnMut(&Progress)) -> Result<i64, Error> {
+    let mut link = Link::new(url, migrate::postgres::SESSION, None)?;
     link.connect()?;
-    migrate::postgres(&mut link)
+    migrate::postgres::run(&mut link, &mut Teller::new(tell))
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {

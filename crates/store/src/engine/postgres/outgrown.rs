@@ -31,7 +31,7 @@ fn run(connection: &mut Conn) -> String {
 #[test]
 fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
     let url = PostgresServer::shared().fresh_database();
-    migrate(&url).expect("migrated");
+    migrate(&url, &mut |_| {}).expect("migrated");
     let mut raw = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
     // Its ANALYZE would discard the plan as well.
     raw.batch_execute("ALTER TABLE delivery SET (autovacuum_enabled = off)").expect("set");

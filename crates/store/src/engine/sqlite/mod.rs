@@ -37,12 +37,15 @@ use super::Config;
 use crate::error::Error;
 use crate::health::Health;
 use crate::migrate;
+use crate::migrate::progress::{Progress, Teller};
 use crate::queue::{Group, Queue, ReadQueue};
 
 /// Earlier versions have a bug in the write-ahead log that can corrupt a database used by several
 /// connections.
 const OLDEST_VERSION: i32 = 3_051_003;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// A fill of a large table writes its indexes in a different order.
+const MIGRATION_CACHE_BYTES: usize = 64 << 20;
 const GROUP: Group = Group { max_jobs: 512, max_weight: 4096, one_family: false };
 
 /// The parts of a started engine that the store needs.
@@ -58,7 +61,7 @@ pub fn start(
     health: &Arc<Health>,
 ) -> Result<Started, Error> {
     let mut connection = open(path, config.page_cache_bytes, config.durable)?;
-    migrate::sqlite(&mut connection.sqlite, path)?;
+    migrate::sqlite::run(&mut connection.sqlite, path, &mut Teller::new(&mut migrate::progress::log))?;
     let disk = Disk::of(path, config.durable)?;
     // After a restore or a large upgrade the system may still have gigabytes to write. The first checkpoint would
     // wait for all of them, and commits with it.
@@ -107,9 +110,9 @@ pub fn start(
     Ok(Started { threads, log })
 }
 
-pub fn migrate(path: &Path) -> Result<i64, Error> {
-    let mut connection = open(path, 8 << 20, true)?;
-    migrate::sqlite(&mut connection.sqlite, path)
+pub fn migrate(path: &Path, tell: &mut dyn FnMut(&Progress)) -> Result<i64, Error> {
+    let mut connection = open(path, MIGRATION_CACHE_BYTES, true)?;
+    migrate::sqlite::run(&mut connection.sqlite, path, &mut Teller::new(tell))
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {

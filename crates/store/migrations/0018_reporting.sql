@@ -1,0 +1,1 @@
+-- Nothing of its own. A new version has reporting.postgres.sql applied to databases that exist already.
