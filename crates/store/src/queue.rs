@@ -11,8 +11,6 @@ use rapport_domain::id::CompanyId;
 use crate::error::Error;
 use crate::tx::Tx;
 
-/// Work that waits longer is settled as "busy": its caller has most likely given up.
-const MAX_WAIT: Duration = Duration::from_secs(1);
 const MAX_JOBS: usize = 1024;
 const MAX_WEIGHT: usize = 32 * 1024;
 
@@ -96,10 +94,11 @@ struct State {
 }
 
 /// The writers' queue.
-#[derive(Default)]
 pub struct Queue {
     state: Mutex<State>,
     wake: Condvar,
+    /// Work that waits longer is settled as "busy": its caller has most likely given up.
+    max_wait: Duration,
 }
 
 /// The limits of one `take`.
@@ -112,6 +111,10 @@ pub struct Group {
 }
 
 impl Queue {
+    pub fn new(max_wait: Duration) -> Self {
+        Self { state: Mutex::default(), wake: Condvar::new(), max_wait }
+    }
+
     pub fn push(&self, lane: Lane, job: Box<dyn Job>) -> Result<(), (Box<dyn Job>, Error)> {
         let mut state = self.state.lock();
         if state.closed {
@@ -167,7 +170,7 @@ impl Queue {
             if state.closed && state.is_empty() {
                 return None;
             }
-            let expired = state.expire();
+            let expired = state.expire(self.max_wait);
             let group = state.take_group(limits);
             if expired.is_empty() && group.is_empty() {
                 self.wake.wait(&mut state);
@@ -208,7 +211,7 @@ impl Queue {
     /// Rejects work that waited too long; returns how much. Writers also do this themselves whenever they
     /// take work.
     pub fn expire(&self) -> usize {
-        let expired = self.state.lock().expire();
+        let expired = self.state.lock().expire(self.max_wait);
         let count = expired.len();
         expired.into_iter().for_each(|waiting| waiting.job.settle(Err(Error::Busy)));
         count
@@ -235,10 +238,10 @@ impl State {
         self.outcome.is_empty() && self.interactive.is_empty() && self.background.is_empty()
     }
 
-    fn expire(&mut self) -> Vec<Waiting> {
+    fn expire(&mut self, max_wait: Duration) -> Vec<Waiting> {
         let mut expired = Vec::new();
         while let Some(first) = self.interactive.front() {
-            if first.since.elapsed() < MAX_WAIT {
+            if first.since.elapsed() < max_wait {
                 break;
             }
             self.interactive_weight -= first.job.weight();
@@ -308,13 +311,17 @@ impl State {
 pub type Read = Box<dyn FnOnce(Result<&mut dyn crate::tx::Connection, Error>) + Send>;
 
 /// The readers' queue: bounded, first come, first served.
-#[derive(Default)]
 pub struct ReadQueue {
     state: Mutex<(VecDeque<(Read, Instant)>, bool)>,
     wake: Condvar,
+    max_wait: Duration,
 }
 
 impl ReadQueue {
+    pub fn new(max_wait: Duration) -> Self {
+        Self { state: Mutex::default(), wake: Condvar::new(), max_wait }
+    }
+
     pub fn push(&self, read: Read) -> Result<(), (Read, Error)> {
         let mut state = self.state.lock();
         if state.1 {
@@ -340,7 +347,7 @@ impl ReadQueue {
             }
             let (read, since) = state.0.pop_front()?;
             drop(state);
-            if since.elapsed() < MAX_WAIT {
+            if since.elapsed() < self.max_wait {
                 return Some(read);
             }
             read(Err(Error::Busy));
@@ -351,7 +358,7 @@ impl ReadQueue {
     pub fn expire(&self) -> usize {
         let mut expired = Vec::new();
         let mut state = self.state.lock();
-        while state.0.front().is_some_and(|(_, since)| since.elapsed() >= MAX_WAIT) {
+        while state.0.front().is_some_and(|(_, since)| since.elapsed() >= self.max_wait) {
             expired.extend(state.0.pop_front());
         }
         drop(state);
@@ -404,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_family_waits_for_its_group_under_way_and_others_go_first() {
-        let queue = Queue::default();
+        let queue = Queue::new(Duration::from_secs(1));
         let (one, other) = (TypeId::of::<u8>(), TypeId::of::<u16>());
         for (lane, company, family) in [
             (Lane::Outcome, 1, one),

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use rapport_app::channel::{AddCode, CreateChannel};
 use rapport_app::company::CreateCompany;
@@ -47,6 +48,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::PostgresServer;
+use crate::postgres::plain;
 
 /// Where the clock of a test starts: a Monday morning.
 pub const START: &str = "2026-01-05T09:00:00Z";
@@ -209,7 +211,7 @@ impl TestApp {
     /// Another node of the service, or the command line next to it, on the same database.
     pub fn another_node(&self) -> App {
         let opened =
-            thread::scope(|scope| scope.spawn(|| Store::open(&Config::new(self.database.clone()))).join());
+            thread::scope(|scope| scope.spawn(|| Store::open(&patient(self.database.clone()))).join());
         let store = opened.expect("a thread").expect("opening the database a second time");
         assemble(store, &self.clock, 2, &*self.furnish)
     }
@@ -248,7 +250,7 @@ fn assemble(store: Store, clock: &TestClock, seed: u64, furnish: &dyn Fn(&mut Pa
 }
 
 fn connect(url: &str) -> postgres::Client {
-    postgres::Client::connect(url, postgres::NoTls).expect("connecting to PostgreSQL")
+    postgres::Client::connect(plain(url), postgres::NoTls).expect("connecting to PostgreSQL")
 }
 
 fn open(engine: Engine) -> (Store, Database, Option<TempDir>) {
@@ -260,8 +262,13 @@ fn open(engine: Engine) -> (Store, Database, Option<TempDir>) {
         }
         Engine::Postgres => (Database::Postgres(PostgresServer::shared().fresh_database()), None),
     };
-    let store = Store::open(&Config::new(database.clone())).expect("opening an empty database");
+    let store = Store::open(&patient(database.clone())).expect("opening an empty database");
     (store, database, home)
+}
+
+/// A test must not fail because its machine is busy.
+fn patient(database: Database) -> Config {
+    Config { max_wait: Duration::from_mins(5), ..Config::new(database) }
 }
 
 /// A company with its first token and its ingest key, used as its own systems would.

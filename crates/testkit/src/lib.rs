@@ -1,5 +1,5 @@
 //! What the tests of the other crates share: the application on either engine with a clock that tests move, a
-//! temporary PostgreSQL server and a proxy that breaks connections to it, a webhook receiver that can misbehave, a mail
+//! temporary PostgreSQL server, proxies that break or intercept connections to it, a pooler, a webhook receiver that can misbehave, a mail
 //! server, and a browser. Nothing here is part of the service.
 
 mod acts;
@@ -12,7 +12,9 @@ pub mod gate;
 pub mod hands;
 pub mod mail;
 pub mod old_database;
+pub mod pgbouncer;
 pub mod postgres;
+pub mod postgres_interceptor;
 pub mod postgres_proxy;
 pub mod power_cut;
 pub mod raw;
@@ -28,7 +30,9 @@ pub use crate::disk::{Disk, DiskError};
 pub use crate::gate::Gate;
 pub use crate::hands::Hands;
 pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
+pub use crate::pgbouncer::Pgbouncer;
 pub use crate::postgres::PostgresServer;
+pub use crate::postgres_interceptor::PostgresInterceptor;
 pub use crate::postgres_proxy::PostgresProxy;
 pub use crate::power_cut::Unsynced;
 pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};

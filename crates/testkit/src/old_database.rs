@@ -90,10 +90,10 @@ pub fn create(database: &Database, accounts: usize) {
     );
     let per_account = ROWS_PER_ACCOUNT.iter().map(|rows| (*rows).to_owned());
     let per_day = (1..=DAYS).map(|day| ROWS_PER_DAY.replace("{day}", &day.to_string()));
-    let inserts: String = per_account
-        .chain(per_day)
-        .map(|rows| format!("{numbers} INSERT INTO {rows} FROM numbers;\n"))
-        .collect();
+    let rows = per_account.chain(per_day);
+    let inserts: Vec<String> =
+        rows.map(|rows| format!("{numbers} INSERT INTO {rows} FROM numbers;\n")).collect();
+    let inserts = inserts.concat();
     let stages = STAGES.iter().enumerate().map(|(number, stage)| format!("WHEN {number} THEN '{stage}' "));
     let stage = format!("CASE n % {} {}END", STAGES.len(), stages.collect::<String>());
     let sql =

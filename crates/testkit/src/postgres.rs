@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,6 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::postgres::{Client, NoTls};
+
+use crate::receiver::certificates::Authority;
 
 const START_LIMIT: Duration = Duration::from_mins(1);
 const STOP_LIMIT: Duration = Duration::from_mins(1);
@@ -52,6 +54,7 @@ pub struct PostgresServer {
     /// User and group to run as if this process is root, because PostgreSQL refuses to run as root.
     run_as: Option<(u32, u32)>,
     options: Options,
+    over_tls: bool,
     /// Settings that override our own, such as `shared_buffers=256MB`.
     tuning: Vec<String>,
     port: u16,
@@ -72,13 +75,28 @@ impl PostgresServer {
         SHARED.get_or_init(|| Self::start(Options { durable: false }))
     }
 
+    /// The same, but its URLs ask for TLS with `verify-full`.
+    pub fn shared_over_tls() -> &'static Self {
+        static SHARED: OnceLock<PostgresServer> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start_over_tls(&[]))
+    }
+
     /// A separate server, for tests that crash or stop it.
     pub fn start(options: Options) -> Self {
         Self::start_tuned(options, &[])
     }
 
+    /// A separate server that offers TLS. The rules come before its own in `pg_hba.conf`, where everyone is trusted.
+    pub fn start_over_tls(rules: &[&str]) -> Self {
+        Self::launch(Options::default(), &[], Some(rules))
+    }
+
     /// The same with settings such as `shared_buffers=256MB`, for the benchmarks.
     pub fn start_tuned(options: Options, tuning: &[&str]) -> Self {
+        Self::launch(options, tuning, None)
+    }
+
+    fn launch(options: Options, tuning: &[&str], tls_rules: Option<&[&str]>) -> Self {
         let bin_dir = find_bin_dir();
         let directory = tempfile::Builder::new()
             .prefix("rapport-pg-")
@@ -92,9 +110,22 @@ impl PostgresServer {
         }
         let databases_made = AtomicU32::new(0);
         let tuning = tuning.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server =
-            Self { bin_dir, directory, run_as, options, tuning, port: 0, databases_made, processes };
+        let over_tls = tls_rules.is_some();
+        let mut server = Self {
+            bin_dir,
+            directory,
+            run_as,
+            options,
+            over_tls,
+            tuning,
+            port: 0,
+            databases_made,
+            processes,
+        };
         server.init_cluster();
+        if let Some(rules) = tls_rules {
+            server.prepare_tls(rules);
+        }
         server.start_on_a_free_port();
         server
     }
@@ -106,15 +137,15 @@ impl PostgresServer {
     pub fn fresh_database(&self) -> String {
         let name = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
         self.administer(&format!("CREATE DATABASE {name} TEMPLATE template0"));
-        self.url(&name)
+        self.full_url(&name)
     }
 
     /// Creates a copy of this database and returns its URL. Nobody may be connected to the original.
     pub fn copy_of(&self, database: &str) -> String {
-        let (_, template) = database.rsplit_once('/').expect("the URL of a database");
+        let (_, template) = plain(database).rsplit_once('/').expect("the URL of a database");
         let name = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
         self.administer(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
-        self.url(&name)
+        self.full_url(&name)
     }
 
     /// Changes a setting of the running server; sessions see it at their next statement. `None` restores the default.
@@ -128,7 +159,7 @@ impl PostgresServer {
 
     /// Ends all sessions of the service on this database.
     pub fn terminate_sessions(&self, database: &str) {
-        let (_, name) = database.rsplit_once('/').expect("the URL of a database");
+        let (_, name) = plain(database).rsplit_once('/').expect("the URL of a database");
         self.administer(&format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
              WHERE datname = '{name}' AND application_name = 'rapport'"
@@ -182,8 +213,47 @@ impl PostgresServer {
         self.port
     }
 
+    /// The certificate of the authority that issued this server's certificate, and every test receiver's.
+    pub fn authority_file(&self) -> PathBuf {
+        self.directory.join("authority.pem")
+    }
+
+    pub(crate) fn run_as(&self) -> Option<(u32, u32)> {
+        self.run_as
+    }
+
     fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// What a test connects with.
+    fn full_url(&self, database: &str) -> String {
+        let url = self.url(database);
+        if self.over_tls {
+            return format!("{url}?sslmode=verify-full&sslrootcert={}", self.authority_file().display());
+        }
+        url
+    }
+
+    /// Writes the certificates, and the rules for logins.
+    fn prepare_tls(&self, rules: &[&str]) {
+        let authority = Authority::shared();
+        let server = authority.server_files(&["127.0.0.1", "localhost"]);
+        for (name, contents) in [
+            ("authority.pem", &authority.pem),
+            ("server.pem", &server.certificate),
+            ("server.key", &server.key),
+        ] {
+            let path = self.directory.join(name);
+            fs::write(&path, contents).expect("writing a certificate");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("hiding a key");
+            if let Some((user, group)) = self.run_as {
+                chown(&path, Some(user), Some(group)).expect("handing a certificate to its user");
+            }
+        }
+        let path = self.data_dir().join("pg_hba.conf");
+        let own = fs::read_to_string(&path).expect("reading the rules");
+        fs::write(&path, format!("{}\n{own}", rules.join("\n"))).expect("writing the rules");
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {
@@ -259,6 +329,16 @@ impl PostgresServer {
             "max_connections=300".to_owned(),
             "shared_buffers=32MB".to_owned(),
         ];
+        if self.over_tls {
+            let file =
+                |setting: &str, name: &str| format!("{setting}={}", self.directory.join(name).display());
+            settings.extend([
+                "ssl=on".to_owned(),
+                file("ssl_cert_file", "server.pem"),
+                file("ssl_key_file", "server.key"),
+                file("ssl_ca_file", "authority.pem"),
+            ]);
+        }
         if !self.options.durable {
             settings
                 .extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"].map(str::to_owned));
@@ -306,6 +386,11 @@ impl PostgresServer {
     }
 }
 
+/// The URL without what only the store understands, for the plain clients of the tests.
+pub fn plain(url: &str) -> &str {
+    url.split_once('?').map_or(url, |(plain, _)| plain)
+}
+
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         let processes = self.processes.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -341,7 +426,7 @@ for _ in 1 2 3 4 5; do
 done
 "#;
 
-fn start_watchdog(directory: &Path) -> Child {
+pub(crate) fn start_watchdog(directory: &Path) -> Child {
     Command::new("sh")
         .args(["-c", WATCHDOG, "rapport-postgres-watchdog"])
         .arg(directory)
@@ -402,7 +487,7 @@ fn unprivileged_user(directory: &Path) -> Option<(u32, u32)> {
     user
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port");
     listener.local_addr().expect("the address of the free port").port()
 }

@@ -1,5 +1,6 @@
 //! A TCP proxy in front of a PostgreSQL server that breaks connections on request: cut around a COMMIT, silent, or
-//! refused. It reads only the framing of the wire protocol; connections are never encrypted.
+//! refused. It reads only the framing of the wire protocol. It passes TLS on unread: such connections can go silent or be
+//! refused, but not be cut around a COMMIT.
 
 mod pump;
 #[cfg(test)]
@@ -11,8 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-use pump::Direction;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// A running proxy. Dropping it closes its port and its connections.
@@ -236,8 +235,7 @@ fn serve(client: TcpStream, server: SocketAddr, shared: &Arc<Shared>) -> io::Res
     }
     if let Some(server) = &connection.server {
         server.set_nodelay(true)?;
-        pump::start(Direction::ToServer, &connection, shared)?;
-        pump::start(Direction::ToClient, &connection, shared)?;
+        pump::start(&connection, shared)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use rapport_store::Database;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use crate::postgres::on_a_plain_thread;
+use crate::postgres::{on_a_plain_thread, plain};
 
 /// Runs statements that return nothing.
 pub fn run(database: &Database, sql: &str) {
@@ -15,7 +15,7 @@ pub fn run(database: &Database, sql: &str) {
             connection.execute_batch(sql).unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)));
         }
         Database::Postgres(url) => on_a_plain_thread(|| {
-            let mut client = Client::connect(url, NoTls).expect("connecting to the database");
+            let mut client = Client::connect(plain(url), NoTls).expect("connecting to the database");
             client.batch_execute(sql).unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)));
         }),
     }
@@ -34,7 +34,7 @@ pub fn try_ask(database: &Database, sql: &str) -> Result<String, String> {
             Connection::open(path).and_then(read).map_err(|error| error.to_string())
         }
         Database::Postgres(url) => on_a_plain_thread(|| {
-            let mut client = Client::connect(url, NoTls).map_err(|error| error.to_string())?;
+            let mut client = Client::connect(plain(url), NoTls).map_err(|error| error.to_string())?;
             let messages = client.simple_query(sql).map_err(|error| error.to_string())?;
             let value = messages.iter().find_map(|message| match message {
                 SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),

@@ -13,21 +13,20 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::str::FromStr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, NoTls, Row, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{Client, Connection, Row, SimpleQueryMessage, Socket, Statement};
 
+use super::postgres::address::{Address, CONNECT_LIMIT, TlsStream};
 use super::sql_state;
 use crate::error::Error;
 
-/// The limit for connecting, authenticating and setting up the session.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// How long a statement may take before we ask the server about it.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval between two such questions.
@@ -38,19 +37,12 @@ const UNANSWERED_WITHOUT_LIMIT: u32 = 12;
 /// How many times the server must say that it is idle, since a response may just be on its way to us.
 const IDLE_ANSWERS: u32 = 2;
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
-const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent packets may stay unacknowledged.
-const USER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The library's default if nothing is configured.
-const UNSET_KEEPALIVE_IDLE: Duration = Duration::from_hours(2);
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 pub struct Link {
     runtime: Runtime,
-    config: Config,
+    address: Address,
     /// Runs on every new connection.
     session: &'static str,
     /// The limit for a statement, if there is one.
@@ -62,7 +54,7 @@ pub struct Link {
 
 struct Open {
     client: Client,
-    connection: Connection<Socket, NoTlsStream>,
+    connection: Connection<Socket, TlsStream>,
     /// The server's process id for this connection.
     backend: i32,
 }
@@ -92,26 +84,16 @@ impl GivenUp {
 }
 
 impl Link {
+    /// A link to the server at this URL. Doesn't connect yet.
+    pub fn to(url: &str, session: &'static str, limit: Option<Duration>) -> Result<Self, Error> {
+        Self::new(&Address::parse(url).map_err(Error::Unavailable)?, session, limit)
+    }
+
     /// Doesn't connect yet.
-    pub fn new(url: &str, session: &'static str, limit: Option<Duration>) -> Result<Self, Error> {
-        let mut config =
-            Config::from_str(url).map_err(|error| Error::Unavailable(format!("invalid address: {error}")))?;
-        config.connect_timeout(CONNECT_LIMIT).application_name("rapport");
-        if config.get_keepalives_idle() == UNSET_KEEPALIVE_IDLE {
-            config.keepalives_idle(KEEPALIVE_IDLE);
-        }
-        if config.get_keepalives_interval().is_none() {
-            config.keepalives_interval(KEEPALIVE_INTERVAL);
-        }
-        if config.get_keepalives_retries().is_none() {
-            config.keepalives_retries(KEEPALIVE_RETRIES);
-        }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(USER_TIMEOUT);
-        }
+    pub fn new(address: &Address, session: &'static str, limit: Option<Duration>) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Error::Unavailable(error.to_string()))?;
-        Ok(Self { runtime, config, session, limit, open: None, was_blocked: false })
+        Ok(Self { runtime, address: address.clone(), session, limit, open: None, was_blocked: false })
     }
 
     /// Whether there is a connection, as far as we know without asking.
@@ -121,14 +103,14 @@ impl Link {
 
     pub fn connect(&mut self) -> Result<(), Error> {
         self.open = None;
-        let opening = open(&self.config, self.session);
+        let opening = open(&self.address, self.session);
         match self.runtime.block_on(async { timeout(CONNECT_LIMIT, opening).await }) {
             Ok(Ok(open)) => {
                 self.open = Some(open);
                 Ok(())
             }
             // Whatever the error is (a wrong password, no such database), nothing can be stored now.
-            Ok(Err(error)) => Err(Error::Unavailable(sql_state::described(&error))),
+            Ok(Err(error)) => Err(Error::Unavailable(self.address.explained(&error))),
             Err(_) => Err(Error::Unavailable(format!(
                 "no connection within {} seconds: the server is not responding",
                 CONNECT_LIMIT.as_secs()
@@ -148,9 +130,14 @@ impl Link {
 
     /// Runs several statements without parameters; returns the number in the last row.
     pub fn last_number(&mut self, sql: &str) -> Result<Option<i64>, Error> {
+        Ok(self.last_text(sql)?.and_then(|number| number.parse().ok()))
+    }
+
+    /// The same; returns the first text in the last row.
+    pub fn last_text(&mut self, sql: &str) -> Result<Option<String>, Error> {
         let answers = self.run(async |client| client.simple_query(sql).await)?;
         Ok(answers.iter().rev().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,
         }))
     }
@@ -179,6 +166,44 @@ impl Link {
         self.run(async |client| client.execute(statement, values).await)
     }
 
+    /// Hands out what a `COPY … TO STDOUT` returns, until `take` fails. The link is of no use after that.
+    pub fn copy_out<E>(
+        &mut self,
+        sql: &str,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Error> {
+        self.run(async |client| {
+            let mut parts = pin!(client.copy_out(sql).await?);
+            while let Some(part) = parts.next().await {
+                if let Err(error) = take(&part?) {
+                    return Ok(Err(error));
+                }
+            }
+            Ok(Ok(()))
+        })
+    }
+
+    /// Sends what `next` returns to a `COPY … FROM STDIN`. If `next` fails, nothing is stored, and the link is
+    /// of no use after that.
+    pub fn copy_in<E>(
+        &mut self,
+        sql: &str,
+        mut next: impl FnMut() -> Result<Option<Bytes>, E>,
+    ) -> Result<Result<(), E>, Error> {
+        self.run(async |client| {
+            let mut sink = pin!(client.copy_in::<_, Bytes>(sql).await?);
+            loop {
+                match next() {
+                    Ok(Some(part)) => sink.feed(part).await?,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            sink.finish().await?;
+            Ok(Ok(()))
+        })
+    }
+
     /// Waits for a response until there is no point in waiting any longer.
     fn run<T>(
         &mut self,
@@ -188,10 +213,10 @@ impl Link {
             return Err(Error::Unavailable("the connection was lost".to_owned()));
         };
         let Open { client, connection, backend } = open;
-        let (config, limit, backend) = (&self.config, self.limit, *backend);
+        let (address, limit, backend) = (&self.address, self.limit, *backend);
         let ended = self.runtime.block_on(async {
             let mut answer = pin!(ask(client));
-            let mut patience = pin!(out_of_patience(config, backend, limit));
+            let mut patience = pin!(out_of_patience(address, backend, limit));
             poll_fn(|cx| {
                 let closed = poll_closed(connection, cx);
                 if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
@@ -233,16 +258,16 @@ impl Link {
         if matches!(why, GivenUp::Limit) {
             // The server may still be working and holding locks: ask it to stop while the next connection is
             // made.
-            let cancel = open.client.cancel_token();
+            let (cancel, tls) = (open.client.cancel_token(), self.address.tls());
             self.runtime.spawn(async move {
-                let _ = timeout(CANCEL_LIMIT, cancel.cancel_query(NoTls)).await;
+                let _ = timeout(CANCEL_LIMIT, cancel.cancel_query(tls)).await;
             });
         }
     }
 }
 
-async fn open(config: &Config, session: &str) -> Result<Open, tokio_postgres::Error> {
-    let (client, mut connection) = config.connect(NoTls).await?;
+async fn open(address: &Address, session: &str) -> Result<Open, tokio_postgres::Error> {
+    let (client, mut connection) = address.connect().await?;
     let sql = format!("{session}; SELECT pg_backend_pid()");
     let answers = drive(&mut connection, client.simple_query(&sql)).await?;
     let backend = first_cell(&answers).and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -251,7 +276,7 @@ async fn open(config: &Config, session: &str) -> Result<Open, tokio_postgres::Er
 
 /// Waits for a response on a connection that nothing else drives.
 async fn drive<T>(
-    connection: &mut Connection<Socket, NoTlsStream>,
+    connection: &mut Connection<Socket, TlsStream>,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, tokio_postgres::Error> {
     let mut answer = pin!(answer);
@@ -265,7 +290,7 @@ async fn drive<T>(
 
 /// Moves data in both directions; ready once the connection has ended.
 fn poll_closed(
-    connection: &mut Connection<Socket, NoTlsStream>,
+    connection: &mut Connection<Socket, TlsStream>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<tokio_postgres::Error>> {
     loop {
@@ -280,10 +305,10 @@ fn poll_closed(
 }
 
 /// Completes when there is no point in waiting for a response any longer.
-async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>) -> GivenUp {
+async fn out_of_patience(address: &Address, backend: i32, limit: Option<Duration>) -> GivenUp {
     let since = Instant::now();
     // With several hosts, a second connection may reach another server, which knows nothing about this one.
-    let may_ask = config.get_hosts().len() <= 1 && config.get_hostaddrs().len() <= 1;
+    let may_ask = address.is_one_server();
     let most_unanswered = if limit.is_some() { 1 } else { UNANSWERED_WITHOUT_LIMIT };
     let (mut idle, mut unanswered) = (0, 0);
     let mut wait = PATIENCE;
@@ -293,7 +318,7 @@ async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>)
             return GivenUp::Limit;
         }
         if may_ask {
-            match timeout(CONNECT_LIMIT, is_idle(config, backend, idle + 1 >= IDLE_ANSWERS)).await {
+            match timeout(CONNECT_LIMIT, is_idle(address, backend, idle + 1 >= IDLE_ANSWERS)).await {
                 Ok(Ok(true)) => (idle, unanswered) = (idle + 1, 0),
                 // A server that refuses us (too many connections, for example) is responding.
                 Ok(_) => (idle, unanswered) = (0, 0),
@@ -312,8 +337,8 @@ async fn out_of_patience(config: &Config, backend: i32, limit: Option<Duration>)
 
 /// Asks the server, over another connection, whether it is waiting for us just as we are waiting for it.
 /// `end` also ends the session, so that its locks don't block others until the server's own timeouts.
-async fn is_idle(config: &Config, backend: i32, end: bool) -> Result<bool, tokio_postgres::Error> {
-    let (client, mut connection) = config.connect(NoTls).await?;
+async fn is_idle(address: &Address, backend: i32, end: bool) -> Result<bool, tokio_postgres::Error> {
+    let (client, mut connection) = address.connect().await?;
     let sql = format!(
         "SELECT coalesce((SELECT state FROM pg_stat_activity WHERE pid = {backend}), 'gone') \
          IN ('idle', 'idle in transaction', 'idle in transaction (aborted)', 'gone')"

@@ -8,6 +8,7 @@ mod sql_state;
 pub(crate) mod sqlite;
 
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,15 +29,39 @@ use crate::tx::{Across, AfterCommit, Connection, Snapshot, Tx};
 pub(crate) use link::Link;
 
 /// How often expired work is looked for while no thread of the engine is free to do it.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 const EXPIRE_EVERY: Duration = Duration::from_millis(250);
 const CLOSE_POLL: Duration = Duration::from_millis(2);
 
-/// Which database to use, and where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Which database to use, and where it is. Displayed without its password.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Database {
     Sqlite(PathBuf),
-    /// A connection string.
+    /// A URL.
     Postgres(String),
+}
+
+impl Database {
+    /// Checks the URL of a PostgreSQL database without connecting to it; the error contains nothing secret.
+    pub fn postgres(url: &str) -> Result<Self, String> {
+        postgres::address::check(url)?;
+        Ok(Self::Postgres(url.to_owned()))
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(url) => f.write_str(&postgres::address::shown(url)),
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -50,13 +75,23 @@ pub struct Config {
     /// Whether a SQLite commit waits until it is on the disk; PostgreSQL decides that itself. Turn it off
     /// only for throwaway data.
     pub durable: bool,
+    /// How long a person or a program waits for its turn before it is told that the service is busy.
+    pub max_wait: Duration,
     /// Makes jobs fail on demand, for tests.
     pub faults: Option<Faults>,
 }
 
 impl Config {
     pub fn new(database: Database) -> Self {
-        Self { database, page_cache_bytes: 64 << 20, readers: 3, writers: 4, durable: true, faults: None }
+        Self {
+            database,
+            page_cache_bytes: 64 << 20,
+            readers: 3,
+            writers: 4,
+            durable: true,
+            max_wait: MAX_WAIT,
+            faults: None,
+        }
     }
 }
 
@@ -97,8 +132,8 @@ pub struct Store {
 impl Store {
     /// Opens the database, upgrades its schema and starts the threads.
     pub fn open(config: &Config) -> Result<Self, Error> {
-        let writes = Arc::new(Queue::default());
-        let reads = Arc::new(ReadQueue::default());
+        let writes = Arc::new(Queue::new(config.max_wait));
+        let reads = Arc::new(ReadQueue::new(config.max_wait));
         let health = Arc::new(Health::default());
         let (mut threads, log) = match &config.database {
             Database::Sqlite(path) => {

@@ -4,8 +4,10 @@
 //! transaction takes the company's advisory lock: shared for ordinary work, exclusive for work that must not
 //! run beside it (such as deleting an account during ingest).
 
+pub mod address;
 #[cfg(test)]
 mod outgrown;
+pub mod pooler;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use tokio_postgres::types::{ToSql, Type as PgType};
 
 use super::link::Link;
 use super::{Config, act, run_batch};
+use crate::copy;
 use crate::dialect;
 use crate::error::Error;
 use crate::health::{Health, Side};
@@ -27,6 +30,7 @@ use crate::queue::{Group, Job, Queue, ReadQueue, Verdict};
 use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
 use crate::tx::{AfterCommit, Connection};
 use crate::value::{Cell, Row, Type, Value};
+use address::Address;
 
 /// Every statement finds its rows by an index that its keys are bound to, and has few driving keys. So plans
 /// are made without values and kept, and plans that first read a whole company are ruled out: a bitmap and
@@ -64,10 +68,11 @@ pub fn start(
     reads: &Arc<ReadQueue>,
     health: &Arc<Health>,
 ) -> Result<Vec<JoinHandle<()>>, Error> {
-    migrate(url, &mut migrate::progress::log)?;
+    let address = parse(url)?;
+    migrate_at(&address, &mut migrate::progress::log)?;
     let mut threads = Vec::new();
     for n in 0..config.readers.max(1) {
-        let mut reader = Conn::open(url)?;
+        let mut reader = Conn::open(&address)?;
         let reads = Arc::clone(reads);
         threads.push(spawn(&format!("pg-read-{n}"), move || {
             while let Some(read) = reads.take() {
@@ -76,7 +81,7 @@ pub fn start(
         })?);
     }
     for n in 0..config.writers.max(1) {
-        let mut writer = Conn::open(url)?;
+        let mut writer = Conn::open(&address)?;
         let (writes, health) = (Arc::clone(writes), Arc::clone(health));
         threads.push(spawn(&format!("pg-write-{n}"), move || {
             while let Some(group) = writes.take(GROUP) {
@@ -90,9 +95,24 @@ pub fn start(
 }
 
 pub fn migrate(url: &str, tell: &mut dyn FnMut(&Progress)) -> Result<i64, Error> {
-    let mut link = Link::new(url, migrate::postgres::SESSION, None)?;
+    migrate_at(&parse(url)?, tell)
+}
+
+fn migrate_at(address: &Address, tell: &mut dyn FnMut(&Progress)) -> Result<i64, Error> {
+    let mut link = Link::new(address, migrate::postgres::SESSION, None)?;
     link.connect()?;
+    pooler::refuse(&mut link, address)?;
+    copy::refuse_server(&mut link)?;
     migrate::postgres::run(&mut link, &mut Teller::new(tell))
+}
+
+/// Reads an address, and logs what a person should know about it.
+fn parse(url: &str) -> Result<Address, Error> {
+    let address = Address::parse(url).map_err(Error::Unavailable)?;
+    for warning in &address.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(address)
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
@@ -111,8 +131,8 @@ struct Conn {
 }
 
 impl Conn {
-    fn open(url: &str) -> Result<Self, Error> {
-        let link = Link::new(url, SESSION, Some(STATEMENT_LIMIT))?;
+    fn open(address: &Address) -> Result<Self, Error> {
+        let link = Link::new(address, SESSION, Some(STATEMENT_LIMIT))?;
         let mut connection =
             Self { link, prepared: HashMap::new(), planned_for: None, looked_at: None, wrote: false };
         connection.connected()?;

@@ -4,7 +4,7 @@ use std::thread;
 
 use rapport_store::{Config, Database, Error, Store, account, migrate_only};
 
-use crate::support::{World, account_id, for_each_database, new_account};
+use crate::support::{World, account_id, for_each_database, new_account, raw};
 
 fn open(database: &Database) -> World {
     let store = Store::open(&Config::new(database.clone())).expect("a database that opens");
@@ -16,12 +16,7 @@ fn run(database: &Database, sql: &str) {
         Database::Sqlite(path) => {
             rusqlite::Connection::open(path).expect("opened").execute_batch(sql).expect("run");
         }
-        Database::Postgres(url) => {
-            postgres::Client::connect(url, postgres::NoTls)
-                .expect("connected")
-                .batch_execute(sql)
-                .expect("run");
-        }
+        Database::Postgres(url) => raw(url).batch_execute(sql).expect("run"),
     }
 }
 

@@ -3,19 +3,18 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use postgres::{Client, NoTls};
+use postgres::Client;
 use rapport_domain::id::CompanyId;
 use rapport_store::{Config, Database, Error, Lane, Store, Verdict, account};
-use rapport_testkit::PostgresServer;
 
-use crate::support::{LONG, World, account_id, answer_of, new_account};
+use crate::support::{LONG, World, account_id, answer_of, fresh_postgres, new_account, raw};
 
 fn world_with_one_writer() -> (World, Client) {
-    let url = PostgresServer::shared().fresh_database();
+    let url = fresh_postgres();
     let database = Database::Postgres(url.clone());
     let config = Config { writers: 1, readers: 1, ..Config::new(database.clone()) };
     let store = Store::open(&config).expect("a database that opens");
-    (World { store, database }, Client::connect(&url, NoTls).expect("connected"))
+    (World { store, database }, raw(&url))
 }
 
 fn insert(world: &World, company: CompanyId, number: u64) -> Result<(), Error> {

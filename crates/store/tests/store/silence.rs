@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use rapport_domain::id::CompanyId;
 use rapport_store::{Config, Database, Error, Lane, Store, Verdict, account};
-use rapport_testkit::{PostgresProxy, PostgresServer};
+use rapport_testkit::PostgresProxy;
+use rapport_testkit::postgres::plain;
 
-use crate::support::{LONG, World, account_id, answer_of, new_account};
+use crate::support::{LONG, World, account_id, answer_of, fresh_postgres, new_account, raw};
 
 /// Well above the time to abandon a connection, far below the operating system's timeouts.
 const LIMIT: Duration = Duration::from_secs(15);
 
 fn world() -> (World, PostgresProxy, CompanyId) {
-    let proxy = PostgresProxy::start(&PostgresServer::shared().fresh_database());
+    let proxy = PostgresProxy::start(&fresh_postgres());
     let database = Database::Postgres(proxy.url().to_owned());
     let config = Config { writers: 1, readers: 1, ..Config::new(database.clone()) };
     let store = Store::open(&config).expect("a database that opens");
@@ -125,7 +126,7 @@ fn a_store_on_a_silent_server_closes_in_limited_time() {
 
 #[test]
 fn opening_on_a_silent_server_fails_in_limited_time() {
-    let proxy = PostgresProxy::start(&PostgresServer::shared().fresh_database());
+    let proxy = PostgresProxy::start(&fresh_postgres());
     proxy.silence();
     let since = Instant::now();
     let opened = Store::open(&Config::new(Database::Postgres(proxy.url().to_owned())));
@@ -137,14 +138,8 @@ fn opening_on_a_silent_server_fails_in_limited_time() {
 fn a_slow_statement_is_not_taken_for_silence() {
     let (world, _proxy, company) = world();
     // Blocked by a lock for longer than we wait without asking the server.
-    let mut raw = postgres::Client::connect(
-        match &world.database {
-            Database::Postgres(url) => url,
-            Database::Sqlite(_) => unreachable!("a PostgreSQL database"),
-        },
-        postgres::NoTls,
-    )
-    .expect("connected");
+    let Database::Postgres(url) = &world.database else { unreachable!("a PostgreSQL database") };
+    let mut raw = raw(url);
     raw.batch_execute("BEGIN; LOCK TABLE account IN ACCESS EXCLUSIVE MODE").expect("the lock");
     let answer = world.submit(Lane::Outcome, company, move |tx| {
         account::insert(tx, &[&new_account(1, "Nordlys")])?;
@@ -161,8 +156,8 @@ fn a_server_that_only_reads_is_not_available_for_writing() {
     let (world, _proxy, company) = world();
     insert(&world, company, 1).expect("a server that works");
     let Database::Postgres(url) = &world.database else { unreachable!("a PostgreSQL database") };
-    let name = url.rsplit('/').next().expect("a name");
-    let mut raw = postgres::Client::connect(url, postgres::NoTls).expect("connected");
+    let name = plain(url).rsplit('/').next().expect("a name");
+    let mut raw = raw(url);
     let switch = |raw: &mut postgres::Client, setting: &str| {
         raw.batch_execute("SET default_transaction_read_only = off").expect("set");
         raw.batch_execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = {setting}"))

@@ -13,6 +13,7 @@ use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 use rapport_store::{Config, Database, Error, Job, Lane, Snapshot, Store, Tx, Verdict, company};
 use rapport_testkit::PostgresServer;
+use rapport_testkit::postgres::plain;
 
 /// Longer than any answer takes; only a missing answer reaches it.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -48,7 +49,17 @@ pub fn for_each_database(test: impl Fn(Database)) {
     println!("on SQLite:");
     test(Database::Sqlite(directory.path().join("rapport.db")));
     println!("on PostgreSQL:");
-    test(Database::Postgres(PostgresServer::shared().fresh_database()));
+    test(Database::Postgres(fresh_postgres()));
+}
+
+/// An empty database that the store reaches over TLS, with everything verified.
+pub fn fresh_postgres() -> String {
+    PostgresServer::shared_over_tls().fresh_database()
+}
+
+/// A client that bypasses the store.
+pub fn raw(url: &str) -> postgres::Client {
+    postgres::Client::connect(plain(url), postgres::NoTls).expect("connected")
 }
 
 impl World {
@@ -131,10 +142,7 @@ impl World {
                 let connection = rusqlite::Connection::open(path).expect("opened");
                 connection.query_row(sql, [], |row| row.get(0)).expect("a number")
             }
-            Database::Postgres(url) => {
-                let mut client = postgres::Client::connect(url, postgres::NoTls).expect("connected");
-                client.query_one(sql, &[]).expect("a number").get(0)
-            }
+            Database::Postgres(url) => raw(url).query_one(sql, &[]).expect("a number").get(0),
         }
     }
 
@@ -144,10 +152,7 @@ impl World {
             Database::Sqlite(path) => {
                 rusqlite::Connection::open(path).expect("opened").execute_batch(sql).expect("changed");
             }
-            Database::Postgres(url) => {
-                let mut client = postgres::Client::connect(url, postgres::NoTls).expect("connected");
-                client.batch_execute(sql).expect("changed");
-            }
+            Database::Postgres(url) => raw(url).batch_execute(sql).expect("changed"),
         }
     }
 

@@ -10,8 +10,8 @@ use super::{Connection, Fault, Shared};
 
 /// The codes with which a client asks for encryption in place of a protocol version: TLS, GSSAPI.
 const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
-/// The answer to such a request.
-pub const NO_ENCRYPTION: &[u8] = b"N";
+/// The server's answer to such a request if it agrees.
+pub const ENCRYPTION: u8 = b'S';
 const QUERY: u8 = b'Q';
 const COMMAND_COMPLETE: u8 = b'C';
 /// A type byte, and a length that counts itself but not the type.
@@ -20,14 +20,21 @@ const LENGTH_BYTES: usize = 4;
 /// Far larger than any message of ours; a stream that announces more is not PostgreSQL's.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
+const CHUNK_BYTES: usize = 16 << 10;
+
 #[derive(Clone, Copy)]
-pub enum Direction {
+enum Direction {
     ToServer,
-    ToClient,
+    ToClient { is_encrypted: bool },
+}
+
+/// Starts passing messages on, in both directions.
+pub fn start(connection: &Arc<Connection>, shared: &Arc<Shared>) -> io::Result<()> {
+    start_one(Direction::ToServer, connection, shared)
 }
 
 /// Starts the thread for one direction of a connection.
-pub fn start(direction: Direction, connection: &Arc<Connection>, shared: &Arc<Shared>) -> io::Result<()> {
+fn start_one(direction: Direction, connection: &Arc<Connection>, shared: &Arc<Shared>) -> io::Result<()> {
     let (connection, shared) = (Arc::clone(connection), Arc::clone(shared));
     let server = connection.server.as_ref().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
     let client = connection.client.try_clone()?;
@@ -37,9 +44,12 @@ pub fn start(direction: Direction, connection: &Arc<Connection>, shared: &Arc<Sh
             // A connection may end in any way that its sides choose.
             let _ = match direction {
                 Direction::ToServer => to_server(client, server, &connection, &shared),
-                Direction::ToClient => forward(BufReader::new(server), client, |kind, body| {
-                    watch_server(kind, body, &connection, &shared)
-                }),
+                Direction::ToClient { is_encrypted: true } => copy(server, client, &connection),
+                Direction::ToClient { is_encrypted: false } => {
+                    forward(BufReader::new(server), client, |kind, body| {
+                        watch_server(kind, body, &connection, &shared)
+                    })
+                }
             };
             // If the connection is silent, neither side learns that the other has gone.
             if !connection.silent.load(Ordering::SeqCst) {
@@ -59,8 +69,8 @@ enum Verdict {
 fn to_server(
     client: TcpStream,
     mut server: TcpStream,
-    connection: &Connection,
-    shared: &Shared,
+    connection: &Arc<Connection>,
+    shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let mut reader = BufReader::new(client);
     loop {
@@ -73,13 +83,19 @@ fn to_server(
             .get(LENGTH_BYTES..)
             .and_then(|rest| rest.first_chunk())
             .map(|code| u32::from_be_bytes(*code));
-        if code.is_some_and(|code| ENCRYPTION_REQUESTS.contains(&code)) {
-            reader.get_mut().write_all(NO_ENCRYPTION)?;
-            continue;
-        }
         server.write_all(&opening)?;
-        break;
+        if !code.is_some_and(|code| ENCRYPTION_REQUESTS.contains(&code)) {
+            break;
+        }
+        let mut answer = [0];
+        server.read_exact(&mut answer)?;
+        reader.get_mut().write_all(&answer)?;
+        if answer[0] == ENCRYPTION {
+            start_one(Direction::ToClient { is_encrypted: true }, connection, shared)?;
+            return copy(reader, server, connection);
+        }
     }
+    start_one(Direction::ToClient { is_encrypted: false }, connection, shared)?;
     forward(reader, server, |kind, body| watch_client(kind, body, connection, shared))
 }
 
@@ -117,6 +133,20 @@ fn watch_server(kind: u8, body: &[u8], connection: &Connection, shared: &Shared)
             Verdict::Stop
         }
         _ => Verdict::Pass,
+    }
+}
+
+/// Passes on what it cannot read, unless the connection is silent.
+fn copy(mut from: impl io::Read, mut to: TcpStream, connection: &Connection) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let read = from.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(());
+        }
+        if !connection.silent.load(Ordering::SeqCst) {
+            to.write_all(&chunk[..read])?;
+        }
     }
 }
 

@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use ::postgres::{Client, Config, NoTls};
 
-use super::pump::NO_ENCRYPTION;
+use super::pump::ENCRYPTION;
 use super::*;
 use crate::PostgresServer;
 
 const LIMIT: Duration = Duration::from_secs(30);
+/// The answer of a server without TLS.
+const NO_ENCRYPTION: u8 = b'N';
 /// Long enough that an answer that does come fails the test.
 const QUIET: Duration = Duration::from_millis(300);
 
@@ -80,13 +82,16 @@ fn without_a_fault_everything_passes() {
 }
 
 #[test]
-fn a_request_for_encryption_is_declined() {
-    let bench = Bench::start();
-    let mut stream = TcpStream::connect(bench.proxy.address).expect("connected");
-    stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).expect("asked");
-    let mut answer = [0];
-    stream.read_exact(&mut answer).expect("answered");
-    assert_eq!(&answer, NO_ENCRYPTION);
+fn a_request_for_encryption_is_passed_on() {
+    let servers = [PostgresServer::shared(), PostgresServer::shared_over_tls()];
+    for (server, expected) in servers.into_iter().zip([NO_ENCRYPTION, ENCRYPTION]) {
+        let proxy = PostgresProxy::start(&server.fresh_database());
+        let mut stream = TcpStream::connect(proxy.address).expect("connected");
+        stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).expect("asked");
+        let mut answer = [0];
+        stream.read_exact(&mut answer).expect("answered");
+        assert_eq!(answer[0], expected);
+    }
 }
 
 #[test]

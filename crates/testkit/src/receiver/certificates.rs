@@ -58,7 +58,7 @@ pub enum Identity {
 
 impl Identity {
     /// The configuration of a server that identifies itself this way.
-    pub(super) fn server_config(self) -> ServerConfig {
+    pub(crate) fn server_config(self) -> ServerConfig {
         let authority = Authority::shared();
         let ordinary = || authority.issue(params(&CERTIFIED_NAMES));
         let leaf = match self {
@@ -182,8 +182,26 @@ fn issue(params: CertificateParams, issuer: &Issuer<'_, KeyPair>) -> Leaf {
     Leaf { chain: vec![certificate.der().clone()], key: key.serialize_der() }
 }
 
+/// A certificate with its key, as PEM files contain them.
+pub struct PemFiles {
+    pub certificate: String,
+    pub key: String,
+}
+
+impl PemFiles {
+    /// For a client of this name, from the authority that the tests trust.
+    pub fn of_client(name: &str) -> Self {
+        Authority::shared().client_files(name)
+    }
+
+    /// The same from an authority that nobody trusts.
+    pub fn of_untrusted_client(name: &str) -> Self {
+        Authority::create().client_files(name)
+    }
+}
+
 /// A certificate authority and what it issued to the receivers.
-pub(super) struct Authority {
+pub struct Authority {
     pub pem: String,
     pub server_config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
@@ -210,11 +228,29 @@ impl Authority {
         Self { pem: certificate.pem(), server_config, certificate: certificate.der().clone(), issuer }
     }
 
+    /// A certificate for these hosts.
+    pub fn server_files(&self, names: &[&str]) -> PemFiles {
+        self.files(params(names))
+    }
+
+    fn client_files(&self, name: &str) -> PemFiles {
+        let mut params = params(&[]);
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.files(params)
+    }
+
+    fn files(&self, params: CertificateParams) -> PemFiles {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        PemFiles { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
     fn issue(&self, params: CertificateParams) -> Leaf {
         issue(params, &self.issuer)
     }
 
-    fn roots(&self) -> Arc<RootCertStore> {
+    pub fn roots(&self) -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).expect("the authority's certificate");
         Arc::new(roots)

@@ -23,11 +23,11 @@ use self::certificates::Authority;
 use self::faulty::{Fault, FaultyStream};
 
 pub use self::behaviour::Behaviour;
-pub use self::certificates::Identity;
+pub use self::certificates::{Identity, PemFiles};
 pub use self::hostile::{Hostile, Opening, Step};
 
 mod behaviour;
-mod certificates;
+pub(crate) mod certificates;
 mod faulty;
 mod hostile;
 #[cfg(test)]

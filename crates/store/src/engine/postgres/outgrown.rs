@@ -35,7 +35,7 @@ fn a_plan_for_an_empty_table_is_made_anew_when_the_table_is_filled() {
     let mut raw = ::postgres::Client::connect(&url, ::postgres::NoTls).expect("connected");
     // Its ANALYZE would discard the plan as well.
     raw.batch_execute("ALTER TABLE delivery SET (autovacuum_enabled = off)").expect("set");
-    let mut connection = Conn::open(&url).expect("opened");
+    let mut connection = Conn::open(&parse(&url).expect("an address")).expect("opened");
     let plan = run(&mut connection);
     assert!(plan.contains("Filter: (id = ANY ($2))"), "an empty table is read by company only:\n{plan}");
 

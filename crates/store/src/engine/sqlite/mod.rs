@@ -18,6 +18,7 @@ mod files;
 mod log;
 mod writer;
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -34,6 +35,7 @@ use self::files::Files;
 pub use self::log::Log;
 use self::writer::Writer;
 use super::Config;
+use crate::copy;
 use crate::error::Error;
 use crate::health::Health;
 use crate::migrate;
@@ -46,6 +48,7 @@ const OLDEST_VERSION: i32 = 3_051_003;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A fill of a large table writes its indexes in a different order.
 const MIGRATION_CACHE_BYTES: usize = 64 << 20;
+const OWNER_ONLY: u32 = 0o600;
 const GROUP: Group = Group { max_jobs: 512, max_weight: 4096, one_family: false };
 
 /// The parts of a started engine that the store needs.
@@ -60,6 +63,7 @@ pub fn start(
     (writes, reads): (&Arc<Queue>, &Arc<ReadQueue>),
     health: &Arc<Health>,
 ) -> Result<Started, Error> {
+    copy::refuse_file(path)?;
     let mut connection = open(path, config.page_cache_bytes, config.durable)?;
     migrate::sqlite::run(&mut connection.sqlite, path, &mut Teller::new(&mut migrate::progress::log))?;
     let disk = Disk::of(path, config.durable)?;
@@ -111,6 +115,7 @@ pub fn start(
 }
 
 pub fn migrate(path: &Path, tell: &mut dyn FnMut(&Progress)) -> Result<i64, Error> {
+    copy::refuse_file(path)?;
     let mut connection = open(path, MIGRATION_CACHE_BYTES, true)?;
     migrate::sqlite::run(&mut connection.sqlite, path, &mut Teller::new(tell))
 }
@@ -126,6 +131,7 @@ fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
         return Err(Error::fault(format!("SQLite {found} is too old: 3.51.3 or newer is required")));
     }
     let cannot_open = |error: rusqlite::Error| cause::cannot_open(path, &error);
+    create_private(path);
     let sqlite = Sqlite::open(path).map_err(cannot_open)?;
     // SQLite opens a file that it can't write in read-only mode, and reports it only at the first write.
     if sqlite.is_readonly(MAIN_DB).map_err(cannot_open)? {
@@ -141,6 +147,13 @@ fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
     sqlite.pragma_update(None, "synchronous", synchronous).map_err(cannot_open)?;
     sqlite.pragma_update(None, "journal_size_limit", checkpointer::MOST_FILE_BYTES).map_err(cannot_open)?;
     Conn::tuned(sqlite, cache_bytes)
+}
+
+/// Creates a missing database file that only its owner can read. SQLite gives the log and its index the same
+/// permissions, but creates the file itself for everyone. If creating it fails, opening it says why.
+fn create_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    let _ = options.write(true).create_new(true).mode(OWNER_ONLY).open(path);
 }
 
 fn open_reader(path: &Path, cache_bytes: usize) -> Result<Conn, Error> {
