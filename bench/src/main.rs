@@ -9,6 +9,7 @@ mod body;
 mod browser;
 mod cadence_part;
 mod chance;
+mod copy_part;
 mod core_part;
 mod dataset;
 mod dead;
@@ -86,6 +87,8 @@ enum Part {
     Cadence,
     /// How long each page takes
     Pages,
+    /// Copies between the engines, and backups under load
+    Copy,
     All,
 }
 
@@ -213,6 +216,9 @@ fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::
     }
     if matches!(part, Part::Pages | Part::All) {
         pages_part::run(plan, engine, report)?;
+    }
+    if matches!(part, Part::Copy | Part::All) {
+        copy_part::run(plan, engine, report)?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Drop for Service {
     }
 }
 
-fn command(plan: &Plan, place: &Place) -> Command {
+pub fn command(plan: &Plan, place: &Place) -> Command {
     let mut command = Command::new(&plan.rapport);
     command.arg("--data-dir").arg(place.home()).args(["--database", &place.database_argument()]);
     // A developer's own settings must not reach the service under test.

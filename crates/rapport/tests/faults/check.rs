@@ -18,6 +18,8 @@ use crate::program::Place;
 /// All deliveries must be done this long after the last fault.
 pub const DONE_WITHIN: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// More requests than any run makes.
+const ANY_NUMBER: usize = 1 << 40;
 const EVERYTHING: Bounds = Bounds { items: usize::MAX, rows: usize::MAX };
 
 /// The problems that were found.
@@ -46,6 +48,8 @@ impl Findings {
 pub enum Clients {
     Ended,
     CutOff,
+    /// They went on after what was noted, any number of times.
+    WentOn,
 }
 
 /// Nothing acknowledged is lost or applied twice; an account moved ⇔ a history row ⇔ an event ⇔ a delivery.
@@ -56,7 +60,11 @@ pub fn verify(place: &Place, written: &[Written], clients: Clients) -> Findings 
     for listed in deliveries_in(&store, Filter::default()) {
         *deliveries.entry(listed.delivery.event.to_string()).or_default() += 1;
     }
-    let more = usize::from(clients == Clients::CutOff);
+    let more = match clients {
+        Clients::Ended => 0,
+        Clients::CutOff => 1,
+        Clients::WentOn => ANY_NUMBER,
+    };
     for Written { imported_id, upserts, events, surprises } in written {
         findings.problems.extend(surprises.iter().cloned());
         let key = imported_id.clone();

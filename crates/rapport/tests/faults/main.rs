@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "the command-line tests use the rest")]
 mod program;
 
+mod backups;
 mod check;
 mod database;
 mod disk;

@@ -12,6 +12,8 @@ pub const SILENCES: Size = Size { variable: "RAPPORT_FAULTS_SILENCES", short: 1 
 /// Of each kind.
 pub const DISK_FAULTS: Size = Size { variable: "RAPPORT_FAULTS_DISK", short: 2 };
 pub const TERMINATIONS: Size = Size { variable: "RAPPORT_FAULTS_TERMINATIONS", short: 3 };
+/// On each engine.
+pub const BACKUPS: Size = Size { variable: "RAPPORT_FAULTS_BACKUPS", short: 3 };
 /// Cut connections, around a COMMIT.
 pub const CUTS: Size = Size { variable: "RAPPORT_FAULTS_CUTS", short: 20 };
 
