@@ -9,6 +9,7 @@ use ring::hmac;
 use serde_json::Value;
 
 use crate::context::Services;
+use crate::vault::Owner;
 
 /// How many other webhooks' secrets are tried.
 const MAX_OTHERS: usize = 100;
@@ -145,7 +146,7 @@ fn sent_for(snapshot: &mut Snapshot, body: &str) -> Result<Option<String>, Error
 
 fn kept_secret(services: &Services, snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<String>, Error> {
     let sealed = webhook::sealed_secret(snapshot, id)?;
-    Ok(sealed.and_then(|sealed| services.vault().open(id, &sealed).ok()))
+    Ok(sealed.and_then(|sealed| services.vault().open(Owner::Webhook(id), &sealed).ok()))
 }
 
 fn fits(secret: &str, body: &str, signature: &Signature) -> bool {

@@ -1,11 +1,42 @@
 //! The vault: webhook secrets and the secrets of links in mails, encrypted (ChaCha20-Poly1305) under a key
 //! that lives outside the database.
+//!
+//! A vault knows the keys that its process was given. It encrypts under the one that the database names (see
+//! [`crate::encryption_key`]) and decrypts with any of them. The ciphertext doesn't say which key it needs: the
+//! tag shows whether a key fits.
 
-use rapport_domain::id::{MailId, WebhookId};
+use data_encoding::HEXLOWER;
+use parking_lot::RwLock;
+use rapport_domain::id::MailId;
+pub use rapport_store::sealed::Owner;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::digest;
+
+pub const KEY_BYTES: usize = 32;
+const FINGERPRINT_BYTES: usize = 8;
+
+pub type Key = [u8; KEY_BYTES];
+
+/// Tells keys apart without revealing them.
+pub fn fingerprint(key: &Key) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(b"rapport key fingerprint");
+    context.update(key);
+    HEXLOWER.encode(&context.finish().as_ref()[..FINGERPRINT_BYTES])
+}
+
+/// Reads the keys again from where they are kept.
+type Source = Box<dyn Fn() -> Result<Vec<Key>, String> + Send + Sync>;
 
 /// Seals and opens secrets. A secret sealed for one webhook or mail opens for no other.
 pub struct Vault {
+    /// Keys are added and never removed: what a job read before the key changed must still open.
+    known: RwLock<Vec<Known>>,
+    source: Option<Source>,
+}
+
+struct Known {
+    fingerprint: String,
     key: LessSafeKey,
 }
 
@@ -13,76 +44,168 @@ pub struct Vault {
 #[error("the secret can't be decrypted; was it encrypted with another key?")]
 pub struct CannotOpen;
 
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the encryption key with the fingerprint {0} is missing in the key file")]
+pub struct UnknownKey(pub String);
+
 impl Vault {
-    pub fn new(key: &[u8; 32]) -> Self {
-        let key = UnboundKey::new(&CHACHA20_POLY1305, key).expect("a key has 32 bytes");
-        Self { key: LessSafeKey::new(key) }
+    pub fn new(key: &Key) -> Self {
+        Self { known: RwLock::new(vec![Known::new(key)]), source: None }
     }
 
-    pub fn seal(&self, webhook: WebhookId, text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
-        self.seal_for(webhook.as_bytes(), text, nonce)
+    /// A vault that reads the keys again when none that it knows will do, so that keys can be changed while the
+    /// process runs.
+    pub fn reading(
+        keys: &[Key],
+        source: impl Fn() -> Result<Vec<Key>, String> + Send + Sync + 'static,
+    ) -> Self {
+        let known = keys.iter().map(Known::new).collect();
+        Self { known: RwLock::new(known), source: Some(Box::new(source)) }
     }
 
-    pub fn open(&self, webhook: WebhookId, sealed: &[u8]) -> Result<String, CannotOpen> {
-        self.open_for(webhook.as_bytes(), sealed)
+    /// The fingerprints of the known keys, the preferred one first.
+    pub fn fingerprints(&self) -> Vec<String> {
+        self.known.read().iter().map(|known| known.fingerprint.clone()).collect()
     }
 
-    /// Seals the secret of a link that waits in a mail.
-    pub fn seal_link(&self, mail: MailId, text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
-        self.seal_for(&link_owner(mail), text, nonce)
+    pub fn knows(&self, fingerprint: &str) -> bool {
+        self.with(fingerprint, |_| ()).is_some()
     }
 
-    pub fn open_link(&self, mail: MailId, sealed: &[u8]) -> Result<String, CannotOpen> {
-        self.open_for(&link_owner(mail), sealed)
+    /// Seals a secret under the key with this fingerprint: a random nonce, then the sealed text. Random 96-bit
+    /// nonces are safe for so few secrets.
+    pub fn seal(
+        &self,
+        fingerprint: &str,
+        owner: Owner,
+        text: &str,
+        nonce: [u8; NONCE_LEN],
+    ) -> Result<Vec<u8>, UnknownKey> {
+        let seal = |known: &Known| {
+            let mut sealed = text.as_bytes().to_vec();
+            let nonce_once = Nonce::assume_unique_for_key(nonce);
+            let done =
+                known.key.seal_in_place_append_tag(nonce_once, Aad::from(bound_to(owner)), &mut sealed);
+            done.expect("a secret is short");
+            [nonce.as_slice(), &sealed].concat()
+        };
+        self.with(fingerprint, seal).ok_or_else(|| UnknownKey(fingerprint.to_owned()))
     }
 
-    /// A random nonce, then the sealed text: random 96-bit nonces are safe for so few secrets.
-    fn seal_for(&self, owner: &[u8], text: &str, nonce: [u8; NONCE_LEN]) -> Vec<u8> {
-        let mut sealed = text.as_bytes().to_vec();
-        self.key
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut sealed)
-            .expect("a secret is short");
-        [nonce.as_slice(), &sealed].concat()
+    pub fn open(&self, owner: Owner, sealed: &[u8]) -> Result<String, CannotOpen> {
+        self.opened(owner, sealed).map(|(text, _)| text)
     }
 
-    fn open_for(&self, owner: &[u8], sealed: &[u8]) -> Result<String, CannotOpen> {
-        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(CannotOpen)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| CannotOpen)?;
-        let mut text = sealed.to_vec();
-        let opened = self.key.open_in_place(nonce, Aad::from(owner), &mut text);
-        let opened = opened.map_err(|_| CannotOpen)?;
-        String::from_utf8(opened.to_vec()).map_err(|_| CannotOpen)
+    /// Also returns the fingerprint of the key that opened it.
+    pub fn opened(&self, owner: Owner, sealed: &[u8]) -> Result<(String, String), CannotOpen> {
+        let open = |known: &Known| Some((known.open(owner, sealed)?, known.fingerprint.clone()));
+        self.find(open).ok_or(CannotOpen)
+    }
+
+    /// Reads the keys again.
+    pub fn refresh(&self) {
+        let Some(source) = &self.source else { return };
+        match source() {
+            Ok(keys) => {
+                let mut known = self.known.write();
+                for key in keys.iter().map(Known::new) {
+                    if known.iter().all(|other| other.fingerprint != key.fingerprint) {
+                        tracing::info!(fingerprint = key.fingerprint, "read another encryption key");
+                        known.push(key);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(error, "failed to read the encryption key again"),
+        }
+    }
+
+    fn with<T>(&self, fingerprint: &str, act: impl Fn(&Known) -> T) -> Option<T> {
+        self.find(|known| (known.fingerprint == fingerprint).then(|| act(known)))
+    }
+
+    /// The first result that a known key gives, or else one that was not known yet.
+    fn find<T>(&self, look: impl Fn(&Known) -> Option<T>) -> Option<T> {
+        let found = self.known.read().iter().find_map(&look);
+        found.or_else(|| {
+            self.refresh();
+            self.known.read().iter().find_map(&look)
+        })
     }
 }
 
-/// Includes the type, so that it never equals a webhook's id.
-fn link_owner(mail: MailId) -> Vec<u8> {
-    [MailId::PREFIX.as_bytes(), mail.as_bytes()].concat()
+impl Known {
+    fn new(key: &Key) -> Self {
+        let unbound = UnboundKey::new(&CHACHA20_POLY1305, key).expect("a key has 32 bytes");
+        Self { fingerprint: fingerprint(key), key: LessSafeKey::new(unbound) }
+    }
+
+    fn open(&self, owner: Owner, sealed: &[u8]) -> Option<String> {
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut text = sealed.to_vec();
+        let opened = self.key.open_in_place(nonce, Aad::from(bound_to(owner)), &mut text).ok()?;
+        String::from_utf8(opened.to_vec()).ok()
+    }
+}
+
+/// What a secret is bound to. A mail's includes its type, so that it never equals a webhook's.
+fn bound_to(owner: Owner) -> Vec<u8> {
+    match owner {
+        Owner::Webhook(id) => id.as_bytes().to_vec(),
+        Owner::MailLink(id) => [MailId::PREFIX.as_bytes(), id.as_bytes()].concat(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use rapport_domain::id::WebhookId;
+
     use super::*;
 
-    #[test]
-    fn a_secret_opens_only_with_its_key_and_for_its_webhook() {
-        let (one, other) = (WebhookId::from_bytes([1; 16]), WebhookId::from_bytes([2; 16]));
-        let vault = Vault::new(&[7; 32]);
-        let sealed = vault.seal(one, "whs_secret", [3; NONCE_LEN]);
-        assert!(!sealed.windows(6).any(|part| part == b"secret"));
-        assert_eq!(vault.open(one, &sealed).as_deref(), Ok("whs_secret"));
-        assert_eq!(vault.open(other, &sealed), Err(CannotOpen));
-        assert_eq!(Vault::new(&[8; 32]).open(one, &sealed), Err(CannotOpen));
-        assert_eq!(vault.open(one, &sealed[..5]), Err(CannotOpen));
+    const ONE: Owner = Owner::Webhook(WebhookId::from_bytes([1; 16]));
+
+    fn sealed(key: &Key, owner: Owner) -> Vec<u8> {
+        Vault::new(key).seal(&fingerprint(key), owner, "whs_secret", [3; NONCE_LEN]).unwrap()
     }
 
     #[test]
-    fn a_link_opens_for_its_mail_only() {
-        let (one, other) = (MailId::from_bytes([1; 16]), MailId::from_bytes([2; 16]));
-        let vault = Vault::new(&[7; 32]);
-        let sealed = vault.seal_link(one, "rjn_secret", [3; NONCE_LEN]);
-        assert_eq!(vault.open_link(one, &sealed).as_deref(), Ok("rjn_secret"));
-        assert_eq!(vault.open_link(other, &sealed), Err(CannotOpen));
-        assert_eq!(vault.open(WebhookId::from_bytes([1; 16]), &sealed), Err(CannotOpen));
+    fn a_secret_opens_only_with_its_key_and_for_its_owner() {
+        let vault = Vault::new(&[7; KEY_BYTES]);
+        let secret = sealed(&[7; KEY_BYTES], ONE);
+        assert!(!secret.windows(6).any(|part| part == b"secret"));
+        assert_eq!(vault.open(ONE, &secret).as_deref(), Ok("whs_secret"));
+        let others =
+            [Owner::Webhook(WebhookId::from_bytes([2; 16])), Owner::MailLink(MailId::from_bytes([1; 16]))];
+        for other in others {
+            assert_eq!(vault.open(other, &secret), Err(CannotOpen));
+        }
+        assert_eq!(Vault::new(&[8; KEY_BYTES]).open(ONE, &secret), Err(CannotOpen));
+        assert_eq!(vault.open(ONE, &secret[..5]), Err(CannotOpen));
+        let link = Owner::MailLink(MailId::from_bytes([1; 16]));
+        assert_eq!(vault.open(link, &sealed(&[7; KEY_BYTES], link)).as_deref(), Ok("whs_secret"));
+    }
+
+    #[test]
+    fn a_fingerprint_is_part_of_a_hash() {
+        assert_eq!(fingerprint(&[0; KEY_BYTES]), "2a3c03f22c07c852");
+        assert_ne!(fingerprint(&[0; KEY_BYTES]), fingerprint(&[1; KEY_BYTES]));
+    }
+
+    #[test]
+    fn an_unknown_key_is_read_again_and_a_known_one_is_kept() {
+        let kept = Arc::new(Mutex::new(vec![[1; KEY_BYTES]]));
+        let source = Arc::clone(&kept);
+        let vault = Vault::reading(&[[1; KEY_BYTES]], move || Ok(source.lock().clone()));
+        let (old, new) = (sealed(&[1; KEY_BYTES], ONE), sealed(&[2; KEY_BYTES], ONE));
+        let second = fingerprint(&[2; KEY_BYTES]);
+        assert_eq!(vault.open(ONE, &new), Err(CannotOpen));
+        assert_eq!(vault.seal(&second, ONE, "x", [0; NONCE_LEN]), Err(UnknownKey(second.clone())));
+        *kept.lock() = vec![[2; KEY_BYTES]];
+        assert_eq!(vault.opened(ONE, &new), Ok(("whs_secret".to_owned(), second.clone())));
+        assert!(vault.seal(&second, ONE, "x", [0; NONCE_LEN]).is_ok());
+        assert!(vault.open(ONE, &old).is_ok(), "a job may still hold what it read before");
     }
 }

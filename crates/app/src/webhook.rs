@@ -21,7 +21,8 @@ use crate::error::Error;
 use crate::fan_out::FanOut;
 use crate::mail::{self, Recipient};
 use crate::redeliver::force;
-use crate::{audit, letter};
+use crate::vault::Owner;
+use crate::{audit, encryption_key, letter};
 
 const NEEDS: Needs = Needs::Role(Role::Admin);
 /// A notice that couldn't be sent for this long is outdated.
@@ -70,7 +71,7 @@ impl Command for CreateWebhook {
             updated_at: cx.now,
         };
         let Issued { text, shown, .. } = issue(CredentialKind::WebhookSecret, cx.company().id, cx.random());
-        let sealed = cx.vault().seal(created.id, &text, cx.random());
+        let sealed = encryption_key::seal(tx, cx, Owner::Webhook(created.id), &text)?;
         webhook::insert(tx, &created, &sealed, &shown)?;
         let detail = described(&created);
         audit::record(tx, cx, Action::WebhookCreated, Some(created.id.to_string()), &detail)?;
@@ -172,7 +173,7 @@ impl Command for RotateSecret {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewSecret, Error> {
         let found = lock(tx, self.0)?;
         let Issued { text, shown, .. } = issue(CredentialKind::WebhookSecret, cx.company().id, cx.random());
-        let sealed = cx.vault().seal(self.0, &text, cx.random());
+        let sealed = encryption_key::seal(tx, cx, Owner::Webhook(self.0), &text)?;
         webhook::set_secret(tx, self.0, &sealed, &shown, cx.now)?;
         let detail = json!({ "prefix": shown });
         audit::record(tx, cx, Action::WebhookSecretRotated, Some(self.0.to_string()), &detail)?;

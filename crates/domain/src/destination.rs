@@ -65,7 +65,7 @@ pub enum Refusal {
     BadPort,
     #[error("the URL is not valid: {0}")]
     BadUrl(String),
-    #[error("the address {address} is not public ({range})")]
+    #[error("the address {address} is not public ({range}); --allow-destination {address} allows it")]
     ForbiddenAddress { address: IpAddr, range: &'static str },
     #[error("the host does not resolve to any address")]
     NoAddress,

@@ -23,11 +23,34 @@ const OWNER_ONLY_FILE: u32 = 0o600;
 pub fn prepare(config: &Config) -> anyhow::Result<()> {
     let path = &config.data_dir.value;
     let unusable = || format!("the data directory {} cannot be used (--data-dir)", path.display());
-    if !path.is_dir() {
-        let made = DirBuilder::new().recursive(true).mode(OWNER_ONLY_DIR).create(path);
-        made.with_context(unusable)?;
-    }
+    create(path).with_context(unusable)?;
     tempfile::tempfile_in(path).with_context(unusable)?;
+    Ok(())
+}
+
+/// Creates a directory that only its owner can read, unless it exists.
+pub fn create(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(OWNER_ONLY_DIR).create(path)
+}
+
+/// Proof that no service uses an embedded database, for a command that writes it anew. Held until dropped.
+pub fn lock_database(database: &Path, flag: &str) -> anyhow::Result<File> {
+    lock(&beside(database), "database", flag)
+}
+
+/// Checks that the directory exists, for commands that work on what a service made there.
+pub fn require(config: &Config) -> anyhow::Result<()> {
+    let path = &config.data_dir.value;
+    let is_needed = config.database.value.is_sqlite() || config.secret_key_file.is_default();
+    if is_needed && !path.is_dir() {
+        bail!(
+            "the data directory {} does not exist (--data-dir): rapport serve or rapport company create creates it",
+            path.display()
+        );
+    }
     Ok(())
 }
 

@@ -8,11 +8,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use ipnet::IpNet;
 use rapport_store::Database;
-use serde::de::{Deserialize, Deserializer, Error as _};
 use tracing_subscriber::EnvFilter;
 use url::Url;
-
-const HIDDEN: &str = "****";
 
 /// The database to use. Displayed without its password.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,7 +26,7 @@ impl FromStr for DatabaseAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Self(Database::Postgres(text.to_owned())));
+            return Database::postgres(text).map(Self);
         }
         let path = text.strip_prefix("sqlite:").ok_or("must be sqlite:PATH or postgres://…")?;
         let path = path.strip_prefix("//").unwrap_or(path);
@@ -42,10 +39,7 @@ impl FromStr for DatabaseAddress {
 
 impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Database::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Database::Postgres(url) => f.write_str(&without_password(url)),
-        }
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
@@ -53,25 +47,6 @@ impl fmt::Debug for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
-}
-
-/// Done by hand, because such an address may name several hosts, which URL parsers do not accept.
-fn without_password(url: &str) -> String {
-    let (address, query) = url.split_once('?').map_or((url, None), |(address, query)| (address, Some(query)));
-    let (scheme, rest) = address.split_once("://").unwrap_or(("postgres", address));
-    let rest = match rest.rsplit_once('@') {
-        Some((user_info, hosts)) => match user_info.split_once(':') {
-            Some((user, _)) => format!("{user}:{HIDDEN}@{hosts}"),
-            None => rest.to_owned(),
-        },
-        None => rest.to_owned(),
-    };
-    let parameter = |parameter: &str| match parameter.split_once('=') {
-        Some((name, _)) if name.contains("password") => format!("{name}={HIDDEN}"),
-        _ => parameter.to_owned(),
-    };
-    let query = query.map(|query| query.split('&').map(parameter).collect::<Vec<_>>().join("&"));
-    query.map_or_else(|| format!("{scheme}://{rest}"), |query| format!("{scheme}://{rest}?{query}"))
 }
 
 /// The URL that people and programs use: a scheme and a host, without a trailing slash.
@@ -88,6 +63,16 @@ impl BaseUrl {
             IpAddr::V6(ip) => format!("[{ip}]"),
         };
         Self(format!("http://{ip}:{}", address.port()))
+    }
+
+    /// The same for a name.
+    pub fn of_host(name: &str, port: u16) -> Self {
+        Self(format!("http://{name}:{port}"))
+    }
+
+    /// The same with https if the listener speaks TLS.
+    pub fn over_tls(self, is_tls: bool) -> Self {
+        if is_tls { Self(self.0.replacen("http://", "https://", 1)) } else { self }
     }
 
     pub fn as_str(&self) -> &str {
@@ -182,14 +167,16 @@ impl FromStr for LogFormat {
 
 macro_rules! read_from_text {
     ($($name:ty),+) => {$(
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                <Self as FromStr>::from_str(&text).map_err(D::Error::custom)
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                <Self as std::str::FromStr>::from_str(&text).map_err(serde::de::Error::custom)
             }
         }
     )+};
 }
+
+pub(crate) use read_from_text;
 
 read_from_text!(DatabaseAddress, BaseUrl, Network, LogFilter, LogFormat);
 
@@ -206,7 +193,7 @@ mod tests {
             ("postgres://u@h/db", "postgres://u@h/db"),
             ("postgres://u:pw@h:1/db", "postgres://u:****@h:1/db"),
             (
-                "postgresql://u:p:w/x@1@h:1,i:2/db?sslmode=disable",
+                "postgresql://u:p:w/x%401@h:1,i:2/db?sslmode=disable",
                 "postgresql://u:****@h:1,i:2/db?sslmode=disable",
             ),
             ("postgres://h/db?user=u&password=pw", "postgres://h/db?user=u&password=****"),
@@ -214,7 +201,7 @@ mod tests {
         for (text, shown) in table {
             assert_eq!(text.parse::<DatabaseAddress>().unwrap().to_string(), shown, "{text}");
         }
-        for bad in ["", "x.db", "sqlite:", "sqlite::memory:", "mysql://h/db"] {
+        for bad in ["", "x.db", "sqlite:", "sqlite::memory:", "mysql://h/db", "postgres://u:p@w@h/db"] {
             assert!(bad.parse::<DatabaseAddress>().is_err(), "{bad}");
         }
     }

@@ -11,12 +11,12 @@ pub fn text(
     listening: SocketAddr,
     setup: Option<&str>,
 ) -> String {
-    let elsewhere =
-        if base_url.starts_with("http://") && base_url.ends_with(&format!(":{}", listening.port())) {
-            String::new()
-        } else {
-            format!(" (listening on {listening})")
-        };
+    let scheme = if config.tls_files().is_some() { "https://" } else { "http://" };
+    let elsewhere = if base_url.starts_with(scheme) && base_url.ends_with(&format!(":{}", listening.port())) {
+        String::new()
+    } else {
+        format!(" (listening on {listening})")
+    };
     let first_line = format!("Rapport is running at {base_url}{elsewhere}\n");
     let Some(setup) = setup else { return first_line };
     let (program, settings) = (quoted(program), settings_to_repeat(config));
@@ -61,6 +61,13 @@ mod tests {
         assert_eq!(local, "Rapport is running at http://127.0.0.1:8080\n");
         let public = text(&config(Options::default()), "rapport", "https://crm.acme.test", listening, None);
         assert_eq!(public, "Rapport is running at https://crm.acme.test (listening on 127.0.0.1:8080)\n");
+        let options = Options {
+            tls_cert: Some("cert.pem".into()),
+            tls_key: Some("key.pem".into()),
+            ..Options::default()
+        };
+        let secure = text(&config(options), "rapport", "https://127.0.0.1:8080", listening, None);
+        assert_eq!(secure, "Rapport is running at https://127.0.0.1:8080\n");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Checks that tell an administrator about a database. Read-only: creates and changes nothing.
 
+mod encryption;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,9 +9,14 @@ use rusqlite::{Connection, OpenFlags};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
+use crate::copy;
+use crate::engine::postgres::address::Address;
+use crate::engine::postgres::pooler;
 use crate::engine::{Database, Link};
 use crate::error::Error;
 use crate::migrate;
+
+pub use encryption::{Encryption, encryption};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION: &str = "SET statement_timeout = '15s'";
@@ -62,13 +69,15 @@ pub fn examine(database: &Database) -> Vec<Finding> {
 }
 
 fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqlite::Error> {
+    if let Err(Error::Unavailable(incomplete)) = copy::refuse_file(path) {
+        findings.push(Finding::new(Level::Fail, incomplete));
+        return Ok(());
+    }
     if !path.exists() {
         findings.push(Finding::new(Level::Warn, "does not exist yet; serving creates it"));
         return Ok(());
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let connection = open_read_only(path)?;
     findings.push(Finding::new(Level::Ok, format!("SQLite {}", rusqlite::version())));
     match migrate::sqlite::version(&connection) {
         Ok(version) => findings.push(schema(version)),
@@ -82,9 +91,21 @@ fn examine_sqlite(path: &Path, findings: &mut Vec<Finding>) -> Result<(), rusqli
     Ok(())
 }
 
+fn open_read_only(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
 fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), Error> {
-    let mut link = Link::new(url, SESSION, Some(STATEMENT_LIMIT))?;
+    let address = Address::parse(url).map_err(Error::Unavailable)?;
+    findings.extend(address.warnings.iter().map(|warning| Finding::new(Level::Warn, warning)));
+    let mut link = Link::new(&address, SESSION, Some(STATEMENT_LIMIT))?;
     link.connect()?;
+    copy::refuse_server(&mut link)?;
+    pooler::refuse(&mut link, &address)?;
+    findings.push(transport(&mut link)?);
     let shown = setting(&mut link, "server_version")?;
     let number: i32 = setting(&mut link, "server_version_num")?.parse().unwrap_or(0);
     let level = if number >= OLDEST_POSTGRES { Level::Ok } else { Level::Warn };
@@ -108,6 +129,21 @@ fn examine_postgres(url: &str, findings: &mut Vec<Finding>) -> Result<(), Error>
         });
     }
     Ok(())
+}
+
+/// Whether this connection is encrypted; one on this machine need not be.
+fn transport(link: &mut Link) -> Result<Finding, Error> {
+    let known = "SELECT CASE WHEN ssl THEN version ELSE '' END FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let version = link.last_text(known)?.unwrap_or_default();
+    let local = "SELECT CASE WHEN inet_server_addr() IS NULL OR inet_server_addr() <<= '127.0.0.0/8' \
+                 OR inet_server_addr() = '::1' THEN 'local' ELSE '' END";
+    Ok(if !version.is_empty() {
+        Finding::new(Level::Ok, format!("the connection is encrypted with {version}"))
+    } else if link.last_text(local)?.as_deref() == Some("local") {
+        Finding::new(Level::Ok, "the connection is not encrypted, and stays on this machine")
+    } else {
+        Finding::new(Level::Warn, "the connection is not encrypted; use sslmode=verify-full")
+    })
 }
 
 fn setting(link: &mut Link, name: &str) -> Result<String, Error> {

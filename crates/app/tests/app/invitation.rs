@@ -1,9 +1,10 @@
 //! Invitations: one per address, usable once, valid for a week, and never readable in the database.
 
 use rapport_app::invitation::{AcceptInvitation, Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
-use rapport_app::{App, Error, password};
+use rapport_app::{App, Error, Origin, password};
 use rapport_domain::mail::{SECRET_PLACE, State};
 use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::request_id::RequestId;
 use rapport_testkit::{TestApp, TestCompany, all, block_on};
 
 use crate::mail::{BASE_URL, mails, member, on_both_with_mail, take};
@@ -35,7 +36,8 @@ fn answer(app: &App, token: &str, password: &str) -> Result<AcceptInvitation, Er
 fn accept(company: &TestCompany, token: &str, password: &str) -> Result<Member, Error> {
     let command = answer(company.app(), token, password)?;
     let access = rapport_app::Access::System(company.id());
-    block_on(company.app().write_from(&access, Some([192, 0, 2, 7].into()), command))
+    let origin = Origin { address: [192, 0, 2, 7].into(), request: RequestId::numbered(1, 1) };
+    block_on(company.app().write_from(&access, Some(origin), command))
 }
 
 const INVALID: &str = "invalid /token invalid_token";

@@ -7,6 +7,7 @@ mod bulk;
 mod channel;
 mod credential;
 mod digest;
+mod encryption_key;
 mod fan_out;
 mod import_runs;
 mod imports;

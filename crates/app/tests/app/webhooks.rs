@@ -5,6 +5,7 @@ use rapport_app::delivery::{EndDeliveries, RecordAttempt, Recorded};
 use rapport_app::erasure::erase_payloads;
 use rapport_app::ownership::ClaimManual;
 use rapport_app::redeliver::Redeliver;
+use rapport_app::vault::Owner;
 use rapport_app::webhook::{
     Changes, DeleteWebhook, DisableWebhook, EnableWebhook, PatchWebhook, RotateSecret, TestWebhook,
 };
@@ -315,7 +316,7 @@ fn a_rotated_secret_is_the_only_one() {
             let read =
                 app.app().read_across(move |across| rapport_store::webhook::targets(across, company, &[id]));
             let target = block_on(read).unwrap().pop().unwrap();
-            app.app().services().vault().open(id, &target.sealed_secret).unwrap()
+            app.app().services().vault().open(Owner::Webhook(id), &target.sealed_secret).unwrap()
         };
         assert_eq!(opened(), made.secret);
         let rotated = app.write(RotateSecret(id)).unwrap();

@@ -1151,7 +1151,10 @@ fn localhost_stays_refused_whatever_a_resolver_says() {
 fn the_text_of_a_refusal_names_the_address_and_the_range() {
     let refusal = AddressPolicy::default().judge(address("100.64.0.1")).unwrap_err();
     assert_eq!(refusal.code(), "forbidden_address");
-    assert_eq!(refusal.to_string(), "the address 100.64.0.1 is not public (carrier-grade NAT)");
+    assert_eq!(
+        refusal.to_string(),
+        "the address 100.64.0.1 is not public (carrier-grade NAT); --allow-destination 100.64.0.1 allows it"
+    );
 }
 
 proptest! {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{explained, open_beside, print, print_json, write};
 use crate::cli::{CompanyCommand, CreateCompany, Output};
 use crate::config::Config;
+use crate::data_dir;
 
 pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -18,6 +19,7 @@ pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode>
 }
 
 fn create(config: &Config, arguments: &CreateCompany) -> anyhow::Result<ExitCode> {
+    data_dir::prepare(config)?;
     let app = open_beside(config)?;
     let password = password::generate(app.services());
     let password_hash = password::hash(app.services(), &password).map_err(explained)?;

@@ -4,14 +4,17 @@ use std::fmt::Display;
 use std::net::TcpListener;
 use std::process::ExitCode;
 
+use rapport_app::Clock as _;
 use rapport_jobs::Security;
 use rapport_store::doctor::{Finding, Level, examine};
 
 use super::print;
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::file_limit::{self, Needs};
-use crate::secret_key::SecretKey;
-use crate::{data_dir, extra_ca};
+use crate::key_check::{KeyCheck, Unchecked};
+use crate::tls::Certificate;
+use crate::{backups, data_dir, extra_ca};
 
 pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let mut findings = vec![look_at_data_dir(config), look_at_secret_key(config)];
@@ -20,7 +23,8 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
         ..finding
     }));
     findings.extend([look_at_listener(config), look_at_destinations(config), look_at_extra_ca(config)]);
-    findings.extend([look_at_mail(config), look_at_file_limit(config)]);
+    findings.extend([look_at_mail(config), look_at_file_limit(config), look_at_backups(config)]);
+    findings.extend([look_at_certificate(config), look_at_proxies(config)].into_iter().flatten());
     let line = |finding: &Finding| format!("{:<4}  {}\n", finding.level.as_str(), finding.text);
     print(&findings.iter().map(line).collect::<String>())?;
     let failed = findings.iter().any(|finding| finding.level == Level::Fail);
@@ -53,25 +57,30 @@ fn look_at_data_dir(config: &Config) -> Finding {
 }
 
 fn look_at_secret_key(config: &Config) -> Finding {
-    let path = &config.secret_key_file.value;
-    if config.secret_key_file.is_default() && !path.exists() {
-        return finding(
-            Level::Warn,
-            format!("key file {}: does not exist yet; the service creates it", path.display()),
-        );
-    }
-    match SecretKey::read(path) {
-        Ok(key) => {
-            let text = format!("key file {}: fingerprint {}", path.display(), key.fingerprint());
-            finding(Level::Ok, text)
+    let path = config.secret_key_file.value.display();
+    let check = match KeyCheck::make(config) {
+        Ok(check) => check,
+        Err(Unchecked::KeyFile(error)) => return finding(Level::Fail, format!("{error:#}")),
+        Err(Unchecked::Database(_)) => {
+            return finding(Level::Warn, format!("key file {path}: not compared with the database"));
         }
-        Err(error) => finding(Level::Fail, format!("{error:#}")),
+    };
+    match (check.problem(config), check.key) {
+        (Some(problem), _) => finding(Level::Fail, problem),
+        (None, None) => {
+            finding(Level::Warn, format!("key file {path}: does not exist yet; the service creates it"))
+        }
+        (None, Some(key)) => {
+            let fingerprints = key.fingerprints().join(" and ");
+            finding(Level::Ok, format!("key file {path}: fingerprint {fingerprints}"))
+        }
     }
 }
 
 fn look_at_listener(config: &Config) -> Finding {
-    let address = config.listen.value;
-    match TcpListener::bind(address) {
+    let address = &config.listen.value;
+    let bound = address.candidates().and_then(|candidates| TcpListener::bind(candidates.as_slice()));
+    match bound {
         Ok(_) => finding(Level::Ok, format!("address {address}: free to listen on")),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
             finding(Level::Warn, format!("address {address}: in use by a running rapport or another program"))
@@ -83,7 +92,7 @@ fn look_at_listener(config: &Config) -> Finding {
 fn look_at_destinations(config: &Config) -> Finding {
     let networks = &config.allow_destination.value;
     if networks.is_empty() {
-        return finding(Level::Ok, "webhooks: public addresses only");
+        return finding(Level::Ok, "webhooks: public addresses only (--allow-destination allows others)");
     }
     let list = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if networks.iter().any(|network| network.0.prefix_len() == 0) {
@@ -122,6 +131,11 @@ fn look_at_file_limit(config: &Config) -> Finding {
     }
 }
 
+fn look_at_backups(config: &Config) -> Finding {
+    let (level, text) = backups::examine(config, SystemClock::new().now());
+    finding(level, text)
+}
+
 fn look_at_extra_ca(config: &Config) -> Finding {
     match extra_ca::load(&config.extra_ca.value) {
         Ok(authorities) => {
@@ -129,4 +143,22 @@ fn look_at_extra_ca(config: &Config) -> Finding {
         }
         Err(error) => finding(Level::Fail, format!("{error:#}")),
     }
+}
+
+fn look_at_certificate(config: &Config) -> Option<Finding> {
+    let (cert, _) = config.tls_files()?;
+    Some(match Certificate::load(config) {
+        Ok(_) => finding(Level::Ok, format!("certificate {}: usable, with its key", cert.display())),
+        Err(error) => finding(Level::Fail, format!("{error:#}")),
+    })
+}
+
+fn look_at_proxies(config: &Config) -> Option<Finding> {
+    let networks = &config.trusted_proxy.value;
+    let list = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if networks.iter().any(|network| network.0.prefix_len() == 0) {
+        let text = format!("trusted proxies: {list}; anyone can claim any address (--trusted-proxy)");
+        return Some(finding(Level::Warn, text));
+    }
+    (!networks.is_empty()).then(|| finding(Level::Ok, format!("trusted proxies: {list}")))
 }

@@ -178,10 +178,12 @@ impl Session {
         if import.counts.failed > 0 {
             let errors = arguments.errors.clone().unwrap_or_else(|| beside(path));
             self.write_errors(import.id, &errors)?;
-            let _ = writeln!(text, "The rows with errors are in {}.", errors.display());
+            let failed = import.counts.failed;
+            let _ = writeln!(text, "Rows that failed: {failed}. They are in {}.", errors.display());
         }
         let _ = writeln!(text, "To undo it within {UNDO_DAYS} days, run rapport import undo {}", import.id);
-        print(&text)
+        print(&text)?;
+        Ok(if import.counts.failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     fn write_errors(&self, id: ImportId, path: &Path) -> anyhow::Result<()> {

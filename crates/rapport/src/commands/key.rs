@@ -1,4 +1,4 @@
-//! `rapport key`: rotates a company's ingest or inbound key.
+//! `rapport key`: shows or changes the encryption key, and rotates a company's ingest or inbound key.
 
 use std::process::ExitCode;
 
@@ -6,13 +6,17 @@ use rapport_app::credential::Key;
 use rapport_app::{Access, credential};
 use serde_json::json;
 
-use super::{find_company, open_beside, print, print_json, write};
+use super::{encryption_key, find_company, open_beside, print, print_json, write};
 use crate::cli::{KeyCommand, KeyKind, RotateKey};
 use crate::config::Config;
 
-pub fn run(config: &Config, command: KeyCommand) -> anyhow::Result<ExitCode> {
-    let KeyCommand::Rotate(arguments) = command;
-    rotate(config, &arguments)
+pub fn run(config: &Config, command: Option<KeyCommand>) -> anyhow::Result<ExitCode> {
+    match command {
+        None => encryption_key::show(config),
+        Some(KeyCommand::Rotate(arguments)) => rotate(config, &arguments),
+        Some(KeyCommand::ReEncrypt(arguments)) => encryption_key::reencrypt(config, &arguments),
+        Some(KeyCommand::Reset(arguments)) => encryption_key::reset(config, &arguments),
+    }
 }
 
 fn rotate(config: &Config, arguments: &RotateKey) -> anyhow::Result<ExitCode> {

@@ -26,12 +26,14 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::cli::{Answer, Listen};
 use crate::config::Config;
+use crate::data_dir;
 
 const MAX_BODY_BYTES: usize = 4 << 20;
 /// How long `--answer slow` waits before it answers: longer than a sender should wait.
 const SLOW: Duration = Duration::from_secs(20);
 
 pub fn run(config: &Config, listen: &Listen) -> anyhow::Result<ExitCode> {
+    data_dir::require(config)?;
     let directory = config.data_dir.value.join("listen");
     let authority = authority::load_or_make(&directory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

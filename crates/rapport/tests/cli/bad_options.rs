@@ -7,11 +7,14 @@ use crate::program::{Place, program, run};
 
 #[test]
 fn bad_values_end_with_2_and_name_the_option() {
-    let table: [(&[&str], &str); 8] = [
+    let table: [(&[&str], &str); 11] = [
         (&["--listen", "8080"], "--listen"),
         (&["--database", "mysql://h/db"], "--database"),
         (&["config", "--allow-destination", "10.0.0.0/40"], "--allow-destination"),
         (&["config", "--base-url", "crm.acme.test"], "--base-url"),
+        (&["config", "--trusted-proxy", "nginx"], "--trusted-proxy"),
+        (&["config", "--tls-cert", "cert.pem"], "--tls-key: required with --tls-cert"),
+        (&["config", "--tls-key", "key.pem"], "--tls-cert: required with --tls-key"),
         (&["config", "--log", "loud"], "--log"),
         (&["config", "--rate-limit", "0"], "--rate-limit"),
         (&["company", "create", "Acme!", "--name", "A", "--owner", "a@b.test"], "PROJECT"),
@@ -22,6 +25,21 @@ fn bad_values_end_with_2_and_name_the_option() {
         assert_eq!(ended.code, Some(2), "{arguments:?}");
         assert!(ended.stderr.contains(named), "{arguments:?}: {}", ended.stderr);
         assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn a_bad_value_that_may_contain_a_password_is_not_repeated() {
+    let table: [(&[&str], &str); 4] = [
+        (&["config", "--database", "mysql://u:hunter2@h"], "--database"),
+        (&["config", "--database", "u:hunter2"], "--database"),
+        (&["config", "--smtp-url", "smtpx://u:hunter2@h"], "--smtp-url"),
+        (&["postgres://u:hunter2@h/db"], "unrecognized subcommand"),
+    ];
+    for (arguments, named) in table {
+        let ended = run(&mut program(arguments));
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.contains(named) && !ended.stderr.contains("hunter2"), "{}", ended.stderr);
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::program::Place;
+use crate::program::{Place, run, within};
 
 const CREATE: [&str; 7] = ["company", "create", "acme", "--name", "Acme", "--owner", "You@acme.test"];
 
@@ -100,9 +100,22 @@ fn files_are_private_to_their_owner() {
     let place = Place::sqlite();
     let data_dir = place.path().join("new");
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let ended = place.run(&["migrate", "--data-dir", data_dir.to_str().unwrap()]);
+    let create = ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test"];
+    let mut command = place.command(&create);
+    command.env("RAPPORT_DATA_DIR", &data_dir);
+    let ended = run(&mut within("umask 000", &command));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(mode(&data_dir), 0o700);
-    place.run(&["company", "list", "--data-dir", data_dir.to_str().unwrap()]);
-    assert_eq!(mode(&data_dir.join("secret.key")), 0o600);
+    let _service =
+        place.serve_within(&format!("umask 000 && export RAPPORT_DATA_DIR='{}'", data_dir.display()));
+    let names =
+        fs::read_dir(&data_dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    let expected =
+        ["rapport.db", "rapport.db-shm", "rapport.db-wal", "rapport.db.lock", "rapport.lock", "secret.key"];
+    assert_eq!(names, expected);
+    for name in names {
+        assert_eq!(mode(&data_dir.join(&name)), 0o600, "{name}");
+    }
 }

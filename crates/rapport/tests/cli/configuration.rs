@@ -70,3 +70,20 @@ fn the_password_of_the_database_is_hidden() {
         assert!(!format!("{}{}", ended.stdout, ended.stderr).contains("hunter2"));
     }
 }
+
+#[test]
+fn an_unknown_variable_is_named_with_the_one_that_was_meant() {
+    let place = Place::sqlite();
+    let ended = run(place.command(&["config"]).env("RAPPORT_LISTN", "127.0.0.1:1").env("RAPPORT_HOME", "x"));
+    assert_eq!(ended.code, Some(0));
+    for part in
+        ["RAPPORT_LISTN is unknown and ignored; did you mean RAPPORT_LISTEN?", "RAPPORT_HOME is unknown"]
+    {
+        assert!(ended.stderr.contains(part), "{part} is missing in: {}", ended.stderr);
+    }
+    assert_eq!(run(&mut place.command(&["config"])).stderr, "");
+    let mut serve = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let _service = place.start(serve.env("RAPPORT_SMTP_URI", "smtp://x"));
+    let log = fs::read_to_string(place.path().join("service.log")).unwrap();
+    assert!(log.contains("did you mean RAPPORT_SMTP_URL?"), "{log}");
+}

@@ -51,8 +51,10 @@ fn a_file_is_tried_imported_and_undone_while_the_service_runs() {
 
         let map = ["--map", "Seats=ignore", "--mode", "create", "--yes"];
         let imported = place.run(&[&["import", &file, "--project", "acme"], &map[..]].concat());
-        assert_eq!(imported.code, Some(0), "{}", imported.stderr);
-        assert!(imported.stdout.contains("Imported 3 rows of accounts.csv"), "{}", imported.stdout);
+        assert_eq!(imported.code, Some(1), "a row failed: {}", imported.stderr);
+        for part in ["Imported 3 rows of accounts.csv", "Rows that failed: 1"] {
+            assert!(imported.stdout.contains(part), "{part} is missing in:\n{}", imported.stdout);
+        }
         assert_eq!(count(), 2);
         let errors = fs::read_to_string(place.path().join("accounts.errors.csv")).unwrap();
         assert!(errors.contains("crm-2,Globex,won,,3,"), "{errors}");

@@ -1,0 +1,72 @@
+//! The encrypted columns. This is the only list of them: the vault seals for an [`Owner`] and for nothing else, so
+//! a new encrypted column needs a variant here, and then changing the key reaches it too.
+
+use rapport_domain::id::{MailId, WebhookId};
+
+use crate::error::Error;
+use crate::statement::{Statement, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::values;
+
+statements! {
+    company WEBHOOKS = "SELECT id, secret FROM webhook WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
+    company LINKS = "SELECT id, secret FROM mail_content WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
+    company REPLACE_WEBHOOK = "UPDATE webhook SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
+    company REPLACE_LINK = "UPDATE mail_content SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
+}
+
+/// The row that an encrypted secret belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// What a webhook's deliveries are signed with.
+    Webhook(WebhookId),
+    /// The secret of the link in a mail that has not been sent yet.
+    MailLink(MailId),
+}
+
+impl Owner {
+    /// For each encrypted column, an owner before all others.
+    pub const BEFORE_ALL: [Self; 2] =
+        [Self::Webhook(WebhookId::from_bytes([0; 16])), Self::MailLink(MailId::from_bytes([0; 16]))];
+
+    /// The table and the column that the secret is in.
+    pub const fn column(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Webhook(_) => ("webhook", "secret"),
+            Self::MailLink(_) => ("mail_content", "secret"),
+        }
+    }
+}
+
+/// An encrypted secret, or the place of one that is no longer needed.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    pub owner: Owner,
+    pub secret: Option<Vec<u8>>,
+}
+
+/// The next secrets of the same column, in the order of their owners.
+pub fn after(snapshot: &mut Snapshot, owner: Owner, limit: i64) -> Result<Vec<Sealed>, Error> {
+    match owner {
+        Owner::Webhook(id) => {
+            let rows = snapshot.query(&WEBHOOKS, values![&id, limit])?.into_iter();
+            rows.map(|mut row| Ok(Sealed { owner: Owner::Webhook(row.take()?), secret: row.take()? }))
+                .collect()
+        }
+        Owner::MailLink(id) => {
+            let rows = snapshot.query(&LINKS, values![&id, limit])?.into_iter();
+            rows.map(|mut row| Ok(Sealed { owner: Owner::MailLink(row.take()?), secret: row.take()? }))
+                .collect()
+        }
+    }
+}
+
+/// Replaces a secret by the same one encrypted anew, unless it has changed since it was read.
+pub fn replace(tx: &mut Tx, owner: Owner, before: &[u8], sealed: &[u8]) -> Result<(), Error> {
+    let mut run = |statement: &Statement, id: &[u8]| tx.execute(statement, values![id, before, sealed]);
+    match owner {
+        Owner::Webhook(id) => run(&REPLACE_WEBHOOK, id.as_bytes())?,
+        Owner::MailLink(id) => run(&REPLACE_LINK, id.as_bytes())?,
+    };
+    Ok(())
+}
