@@ -46,11 +46,15 @@ struct AuditView {
     /// The network address the request came from. Null for the command line and the service itself.
     #[schema(required = true, example = "192.0.2.7")]
     address: Option<String>,
+    /// The `X-Request-Id` of that request. Null for the command line, the service itself and older entries.
+    #[schema(required = true, example = "5b0f2c1e-1a")]
+    request_id: Option<String>,
 }
 
 impl From<AuditEntry> for AuditView {
-    fn from(AuditEntry { id, actor, action, target, detail, at, address }: AuditEntry) -> Self {
-        Self { id, actor, action, target, detail: RawValue::from_string(detail).ok(), at, address }
+    fn from(AuditEntry { id, actor, action, target, detail, at, address, request_id }: AuditEntry) -> Self {
+        let detail = RawValue::from_string(detail).ok();
+        Self { id, actor, action, target, detail, at, address, request_id }
     }
 }
 

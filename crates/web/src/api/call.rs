@@ -1,11 +1,10 @@
 //! Extractors for handlers: the caller, the body and what the path is about.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use rapport_app::Access;
+use rapport_app::{Access, Origin};
 use rapport_domain::credential::Presented;
 use rapport_domain::invalid::{Invalid, no_members};
 use serde_json::{Map, Value};
@@ -21,7 +20,7 @@ use crate::shared::subject::{InPath, in_path};
 pub struct Caller {
     pub presented: Presented,
     pub scheme: Scheme,
-    pub address: IpAddr,
+    pub origin: Origin,
     /// The credential was valid when it was last used.
     pub known: bool,
 }
@@ -29,11 +28,11 @@ pub struct Caller {
 impl Caller {
     pub fn of(parts: &Parts) -> Result<Self, Problem> {
         let arrival = parts.extensions.get::<Arrival>();
-        let Arrival { credential, address, known } =
+        let Arrival { credential, origin, known } =
             *arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?;
         let scheme = credential.scheme;
         let presented = credential.presented.ok_or_else(|| Problem::unauthenticated(scheme))?;
-        Ok(Self { presented, scheme, address, known })
+        Ok(Self { presented, scheme, origin, known })
     }
 
     pub fn access(&self) -> Access {
@@ -127,7 +126,7 @@ impl FromRequest<Api> for PlainCall {
 
 /// A request that needs no credential. If one is sent, it is ignored.
 pub struct OpenCall {
-    pub address: IpAddr,
+    pub origin: Origin,
     body: Result<Object, Problem>,
 }
 
@@ -146,10 +145,10 @@ impl FromRequest<Api> for OpenCall {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let arrival = parts.extensions.get::<Arrival>();
-        let address =
-            arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?.address;
+        let origin =
+            arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?.origin;
         let body = json::read(&parts.headers, body, Presence::Required, api.0.body_timeout).await;
-        Ok(Self { address, body })
+        Ok(Self { origin, body })
     }
 }
 

@@ -80,7 +80,7 @@ struct DigestSent {
 async fn send_digest(State(api): State<Api>, call: OptionalCall) -> Result<Response, Problem> {
     let (caller, audience) = call.parse(Audience::parse);
     api.verify(&caller, ADMIN).await?;
-    let sent = send_now(api.app(), &caller.access(), Some(caller.address), audience?).await;
+    let sent = send_now(api.app(), &caller.access(), Some(caller.origin), audience?).await;
     let mails = api.settle(&caller, sent)?;
     Ok(json::respond(StatusCode::ACCEPTED, &DigestSent { mails }))
 }

@@ -9,9 +9,9 @@ use axum::http::header::{self, HeaderMap};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Body as _;
-use rapport_app::Needs;
 use rapport_app::inbound::{Entry, Logged, ReceiveMail, Received};
 use rapport_app::reading::mail;
+use rapport_app::{Needs, metric};
 use rapport_domain::conversation::Direction;
 use rapport_domain::id::{AccountId, CompanyId, ConversationId, MessageId};
 use rapport_domain::inbound::MAX_MAIL_BYTES;
@@ -173,7 +173,7 @@ fn count(received: &Received) {
         Received::Duplicate(_) => "duplicate",
         Received::Ignored(ignored) => ignored.as_str(),
     };
-    metrics::counter!("rapport_inbound_mails_total", "outcome" => outcome).increment(1);
+    metric::INBOUND_MAILS.counter([outcome.into()]).increment(1);
 }
 
 /// The memory for incoming mails, in kibibytes. A mail that arrives slowly keeps the size it announced. One company's

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::Needs;
 use rapport_app::ingest::{Ingest, Ingested};
+use rapport_app::{Needs, metric};
 use rapport_domain::activity::{BatchError, Rejection, parse_batch};
 use rapport_domain::invalid::FieldError;
 use serde::Serialize;
@@ -125,7 +125,7 @@ fn pointer(rejection: &Rejection) -> String {
 fn count(ingested: &Ingested) {
     let add = |outcome: &'static str, events: usize| {
         if events > 0 {
-            metrics::counter!("rapport_ingest_events_total", "outcome" => outcome).increment(events as u64);
+            metric::INGEST_EVENTS.counter([outcome.into()]).increment(events as u64);
         }
     };
     add("accepted", ingested.accepted);

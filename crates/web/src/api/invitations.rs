@@ -193,11 +193,11 @@ struct Joined {
     security(()),
 )]
 async fn accept_invitation(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
-    let address = call.address;
+    let origin = call.origin;
     let Acceptance { token, name, password } = call.parse(Acceptance::parse)?;
     let offer = Offer::look(api.app(), &token).await.map_err(refused)?;
     let (access, company) = (offer.access(), offer.company.clone());
     let accept = api.slowly(move |services| offer.answer(services, name, &password)).await?;
-    let joined = api.app().write_from(&access, Some(address), accept).await.map_err(refused)?;
+    let joined = api.app().write_from(&access, Some(origin), accept).await.map_err(refused)?;
     Ok(json::respond(StatusCode::CREATED, &Joined { company, member: joined.into() }))
 }

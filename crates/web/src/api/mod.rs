@@ -150,7 +150,7 @@ impl Api {
         match command {
             Ok(command) => {
                 let access = caller.access();
-                self.settle(caller, self.app().write_from(&access, Some(caller.address), command).await)
+                self.settle(caller, self.app().write_from(&access, Some(caller.origin), command).await)
             }
             Err(problem) => {
                 self.verify(caller, C::NEEDS).await?;
@@ -202,7 +202,7 @@ impl Api {
             && !(valid && caller.known)
         {
             let now = self.app().now();
-            self.0.limiter.settle_credential(&caller.presented.hash, caller.address, valid, now);
+            self.0.limiter.settle_credential(&caller.presented.hash, caller.origin.address, valid, now);
         }
         outcome.map_err(|error| Problem::of(error, caller.scheme))
     }

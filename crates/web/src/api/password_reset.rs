@@ -38,9 +38,9 @@ pub fn routes() -> OpenApiRouter<Api> {
     security(()),
 )]
 async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
-    let address = call.address;
+    let origin = call.origin;
     let email = call.parse(parse_email)?;
-    let noted = api.app().write_from(&Access::NO_COMPANY, Some(address), RequestReset(email)).await;
+    let noted = api.app().write_from(&Access::NO_COMPANY, Some(origin), RequestReset(email)).await;
     noted.map_err(refused)?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -58,13 +58,13 @@ async fn request_password_reset(State(api): State<Api>, call: OpenCall) -> Resul
     security(()),
 )]
 async fn confirm_password_reset(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
-    let address = call.address;
+    let origin = call.origin;
     let Confirmation { token, password } = call.parse(Confirmation::parse)?;
     // A hash occupies a core for a while, so make sure first that the reset exists.
     let open = OpenReset::look(api.app(), &token).await.map_err(refused)?;
     let access = open.access();
     let hash = api.slowly(move |services| password::hash(services, &password)).await?;
-    api.app().write_from(&access, Some(address), open.confirm(hash)).await.map_err(refused)?;
+    api.app().write_from(&access, Some(origin), open.confirm(hash)).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -3,9 +3,8 @@
 //! The use case decides in its own transaction whether the credential is live. A malformed one is refused
 //! here, without a database query.
 
-use std::net::IpAddr;
-
 use axum::http::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use rapport_app::Origin;
 use rapport_domain::credential::{self, Kind, Presented};
 
 const INGEST_KEY: HeaderName = HeaderName::from_static("x-service-ingest-key");
@@ -83,7 +82,7 @@ impl Credential {
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub credential: Credential,
-    pub address: IpAddr,
+    pub origin: Origin,
     /// The credential was valid when it was last used.
     pub known: bool,
 }

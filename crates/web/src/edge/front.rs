@@ -4,7 +4,6 @@
 //! It is a single middleware because each one costs an allocation or two on the hot path.
 
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,34 +13,46 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Method, StatusCode};
+use axum::http::{Extensions, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use rapport_app::App;
+use rapport_app::{App, Origin, metric};
+use rapport_domain::id::CompanyId;
+use rapport_domain::request_id::RequestId;
 use tracing::Instrument;
 
 use crate::api::{self, upload};
+use crate::edge::access_log::{Line, Who};
 use crate::edge::auth::{Arrival, Credential, OPEN_PATHS, Scheme};
+use crate::edge::client::{Client, Scheme as ClientScheme};
+use crate::edge::compression::Wish;
+use crate::edge::host::names_one_host;
 use crate::edge::json;
 use crate::edge::problem::{Fault, Problem};
 use crate::edge::rate_limit::{RateLimiter, Standing, Verdict};
 use crate::edge::server::Config;
-use crate::pages::imports;
+use crate::pages::{Refusal, imports};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const MAX_REQUEST_ID_BYTES: usize = 64;
+const ONE_YEAR_OF_HTTPS: &str = "max-age=31536000";
 /// The upload paths of the API and of the pages.
 const UPLOAD_PATHS: [&str; 2] = [upload::PATH, imports::PATH];
 
-/// The other end of the connection.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub IpAddr);
+/// The address and the id of a request for a page.
+pub fn origin_of(extensions: &Extensions) -> Origin {
+    let id = extensions.get::<RequestId>().copied();
+    let request = id.unwrap_or_else(|| RequestId::numbered(0, 0));
+    Origin { address: Client::of(extensions).address, request }
+}
 
 pub struct Front {
     app: App,
     limiter: Arc<RateLimiter>,
     request_timeout: Duration,
     upload_timeout: Duration,
+    /// The service is reached over https, so browsers are told to use nothing else.
+    is_secure: bool,
+    access_log: bool,
     /// Distinguishes this process's request ids from those of other processes.
     process: u32,
     requests: AtomicU64,
@@ -50,8 +61,10 @@ pub struct Front {
 impl Front {
     pub fn new(app: App, limiter: Arc<RateLimiter>, config: &Config) -> Self {
         let process = u32::from_be_bytes(app.services().random());
-        let &Config { request_timeout, upload_timeout, .. } = config;
-        Self { app, limiter, request_timeout, upload_timeout, process, requests: AtomicU64::new(0) }
+        let is_secure = app.services().outside().base_url.starts_with("https://");
+        let &Config { request_timeout, upload_timeout, access_log, .. } = config;
+        let requests = AtomicU64::new(0);
+        Self { app, limiter, request_timeout, upload_timeout, is_secure, access_log, process, requests }
     }
 
     /// Uploads may take long; everything else is quick.
@@ -61,34 +74,51 @@ impl Front {
     }
 
     /// The caller's own id if it is a plain word, otherwise a new one.
-    fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        let sent = headers.get(REQUEST_ID).filter(|value| {
-            let bytes = value.as_bytes();
-            (1..=MAX_REQUEST_ID_BYTES).contains(&bytes.len()) && bytes.iter().all(plain)
-        });
-        sent.cloned().unwrap_or_else(|| {
-            let number = self.requests.fetch_add(1, Ordering::Relaxed);
-            let text = format!("{:08x}-{number:x}", self.process);
-            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+    fn request_id(&self, headers: &HeaderMap) -> RequestId {
+        let sent = headers.get(REQUEST_ID).and_then(|value| RequestId::parse(value.as_bytes()));
+        sent.unwrap_or_else(|| {
+            RequestId::numbered(self.process, self.requests.fetch_add(1, Ordering::Relaxed))
+        })
+    }
+
+    /// The request's line for the access log, if there is one. Handlers add the caller once they know who it is.
+    fn log_line(&self, started: Instant, id: RequestId, request: &mut Request) -> Option<Line> {
+        let who = self.access_log.then(Who::default)?;
+        request.extensions_mut().insert(who.clone());
+        Some(Line {
+            started,
+            id,
+            method: method_name(request.method()),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            path: request.uri().path().to_owned(),
+            address: Client::of(request.extensions()).address,
+            who,
         })
     }
 }
 
 /// The middleware.
-pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
+pub async fn around(State(front): State<Arc<Front>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = front.request_id(request.headers());
+    let line = front.log_line(started, id, &mut request);
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let path = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
     let method = method_name(request.method());
     let is_api = request.uri().path().starts_with(api::PREFIX);
-    let span = tracing::info_span!("request", id = id.to_str().unwrap_or(""), method, path);
+    let client = Client::of(request.extensions());
+    let wish = Wish::of(request.headers());
+    let span = tracing::info_span!("request", id = id.as_str(), method, path);
     let served = async {
-        if is_api {
-            front.limited(request, next).await
+        let is_old = request.version() < Version::HTTP_11;
+        if !names_one_host(request.headers(), request.uri(), is_old) {
+            json::drain(request.into_body()).await;
+            Served { response: without_host(is_api), company: None }
+        } else if is_api {
+            front.limited(request, client, id, next).await
         } else {
             let timeout = front.timeout(&request);
+            request.extensions_mut().insert(id);
             Served { response: guarded(timeout, next.run(request)).await, company: None }
         }
     };
@@ -105,16 +135,30 @@ pub async fn around(State(front): State<Arc<Front>>, request: Request, next: Nex
             tracing::error!(company, %fault, "request failed");
         }
     }
-    write_headers(response.headers_mut(), id, is_api);
+    let is_secure = front.is_secure && client.scheme != Some(ClientScheme::Http);
+    write_headers(response.headers_mut(), id, is_secure);
     let status = response.status().as_u16();
     tracing::debug!(
         status,
         company,
+        client = %client.address,
+        scheme = client.scheme.map(ClientScheme::as_str),
         micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
         "request served"
     );
-    count(path, method, status, elapsed);
-    response
+    count(path, method, response.status(), elapsed);
+    let response = wish.grant(response);
+    let Some(line) = line else { return response };
+    if let Some(company) = company {
+        line.who.is_of(CompanyId(company));
+    }
+    line.after(response)
+}
+
+/// Refuses a request that doesn't say which host it is for.
+fn without_host(is_api: bool) -> Response {
+    let problem = Problem::bad_host();
+    if is_api { problem.into_response() } else { Refusal::Page(problem).into_response() }
 }
 
 struct Served {
@@ -126,9 +170,8 @@ struct Served {
 impl Front {
     /// Counts an API request against its limit, serves it if it is within it, and reports the limit to the
     /// caller either way.
-    async fn limited(&self, mut request: Request, next: Next) -> Served {
-        let address =
-            request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    async fn limited(&self, mut request: Request, client: Client, id: RequestId, next: Next) -> Served {
+        let address = client.address;
         let credential = Credential::of(Scheme::of_path(request.uri().path()), request.headers());
         let now = self.app.now();
         let is_open = OPEN_PATHS.contains(&request.uri().path());
@@ -137,7 +180,11 @@ impl Front {
             Some(presented) => self.limiter.admit_credential(&presented.hash, address, now),
             None => (self.limiter.admit_address(address, now), false),
         };
-        request.extensions_mut().insert(Arrival { credential, address, known });
+        request.extensions_mut().insert(Arrival {
+            credential,
+            origin: Origin { address, request: id },
+            known,
+        });
         let mut response = match verdict {
             Verdict::Pass(_) => guarded(self.timeout(&request), next.run(request)).await,
             Verdict::Wait(_, seconds) => {
@@ -171,15 +218,19 @@ async fn without_panic<T>(future: impl Future<Output = T>) -> Result<T, String> 
     .await
 }
 
-fn write_headers(headers: &mut HeaderMap, id: HeaderValue, is_api: bool) {
-    headers.insert(REQUEST_ID, id);
+fn write_headers(headers: &mut HeaderMap, id: RequestId, is_secure: bool) {
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+        headers.insert(REQUEST_ID, id);
+    }
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::REFERRER_POLICY).or_insert(HeaderValue::from_static("no-referrer"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let policy = header::CONTENT_SECURITY_POLICY;
     headers.entry(policy).or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
-    if is_api {
-        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    // Everything is private unless its handler says otherwise, as the assets and the API's documentation do.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if is_secure {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(ONE_YEAR_OF_HTTPS));
     }
 }
 
@@ -197,14 +248,24 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-fn count(path: &str, method: &'static str, status: u16, elapsed: Duration) {
+fn count(path: &str, method: &'static str, status: StatusCode, elapsed: Duration) {
     let path = path.to_owned();
-    metrics::histogram!("rapport_http_request_seconds", "path" => path.clone(), "method" => method)
+    metric::HTTP_REQUEST_SECONDS
+        .histogram([path.clone().into(), method.into(), class(status).into()])
         .record(elapsed.as_secs_f64());
-    let status =
-        StatusCode::from_u16(status).map_or_else(|_| String::new(), |status| status.as_str().to_owned());
-    metrics::counter!("rapport_http_requests_total", "path" => path, "method" => method, "status" => status)
+    metric::HTTP_REQUESTS
+        .counter([path.into(), method.into(), status.as_str().to_owned().into()])
         .increment(1);
+}
+
+fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
 }
 
 #[cfg(test)]

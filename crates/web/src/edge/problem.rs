@@ -50,8 +50,9 @@ pub struct Fault(pub String);
 
 impl Problem {
     /// Every code that the HTTP layer of the API adds to those of the use cases.
-    const CODES: [&str; 26] = [
+    const CODES: [&str; 28] = [
         "all_rejected",
+        "bad_host",
         "batch_too_large",
         "body_too_large",
         "body_too_slow",
@@ -59,6 +60,7 @@ impl Problem {
         "broken_gzip",
         "busy",
         "duplicate_member",
+        "https_required",
         "internal_error",
         "invalid",
         "method_not_allowed",
@@ -93,6 +95,16 @@ impl Problem {
 
     pub fn bad_request(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    pub fn bad_host() -> Self {
+        Self::bad_request("bad_host", "the request must have exactly one Host header, with a valid host")
+    }
+
+    /// Plain HTTP where the service speaks TLS.
+    pub fn not_tls() -> Self {
+        let problem = Self::bad_request("https_required", "this port only accepts https");
+        problem.with_header(header::CONNECTION, HeaderValue::from_static("close"))
     }
 
     pub fn unauthenticated(scheme: Scheme) -> Self {

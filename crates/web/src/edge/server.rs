@@ -1,11 +1,13 @@
 //! The router, and the loop that accepts connections for it.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::header::{CONNECTION, HeaderValue};
 use axum::http::uri::PathAndQuery;
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
@@ -13,21 +15,27 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rapport_app::App;
+use rapport_app::{App, metric};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt};
 
 use crate::api::{self, Api};
-use crate::edge::front::{self, Front, Peer};
+use crate::edge::client::TrustedProxies;
+use crate::edge::closing::Drain;
+use crate::edge::front::{self, Front};
 use crate::edge::hashing::Hashing;
 use crate::edge::health;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::{Rate, RateLimiter, network};
 use crate::edge::shares::{Shares, half};
 use crate::edge::slow_body::{Watch, Watched};
+use crate::edge::tls::{self, Beginning};
 use crate::pages::{self, Pages, Refusal, SetupSecret};
 
 /// How long to wait when the system has run out of sockets or file descriptors.
@@ -60,6 +68,9 @@ pub struct Config {
     pub max_streams: usize,
     /// The time for a request's head to arrive, and for the next request on a kept-alive connection.
     pub header_timeout: Duration,
+    /// The same for trusted proxies: longer than they keep a connection themselves, so that they never send a request
+    /// over one that is just being closed.
+    pub proxy_header_timeout: Duration,
     pub body_timeout: Duration,
     /// The time for a whole request.
     pub request_timeout: Duration,
@@ -68,7 +79,17 @@ pub struct Config {
     pub max_import_bytes: u64,
     /// The time for running requests to finish when the service stops.
     pub shutdown_timeout: Duration,
+    /// How to stop behind a proxy. By default the listener and connections without a request are closed at once.
+    pub drain: Drain,
+    /// Cancelled when the service is asked to stop: it is no longer ready.
+    pub stopping: CancellationToken,
+    /// Proxies that say who sent a request. They may have any number of connections.
+    pub trusted_proxies: TrustedProxies,
+    /// The service speaks TLS with these certificates.
+    pub tls: Option<Arc<ServerConfig>>,
     pub metrics: Option<MetricsText>,
+    /// Whether every request is logged.
+    pub access_log: bool,
     /// The secret in the link that creates the first company.
     pub setup: SetupSecret,
 }
@@ -83,12 +104,18 @@ impl Default for Config {
             slow_after: Duration::from_secs(1),
             max_streams: 2_000,
             header_timeout: Duration::from_secs(10),
+            proxy_header_timeout: Duration::from_secs(150),
             body_timeout: Duration::from_secs(20),
             request_timeout: Duration::from_secs(30),
             upload_timeout: Duration::from_hours(1),
             max_import_bytes: 1 << 30,
             shutdown_timeout: Duration::from_secs(10),
+            drain: Drain::default(),
+            stopping: CancellationToken::new(),
+            trusted_proxies: TrustedProxies::default(),
+            tls: None,
             metrics: None,
+            access_log: false,
             setup: None,
         }
     }
@@ -102,7 +129,7 @@ pub fn router(app: App, config: &Config) -> Router {
     let pages = Pages::new(app.clone(), Arc::clone(&limiter), Arc::clone(&hashing), config);
     let served = api::routes()
         .with_state(Api::new(app.clone(), limiter, hashing, config))
-        .merge(health::routes(app, config.metrics.clone()))
+        .merge(health::routes(app, config.metrics.clone(), config.stopping.clone()))
         .merge(pages::routes(pages))
         .fallback(nothing_there)
         .method_not_allowed_fallback(other_method)
@@ -166,41 +193,89 @@ pub async fn serve(listener: TcpListener, router: Router, config: &Config, shutd
     let (addresses, refusals) = (Shares::new(share), Arc::new(Semaphore::new(MAX_REFUSALS)));
     let watch = Watch { slow_after: config.slow_after, addresses: Arc::new(Shares::new(half(share))) };
     let connections = TaskTracker::new();
+    let idle_over = CancellationToken::new();
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(config.header_timeout)
         .max_buf_size(MAX_BUFFER_BYTES);
-    loop {
-        let accepted = tokio::select! {
-            accepted = accept(&listener, &slots) => accepted,
-            () = shutdown.cancelled() => break,
-        };
-        let (stream, peer, slot) = accepted;
-        let Ok(place) = addresses.of(network(peer.0)).try_acquire_owned() else {
-            metrics::counter!("rapport_http_connections_refused_total").increment(1);
-            if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+    let mut proxy_builder = builder.clone();
+    proxy_builder.header_read_timeout(config.proxy_header_timeout);
+    let admit = |(stream, peer, slot): Accepted| {
+        let is_trusted = config.trusted_proxies.contains(peer);
+        let place = if is_trusted {
+            None
+        } else if let Ok(place) = addresses.of(network(peer)).try_acquire_owned() {
+            Some(place)
+        } else {
+            metric::HTTP_CONNECTIONS_REFUSED.counter([]).increment(1);
+            // Over TLS there is no answer without a handshake, which costs more than the connection is worth.
+            if config.tls.is_none()
+                && let Ok(turn) = Arc::clone(&refusals).try_acquire_owned()
+            {
                 connections.spawn(refuse(stream, builder.clone(), turn));
             }
-            continue;
+            return;
         };
-        let connection =
-            Connection { peer, builder: builder.clone(), router: router.clone(), watch: watch.clone() };
-        connections.spawn(connection.serve(stream, shutdown.clone(), [slot, place]));
+        let connection = Connection {
+            peer,
+            proxies: config.trusted_proxies.clone(),
+            builder: if is_trusted { proxy_builder.clone() } else { builder.clone() },
+            router: router.clone(),
+            watch: watch.clone(),
+            shutdown: shutdown.clone(),
+            idle_over: idle_over.clone(),
+        };
+        let tls = config.tls.clone().map(|tls| (tls, config.header_timeout));
+        connections.spawn(connection.begin(stream, tls, (slot, place)));
+    };
+    let asked_at = {
+        let mut closing = std::pin::pin!(config.drain.close(&listener, &shutdown));
+        loop {
+            tokio::select! {
+                biased;
+                asked_at = closing.as_mut() => break asked_at,
+                accepted = accept(&listener, &slots) => admit(accepted),
+            }
+        }
+    };
+    if config.drain.is_used() {
+        // What is still in the queue: nothing new arrives any more.
+        loop {
+            tokio::select! {
+                biased;
+                accepted = accept(&listener, &slots) => admit(accepted),
+                () = std::future::ready(()) => break,
+            }
+        }
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(config.shutdown_timeout, connections.wait()).await.is_err() {
+    end(&connections, &idle_over, config, asked_at).await;
+}
+
+/// Waits for the connections to end: those without a request are closed when their time is over, and what still runs at
+/// the end of the time for all is left behind.
+async fn end(connections: &TaskTracker, idle_over: &CancellationToken, config: &Config, asked_at: Instant) {
+    tokio::select! {
+        () = connections.wait() => {}
+        () = sleep_until(asked_at + config.drain.idle) => {}
+    }
+    idle_over.cancel();
+    if timeout_at(asked_at + config.shutdown_timeout, connections.wait()).await.is_err() {
         tracing::warn!(open = connections.len(), "shut down with open connections");
     }
 }
 
+/// A connection, its other end and its place among all connections.
+type Accepted = (TcpStream, IpAddr, OwnedSemaphorePermit);
+
 /// Accepts the next connection once there is room for it.
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, Peer, OwnedSemaphorePermit) {
+async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Accepted {
     loop {
         let slot = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, Peer(address.ip()), slot),
+            Ok((stream, address)) => return (stream, address.ip(), slot),
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -209,29 +284,59 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, P
     }
 }
 
+/// The places that a connection occupies: one of all, and one of its address.
+type Places = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+
 struct Connection {
-    peer: Peer,
+    peer: IpAddr,
+    proxies: TrustedProxies,
     builder: http1::Builder,
     router: Router,
     watch: Watch,
+    shutdown: CancellationToken,
+    /// Cancelled when connections without a request are to be closed.
+    idle_over: CancellationToken,
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, shutdown: CancellationToken, _places: [OwnedSemaphorePermit; 2]) {
-        let Self { peer, builder, router, watch } = self;
+    async fn begin(self, stream: TcpStream, tls: Option<(Arc<ServerConfig>, Duration)>, _places: Places) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "connection closed by the client");
             return;
         }
+        let Some((tls, limit)) = tls else { return self.serve(stream).await };
+        let beginning = tokio::select! {
+            beginning = tls::begin(stream, tls, limit) => beginning,
+            () = self.idle_over.cancelled() => return,
+        };
+        match beginning {
+            Beginning::Secure(stream) => self.serve(*stream).await,
+            Beginning::NotTls(stream) => respond(stream, &self.builder, Problem::not_tls).await,
+            Beginning::Failed => {}
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let Self { peer, proxies, builder, router, watch, shutdown, idle_over } = self;
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            let address = network(peer.0);
-            router.clone().call(request.map(|body| Watched::new(body, address, watch.clone())))
+            let client = proxies.client(peer, request.headers());
+            request.extensions_mut().insert(client);
+            let address = network(client.address);
+            let request = request.map(|body| Watched::new(body, address, watch.clone()));
+            let response = router.clone().call(request);
+            let shutdown = shutdown.clone();
+            async move {
+                let mut response = response.await?;
+                if shutdown.is_cancelled() {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             ended = served.as_mut() => ended,
-            () = shutdown.cancelled() => {
+            () = idle_over.cancelled() => {
                 served.as_mut().graceful_shutdown();
                 served.await
             }
@@ -244,11 +349,16 @@ impl Connection {
 
 /// Tells a client that its address has too many connections.
 async fn refuse(stream: TcpStream, builder: http1::Builder, _turn: OwnedSemaphorePermit) {
-    let service = hyper::service::service_fn(async |_: hyper::Request<Incoming>| {
-        Ok::<_, Infallible>(Problem::too_many_connections().into_response())
+    respond(stream, &builder, Problem::too_many_connections).await;
+}
+
+/// Answers whatever is asked first with a problem, which closes the connection.
+async fn respond(stream: TcpStream, builder: &http1::Builder, problem: fn() -> Problem) {
+    let service = hyper::service::service_fn(move |_: hyper::Request<Incoming>| {
+        std::future::ready(Ok::<_, Infallible>(problem().into_response()))
     });
     let served = builder.serve_connection(TokioIo::new(stream), service);
-    let _ = tokio::time::timeout(REFUSAL_LIMIT, served).await;
+    let _ = timeout(REFUSAL_LIMIT, served).await;
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Shares of a limited resource, so that no client can use all of it.
 //!
-//! Behind a proxy every client has the proxy's address, so each address gets a large share. That keeps one client from
-//! shutting out all others without limiting a company in practice.
+//! Many people may share an address, such as an office or a proxy that isn't trusted to tell theirs, so each address
+//! gets a large share. That keeps one client from shutting out all others without limiting a company in practice.
 
 use std::collections::HashMap;
 use std::hash::Hash;

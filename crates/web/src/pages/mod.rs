@@ -28,7 +28,6 @@ mod settings;
 mod shell;
 mod webhooks;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use rapport_app::read::frame;
 use rapport_app::submission::Once;
-use rapport_app::{Access, App, Command, Error, Needs, Services, Viewer};
+use rapport_app::{Access, App, Command, Error, Needs, Origin, Services, Viewer};
 use rapport_store::Snapshot;
 
 use crate::edge::hashing::Hashing;
@@ -127,6 +126,7 @@ impl Pages {
             Ok((frame::counts(snapshot, viewer)?, read(snapshot, viewer)?))
         });
         let found = found.await.map_err(|error| visitor.refused(error))?;
+        visitor.is_known(&found.viewer.caller);
         Ok(Frame::around(found, visitor, self))
     }
 
@@ -138,17 +138,17 @@ impl Pages {
         command: C,
     ) -> Result<C::Reply, Error> {
         let command = Once { form: form.id()?, command };
-        self.app().write_from(&visitor.access(), Some(visitor.address), command).await
+        self.app().write_from(&visitor.access(), Some(visitor.origin), command).await
     }
 
     /// Runs a command for a person who is not logged in.
     async fn write_as<C: Command>(
         &self,
         access: &Access,
-        address: IpAddr,
+        origin: Origin,
         command: C,
     ) -> Result<C::Reply, Error> {
-        self.app().write_from(access, Some(address), command).await
+        self.app().write_from(access, Some(origin), command).await
     }
 
     /// Hashes or checks a password in the queue for expensive work.

@@ -558,6 +558,12 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("compressing")
 }
 
+fn unzip(bytes: &[u8]) -> Vec<u8> {
+    let mut decoder = flate2::write::GzDecoder::new(Vec::new());
+    decoder.write_all(bytes).expect("decompressing");
+    decoder.finish().expect("decompressing")
+}
+
 /// A response.
 #[derive(Debug)]
 pub struct Answer {
@@ -581,7 +587,11 @@ impl Answer {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
+        let body = match self.header("content-encoding") {
+            Some("gzip") => unzip(&self.body),
+            _ => self.body.to_vec(),
+        };
+        serde_json::from_slice(&body)
             .unwrap_or_else(|error| panic!("{} {}: {error}: {:?}", self.said, self.status, self.body))
     }
 

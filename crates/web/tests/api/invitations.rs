@@ -227,7 +227,8 @@ async fn callers_without_a_credential_have_a_far_lower_limit(engine: Engine) {
 }
 
 async fn changes_are_in_the_audit_log_with_their_address(acme: Tenant) {
-    acme.patch("/api/settings/").json(&json!({"cadence_days": 7})).send().await.expect(200);
+    let patch = acme.patch("/api/settings/").json(&json!({"cadence_days": 7}));
+    patch.header("x-request-id", "abc-1").send().await.expect(200);
     let made = invite(&acme, &address(&acme, "ana"), "member").await;
     let body = json!({"token": token_of(&made), "name": "Ana", "password": "a good password"});
     acme.post(ACCEPT).without_credential().json(&body).send().await.expect(201);
@@ -246,6 +247,8 @@ async fn changes_are_in_the_audit_log_with_their_address(acme: Tenant) {
         ("settings.changed", &here, &kinds[2]),
     ];
     assert_eq!(rows, expected);
+    assert_eq!((&log[0]["request_id"], &log[3]["request_id"]), (&nowhere, &json!("abc-1")));
+    assert!(log[1]["request_id"].as_str().is_some_and(|id| id.len() > 8), "{}", log[1]);
     assert_eq!(log[3]["detail"], json!({"cadence_days": {"from": 42, "to": 7}}));
     let text = json!(log).to_string();
     assert!(!text.contains("a good password") && !text.contains(&token_of(&made)[8..]), "{text}");

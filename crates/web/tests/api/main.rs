@@ -38,6 +38,7 @@ mod pages_settings;
 mod pages_webhooks;
 mod person;
 mod promo_codes;
+mod proxied;
 mod rate_limits;
 mod smoke;
 mod timeline;

@@ -840,7 +840,8 @@ async fn the_audit_log_says_who_changed_what_and_never_a_secret(acme: Tenant) {
     ];
     assert_eq!(column(&items, "action"), actions);
     for item in &items {
-        assert_eq!(members_of(item), ["action", "actor", "address", "at", "detail", "id", "target"]);
+        let members = ["action", "actor", "address", "at", "detail", "id", "request_id", "target"];
+        assert_eq!(members_of(item), members);
     }
     assert_eq!((&items[0]["actor"]["type"], &items[0]["target"]), (&json!("token"), &channel["id"]));
     assert_eq!(items[7]["detail"], json!({"cadence_days": {"from": 42, "to": 7}}));

@@ -288,7 +288,11 @@ async fn the_audit_log_shows_old_and_new_values(acme: Tenant) {
     ana.send("/profile/name", &[("name", "<i>Ana</i> & Bo")]).await.leads_to("/profile");
     let page = ana.see("/settings/audit").await.expect(200).says("Changed the settings");
     let page = page.says("time zone: <del><bdi>UTC</bdi></del>").says("<ins><bdi>Europe/Berlin</bdi></ins>");
-    page.says("A admin").says("127.0.0.1").says("&#60;i&#62;Ana&#60;/i&#62; &#38; Bo").says_not("<i>Ana");
+    page.says("A admin")
+        .says("127.0.0.1<span")
+        .says("request <code>")
+        .says("&#60;i&#62;Ana&#60;/i&#62; &#38; Bo")
+        .says_not("<i>Ana");
 }
 
 async fn the_audit_log_is_paged(acme: Tenant) {
@@ -308,6 +312,7 @@ async fn the_audit_log_is_paged(acme: Tenant) {
 }
 
 async fn the_system_page_shows_the_database_and_the_jobs(server: Server) {
+    use rapport_app::backup_report::LastBackup;
     use rapport_app::job_report::Job;
     let services = server.app.app().services().clone();
     let jobs = services.jobs();
@@ -322,5 +327,10 @@ async fn the_system_page_shows_the_database_and_the_jobs(server: Server) {
     let now = services.now();
     jobs.end(Job::Digest, now, Some(&"<the disk> is full"), Some(std::time::Duration::from_secs(7_300)));
     let page = ana.see("/settings/system").await;
-    page.says("&#60;the disk&#62; is full").says("in 2 h").says("failed");
+    page.says("&#60;the disk&#62; is full").says("in 2 h").says("failed").says("not scheduled");
+    services.backups().scheduled(None);
+    ana.see("/settings/system").await.says("none yet").says_not("not scheduled");
+    let file = "rapport-auto-abc-20260105-090000.backup".to_owned();
+    services.backups().scheduled(Some(LastBackup { made_at: now, bytes: 48_234_567, file: file.clone() }));
+    ana.see("/settings/system").await.says(&format!("{file}, 48.2 MB")).says_not("none yet");
 }

@@ -32,7 +32,7 @@ async fn erase(action: &Action<AccountId>) -> Result<usize, Error> {
     let mut erased = step.erased;
     while step.next.is_some() {
         let next = ErasePayloads { account, after: step.next };
-        step = action.pages.write_as(&visitor.access(), visitor.address, next).await?;
+        step = action.pages.write_as(&visitor.access(), visitor.origin, next).await?;
         erased += step.erased;
     }
     Ok(erased)

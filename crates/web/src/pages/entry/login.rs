@@ -83,7 +83,7 @@ impl Pages {
     /// Starts a session and redirects to a page.
     pub async fn begin(&self, stranger: &Stranger, proven: Proven, next: &str) -> Result<Response, Refusal> {
         let command = proven.begin(stranger.look.browser.as_deref());
-        let begun = self.write_as(&proven.access(), stranger.address, command).await;
+        let begun = self.write_as(&proven.access(), stranger.origin, command).await;
         let mut response = Redirect::to(next).into_response();
         response.headers_mut().append(SET_COOKIE, self.session_cookie(&begun.map_err(Refusal::of)?));
         Ok(response)
@@ -97,7 +97,7 @@ impl Pages {
 
 async fn log_out(State(pages): State<Pages>, visitor: Visitor) -> Response {
     // It does not matter whether the session had already ended.
-    let _ = pages.write_as(&visitor.access(), visitor.address, EndSession(visitor.session)).await;
+    let _ = pages.write_as(&visitor.access(), visitor.origin, EndSession(visitor.session)).await;
     let mut response = pages.done("/login", Flash::good("You’re logged out."));
     let is_secure = pages.is_secure();
     let gone = cookie::write(cookie::session_name(is_secure), "", Keep::Not, is_secure);

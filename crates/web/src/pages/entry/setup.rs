@@ -133,11 +133,11 @@ async fn found(pages: &Pages, stranger: &Stranger, form: &Form) -> Result<(Creat
     let chosen = password.clone();
     let password_hash = pages.slowly(move |services| password::hash(services, &chosen)).await?;
     let command = CreateCompany { slug, name, owner: owner.clone(), owner_name, password_hash };
-    let created = pages.write_as(&Access::NO_COMPANY, stranger.address, command).await?;
+    let created = pages.write_as(&Access::NO_COMPANY, stranger.origin, command).await?;
     let looked = LogIn::look(pages.app(), owner).await?;
     let proven =
         pages.slowly(move |_| Ok(looked.check(&password))).await?.ok_or(Error::NotFound("person"))?;
     let begin = proven.begin(stranger.look.browser.as_deref());
-    let cookie = pages.write_as(&proven.access(), stranger.address, begin).await?;
+    let cookie = pages.write_as(&proven.access(), stranger.origin, begin).await?;
     Ok((created, cookie))
 }

@@ -54,7 +54,7 @@ async fn ask(State(pages): State<Pages>, stranger: Stranger, form: Form) -> Resu
             return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
         }
     };
-    let asked = pages.write_as(&Access::NO_COMPANY, stranger.address, RequestReset(email)).await;
+    let asked = pages.write_as(&Access::NO_COMPANY, stranger.origin, RequestReset(email)).await;
     asked.map_err(Refusal::of)?;
     // The same message whether or not there is such a person.
     let text =
@@ -103,7 +103,7 @@ async fn confirm(
     let access = open.access();
     let hashed =
         pages.slowly(move |services| password::hash(services, &chosen)).await.map_err(Refusal::of)?;
-    let done = pages.write_as(&access, stranger.address, open.confirm(hashed)).await;
+    let done = pages.write_as(&access, stranger.origin, open.confirm(hashed)).await;
     done.map_err(link_is_over)?;
     Ok(pages.done("/login", Flash::good("Password changed. Log in with your new password.")))
 }
@@ -177,7 +177,7 @@ async fn join(
     let Acceptance { name, password, .. } = Acceptance::parse(members)?;
     let access = offer.access();
     let accept = pages.slowly(move |services| offer.answer(services, name, &password)).await?;
-    let joined = pages.write_as(&access, stranger.address, accept).await?;
+    let joined = pages.write_as(&access, stranger.origin, accept).await?;
     Ok(Proven { person: joined.person, company: access.company() })
 }
 

@@ -7,9 +7,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::edge::json;
+use crate::edge::origin::{Site, site};
 use crate::pages::kit::refusal::Refusal;
-
-const SITE: &str = "sec-fetch-site";
 
 /// The middleware.
 pub async fn guard(request: Request, next: Next) -> Response {
@@ -22,8 +21,8 @@ pub async fn guard(request: Request, next: Next) -> Response {
 
 fn is_our_own(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(site) = text(SITE) {
-        return site == "same-origin";
+    if let Some(site) = site(headers) {
+        return site == Site::Ours;
     }
     let origin = text(header::ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
     matches!((origin, text(header::HOST.as_str())), (Some((_, host)), Some(ours)) if host == ours)

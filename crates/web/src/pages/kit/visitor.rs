@@ -1,16 +1,16 @@
 //! The visitor of a page: the session in their cookie, and other facts from the request.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use axum::extract::FromRequestParts;
 use axum::http::header::{self, HeaderMap};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{Method, Uri};
-use rapport_app::{Access, Error};
+use rapport_app::{Access, Caller, Error, Origin};
 use rapport_domain::credential::Presented;
+use rapport_domain::history::Actor;
 
-use crate::edge::front::Peer;
+use crate::edge::access_log::Who;
+use crate::edge::front::origin_of;
 use crate::edge::rate_limit::Verdict;
 use crate::pages::Pages;
 use crate::pages::kit::cookie;
@@ -26,7 +26,9 @@ const LIVE: &str = "x-live";
 pub struct Visitor {
     pub session: Presented,
     pub look: Look,
-    pub address: IpAddr,
+    pub origin: Origin,
+    /// Named in the access log, if there is one.
+    who: Option<Who>,
     /// The page to return to after logging in.
     next: Option<String>,
 }
@@ -34,6 +36,13 @@ pub struct Visitor {
 impl Visitor {
     pub fn access(&self) -> Access {
         Access::Credential(self.session)
+    }
+
+    /// Tells the access log who this turned out to be.
+    pub fn is_known(&self, caller: &Caller) {
+        if let (Some(who), Actor::Person { id, .. }) = (&self.who, &caller.actor) {
+            who.is_person(*id);
+        }
     }
 
     /// The response for an error. If the session has ended, the visitor is asked to log in.
@@ -54,13 +63,17 @@ impl FromRequestParts<Pages> for Visitor {
             // Return to the page with the form, not to the form's target.
             _ => page_before(&parts.headers),
         };
-        let address = address(parts);
+        let origin = origin_of(&parts.extensions);
         let session = session(&parts.headers, pages).ok_or_else(|| Refusal::LogIn { next: next.clone() })?;
-        let (verdict, _) = pages.0.limiter.admit_credential(&session.hash, address, pages.app().now());
+        let who = parts.extensions.get::<Who>().cloned();
+        if let Some(who) = &who {
+            who.is_of(session.company);
+        }
+        let (verdict, _) = pages.0.limiter.admit_credential(&session.hash, origin.address, pages.app().now());
         if let Verdict::Wait(_, seconds) = verdict {
             return Err(Refusal::too_many(seconds));
         }
-        Ok(Self { session, look: Look::of(&parts.headers), address, next })
+        Ok(Self { session, look: Look::of(&parts.headers), origin, who, next })
     }
 }
 
@@ -88,7 +101,7 @@ impl Look {
 #[derive(Debug, Clone)]
 pub struct Stranger {
     pub look: Look,
-    pub address: IpAddr,
+    pub origin: Origin,
     /// Their session, if they have one.
     pub session: Option<Presented>,
 }
@@ -96,7 +109,7 @@ pub struct Stranger {
 impl Stranger {
     /// Applies the rate limit for actions without a login, such as trying a password.
     pub fn admit(&self, pages: &Pages) -> Result<(), Refusal> {
-        match pages.0.limiter.admit_stranger(self.address, pages.app().now()) {
+        match pages.0.limiter.admit_stranger(self.origin.address, pages.app().now()) {
             Verdict::Pass(_) => Ok(()),
             Verdict::Wait(_, seconds) => Err(Refusal::too_many(seconds)),
         }
@@ -108,17 +121,13 @@ impl FromRequestParts<Pages> for Stranger {
 
     async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
         let session = session(&parts.headers, pages);
-        Ok(Self { look: Look::of(&parts.headers), address: address(parts), session })
+        Ok(Self { look: Look::of(&parts.headers), origin: origin_of(&parts.extensions), session })
     }
 }
 
 fn session(headers: &HeaderMap, pages: &Pages) -> Option<Presented> {
     let name = cookie::session_name(pages.is_secure());
     rapport_app::session::read_cookie(cookie::read(headers, name)?)
-}
-
-fn address(parts: &Parts) -> IpAddr {
-    parts.extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0)
 }
 
 /// The page on this service that a form was sent from.

@@ -124,8 +124,8 @@ async fn switch(action: Action) -> Result<Response, Refusal> {
     let proven = Proven { person: frame.person, company };
     let (pages, visitor) = (&action.pages, &action.visitor);
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
-    let begun = pages.write_as(&proven.access(), visitor.address, begin).await.map_err(Refusal::of)?;
-    let _ = pages.write_as(&visitor.access(), visitor.address, EndSession(visitor.session)).await;
+    let begun = pages.write_as(&proven.access(), visitor.origin, begin).await.map_err(Refusal::of)?;
+    let _ = pages.write_as(&visitor.access(), visitor.origin, EndSession(visitor.session)).await;
     let mut response = pages.done("/", Flash::good(format!("Switched to {name}.")));
     response.headers_mut().append(SET_COOKIE, pages.session_cookie(&begun));
     Ok(response)

@@ -30,6 +30,7 @@ pub struct Line {
     pub target: Option<Target>,
     pub facts: Vec<Fact>,
     pub address: Option<String>,
+    pub request_id: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub struct Fact {
 
 impl Line {
     pub fn of(entry: AuditEntry, members: &[Member]) -> Self {
-        let AuditEntry { actor, action, target, detail, at, address, .. } = entry;
+        let AuditEntry { actor, action, target, detail, at, address, request_id, .. } = entry;
         let (who, kind) = who(&actor);
         let what = Action::parse(&action).map_or_else(|| sentence(&action), |known| known.label().to_owned());
         let is_gone = action.ends_with(".deleted") || action.ends_with(".removed");
@@ -66,7 +67,7 @@ impl Line {
         });
         let detail: Map<String, Value> = serde_json::from_str(&detail).unwrap_or_default();
         let facts = detail.iter().map(|(name, value)| Fact::of(name, value)).collect();
-        Self { at, who, kind, what, target, facts, address }
+        Self { at, who, kind, what, target, facts, address, request_id }
     }
 }
 
@@ -139,6 +140,7 @@ mod tests {
             detail: detail.to_string(),
             at: Time::from_micros(0),
             address: None,
+            request_id: None,
         };
         Line::of(entry, &[])
     }

@@ -98,8 +98,8 @@ async fn send(action: Action) -> Result<Response, Refusal> {
 }
 
 async fn send_as(action: &Action, audience: Audience) -> Result<usize, Error> {
-    let (access, address) = (action.visitor.access(), Some(action.visitor.address));
-    send_once(action.pages.app(), &access, address, audience, action.form.id()?).await
+    let (access, origin) = (action.visitor.access(), Some(action.visitor.origin));
+    send_once(action.pages.app(), &access, origin, audience, action.form.id()?).await
 }
 
 async fn preview_as_mail(visit: Visit) -> Result<Response, Refusal> {

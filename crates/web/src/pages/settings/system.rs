@@ -4,6 +4,7 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use rapport_app::backup_report::Backups;
 use rapport_app::job_report::{Job, JobReport};
 use rapport_app::read::system::{Facts, facts};
 
@@ -29,6 +30,7 @@ struct SystemPage {
     /// Writes waiting for the database.
     waiting: usize,
     jobs: Vec<(Job, JobReport)>,
+    backups: Backups,
 }
 framed!("settings": SystemPage);
 tabbed!("system": SystemPage);
@@ -38,7 +40,8 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
     let facts = visit.pages.app().read_across(facts).await.map_err(|error| visit.visitor.refused(error))?;
     let waiting = visit.pages.app().store().figures().waiting;
     let jobs = visit.pages.app().services().jobs().all();
-    Ok(SystemPage { frame, version: VERSION, facts, waiting, jobs }.respond())
+    let backups = visit.pages.app().services().backups().get();
+    Ok(SystemPage { frame, version: VERSION, facts, waiting, jobs, backups }.respond())
 }
 
 /// `48.2 MB`.

@@ -17,6 +17,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ring::digest::{SHA256, digest};
 
+use crate::edge::compression::takes_gzip;
+
 const DIRECTORY: &str = "/assets/";
 const ICON_PATH: &str = "/favicon.svg";
 /// Bytes of the digest in the name, enough to tell versions apart.
@@ -83,10 +85,7 @@ impl Asset {
     }
 
     fn respond(&self, headers: &HeaderMap) -> Response {
-        let accepted =
-            headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or("");
-        let takes_gzip =
-            accepted.split(',').any(|one| one.trim() == "gzip" || one.trim().starts_with("gzip;q=1"));
+        let takes_gzip = takes_gzip(headers);
         let body = if takes_gzip { &self.compressed } else { &self.plain };
         let mut response = Response::new(Body::from(body.clone()));
         let headers = response.headers_mut();

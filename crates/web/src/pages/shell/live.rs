@@ -56,7 +56,7 @@ async fn changes(visit: Visit) -> Result<Response, Refusal> {
     let Visit { pages, visitor, .. } = visit;
     let found = pages.app().read(&visitor.access(), MEMBER, |_, _| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
-    let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.address)) else {
+    let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.origin.address)) else {
         return Err(Refusal::of(rapport_app::Error::Busy));
     };
     let commits = pages.app().services().commits().listen(company);
