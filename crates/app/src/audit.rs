@@ -35,7 +35,8 @@ pub(crate) fn record_by(
         target,
         detail: detail.to_string(),
         at: cx.now,
-        address: cx.address.map(|address| address.to_canonical().to_string()),
+        address: cx.address_text(),
+        request_id: cx.origin.map(|origin| origin.request.as_str().to_owned()),
     };
     audit::insert(tx, &entry)
 }

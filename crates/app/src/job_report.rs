@@ -24,10 +24,12 @@ pub enum Job {
     StageTotals,
     ChannelTotals,
     CustomFields,
+    Backup,
+    Monitoring,
 }
 
 impl Job {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Deliveries,
         Self::FanOut,
         Self::Redeliveries,
@@ -39,6 +41,8 @@ impl Job {
         Self::StageTotals,
         Self::ChannelTotals,
         Self::CustomFields,
+        Self::Backup,
+        Self::Monitoring,
     ];
 
     pub const fn label(self) -> &'static str {
@@ -54,6 +58,27 @@ impl Job {
             Self::StageTotals => "Stage totals",
             Self::ChannelTotals => "Channel totals",
             Self::CustomFields => "Custom field index",
+            Self::Backup => "Backup",
+            Self::Monitoring => "Monitoring",
+        }
+    }
+
+    /// Its name in metrics.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Deliveries => "deliveries",
+            Self::FanOut => "fan_out",
+            Self::Redeliveries => "redeliveries",
+            Self::Cadence => "cadence",
+            Self::Digest => "digest",
+            Self::Mail => "mail",
+            Self::Imports => "imports",
+            Self::Retention => "retention",
+            Self::StageTotals => "stage_totals",
+            Self::ChannelTotals => "channel_totals",
+            Self::CustomFields => "custom_fields",
+            Self::Backup => "backup",
+            Self::Monitoring => "monitoring",
         }
     }
 
@@ -70,6 +95,8 @@ impl Job {
             Self::StageTotals => "Counts the accounts in each stage of large companies",
             Self::ChannelTotals => "Counts accounts and values per channel and promo code",
             Self::CustomFields => "Indexes the custom fields of accounts from before an upgrade",
+            Self::Backup => "Backs up the database if a backup directory is set",
+            Self::Monitoring => "Counts waiting deliveries and mails for the metrics",
         }
     }
 }
@@ -80,6 +107,8 @@ pub struct JobReport {
     /// When the current run began.
     pub running_since: Option<Time>,
     pub last_run: Option<Time>,
+    /// When a run last ended without an error.
+    pub last_success: Option<Time>,
     /// When it runs next, unless something wakes it earlier.
     pub next_run: Option<Time>,
     /// When a run last failed, and why; kept when later runs succeed.
@@ -106,8 +135,11 @@ impl JobReports {
         report.next_run =
             pause.map(|pause| now.plus_millis(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)));
         report.is_failing = error.is_some();
-        if let Some(error) = error {
-            report.last_error = Some((now, error.to_string().chars().take(MAX_ERROR_CHARS).collect()));
+        match error {
+            None => report.last_success = Some(now),
+            Some(error) => {
+                report.last_error = Some((now, error.to_string().chars().take(MAX_ERROR_CHARS).collect()));
+            }
         }
     }
 
@@ -133,9 +165,11 @@ mod tests {
         let report = of(Job::Mail);
         assert_eq!((report.last_run, report.next_run), (Some(now), Some(now.plus_seconds(5))));
         assert_eq!((report.running_since, report.is_failing), (None, true));
+        assert_eq!(report.last_success, None);
         reports.end(Job::Mail, now.plus_seconds(5), None::<&String>, Some(Duration::from_secs(5)));
         let report = of(Job::Mail);
         assert_eq!(report.last_error, Some((now, "no disk".to_owned())));
         assert!(!report.is_failing);
+        assert_eq!(report.last_success, Some(now.plus_seconds(5)));
     }
 }

@@ -13,8 +13,8 @@ use crate::values;
 
 statements! {
     company INSERT = "INSERT INTO audit (company, id, actor_kind, actor_id, actor_name, action, target, detail, at, \
-                      address) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    company LIST = "SELECT id, actor_kind, actor_id, actor_name, action, target, detail, at, address FROM audit \
+                      address, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    company LIST = "SELECT id, actor_kind, actor_id, actor_name, action, target, detail, at, address, request_id FROM audit \
                     WHERE company = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 }
 
@@ -29,10 +29,12 @@ pub struct AuditEntry {
     pub at: Time,
     /// The network address the request came from; `None` on the command line and for the service itself.
     pub address: Option<String>,
+    /// The id of that request; `None` like the address, and for entries from before ids were kept.
+    pub request_id: Option<String>,
 }
 
 pub fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), Error> {
-    let AuditEntry { id, actor, action, target, detail, at, address } = entry;
+    let AuditEntry { id, actor, action, target, detail, at, address, request_id } = entry;
     let actor_id = actor.id_bytes().map(<[u8; 16]>::as_slice);
     tx.execute(
         &INSERT,
@@ -45,7 +47,8 @@ pub fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<(), Error> {
             target.as_deref(),
             detail,
             *at,
-            address.as_deref()
+            address.as_deref(),
+            request_id.as_deref()
         ],
     )?;
     Ok(())
@@ -65,6 +68,7 @@ pub fn list(snapshot: &mut Snapshot, before: Option<AuditId>, limit: i64) -> Res
             detail: row.take()?,
             at: row.take()?,
             address: row.take()?,
+            request_id: row.take()?,
         })
     });
     Ok(Page::from_one_more(entries.collect::<Result<Vec<_>, Error>>()?, limit))

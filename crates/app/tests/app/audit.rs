@@ -1,8 +1,6 @@
 //! The audit log, as a table: every change to settings, keys, members, invitations, webhooks and channels is
 //! recorded with the change, the actor and the address, and without secrets.
 
-use std::net::IpAddr;
-
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
 use rapport_app::invitation::{Invite, Offer, ResendInvitation, RevokeInvitation};
@@ -10,16 +8,18 @@ use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
 use rapport_app::password_reset::{OpenReset, SendReset};
 use rapport_app::settings::PatchSettings;
 use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateSecret};
-use rapport_app::{Access, Command, Error};
+use rapport_app::{Access, Command, Error, Origin};
 use rapport_domain::channel::PromoCode;
 use rapport_domain::history::Actor;
 use rapport_domain::member::{Email, Role};
+use rapport_domain::request_id::RequestId;
 use rapport_domain::webhook::Held;
 use rapport_store::audit::AuditEntry;
 use rapport_testkit::{TestApp, block_on, create_webhook, patch_webhook};
 use serde_json::{Value, json};
 
 const FROM: &str = "192.0.2.7";
+const REQUEST: &str = "abc-1";
 
 /// Runs commands as if they came over the network, and remembers every secret that was shown.
 struct Managing<'a> {
@@ -34,8 +34,9 @@ impl Managing<'_> {
 
     fn try_run<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
         // As an IPv6 listener sees an IPv4 caller.
-        let address: IpAddr = format!("::ffff:{FROM}").parse().unwrap();
-        block_on(self.app.app().write_from(access, Some(address), command))
+        let address = format!("::ffff:{FROM}").parse().unwrap();
+        let origin = Origin { address, request: RequestId::parse(REQUEST.as_bytes()).unwrap() };
+        block_on(self.app.app().write_from(access, Some(origin), command))
     }
 
     fn log(&self) -> Vec<AuditEntry> {
@@ -71,6 +72,7 @@ fn every_change_is_in_the_log_with_the_change_and_without_a_secret() {
         assert!(log.len() >= 25, "{}", log.len());
         for entry in &log {
             assert_eq!(entry.address.as_deref(), Some(FROM), "{entry:?}");
+            assert_eq!(entry.request_id.as_deref(), Some(REQUEST), "{entry:?}");
             assert_ne!(entry.actor, Actor::System, "{entry:?}");
         }
         let whole = format!("{log:?}");

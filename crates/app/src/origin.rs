@@ -1,0 +1,12 @@
+//! Where a command over the network comes from.
+
+use std::net::IpAddr;
+
+use rapport_domain::request_id::RequestId;
+
+/// Recorded with the changes that the audit log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    pub address: IpAddr,
+    pub request: RequestId,
+}
