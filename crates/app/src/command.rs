@@ -1,8 +1,8 @@
 //! How a use case that writes runs: as a job of one company, alone or batched with others of its kind.
 
 use std::any::{Any, TypeId};
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rapport_domain::company::{Company, Settings};
 use rapport_domain::history::Actor;
@@ -16,6 +16,7 @@ use crate::context::Services;
 use crate::dispatch::Sender;
 use crate::error::Error;
 use crate::mail::Outside;
+use crate::origin::Origin;
 use crate::vault::Vault;
 
 /// A use case that writes. `&self` makes running it again safe.
@@ -54,8 +55,8 @@ pub trait Command: Send + Sync + Sized + 'static {
 pub struct Context<'a> {
     pub now: Time,
     pub caller: Caller,
-    /// The caller's address, for callers over the network.
-    pub address: Option<IpAddr>,
+    /// Where the command came from, for callers over the network.
+    pub origin: Option<Origin>,
     services: &'a Services,
 }
 
@@ -106,10 +107,15 @@ impl Context<'_> {
         &self.caller.actor
     }
 
+    /// The caller's address, an IPv4 one in its own form, for callers over the network.
+    pub fn address_text(&self) -> Option<String> {
+        self.origin.map(|origin| origin.address.to_canonical().to_string())
+    }
+
     /// The same moment, on behalf of the actor who asked for the work earlier.
     pub fn acting_as(&self, actor: Actor) -> Context<'_> {
         let caller = Caller { actor, ..self.caller.clone() };
-        Context { now: self.now, caller, address: self.address, services: self.services }
+        Context { now: self.now, caller, origin: self.origin, services: self.services }
     }
 }
 
@@ -117,26 +123,39 @@ pub(crate) fn submit<C: Command>(
     store: &Store,
     services: &Arc<Services>,
     access: Access,
-    address: Option<IpAddr>,
+    origin: Option<Origin>,
     command: C,
 ) -> oneshot::Receiver<Result<C::Reply, Error>> {
     let (reply, receiver) = oneshot::channel();
     let services = Arc::clone(services);
-    store.submit(C::LANE, Box::new(CommandJob { command, access, address, services, reply, kept: None }));
+    let submitted = Some(Instant::now());
+    store.submit(
+        C::LANE,
+        Box::new(CommandJob { command, access, origin, services, submitted, reply, kept: None }),
+    );
     receiver
 }
 
 struct CommandJob<C: Command> {
     command: C,
     access: Access,
-    address: Option<IpAddr>,
+    origin: Option<Origin>,
     services: Arc<Services>,
+    /// When it entered the queue, until it first runs.
+    submitted: Option<Instant>,
     reply: oneshot::Sender<Result<C::Reply, Error>>,
     kept: Option<Result<C::Reply, Error>>,
 }
 
 impl<C: Command> CommandJob<C> {
+    fn note_wait(&mut self) {
+        if let Some(submitted) = self.submitted.take() {
+            self.services.figures().queue_wait.record(submitted.elapsed());
+        }
+    }
+
     fn run_alone(&mut self, tx: &mut Tx) -> Result<Verdict, rapport_store::Error> {
+        self.note_wait();
         let services = Arc::clone(&self.services);
         let now = services.clock.now();
         let checked = if self.access == Access::NO_COMPANY {
@@ -145,7 +164,7 @@ impl<C: Command> CommandJob<C> {
             access::check_one(tx, &services, &self.access, C::NEEDS, now)?
         };
         let answer = checked.and_then(|caller| {
-            let cx = Context { now, caller, address: self.address, services: &services };
+            let cx = Context { now, caller, origin: self.origin, services: &services };
             self.command.run(tx, &cx)
         });
         match answer {
@@ -167,10 +186,11 @@ impl<C: Command> CommandJob<C> {
         let now = services.clock.now();
         let mut jobs: Vec<&mut Self> = vec![self];
         jobs.extend(rest.iter_mut().filter_map(|job| job.as_any().downcast_mut::<Self>()));
+        jobs.iter_mut().for_each(|job| job.note_wait());
         let accesses: Vec<&Access> = jobs.iter().map(|job| &job.access).collect();
         let checked = access::check(tx, &services, &accesses, C::NEEDS, now)?;
         let context = |(caller, job): (Result<Caller, Error>, &&mut Self)| {
-            caller.map(|caller| Context { now, caller, address: job.address, services: &services })
+            caller.map(|caller| Context { now, caller, origin: job.origin, services: &services })
         };
         let contexts: Vec<Result<Context, Error>> = checked.into_iter().zip(&jobs).map(context).collect();
         let batch: Vec<(&C, &Context)> = jobs
@@ -240,7 +260,12 @@ impl<C: Command> Job for CommandJob<C> {
                 self.services.commits().note(self.access.company());
                 self.kept.unwrap_or_else(|| Err(Error::Internal("a job kept no reply".to_owned())))
             }
-            Err(error) => Err(Error::Store(error)),
+            Err(error) => {
+                if matches!(error, rapport_store::Error::Busy) {
+                    self.services.figures().rejected.increment(1);
+                }
+                Err(Error::Store(error))
+            }
         };
         if let Err(Error::Store(rapport_store::Error::Fault(detail))) = &answer {
             tracing::error!(%detail, command = std::any::type_name::<C>(), "command failed");

@@ -12,12 +12,14 @@ use rapport_domain::session::Session;
 use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
+use crate::backup_report::BackupReport;
 use crate::commits::Commits;
 use crate::destination::{DestinationCheck, Judged, LiteralsOnly};
 use crate::dispatch::Sender;
 use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages, NoHomePages};
 use crate::mail::{MailRoute, Outside};
+use crate::metric;
 use crate::vault::Vault;
 
 /// The precision with which a session's last use is known.
@@ -94,6 +96,14 @@ pub struct Services {
     mail_written: Arc<Notify>,
     mail_route: Option<MailRoute>,
     jobs: JobReports,
+    backups: BackupReport,
+    figures: QueueFigures,
+}
+
+/// What the queue for changes is measured with: looked up once, because every change counts.
+pub(crate) struct QueueFigures {
+    pub queue_wait: metrics::Histogram,
+    pub rejected: metrics::Counter,
 }
 
 impl Services {
@@ -116,6 +126,11 @@ impl Services {
             mail_written: Arc::default(),
             mail_route,
             jobs: JobReports::default(),
+            backups: BackupReport::default(),
+            figures: QueueFigures {
+                queue_wait: metric::STORE_QUEUE_WAIT.histogram([]),
+                rejected: metric::STORE_REJECTED.counter([]),
+            },
         }
     }
 
@@ -163,6 +178,10 @@ impl Services {
         self.home_pages.fetch(page).await
     }
 
+    pub(crate) fn figures(&self) -> &QueueFigures {
+        &self.figures
+    }
+
     pub fn vault(&self) -> &Vault {
         &self.vault
     }
@@ -178,6 +197,11 @@ impl Services {
     /// The reports of this process's background jobs.
     pub fn jobs(&self) -> &JobReports {
         &self.jobs
+    }
+
+    /// The scheduled backups of this process.
+    pub fn backups(&self) -> &BackupReport {
+        &self.backups
     }
 
     /// Notified when this process commits a mail.

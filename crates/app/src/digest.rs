@@ -2,7 +2,6 @@
 //! week together with a mail to every active member.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use rapport_domain::audit::Action;
 use rapport_domain::company::Company;
@@ -20,6 +19,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::letter::{self, Letter, OverdueClient};
 use crate::mail::{self, Recipient};
+use crate::origin::Origin;
 use crate::submission::Once;
 use crate::{Answer, App, audit};
 
@@ -49,23 +49,23 @@ pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
 pub async fn send_now(
     app: &App,
     access: &Access,
-    address: Option<IpAddr>,
+    origin: Option<Origin>,
     audience: Audience,
 ) -> Result<usize, Error> {
     let command = written(app, access, audience).await?;
-    app.write_from(access, address, command).await
+    app.write_from(access, origin, command).await
 }
 
 /// Like [`send_now`], for a form: sends the digest once, even if the form arrives twice.
 pub async fn send_once(
     app: &App,
     access: &Access,
-    address: Option<IpAddr>,
+    origin: Option<Origin>,
     audience: Audience,
     form: FormId,
 ) -> Result<usize, Error> {
     let command = Once { form, command: written(app, access, audience).await? };
-    app.write_from(access, address, command).await
+    app.write_from(access, origin, command).await
 }
 
 async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {

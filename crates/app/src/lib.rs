@@ -9,6 +9,7 @@ pub mod access;
 pub mod account;
 pub mod account_address;
 pub mod audit;
+pub mod backup_report;
 pub mod bulk;
 pub mod cadence;
 pub mod campaign;
@@ -25,6 +26,7 @@ pub mod delivery;
 pub mod destination;
 pub mod digest;
 pub mod dispatch;
+pub mod encryption_key;
 pub mod erasure;
 mod error;
 pub mod fan_out;
@@ -39,6 +41,8 @@ pub mod lookup;
 pub mod mail;
 pub mod mail_test;
 pub mod member;
+pub mod metric;
+pub mod origin;
 mod outbox;
 pub mod ownership;
 pub mod password;
@@ -59,7 +63,6 @@ pub mod upsert;
 pub mod vault;
 pub mod webhook;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +75,7 @@ pub use command::{Command, Context};
 pub use context::{Clock, Parts, Random, Services};
 pub use error::Error;
 pub use mail::{MailRoute, Outside};
+pub use origin::Origin;
 pub use read::Viewer;
 pub use vault::Vault;
 
@@ -160,14 +164,14 @@ impl App {
         self.write_from(access, None, command).await
     }
 
-    /// Like [`Self::write`], for a caller over the network, whose address goes into the audit log.
+    /// Like [`Self::write`], for a caller over the network, who is named in the audit log.
     pub async fn write_from<C: Command>(
         &self,
         access: &Access,
-        address: Option<IpAddr>,
+        origin: Option<Origin>,
         command: C,
     ) -> Result<C::Reply, Error> {
-        let reply = command::submit(&self.store, &self.services, access.clone(), address, command);
+        let reply = command::submit(&self.store, &self.services, access.clone(), origin, command);
         reply.await.unwrap_or(Err(Error::Closed))
     }
 

@@ -11,11 +11,12 @@ use rapport_domain::time::Time;
 use rapport_store::mail::{self, Content, DueMail, NewMail, Settled};
 use rapport_store::{Lane, Tx, member};
 
-use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::letter::Letter;
+use crate::vault::Owner;
+use crate::{App, encryption_key};
 
 /// How the service is reached, and whether it can send mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +59,9 @@ pub(crate) fn keep_as(
     id: MailId,
     letter: Letter,
 ) -> Result<(), rapport_store::Error> {
-    let secret = letter.secret.map(|secret| cx.vault().seal_link(id, &secret, cx.random()));
-    let Letter { subject, plain, html, .. } = letter;
+    let Letter { subject, plain, html, secret } = letter;
+    let seal = |secret: String| encryption_key::seal(tx, cx, Owner::MailLink(id), &secret);
+    let secret = secret.map(seal).transpose()?;
     mail::insert_content(tx, &Content { id, subject, plain, html, secret })
 }
 
@@ -144,7 +146,10 @@ pub async fn take_due(app: &App, company: CompanyId, limit: i64) -> Result<Vec<O
     for mut due in taken {
         let sealed = due.content.secret.take();
         let mut mail = Outgoing::of(due, app.now());
-        match sealed.map(|sealed| app.services().vault().open_link(mail.content, &sealed)).transpose() {
+        match sealed
+            .map(|sealed| app.services().vault().open(Owner::MailLink(mail.content), &sealed))
+            .transpose()
+        {
             Ok(secret) => {
                 secret.iter().for_each(|secret| mail.fill(secret));
                 outgoing.push(mail);

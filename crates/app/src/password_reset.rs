@@ -33,7 +33,7 @@ impl Command for RequestReset {
     const NEEDS: Needs = Needs::Server;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
-        let address = cx.address.map(|address| address.to_canonical().to_string());
+        let address = cx.address_text();
         password_reset::request(tx, &self.0, address.as_deref(), cx.now)?;
         let written = cx.mail_written();
         tx.after_commit(move || written.notify_one());
@@ -138,6 +138,23 @@ impl Command for SendReset {
         let detail = json!({ "email": found.email.as_str(), "by_hand": by_hand });
         audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
         Ok(by_hand.then(|| link(base_url, RESET_PATH, &issued.text)))
+    }
+}
+
+/// Lets the server's administrator give a person who can't log in a new password: returns the link.
+pub struct MakeResetLink(pub PersonId);
+
+impl Command for MakeResetLink {
+    type Reply = String;
+    const NEEDS: Needs = Needs::Server;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<String, Error> {
+        let found = member::get(tx, self.0)?.filter(Member::is_active).ok_or(Error::NotFound("member"))?;
+        password_reset::prune(tx, cx.now)?;
+        let issued = make(tx, cx, self.0)?;
+        let detail = json!({ "email": found.email.as_str(), "by_hand": true });
+        audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
+        Ok(link(&cx.outside().base_url, RESET_PATH, &issued.text))
     }
 }
 

@@ -102,7 +102,7 @@ impl Command for BeginSession {
         let found = member::get(tx, self.person)?.filter(Member::is_active);
         let found = found.ok_or(Error::NotFound("member"))?;
         let issued = issue(Kind::Session, cx.company().id, cx.random());
-        let address = cx.address.map(|address| address.to_canonical().to_string());
+        let address = cx.address_text();
         let begun = Begun {
             id: cx.id(),
             person: self.person,

@@ -148,6 +148,13 @@ pub fn lowest_at<T: From<RawId>>(time: Time) -> T {
     RawId(bytes).into()
 }
 
+/// When an id was generated, to the millisecond.
+pub fn made_at(id: &[u8; 16]) -> Time {
+    let mut millis = [0; 8];
+    millis[2..].copy_from_slice(&id[..6]);
+    Time::from_micros(i64::from_be_bytes(millis) * 1_000)
+}
+
 static BASE32: LazyLock<Encoding> = LazyLock::new(|| {
     let mut specification = Specification::new();
     specification.symbols.push_str("0123456789abcdefghjkmnpqrstvwxyz");
@@ -202,6 +209,7 @@ mod tests {
         assert!(lowest_at::<EventId>(time) <= made(time));
         assert_eq!(lowest_at::<EventId>(Time::from_micros(-5)), EventId::from_bytes([0; 16]));
         assert!(made(time) < lowest_at(Time::from_micros(i64::MAX)));
+        assert_eq!(made_at(made(time).as_bytes()), time);
     }
 
     proptest! {

@@ -39,6 +39,7 @@ pub mod money;
 pub mod password_reset;
 pub mod pipeline;
 pub mod redelivery;
+pub mod request_id;
 pub mod saved_view;
 pub mod schema;
 pub mod search;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rapport_app::cadence::{Stepped, end_snoozes, step};
 use rapport_app::job_report::Job;
-use rapport_app::{App, Error, log_failure};
+use rapport_app::{App, Error, log_failure, metric};
 use rapport_domain::cadence::{begun_everywhere, next_due};
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::Time;
@@ -96,7 +96,7 @@ async fn announce(app: &App, stop: &CancellationToken, company: CompanyId) -> Re
         tokio::time::sleep(begun.elapsed().clamp(LEAST_BREATH, MOST_BREATH)).await;
     }
     if total > 0 {
-        metrics::counter!("rapport_contact_due_total").increment(u64::try_from(total).unwrap_or(0));
+        metric::CONTACT_DUE.counter([]).increment(u64::try_from(total).unwrap_or(0));
     }
     Ok(total > 0 || left)
 }

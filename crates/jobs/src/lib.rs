@@ -14,9 +14,12 @@
 //! - `fields` makes older accounts searchable by their custom fields.
 //! - `mail` sends due mail through the `mailer`; `digest` creates the weekly digest.
 //! - `import` runs imports.
+//! - `backup` makes scheduled backups.
 //! - `stage_totals` counts the accounts of large companies.
 //! - `redelivery` runs bulk redeliveries; `retention` deletes expired data.
+//! - `monitoring` counts what waits, for the metrics.
 
+pub mod backup;
 pub mod cadence;
 mod certificate;
 pub mod channel_totals;
@@ -33,6 +36,7 @@ mod lanes;
 pub mod lookup;
 pub mod mail;
 pub mod mailer;
+pub mod monitoring;
 mod nodes;
 mod places;
 mod reconcile;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rapport_app::job_report::Job;
 use rapport_app::mail::{Outgoing, record, take_due};
 use rapport_app::password_reset::answer_requests;
-use rapport_app::{App, Error};
+use rapport_app::{App, Error, metric};
 use rapport_domain::id::CompanyId;
 use rapport_store::mail::companies_due;
 use tokio::task::JoinSet;
@@ -83,6 +83,8 @@ async fn one(app: &App, mailer: &Mailer, company: CompanyId, mail: Outgoing) -> 
         date: mail.date,
     };
     let outcome = mailer.send(letter).await;
+    let label = if outcome.is_ok() { "sent" } else { "failed" };
+    metric::MAIL_ATTEMPTS.counter([label.into()]).increment(1);
     match &outcome {
         Ok(()) => tracing::info!(company = company.0, %id, "mail sent"),
         Err(failure) => {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use rapport_app::dispatch::Owned;
 use rapport_app::ownership::GiveBack;
-use rapport_app::{Access, App, Error};
+use rapport_app::{Access, App, Error, metric};
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId};
 use rapport_store::{delivery, manual_attempt};
 
@@ -64,7 +64,7 @@ pub async fn reconcile(app: &App, node: i64, gates: &Gates, suspects: &mut Suspe
         }
     }
     if recovered > 0 {
-        metrics::counter!("rapport_deliveries_recovered_total").increment(recovered as u64);
+        metric::DELIVERIES_RECOVERED.counter([]).increment(recovered as u64);
         tracing::info!(recovered, "recovered deliveries that nobody was working on");
     }
     Ok(recovered)

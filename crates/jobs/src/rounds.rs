@@ -54,6 +54,19 @@ impl Rounds {
     /// Ends a round and waits for the next.
     pub async fn pause<T>(&self, ended: Result<T, Error>, pause: Duration) {
         self.report(ended.err().as_ref(), Some(pause));
+        self.wait(pause).await;
+    }
+
+    /// The same for work that doesn't depend on the database alone, so its failure is always a warning.
+    pub async fn pause_after<T>(&self, ended: Result<T, String>, pause: Duration) {
+        if let Err(error) = &ended {
+            tracing::warn!(error, job = self.job.label(), "a background job failed; trying again");
+        }
+        self.app.services().jobs().end(self.job, self.app.now(), ended.err().as_ref(), Some(pause));
+        self.wait(pause).await;
+    }
+
+    async fn wait(&self, pause: Duration) {
         let stopped = self.stop.cancelled();
         match &self.wake {
             _ if pause.is_zero() => {}

@@ -21,6 +21,7 @@ pub fn start(app: &App, metrics: PrometheusHandle, tasks: &TaskTracker, stop: &C
     tasks.spawn(note_uses(app.clone(), stop.clone()));
     tasks.spawn(keep_metrics_small(metrics, stop.clone()));
     tasks.spawn(rapport_jobs::fields::run(app.clone(), stop.clone()));
+    tasks.spawn(rapport_jobs::monitoring::run(app.clone(), stop.clone(), rapport_jobs::monitoring::EVERY));
     let every = rapport_jobs::stage_totals::EVERY;
     tasks.spawn(rapport_jobs::stage_totals::run(app.clone(), stop.clone(), every));
     let every = rapport_jobs::channel_totals::EVERY;

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use hyper::StatusCode;
 use rapport_domain::company::{self, Slug};
 use rapport_domain::id::{CredentialId, ImportId};
@@ -15,6 +17,8 @@ use rapport_domain::invalid::Fault;
 use rapport_domain::member::{Email, Role};
 
 use crate::options::{self, Options};
+
+const SECRET_ARGUMENTS: [&str; 2] = ["--database ", "--smtp-url "];
 
 /// A self-hosted sales-pipeline service.
 ///
@@ -42,9 +46,14 @@ pub enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Rotate a company's keys
+    /// Show or change the encryption key, and rotate a company's keys
+    ///
+    /// Without a command, shows the fingerprints of the encryption key in the key file and of the one that the
+    /// database needs.
+    Key(Key),
+    /// Help people who cannot log in
     #[command(subcommand)]
-    Key(KeyCommand),
+    Person(PersonCommand),
     /// Check whether mail can be sent
     #[command(subcommand)]
     Mail(MailCommand),
@@ -52,12 +61,64 @@ pub enum Command {
     Import(Box<Import>),
     /// Bring the database schema up to date without starting the service
     Migrate,
+    /// Back up the database into one file while the service runs, or verify such a file
+    Backup(Backup),
+    /// Restore a backup into an empty data directory, or an empty PostgreSQL database (--database)
+    Restore(Restore),
+    /// Copy the whole database into an empty one, for example from SQLite to PostgreSQL, while the service runs
+    Copy(Copy),
     /// Check for problems that could keep the service from working
     Doctor,
+    /// Ask the running service whether it is ready; if it is not, exit with 1
+    Health,
     /// Run a local HTTPS receiver that checks and prints webhook deliveries
     Listen(Listen),
     /// Run the service with a made-up company and a local receiver; everything is deleted when it stops
     Demo(Demo),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell that will read the script
+        shell: Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// Created if it is missing
+        directory: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The file to write, which must not exist; by default rapport-DATE-TIME.backup in the current directory
+    pub file: Option<PathBuf>,
+    /// Check that FILE is complete and intact, row by row, instead of making a backup
+    #[arg(long, requires = "file", conflicts_with = "with_key")]
+    pub verify: bool,
+    /// Put the encryption key into the file
+    ///
+    /// Such a file is all that is needed to restore the service. But anyone who has it can read the webhook secrets and
+    /// sign webhooks in your name, so keep it as safe as the key itself. Without this option, keep a copy of the key
+    /// file in another place: a backup without its key has no usable webhook secrets.
+    #[arg(long)]
+    pub with_key: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The backup; it is verified before anything is written
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// The source: a data directory, a SQLite file or postgres://…
+    pub from: String,
+    /// The target, which must have no data: a data directory, a SQLite file or postgres://…
+    ///
+    /// A path that doesn't exist yet is a file if it has an extension such as .db, and otherwise a data directory.
+    pub to: String,
 }
 
 #[derive(Debug, Args)]
@@ -156,10 +217,41 @@ pub struct RevokeToken {
     pub id: CredentialId,
 }
 
+#[derive(Debug, Args)]
+pub struct Key {
+    #[command(subcommand)]
+    pub command: Option<KeyCommand>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Create a new key; the old one stops working immediately
+    /// Create a new ingest or inbound key for a company; the old one stops working immediately
     Rotate(RotateKey),
+    /// Create a new encryption key, and re-encrypt every secret in the database while the service runs
+    ///
+    /// If it is interrupted, run it again. Backups made before need the old key, which is kept in a file next to
+    /// the key file. If nodes have key files of their own, run it with --prepare first, copy the key file to every
+    /// node, and then run it again.
+    ReEncrypt(ReEncrypt),
+    /// Give up the secrets in the database because their encryption key is lost
+    ///
+    /// The database gets the key in the key file, which is created if it is missing. Afterwards, rotate the secret
+    /// of every webhook.
+    Reset(ResetKey),
+}
+
+#[derive(Debug, Args)]
+pub struct ReEncrypt {
+    /// Only add the next key to the key file
+    #[arg(long)]
+    pub prepare: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ResetKey {
+    /// Really give up the secrets; without it, they are only listed
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -177,6 +269,21 @@ pub enum KeyKind {
     Ingest,
     /// For inbound mail
     Inbound,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PersonCommand {
+    /// Print a link with which a person can choose a new password; it works once, for an hour
+    ResetLink(ResetLink),
+}
+
+#[derive(Debug, Args)]
+pub struct ResetLink {
+    /// The person's email address
+    #[arg(value_parser = email)]
+    pub email: Email,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 #[derive(Debug, Subcommand)]
@@ -249,12 +356,42 @@ pub struct Output {
 
 /// Reads the command line. If it is invalid or asks for help, prints a message and exits.
 pub fn parse() -> Cli {
-    let matches = definition().get_matches();
+    let matches = definition().try_get_matches().unwrap_or_else(|error| without_secrets(error).exit());
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-fn definition() -> clap::Command {
+/// An error quotes the value it is about, which may contain a password.
+fn without_secrets(mut error: clap::Error) -> clap::Error {
+    let text = |error: &clap::Error, kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let argument = text(&error, ContextKind::InvalidArg);
+    let is_secret = SECRET_ARGUMENTS.iter().any(|secret| argument.starts_with(secret));
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidSubcommand, ContextKind::InvalidArg] {
+        let quoted = text(&error, kind);
+        let is_login = quoted.contains("//") && quoted.contains('@');
+        if is_login || (is_secret && kind == ContextKind::InvalidValue) {
+            error.insert(kind, ContextValue::String("****".to_owned()));
+        }
+    }
+    error
+}
+
+pub fn definition() -> clap::Command {
     Cli::command().mut_args(|arg| if arg.is_global_set() { naming_its_variable(arg) } else { arg })
+}
+
+/// The environment variables that settings and arguments are read from.
+pub fn variables() -> Vec<String> {
+    fn collect(command: &clap::Command, names: &mut Vec<String>) {
+        names.extend(
+            command.get_arguments().filter_map(Arg::get_env).map(|name| name.to_string_lossy().into()),
+        );
+        command.get_subcommands().for_each(|command| collect(command, names));
+    }
+    let definition = Cli::command();
+    let settings = definition.get_arguments().filter(|arg| arg.is_global_set());
+    let mut names = settings.map(|arg| options::variable(arg.get_id().as_str())).collect();
+    collect(&definition, &mut names);
+    names
 }
 
 fn naming_its_variable(arg: Arg) -> Arg {

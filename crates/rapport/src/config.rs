@@ -2,18 +2,20 @@
 //! was. From strongest to weakest: command line, environment, file, default.
 
 use std::fmt::{self, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rapport_store::Database;
 use toml::Value;
 
+use crate::backup_option::Interval;
+use crate::listen_address::ListenAddress;
 use crate::mail_option::{MailFrom, SmtpUrl};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
 use crate::options::{self, Environment, Options};
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 const DEFAULT_DATA_DIR: &str = "rapport-data";
 const CONFIG_FILE: &str = "rapport.toml";
 const DATABASE_FILE: &str = "rapport.db";
@@ -23,11 +25,14 @@ const DEFAULT_READERS: u32 = 3;
 const DEFAULT_WRITERS: u32 = 4;
 const DEFAULT_RATE_LIMIT: u32 = 2_000;
 const DEFAULT_IMPORT_MAX_MIB: u32 = 1_024;
+const DEFAULT_BACKUP_EVERY: Interval = Interval(Duration::from_hours(24));
+const DEFAULT_BACKUP_KEEP: u32 = 7;
 const DEFAULT_LOG: &str = "info";
 const PAGE_CACHE_MIB: RangeInclusive<u32> = 1..=65_536;
 const THREADS: RangeInclusive<u32> = 1..=64;
 const RATE_LIMIT: RangeInclusive<u32> = 1..=1_000_000;
 const IMPORT_MAX_MIB: RangeInclusive<u32> = 1..=65_536;
+const BACKUP_KEEP: RangeInclusive<u32> = 1..=10_000;
 /// A command that runs next to the service reads and writes only a few rows.
 const BESIDE_PAGE_CACHE_BYTES: usize = 4 << 20;
 
@@ -105,10 +110,14 @@ impl<T> Setting<T> {
 pub struct Config {
     /// The file that was read, if any.
     pub file: Option<Setting<PathBuf>>,
-    pub listen: Setting<SocketAddr>,
+    pub listen: Setting<ListenAddress>,
     pub database: Setting<DatabaseAddress>,
     pub data_dir: Setting<PathBuf>,
     pub base_url: Setting<BaseUrl>,
+    pub trusted_proxy: Setting<Vec<Network>>,
+    /// Empty if the service speaks plain HTTP, like `tls_key`.
+    pub tls_cert: Setting<PathBuf>,
+    pub tls_key: Setting<PathBuf>,
     pub allow_destination: Setting<Vec<Network>>,
     pub extra_ca: Setting<Vec<PathBuf>>,
     pub secret_key_file: Setting<PathBuf>,
@@ -119,8 +128,13 @@ pub struct Config {
     pub database_writers: Setting<u32>,
     pub rate_limit: Setting<u32>,
     pub import_max_mb: Setting<u32>,
+    /// Empty without scheduled backups.
+    pub backup_dir: Setting<PathBuf>,
+    pub backup_every: Setting<Interval>,
+    pub backup_keep: Setting<u32>,
     pub log: Setting<LogFilter>,
     pub log_format: Setting<LogFormat>,
+    pub access_log: Setting<bool>,
 }
 
 impl Config {
@@ -129,7 +143,8 @@ impl Config {
         let mut layers = Layers { command_line, environment, file: Options::default() };
         let file = layers.read_file()?;
 
-        let listen = layers.pick("listen", |o| &mut o.listen, || DEFAULT_LISTEN);
+        let default_listen = || DEFAULT_LISTEN.parse().expect("an address");
+        let listen = layers.pick("listen", |o| &mut o.listen, default_listen);
         let data_dir = layers.pick("data_dir", |o| &mut o.data_dir, || DEFAULT_DATA_DIR.into());
         let in_data_dir = |name: &str| data_dir.value.join(name);
         let default_database = || DatabaseAddress(Database::Sqlite(in_data_dir(DATABASE_FILE)));
@@ -138,10 +153,22 @@ impl Config {
         if smtp_url.value.server().is_some() && mail_from.value.as_str().is_empty() {
             return Err(BadConfig("--mail-from: required with --smtp-url".to_owned()));
         }
+        let tls_cert = layers.pick("tls_cert", |o| &mut o.tls_cert, PathBuf::new);
+        let tls_key = layers.pick("tls_key", |o| &mut o.tls_key, PathBuf::new);
+        for (one, other) in [(&tls_cert, &tls_key), (&tls_key, &tls_cert)] {
+            if one.value.as_os_str().is_empty() && !other.value.as_os_str().is_empty() {
+                return Err(BadConfig(format!("{}: required with {}", one.flag(), other.flag())));
+            }
+        }
+        let is_tls = !tls_cert.value.as_os_str().is_empty();
+        let default_base_url = || listen.value.base_url().over_tls(is_tls);
         let default_log = || DEFAULT_LOG.parse().expect("a valid filter");
         Ok(Self {
             database: layers.pick("database", |o| &mut o.database, default_database),
-            base_url: layers.pick("base_url", |o| &mut o.base_url, || BaseUrl::of_listener(listen.value)),
+            base_url: layers.pick("base_url", |o| &mut o.base_url, default_base_url),
+            trusted_proxy: layers.pick("trusted_proxy", |o| &mut o.trusted_proxy, Vec::new),
+            tls_cert,
+            tls_key,
             allow_destination: layers.pick("allow_destination", |o| &mut o.allow_destination, Vec::new),
             extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
             secret_key_file: layers.pick(
@@ -166,23 +193,33 @@ impl Config {
             import_max_mb: layers
                 .pick("import_max_mb", |o| &mut o.import_max_mb, || DEFAULT_IMPORT_MAX_MIB)
                 .within(&IMPORT_MAX_MIB)?,
+            backup_dir: layers.pick("backup_dir", |o| &mut o.backup_dir, PathBuf::new),
+            backup_every: layers.pick("backup_every", |o| &mut o.backup_every, || DEFAULT_BACKUP_EVERY),
+            backup_keep: layers
+                .pick("backup_keep", |o| &mut o.backup_keep, || DEFAULT_BACKUP_KEEP)
+                .within(&BACKUP_KEEP)?,
             log: layers.pick("log", |o| &mut o.log, default_log),
             log_format: layers.pick("log_format", |o| &mut o.log_format, || LogFormat::Text),
+            access_log: layers.pick("access_log", |o| &mut o.access_log, || false),
             file,
             listen,
             data_dir,
         })
     }
 
+    /// The files of the certificate and its key, if the service speaks TLS.
+    pub fn tls_files(&self) -> Option<(&Path, &Path)> {
+        let (cert, key) = (&self.tls_cert.value, &self.tls_key.value);
+        (!cert.as_os_str().is_empty()).then_some((cert, key))
+    }
+
     /// How the service opens the database.
     pub fn store(&self) -> rapport_store::Config {
         rapport_store::Config {
-            database: self.database.value.0.clone(),
             page_cache_bytes: (self.page_cache_mb.value as usize) << 20,
             readers: self.database_readers.value as usize,
             writers: self.database_writers.value as usize,
-            durable: true,
-            faults: None,
+            ..rapport_store::Config::new(self.database.value.0.clone())
         }
     }
 
@@ -213,15 +250,19 @@ impl Config {
             (setting.name, value(&setting.value), setting.origin_text(file))
         }
         let path = |path: &PathBuf| Value::String(path.display().to_string());
+        let networks = |networks: &Vec<Network>| -> Value {
+            networks.iter().map(ToString::to_string).collect::<Vec<_>>().into()
+        };
         let number = |number: &u32| Value::Integer(i64::from(*number));
         vec![
             entry(file, &self.listen, |address| Value::String(address.to_string())),
             entry(file, &self.database, |address| Value::String(address.to_string())),
             entry(file, &self.data_dir, path),
             entry(file, &self.base_url, |url| Value::String(url.as_str().to_owned())),
-            entry(file, &self.allow_destination, |networks| {
-                networks.iter().map(ToString::to_string).collect::<Vec<_>>().into()
-            }),
+            entry(file, &self.trusted_proxy, networks),
+            entry(file, &self.tls_cert, path),
+            entry(file, &self.tls_key, path),
+            entry(file, &self.allow_destination, networks),
             entry(file, &self.extra_ca, |files| files.iter().map(path).collect::<Vec<_>>().into()),
             entry(file, &self.secret_key_file, path),
             entry(file, &self.smtp_url, |url| Value::String(url.to_string())),
@@ -231,8 +272,12 @@ impl Config {
             entry(file, &self.database_writers, number),
             entry(file, &self.rate_limit, number),
             entry(file, &self.import_max_mb, number),
+            entry(file, &self.backup_dir, path),
+            entry(file, &self.backup_every, |every| Value::String(every.to_string())),
+            entry(file, &self.backup_keep, number),
             entry(file, &self.log, |filter| Value::String(filter.as_str().to_owned())),
             entry(file, &self.log_format, |format| Value::String(format.as_str().to_owned())),
+            entry(file, &self.access_log, |on| Value::Boolean(*on)),
         ]
     }
 }
@@ -313,10 +358,25 @@ mod tests {
         let variables =
             [("RAPPORT_LISTEN", "127.0.0.1:2"), ("RAPPORT_RATE_LIMIT", "22"), ("RAPPORT_PAGE_CACHE_MB", "")];
         let config = load(options, &variables).unwrap();
-        assert_eq!((config.listen.value.port(), config.listen.origin), (3, Origin::CommandLine));
+        assert_eq!(config.listen.value.to_string(), "127.0.0.1:3");
+        assert_eq!(config.listen.origin, Origin::CommandLine);
         assert_eq!((config.rate_limit.value, config.rate_limit.origin), (22, Origin::Environment));
         assert_eq!((config.page_cache_mb.value, config.page_cache_mb.origin), (12, Origin::File));
         assert_eq!((config.database_readers.value, config.database_readers.origin), (3, Origin::Default));
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_come_together() {
+        let cert = ("RAPPORT_TLS_CERT", "cert.pem");
+        let key = ("RAPPORT_TLS_KEY", "key.pem");
+        let config = load(Options::default(), &[cert, key]).unwrap();
+        assert_eq!(config.tls_files(), Some((Path::new("cert.pem"), Path::new("key.pem"))));
+        assert_eq!(config.base_url.value.as_str(), "https://127.0.0.1:8080");
+        for (alone, missing) in [(cert, "--tls-key: required"), (key, "--tls-cert: required")] {
+            let error = load(Options::default(), &[alone]).unwrap_err();
+            assert!(error.to_string().starts_with(missing), "{error}");
+        }
+        assert_eq!(load(Options::default(), &[]).unwrap().tls_files(), None);
     }
 
     #[test]
@@ -378,6 +438,9 @@ mod tests {
         let variables = [
             ("RAPPORT_ALLOW_DESTINATION", "10.0.0.0/8, 127.0.0.1"),
             ("RAPPORT_EXTRA_CA", "a.pem,b.pem"),
+            ("RAPPORT_TRUSTED_PROXY", "127.0.0.1,fd00::/8"),
+            ("RAPPORT_TLS_CERT", "cert.pem"),
+            ("RAPPORT_TLS_KEY", "key.pem"),
             ("RAPPORT_DATABASE", "postgres://u@h/db"),
             ("RAPPORT_DATA_DIR", "/nowhere/data"),
             ("RAPPORT_SMTP_URL", "smtp://mail.acme.test:25"),

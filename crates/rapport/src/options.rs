@@ -2,14 +2,15 @@
 //! optional here; `config` decides which source wins.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
 use serde::Deserialize;
 
+use crate::backup_option::Interval;
 use crate::config::BadConfig;
+use crate::listen_address::ListenAddress;
 use crate::mail_option::{MailFrom, SmtpUrl};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
 
@@ -23,8 +24,12 @@ pub struct Options {
     pub config: Option<PathBuf>,
 
     /// The address to listen on; by default 127.0.0.1:8080
+    ///
+    /// An address or a host name and a port, such as 0.0.0.0:8080 or localhost:8080. Of a name's addresses, the
+    /// first one that works is used, IPv4 first. A port alone, such as :8080, means every IPv4 address of this
+    /// machine; use [::]:8080 for IPv6 too.
     #[arg(long, global = true, value_name = "ADDRESS:PORT")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<ListenAddress>,
 
     /// sqlite:PATH or postgres://…; by default the SQLite file rapport.db in the data directory
     #[arg(long, global = true, value_name = "DATABASE")]
@@ -37,6 +42,23 @@ pub struct Options {
     /// The URL that people and programs use; by default http:// and the listen address
     #[arg(long, global = true, value_name = "URL")]
     pub base_url: Option<BaseUrl>,
+
+    /// A proxy in front of the service, whose Forwarded or X-Forwarded-For header is believed; repeatable
+    ///
+    /// An address or a network. Without this, those headers are ignored and every client of a proxy has the proxy's
+    /// address. In the environment, separate several with commas.
+    #[arg(long, global = true, value_name = "CIDR")]
+    pub trusted_proxy: Option<Vec<Network>>,
+
+    /// A PEM file with the certificate for https and the certificates of its issuers; by default plain http
+    ///
+    /// When the file or the key changes, the service uses the new certificate for new connections.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// A PEM file with the private key of --tls-cert
+    #[arg(long, global = true, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
 
     /// A network that webhooks may be sent to although it is not public; repeatable
     ///
@@ -52,8 +74,9 @@ pub struct Options {
 
     /// The key that encrypts secrets in the database; by default secret.key in the data directory
     ///
-    /// The default file is created if it is missing. A file given here must exist and contain 64 hexadecimal
-    /// digits. With several nodes on one PostgreSQL database, give every node the same file.
+    /// The default file is created for a new database. A file given here must exist and contain 64 hexadecimal
+    /// digits. A database accepts no key but its own, so with several nodes on one PostgreSQL database, give every
+    /// node the same file. See also rapport key.
     #[arg(long, global = true, value_name = "FILE")]
     pub secret_key_file: Option<PathBuf>,
 
@@ -89,6 +112,18 @@ pub struct Options {
     #[arg(long, global = true, value_name = "MIB")]
     pub import_max_mb: Option<u32>,
 
+    /// The directory for scheduled backups; by default none are made
+    #[arg(long, global = true, value_name = "DIR")]
+    pub backup_dir: Option<PathBuf>,
+
+    /// How often to make a backup, such as 12h or 7d; by default 24h
+    #[arg(long, global = true, value_name = "TIME")]
+    pub backup_every: Option<Interval>,
+
+    /// How many scheduled backups to keep; by default 7
+    #[arg(long, global = true, value_name = "COUNT")]
+    pub backup_keep: Option<u32>,
+
     /// What to log: a level, or targets with levels such as info,rapport_web=debug; by default info
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<LogFilter>,
@@ -96,6 +131,10 @@ pub struct Options {
     /// The format of log lines; by default text
     #[arg(long, global = true, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+
+    /// Log every request, at level info of the target `access`; by default off
+    #[arg(long, global = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub access_log: Option<bool>,
 }
 
 /// Looks up an environment variable.
@@ -114,6 +153,9 @@ impl Options {
             database: one(environment, "database")?,
             data_dir: one(environment, "data_dir")?,
             base_url: one(environment, "base_url")?,
+            trusted_proxy: several(environment, "trusted_proxy")?,
+            tls_cert: one(environment, "tls_cert")?,
+            tls_key: one(environment, "tls_key")?,
             allow_destination: several(environment, "allow_destination")?,
             extra_ca: several(environment, "extra_ca")?,
             secret_key_file: one(environment, "secret_key_file")?,
@@ -124,8 +166,12 @@ impl Options {
             database_writers: one(environment, "database_writers")?,
             rate_limit: one(environment, "rate_limit")?,
             import_max_mb: one(environment, "import_max_mb")?,
+            backup_dir: one(environment, "backup_dir")?,
+            backup_every: one(environment, "backup_every")?,
+            backup_keep: one(environment, "backup_keep")?,
             log: one(environment, "log")?,
             log_format: one(environment, "log_format")?,
+            access_log: one(environment, "access_log")?,
         })
     }
 

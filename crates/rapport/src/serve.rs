@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rapport_app::{App, Parts, password};
 use rapport_jobs::Mailer;
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout_at};
@@ -22,12 +23,16 @@ use crate::commands::explained;
 use crate::config::Config;
 use crate::data_dir::{self, Locks};
 use crate::file_limit::{self, Needs};
+use crate::listener::Reserved;
 use crate::option_value::BaseUrl;
 use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
 use crate::sending::Reach;
 use crate::stop::{Signals, Stop};
-use crate::{background, database, mailing, sending, telemetry, welcome};
+use crate::tls::Certificate;
+use crate::{
+    background, backups, database, key_agreement, mailing, sending, telemetry, unknown_variables, welcome,
+};
 
 /// Sockets and parsing need no more than this; the database has its own threads.
 const MOST_WORKER_THREADS: usize = 4;
@@ -36,14 +41,18 @@ const MOST_WORKER_THREADS: usize = 4;
 const HTTP_LIMIT: Duration = Duration::from_secs(5);
 const BACKGROUND_LIMIT: Duration = Duration::from_secs(7);
 const STOP_LIMIT: Duration = Duration::from_millis(9_500);
+/// Behind a proxy: long enough for it to notice and to close the connections that it keeps, within `HTTP_LIMIT`.
+const DRAIN: rapport_web::Drain =
+    rapport_web::Drain { accepting: Duration::from_secs(1), idle: Duration::from_millis(4_500) };
 
 pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     telemetry::log_of_service(config);
+    unknown_variables::warn();
     run_in(runtime()?, config, None)
 }
 
-/// Runs the service in an existing runtime, on an existing listener if there is one.
-pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) -> anyhow::Result<ExitCode> {
+/// Runs the service in an existing runtime, on an address that is reserved already if there is one.
+pub fn run_in(runtime: Runtime, config: &Config, reserved: Option<Reserved>) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let signals = runtime.block_on(async { Signals::catch() }).context("failed to catch signals")?;
     runtime.spawn(signals.guard(stop.clone()));
@@ -53,12 +62,13 @@ pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) 
     let random = Arc::new(OsRandom::new());
     let secret_key = SecretKey::load(config, random.as_ref())?;
     let outbound = Outbound::load(config)?;
+    let certificate = Certificate::load(config)?;
     let mailer = mailing::mailer(config, &outbound)?;
-    let listener = match listener {
-        Some(listener) => listener,
-        None => runtime.block_on(bind(config))?,
+    let reserved = match reserved {
+        Some(reserved) => reserved,
+        None => bind(config)?,
     };
-    let listening = listener.local_addr().context("the listener has no address")?;
+    let listening = reserved.address()?;
     let base_url = base_url(config, listening);
     let reach = Reach::new(&outbound);
     let metrics = telemetry::start_metrics()?;
@@ -71,12 +81,23 @@ pub fn run_in(runtime: Runtime, config: &Config, listener: Option<TcpListener>) 
     };
     // Outside the runtime, because the PostgreSQL client is synchronous.
     let app = database::open(config, &config.store(), parts)?;
+    let key_fingerprint = key_agreement::agree(config, &app, &secret_key)?;
     let setup = password::generate(app.services()).replace('-', "");
     let identity = locks.identity().map(str::to_owned);
     let setup = setup.into();
-    let service =
-        Service { config, app, listening, base_url, outbound, mailer, secret_key, metrics, setup, identity };
-    let ended = runtime.block_on(service.run(listener, reach, &stop));
+    let service = Service {
+        config,
+        app,
+        listening,
+        base_url,
+        outbound,
+        mailer,
+        key_fingerprint,
+        metrics,
+        setup,
+        identity,
+    };
+    let ended = runtime.block_on(service.run(reserved, reach, certificate, &stop));
     // Anything that did not end in time must not hold up the process.
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS)
@@ -90,16 +111,17 @@ pub fn runtime() -> anyhow::Result<Runtime> {
     built.context("failed to start the service's threads")
 }
 
-pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
-    let address = config.listen.value;
-    let bound = TcpListener::bind(address).await;
-    bound.with_context(|| format!("cannot listen on {address} (--listen)"))
+pub fn bind(config: &Config) -> anyhow::Result<Reserved> {
+    Reserved::new(&config.listen.value)
 }
 
 /// The configured URL, or else the real listening address, which is only known now if the port is 0.
 fn base_url(config: &Config, listening: SocketAddr) -> BaseUrl {
     let configured = &config.base_url;
-    if configured.is_default() { BaseUrl::of_listener(listening) } else { configured.value.clone() }
+    if !configured.is_default() {
+        return configured.value.clone();
+    }
+    BaseUrl::of_listener(listening).over_tls(config.tls_files().is_some())
 }
 
 struct Service<'a> {
@@ -109,7 +131,7 @@ struct Service<'a> {
     base_url: BaseUrl,
     outbound: Outbound,
     mailer: Option<Arc<Mailer>>,
-    secret_key: SecretKey,
+    key_fingerprint: String,
     metrics: PrometheusHandle,
     /// The secret in the link that creates the first company.
     setup: Arc<str>,
@@ -118,7 +140,13 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    async fn run(self, listener: TcpListener, reach: Reach, stop: &Stop) -> anyhow::Result<()> {
+    async fn run(
+        self,
+        reserved: Reserved,
+        reach: Reach,
+        certificate: Option<Arc<Certificate>>,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
         let (stop_http, stop_background) = (stop.asked.clone(), CancellationToken::new());
         let tasks = TaskTracker::new();
         background::start(&self.app, self.metrics.clone(), &tasks, &stop_background);
@@ -126,8 +154,14 @@ impl Service<'_> {
         let sending = sending::start(&self.app, self.config, reach, identity, &tasks, &stop_background);
         sending.await.map_err(explained).context("failed to start the webhook sender")?;
         mailing::start(&self.app, self.mailer.clone(), &tasks, &stop_background);
+        backups::start(&self.app, self.config, &tasks, &stop_background);
+        let tls = certificate.as_ref().map(Certificate::server_config).transpose()?;
+        if let Some(certificate) = certificate {
+            tasks.spawn(certificate.watch(stop_background.clone()));
+        }
         stop.serving();
-        let mut http = tokio::spawn(self.http(listener, stop_http.clone()));
+        let listener = reserved.open()?;
+        let mut http = tokio::spawn(self.http(listener, tls, stop_http.clone()));
         self.say_hello().await;
 
         tokio::select! {
@@ -150,15 +184,26 @@ impl Service<'_> {
         Ok(())
     }
 
-    fn http(&self, listener: TcpListener, stop: CancellationToken) -> impl Future<Output = ()> + 'static {
+    fn http(
+        &self,
+        listener: TcpListener,
+        tls: Option<Arc<ServerConfig>>,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + 'static {
         let (app, figures) = (self.app.clone(), self.metrics.clone());
+        let proxies: Vec<_> = self.config.trusted_proxy.value.iter().map(|network| network.0).collect();
         let per_second = self.config.rate_limit.value;
         let config = rapport_web::Config {
             per_credential: rapport_web::Rate { per_second, burst: per_second },
             max_import_bytes: u64::from(self.config.import_max_mb.value) << 20,
             shutdown_timeout: HTTP_LIMIT,
+            drain: if proxies.is_empty() { rapport_web::Drain::default() } else { DRAIN },
+            stopping: stop.clone(),
+            trusted_proxies: rapport_web::TrustedProxies::new(proxies),
+            tls,
             metrics: Some(Arc::new(move || telemetry::render(&figures, &app))),
             setup: Some(Arc::clone(&self.setup)),
+            access_log: self.config.access_log.value,
             ..rapport_web::Config::default()
         };
         let router = rapport_web::router(self.app.clone(), &config);
@@ -180,10 +225,12 @@ impl Service<'_> {
             %listening,
             base_url = base_url.as_str(),
             database = %self.config.database.value,
-            secret_key = self.secret_key.fingerprint(),
+            secret_key = self.key_fingerprint,
             allowed_destinations = self.outbound.policy.allowed.len(),
             extra_authorities = self.outbound.authorities.len(),
             mail = self.mailer.is_some(),
+            tls = self.config.tls_files().is_some(),
+            trusted_proxies = self.config.trusted_proxy.value.len(),
             "serving"
         );
     }

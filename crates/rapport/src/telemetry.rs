@@ -3,21 +3,17 @@
 use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rapport_app::App;
+use rapport_app::metric::{self, Kind};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
 use crate::option_value::LogFormat;
+use crate::{backups, process};
 
 /// Commands print their result, and log only problems.
 const QUIET: &str = "warn";
-/// In seconds: from a tenth of a millisecond, which an embedded database can reach, to a time limit.
-const BUCKETS: [f64; 14] =
-    [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
-
-const LOG_BYTES: &str = "rapport_store_log_bytes";
-const BLOCKED_CHECKPOINTS: &str = "rapport_store_blocked_checkpoints_total";
-const FAILED_CHECKPOINTS: &str = "rapport_store_failed_checkpoints_total";
 
 pub fn log_of_service(config: &Config) {
     start_logging(config, config.log.value.as_str());
@@ -41,31 +37,49 @@ fn start_logging(config: &Config, filter: &str) {
 
 /// Starts collecting metrics. The handle renders them; its upkeep must be called now and then.
 pub fn start_metrics() -> anyhow::Result<PrometheusHandle> {
-    let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder();
+    let mut builder = PrometheusBuilder::new();
+    for metric in metric::TABLE {
+        if let Kind::Histogram(bounds) = metric.kind {
+            builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), bounds)?;
+        }
+    }
+    let recorder = builder.build_recorder();
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).context("metrics are already being collected")?;
-    metrics::describe_gauge!("rapport_build_info", "Always 1; the labels identify the running version.");
-    metrics::gauge!("rapport_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    metrics::describe_gauge!("rapport_store_queue_depth", "Changes waiting for the database.");
-    metrics::describe_gauge!(LOG_BYTES, "Bytes in SQLite's write-ahead log.");
-    metrics::describe_counter!(
-        BLOCKED_CHECKPOINTS,
-        "Checkpoints of a long log that a reader's snapshot blocked."
-    );
-    metrics::describe_counter!(FAILED_CHECKPOINTS, "Checkpoints that failed.");
+    metric::register_all();
     Ok(handle)
 }
 
 /// Renders the metrics as text, after updating those that are read on demand.
-pub fn render(handle: &PrometheusHandle, app: &rapport_app::App) -> String {
+pub fn render(handle: &PrometheusHandle, app: &App) -> String {
+    update_store(app);
+    update_jobs(app);
+    backups::update_metrics(app);
+    process::update();
+    handle.render() + &process::cpu_line()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the queue and the log are far below 2^52")]
+fn update_store(app: &App) {
     let figures = app.store().figures();
-    #[expect(clippy::cast_precision_loss, reason = "the queue is bounded far below 2^52")]
-    metrics::gauge!("rapport_store_queue_depth").set(figures.waiting as f64);
+    metric::STORE_QUEUE_DEPTH.gauge([]).set(figures.waiting as f64);
+    metric::STORE_FAILING.gauge([]).set(flag(app.store().health().is_err()));
     if let Some(log) = figures.log {
-        #[expect(clippy::cast_precision_loss, reason = "the log is far below 2^52 bytes")]
-        metrics::gauge!(LOG_BYTES).set(log.bytes as f64);
-        metrics::counter!(BLOCKED_CHECKPOINTS).absolute(log.blocked_checkpoints);
-        metrics::counter!(FAILED_CHECKPOINTS).absolute(log.failed_checkpoints);
+        metric::STORE_LOG_BYTES.gauge([]).set(log.bytes as f64);
+        metric::STORE_BLOCKED_CHECKPOINTS.counter([]).absolute(log.blocked_checkpoints);
+        metric::STORE_FAILED_CHECKPOINTS.counter([]).absolute(log.failed_checkpoints);
     }
-    handle.render()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a time in microseconds is below 2^52 for centuries")]
+fn update_jobs(app: &App) {
+    for (job, report) in app.services().jobs().all() {
+        let succeeded = report.last_success.map_or(0.0, |time| time.as_micros() as f64 / 1e6);
+        metric::JOB_LAST_SUCCESS.gauge([job.key().into()]).set(succeeded);
+        metric::JOB_FAILING.gauge([job.key().into()]).set(flag(report.is_failing));
+    }
+}
+
+const fn flag(is_set: bool) -> f64 {
+    if is_set { 1.0 } else { 0.0 }
 }

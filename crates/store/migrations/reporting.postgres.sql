@@ -12,7 +12,13 @@
 --
 -- Not shown: hashes and encrypted secrets, sessions, links that were mailed, what a receiver answered, the path of a
 -- webhook's URL (which often is a secret), and tables that only serve the service itself. A test lists those tables.
-CREATE SCHEMA IF NOT EXISTS reporting;
+-- CREATE SCHEMA IF NOT EXISTS would need the right to create schemas even if this one exists.
+DO $$
+BEGIN
+    IF to_regnamespace('reporting') IS NULL THEN
+        CREATE SCHEMA reporting;
+    END IF;
+END $$;
 
 -- Ids as the API shows them: 16 bytes in 26 digits of five bits each, the last one filled up with zeros.
 CREATE OR REPLACE FUNCTION reporting.id_text(prefix text, id bytea, digits text DEFAULT '0123456789abcdefghjkmnpqrstvwxyz')

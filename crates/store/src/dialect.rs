@@ -4,7 +4,7 @@
 //! - `$n` are parameters. SQLite would number `$n` by first appearance, so they become `?n`.
 //! - `= ANY($n)` fetches many keys in one round trip. SQLite, where a statement costs no round trip, runs
 //!   once per key with `= ?n`.
-//! - `FOR UPDATE …` at the end locks rows. SQLite has only one writer and doesn't need the lock.
+//! - `FOR UPDATE …` or `FOR SHARE` at the end locks rows. SQLite has only one writer and doesn't need the lock.
 //! - `/*INDEXED BY …*/` after a table is a comment for PostgreSQL, which has statistics. SQLite obeys it:
 //!   without statistics it assumes that a range of a primary key is short.
 
@@ -29,7 +29,8 @@ pub const POSTGRES_CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {
     let hinted = sql.replace("/*INDEXED BY ", "INDEXED BY ").replace("*/", "");
-    let unlocked = hinted.find(" FOR UPDATE").map_or(hinted.as_str(), |at| &hinted[..at]);
+    let lock = hinted.find(" FOR UPDATE").or_else(|| hinted.find(" FOR SHARE"));
+    let unlocked = lock.map_or(hinted.as_str(), |at| &hinted[..at]);
     let mut out = String::with_capacity(unlocked.len());
     let mut rest = unlocked;
     while let Some(at) = rest.find('$') {

@@ -4,6 +4,7 @@
 //! - `tx` is the interface: a `Tx` is one company's transaction, a `Snapshot` one company's read, an `Across`
 //!   a read-only view of all companies.
 //! - SQL is written once, with `$n`; differences between the engines are in `dialect`.
+//! - `copy` copies whole databases: between engines, into backups and back.
 //! - The other modules are the statements, one module per subject, returning domain types.
 
 pub mod account;
@@ -14,6 +15,7 @@ pub mod account_site;
 pub mod activity;
 pub mod activity_day;
 pub mod audit;
+pub mod backlog;
 pub mod cadence;
 pub mod cadence_preview;
 mod cadence_ranges;
@@ -24,6 +26,7 @@ pub mod clients;
 pub mod company;
 pub mod contact;
 pub mod conversation;
+pub mod copy;
 pub mod credential;
 pub mod delivery;
 pub mod delivery_health;
@@ -32,6 +35,7 @@ mod delivery_state;
 mod dialect;
 pub mod digest;
 pub mod doctor;
+pub mod encryption_key;
 mod engine;
 pub mod erasure;
 mod error;
@@ -61,6 +65,7 @@ pub mod recent;
 pub mod redelivery;
 pub mod retention;
 pub mod saved_view;
+pub mod sealed;
 pub mod session;
 pub mod stage_totals;
 mod statement;
@@ -93,6 +98,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         activity::STATEMENTS,
         activity_day::STATEMENTS,
         audit::STATEMENTS,
+        backlog::STATEMENTS,
         cadence::STATEMENTS,
         campaign::STATEMENTS,
         channel::STATEMENTS,
@@ -106,6 +112,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         delivery_health::STATEMENTS,
         delivery_list::STATEMENTS,
         digest::STATEMENTS,
+        encryption_key::STATEMENTS,
         erasure::STATEMENTS,
         event::STATEMENTS,
         fan_out::STATEMENTS,
@@ -125,6 +132,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         redelivery::STATEMENTS,
         retention::STATEMENTS,
         saved_view::STATEMENTS,
+        sealed::STATEMENTS,
         session::STATEMENTS,
         stage_totals::STATEMENTS,
         submission::STATEMENTS,

@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 18] = [
+const MIGRATIONS: [&str; 20] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -32,6 +32,8 @@ const MIGRATIONS: [&str; 18] = [
     include_str!("../migrations/0016_node_identity.sql"),
     include_str!("../migrations/0017_fan_out.sql"),
     include_str!("../migrations/0018_reporting.sql"),
+    include_str!("../migrations/0019_key.sql"),
+    include_str!("../migrations/0020_audit_request.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

@@ -15,6 +15,8 @@ mod pages;
 mod shared;
 
 pub use api::openapi::document as openapi_document;
+pub use edge::client::TrustedProxies;
+pub use edge::closing::Drain;
 pub use edge::rate_limit::Rate;
 pub use edge::server::{Config, MetricsText, router, serve};
 pub use pages::SetupSecret;

@@ -2,6 +2,7 @@
 
 use rapport_store::{Across, Error, company};
 
+pub use rapport_store::backlog::{Backlog, read as backlog};
 pub use rapport_store::facts::{Facts, read as facts};
 
 /// Whether the service has no company yet.

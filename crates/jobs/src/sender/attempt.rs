@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use rapport_app::delivery::{RecordAttempt, Recorded};
 use rapport_app::dispatch::Dispatch;
-use rapport_app::{Access, App, Error};
+use rapport_app::vault::Owner;
+use rapport_app::{Access, App, Error, metric};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Timings, Verdict};
+use rapport_domain::id::made_at;
 use rapport_store::webhook::Target;
 use tokio::sync::mpsc;
 
@@ -33,16 +35,21 @@ impl Attempting {
         let Item { dispatch, place } = item;
         let attempt = self.make(&dispatch, &target).await;
         let verdict = attempt.outcome.verdict();
-        count(verdict);
+        count(verdict, attempt.timings.total);
         let _ = self.mail.send(Message::Answered { key, ticket, verdict });
         let recorded = self.record(&dispatch, attempt).await;
+        if verdict == Verdict::Succeeded && dispatch.manual.is_none() {
+            let took = self.app.now().micros_since(made_at(dispatch.delivery.as_bytes()));
+            metric::DELIVERY_SECONDS.histogram([]).record(duration(took));
+        }
         drop(place);
         let _ = self.mail.send(Message::Recorded { key, ticket, verdict, recorded });
     }
 
     async fn make(&self, dispatch: &Dispatch, target: &Target) -> Attempt {
         let (started_at, reason) = (self.app.now(), dispatch.reason());
-        let secret = match self.app.services().vault().open(target.id, &target.sealed_secret) {
+        let secret = match self.app.services().vault().open(Owner::Webhook(target.id), &target.sealed_secret)
+        {
             Ok(secret) => secret,
             Err(error) => {
                 tracing::error!(webhook = %target.id, %error, "failed to decrypt a webhook's secret");
@@ -100,12 +107,17 @@ impl Attempting {
     }
 }
 
-fn count(verdict: Verdict) {
+fn count(verdict: Verdict, micros: i64) {
     let outcome = match verdict {
         Verdict::Succeeded => "succeeded",
         Verdict::Again => "retried",
         Verdict::Final => "failed",
         Verdict::NotCharged => "own_fault",
     };
-    metrics::counter!("rapport_delivery_attempts_total", "outcome" => outcome).increment(1);
+    metric::DELIVERY_ATTEMPTS.counter([outcome.into()]).increment(1);
+    metric::DELIVERY_ATTEMPT_SECONDS.histogram([outcome.into()]).record(duration(micros));
+}
+
+fn duration(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }

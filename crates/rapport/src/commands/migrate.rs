@@ -11,7 +11,7 @@ use crate::{data_dir, database};
 
 pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     if config.database.value.is_sqlite() {
-        data_dir::prepare(config)?;
+        data_dir::require(config)?;
     }
     // Not part of the result, and not worth failing for if the terminal is gone.
     let mut tell = |progress: &Progress| {

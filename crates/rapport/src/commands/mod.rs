@@ -1,12 +1,20 @@
 //! The commands, one file each. All but `serve` may run next to a running service.
 
+mod backup;
 mod company;
 mod config;
+mod copy;
 mod doctor;
+mod encryption_key;
+mod health;
 mod import;
 mod key;
 mod mail;
 mod migrate;
+mod person;
+mod progress;
+pub mod reference;
+mod restore;
 mod token;
 
 use std::io::Write as _;
@@ -22,7 +30,7 @@ use crate::cli::Command;
 use crate::clock::{OsRandom, SystemClock};
 use crate::config::Config;
 use crate::secret_key::SecretKey;
-use crate::{data_dir, database, demo, listen, mailing, serve, telemetry};
+use crate::{data_dir, database, demo, key_agreement, listen, mailing, serve, telemetry, unknown_variables};
 
 /// How often a change is tried when the database is busy: a service under load leaves a command few gaps, and
 /// each try already waits a few seconds for one.
@@ -33,16 +41,24 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
         None | Some(Command::Serve) => serve::run(config),
         Some(command) => {
             telemetry::log_of_command(config);
+            unknown_variables::warn();
             match command {
-                Command::Serve => unreachable!("matched above"),
+                Command::Serve | Command::Completions { .. } | Command::Man { .. } => {
+                    unreachable!("run before this")
+                }
                 Command::Config => config::run(config),
                 Command::Company(command) => company::run(config, command),
                 Command::Token(command) => token::run(config, command),
-                Command::Key(command) => key::run(config, command),
+                Command::Key(arguments) => key::run(config, arguments.command),
+                Command::Person(command) => person::run(config, &command),
                 Command::Mail(command) => mail::run(config, &command),
                 Command::Import(arguments) => import::run(config, &arguments),
                 Command::Migrate => migrate::run(config),
+                Command::Backup(arguments) => backup::run(config, &arguments),
+                Command::Restore(arguments) => restore::run(config, &arguments),
+                Command::Copy(arguments) => copy::run(&arguments),
                 Command::Doctor => doctor::run(config),
+                Command::Health => health::run(config),
                 Command::Listen(options) => listen::run(config, &options),
                 Command::Demo(options) => demo::run(config, &options),
             }
@@ -52,14 +68,21 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
 
 /// Opens the database next to a service that may be running.
 fn open_beside(config: &Config) -> anyhow::Result<App> {
-    data_dir::prepare(config)?;
+    let (app, key) = open_whatever_key(config)?;
+    key_agreement::agree(config, &app, &key)?;
+    Ok(app)
+}
+
+/// The same although the key file may not be the database's.
+fn open_whatever_key(config: &Config) -> anyhow::Result<(App, SecretKey)> {
+    data_dir::require(config)?;
     let random = Arc::new(OsRandom::new());
-    let secret_key = SecretKey::load(config, random.as_ref())?;
+    let key = SecretKey::load(config, random.as_ref())?;
     let parts = Parts {
         outside: mailing::outside(config, &config.base_url.value),
-        ..Parts::new(Arc::new(SystemClock::new()), random, secret_key.vault())
+        ..Parts::new(Arc::new(SystemClock::new()), random, key.vault())
     };
-    database::open(config, &config.store_beside(), parts)
+    Ok((database::open(config, &config.store_beside(), parts)?, key))
 }
 
 fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {
@@ -70,9 +93,14 @@ fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {
 
 /// Makes a change as the server's administrator.
 fn write<C: UseCase>(app: &App, access: &Access, command: impl Fn() -> C) -> anyhow::Result<C::Reply> {
+    patiently(|| app.write_blocking(access, command()))
+}
+
+/// Tries again while the database is busy.
+pub fn patiently<T>(attempt: impl Fn() -> Result<T, Error>) -> anyhow::Result<T> {
     let mut tries = 1;
     loop {
-        match app.write_blocking(access, command()) {
+        match attempt() {
             Err(Error::Busy) if tries < TRIES => tries += 1,
             result => return result.map_err(explained),
         }

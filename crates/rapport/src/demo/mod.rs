@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rapport_app::{Clock as _, Parts};
@@ -36,6 +37,8 @@ use crate::stop::Signals;
 use crate::{data_dir, database, mailing, serve};
 
 use past::{Credentials, PastClock};
+
+const UNHURRIED: Duration = Duration::from_hours(1);
 
 pub fn run(config: &Config, demo: &Demo) -> anyhow::Result<ExitCode> {
     refuse_real_data(config)?;
@@ -96,10 +99,10 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
     let mut config = own_config(given, home.path());
     data_dir::prepare(&config)?;
     // Bound first, because the past already refers to both addresses.
-    let listener = runtime.block_on(serve::bind(&config))?;
+    let reserved = serve::bind(&config)?;
     let receiver = Beside::bind(&home.path().join("listen"))?;
     config.extra_ca.value = vec![receiver.ca_file.clone()];
-    let address = listener.local_addr().context("the listener has no address")?;
+    let address = reserved.address()?;
     let stop = CancellationToken::new();
     let signals = runtime.block_on(async { Signals::catch() }).context("failed to catch signals")?;
     let finished = CancellationToken::new();
@@ -117,7 +120,7 @@ fn show(given: &Config, home: &Home) -> anyhow::Result<ExitCode> {
     if stop.is_cancelled() {
         return Ok(ExitCode::SUCCESS);
     }
-    serve::run_in(runtime, &config, Some(listener))
+    serve::run_in(runtime, &config, Some(reserved))
 }
 
 /// The given configuration, without anything that would reach or touch something real.
@@ -127,7 +130,9 @@ fn own_config(given: &Config, home: &Path) -> Config {
     to_default(&mut config.data_dir, home.to_owned());
     to_default(&mut config.database, DatabaseAddress(Database::Sqlite(home.join("rapport.db"))));
     to_default(&mut config.secret_key_file, home.join("secret.key"));
-    to_default(&mut config.base_url, BaseUrl::of_listener(given.listen.value));
+    to_default(&mut config.base_url, given.listen.value.base_url());
+    to_default(&mut config.tls_cert, PathBuf::new());
+    to_default(&mut config.tls_key, PathBuf::new());
     to_default(&mut config.smtp_url, SmtpUrl::default());
     to_default(&mut config.mail_from, MailFrom::default());
     let loopback = "127.0.0.1/32".parse().expect("a network");
@@ -148,11 +153,12 @@ async fn make_past(
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<Credentials>> {
     let random = Arc::new(OsRandom::new());
-    let secret_key = SecretKey::load(config, random.as_ref())?;
+    let secret_key = SecretKey::load(config, random.as_ref())?.save()?;
     let now = SystemClock::new().now();
     let clock = PastClock::at(now.plus_days(-story::DAYS - 1));
-    // Temporary data does not need a sync for each of several thousand commits.
-    let store = rapport_store::Config { durable: is_kept, ..config.store() };
+    // Temporary data does not need a sync for each of several thousand commits. On a busy machine it takes longer to
+    // make up, but nobody waits for a part of it.
+    let store = rapport_store::Config { durable: is_kept, max_wait: UNHURRIED, ..config.store() };
     let parts = Parts {
         destinations: Arc::new(Outbound::load(config)?.guard()),
         outside: mailing::outside(config, &BaseUrl::of_listener(address)),

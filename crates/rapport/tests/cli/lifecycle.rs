@@ -149,3 +149,15 @@ fn it_ends_in_time_whatever_clients_do() {
     assert_eq!(service.wait().code(), Some(0));
     assert!(asked_at.elapsed() < STOP_LIMIT, "it took {:?}", asked_at.elapsed());
 }
+
+#[test]
+fn it_listens_on_a_name_or_a_port_alone() {
+    for listen in ["localhost:0", ":0"] {
+        let place = Place::sqlite();
+        let service = place.start(&mut place.command(&["serve", "--listen", listen]));
+        assert_eq!(service.get("/health/ready").0, 200, "{listen}");
+    }
+    let ended = Place::sqlite().run(&["serve", "--listen", "no-such-host.invalid:0"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("cannot listen on no-such-host.invalid:0 (--listen)"), "{}", ended.stderr);
+}

@@ -17,6 +17,7 @@ const ACCOUNTS: usize = 60;
 const ENOUGH_FLOODED: u64 = 64 << 10;
 /// Deliveries to each receiver that answers at all, before memory is measured.
 const ENOUGH: usize = 25;
+const MOST_TRIES: usize = 60;
 
 #[test]
 fn memory_stays_flat_whatever_receivers_answer() {
@@ -83,6 +84,9 @@ fn floods() -> Vec<Hostile> {
 fn post(service: &Service, token: &str, path: &str, body: &Value) {
     let authorization = format!("Bearer {token}");
     let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
-    let (status, answer) = service.request("POST", path, &headers, &body.to_string());
+    let send = || service.request("POST", path, &headers, &body.to_string());
+    // On a loaded machine the service may be busy, and says so.
+    let busy = |(status, _): &(u16, String)| *status == 503;
+    let (status, answer) = (0..MOST_TRIES).map(|_| send()).find(|answer| !busy(answer)).expect("an answer");
     assert_eq!(status, 201, "{answer}");
 }

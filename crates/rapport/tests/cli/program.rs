@@ -117,7 +117,8 @@ impl Place {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).unwrap();
-        let address = first_line.trim_end().strip_prefix("Rapport is running at http://");
+        let url = first_line.trim_end().strip_prefix("Rapport is running at ");
+        let address = url.and_then(|url| url.strip_prefix("http://").or(url.strip_prefix("https://")));
         let Some(address) = address.map(str::to_owned) else {
             let log = std::fs::read_to_string(log).unwrap();
             panic!("the service printed {first_line:?}, and its log says:\n{log}");
@@ -136,7 +137,8 @@ pub fn program(arguments: &[&str]) -> Command {
 fn program_named(name: &str) -> Command {
     let mut command = Command::new(name);
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("RAPPORT_") {
+        // A developer's own PGSSLMODE and the like count as well.
+        if ["RAPPORT_", "PG"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             command.env_remove(name);
         }
     }

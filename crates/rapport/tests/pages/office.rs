@@ -12,6 +12,8 @@ use tempfile::TempDir;
 
 use crate::program::{self, Place, Service};
 
+const MOST_TRIES: usize = 60;
+
 /// The company Acme as the command line makes it. Making it takes a while, so each office begins with a copy.
 static NEW_COMPANY: LazyLock<NewCompany> = LazyLock::new(NewCompany::make);
 
@@ -149,7 +151,11 @@ impl Office {
         form.append_pair("email", &login.email).append_pair("password", &login.password);
         let headers =
             [("Content-Type", "application/x-www-form-urlencoded"), ("Sec-Fetch-Site", "same-origin")];
-        let (head, _) = self.service.exchange("POST", "/login", &headers, &form.finish()).expect("an answer");
+        let form = form.finish();
+        let log_in = || self.service.exchange("POST", "/login", &headers, &form).expect("an answer").0;
+        // A service on a loaded machine may be busy, and says so.
+        let head = (0..MOST_TRIES).map(|_| log_in()).find(|head| !head.starts_with("HTTP/1.1 503"));
+        let head = head.expect("an answer other than busy");
         let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: rapport="));
         let value = cookie.and_then(|cookie| cookie.split(';').next());
         let value = value.unwrap_or_else(|| panic!("nobody is logged in: {head}"));

@@ -31,6 +31,11 @@ pub const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = 0; SET 
 const MIGRATION_LOCK: i64 = 0x7261_7070_6f72_7401;
 /// Everyone who wants to use a table waits this long at most behind a step that wants to change it.
 const LOCK_TIMEOUT: &str = "500ms";
+/// The same for further tries: an autovacuum makes way for those who have waited for the server's deadlock timeout,
+/// which is a second unless someone changed it.
+const LOCK_TIMEOUT_AGAIN: &str = "1500ms";
+/// For locks that don't make readers or writers wait.
+const NO_LOCK_TIMEOUT: &str = "0";
 /// How long the others have the table for themselves before the step tries again.
 const PAUSE: Duration = Duration::from_secs(2);
 const ASK_FOR_TURN_EVERY: Duration = Duration::from_millis(250);
@@ -40,7 +45,7 @@ const STEP_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_step (version BIGINT
      done BIGINT NOT NULL, company BIGINT, walked_to TEXT, walked BIGINT NOT NULL)";
 /// Who most likely holds the lock that a step waits for.
 const OLDEST_TRANSACTION: &str = "SELECT format('process %s (%s) has been in a transaction for %s s', pid, \
-     coalesce(nullif(application_name, ''), usename), floor(extract(epoch FROM clock_timestamp() - xact_start))) \
+     coalesce(nullif(application_name, ''), usename, 'a process of the server'), floor(extract(epoch FROM clock_timestamp() - xact_start))) \
      FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
      AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 1";
 
@@ -145,7 +150,7 @@ impl Upgrade<'_, '_> {
     /// Applies what every upgrade ends with; the statement it returns belongs to the transaction that records it.
     fn finish(&mut self) -> Result<&'static str, Error> {
         for step in steps::read(STATISTICS).map_err(Error::fault)? {
-            self.transact(&step.whole())?;
+            self.transact_within(&step.whole(), [NO_LOCK_TIMEOUT; 2])?;
         }
         let replaced = self.transact(REPORTING);
         replaced.map_err(|error| match error {
@@ -261,9 +266,17 @@ impl Upgrade<'_, '_> {
     /// Runs statements in a transaction. It may be blocked by others as often as it takes, but it blocks them only
     /// briefly.
     fn transact(&mut self, sql: &str) -> Result<(), Error> {
-        let sql = format!("BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'; {sql}\n; COMMIT");
+        self.transact_within(sql, [LOCK_TIMEOUT, LOCK_TIMEOUT_AGAIN])
+    }
+
+    fn transact_within(&mut self, sql: &str, [first, again]: [&str; 2]) -> Result<(), Error> {
         let mut has_waited = false;
-        while self.is_blocked(&sql)? {
+        loop {
+            let timeout = if has_waited { again } else { first };
+            let sql = format!("BEGIN; SET LOCAL lock_timeout = '{timeout}'; {sql}\n; COMMIT");
+            if !self.is_blocked(&sql)? {
+                return Ok(());
+            }
             self.link.batch("ROLLBACK")?;
             if !has_waited || self.teller.is_due() {
                 let oldest = self.link.first_text(OLDEST_TRANSACTION)?;
@@ -273,7 +286,6 @@ impl Upgrade<'_, '_> {
             has_waited = true;
             thread::sleep(PAUSE);
         }
-        Ok(())
     }
 
     /// Runs a statement that can't be part of a transaction. Readers and writers don't wait behind it. The caller

@@ -1,8 +1,8 @@
 //! Upgrades of an embedded database, each version in its own transaction.
 //!
 //! A database that isn't new is first backed up next to itself. One process at a time upgrades it, holding a lock on a
-//! file that names the backup. The file is removed when the upgrade is complete: whoever finds it continues an upgrade
-//! that was killed, and needs no second backup.
+//! file that notes the version it began with and the name of the backup. The file is removed when the upgrade is
+//! complete: a process that finds it continues an upgrade that was killed, and needs no second backup.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -65,8 +65,9 @@ fn upgrade(connection: &mut Connection, path: &Path, teller: &mut Teller) -> Res
     // Another process may have been faster.
     let found = version(connection)?;
     if found < VERSION {
-        let copy = turn.backup(path, found).map_err(|error| backup_failed(&error))?;
-        if !copy.exists() {
+        let (from, copy) = turn.backup(path, found).map_err(|error| backup_failed(&error))?;
+        // A killed process may have copied the database and changed nothing yet: it may have been used since.
+        if from == found || !copy.exists() {
             teller.say(format!("backing up to {}", copy.display()), None);
             copy_into(connection, &copy)?;
             tracing::info!(backup = %copy.display(), "backed up the database before migrating");
@@ -126,23 +127,25 @@ impl Turn {
         Ok(Self { path, file })
     }
 
-    /// The backup of this upgrade, which may exist already. A backup of an earlier upgrade is none of this one: the
-    /// database may have been restored and used since.
-    fn backup(&mut self, database: &Path, found: i64) -> io::Result<PathBuf> {
-        let mut name = String::new();
-        self.file.read_to_string(&mut name)?;
-        if !name.is_empty() {
-            return Ok(database.with_file_name(name));
+    /// The version that this upgrade began with, and its backup, which may exist already. The backup of an earlier
+    /// upgrade is not this one's: the database may have been restored and used since.
+    fn backup(&mut self, database: &Path, found: i64) -> io::Result<(i64, PathBuf)> {
+        let mut text = String::new();
+        self.file.read_to_string(&mut text)?;
+        let noted = text.split_once(' ').and_then(|(from, name)| Some((from.parse().ok()?, name)));
+        if let Some((from, name)) = noted {
+            return Ok((from, database.with_file_name(name)));
         }
         let mut copies = (1..).map(|number| {
             let again = if number == 1 { String::new() } else { format!(".{number}") };
             beside(database, &format!(".before-v{VERSION}-from-v{found}{again}"))
         });
         let copy = copies.find(|copy| !copy.exists()).unwrap_or_default();
+        self.file.set_len(0)?;
         self.file.rewind()?;
-        self.file.write_all(copy.file_name().unwrap_or_default().as_encoded_bytes())?;
+        write!(self.file, "{found} {}", copy.file_name().unwrap_or_default().display())?;
         self.file.sync_all()?;
-        Ok(copy)
+        Ok((found, copy))
     }
 
     fn finished(self) {

@@ -60,13 +60,12 @@ impl Index {
 pub fn read(text: &str) -> Result<Vec<Step>, String> {
     let mut parts: Vec<(&str, String)> = vec![("change", String::new())];
     for line in text.lines() {
-        match line.strip_prefix(MARKER) {
-            Some(marker) => parts.push((marker, String::new())),
-            None => {
-                let (_, part) = parts.last_mut().expect("the first part");
-                part.push_str(line);
-                part.push('\n');
-            }
+        if let Some(marker) = line.strip_prefix(MARKER) {
+            parts.push((marker, String::new()));
+        } else {
+            let (_, part) = parts.last_mut().expect("the first part");
+            part.push_str(line);
+            part.push('\n');
         }
     }
     let parts = parts.into_iter().filter(|(_, text)| !statements(text).is_empty());

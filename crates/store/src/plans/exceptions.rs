@@ -7,6 +7,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("member", "the people of a company"),
     ("node", "one row per process"),
     ("schema_version", "one row per migration"),
+    ("encryption_key", "one row"),
     ("channel", "as many as people create"),
     ("promo_code", "as many as people create"),
     ("campaign", "as many as people create"),
@@ -32,6 +33,15 @@ pub(super) const SHORT: &[(&str, &str)] = &[
 
 /// Statement, table, and why it may read a whole company or the whole table.
 const READS_MORE: &[(&str, &str, &str)] = &[
+    (
+        "backlog::OWNED",
+        "delivery",
+        "the index contains only deliveries owned by nodes, of which few are read",
+    ),
+    ("backlog::WAITING", "webhook", "monitoring looks at all webhooks"),
+    ("backlog::HELD", "webhook", "monitoring looks at all webhooks"),
+    ("backlog::DISABLED", "webhook", "monitoring looks at all webhooks"),
+    ("backlog::MAILS", "mail", "the index contains only waiting mail, of which little is read"),
     ("delivery::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::STANDINGS", "webhook", "a page about all webhooks of the company"),

@@ -30,7 +30,7 @@ const FEW: u32 = 10;
 
 /// The rows that ANALYZE sees before a table is filled.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Few {
+pub(crate) enum Few {
     /// One row, so that every column looks unique.
     One,
     /// Some rows of one company that differ only at the end of their key, so that every other column looks
@@ -55,7 +55,7 @@ pub(crate) fn forget_statistics(client: &mut Client) {
     forgotten.expect("forgotten");
 }
 
-pub(super) fn few(client: &mut Client, few: Few) {
+pub(crate) fn few(client: &mut Client, few: Few) {
     let rows = if few == Few::One { 1 } else { FEW };
     insert(client, few == Few::Alike, |_| format!("SELECT 1 AS c, n FROM generate_series(1, {rows}) AS n"));
 }

@@ -17,8 +17,7 @@ use rapport_testkit::PostgresServer;
 use crate::engine::postgres::SESSION;
 use crate::{Database, migrate_only};
 use catalogue::{Planned, all_bulk, everything};
-use fill::Few;
-pub(crate) use fill::{forget_statistics, keep_statistics};
+pub(crate) use fill::{Few, few, forget_statistics, keep_statistics};
 use verdict::Schema;
 
 /// Explains a statement as a connection of the store would run it.
@@ -69,13 +68,13 @@ fn empty_database() -> Client {
 fn every_statement_is_bound_to_its_keys_whatever_the_statistics_say() {
     let (mut faults, mut used) = (Vec::new(), BTreeSet::new());
     let mut client = empty_database();
-    fill::few(&mut client, Few::One);
+    few(&mut client, Few::One);
     client.batch_execute("ANALYZE").expect("analyzed");
     fill::many(&mut client);
     judge(&mut client, "analyzed with one row", &mut faults, &mut used);
 
     let mut client = empty_database();
-    fill::few(&mut client, Few::Alike);
+    few(&mut client, Few::Alike);
     client.batch_execute("ANALYZE").expect("analyzed");
     fill::many(&mut client);
     judge(&mut client, "analyzed with ten similar rows", &mut faults, &mut used);

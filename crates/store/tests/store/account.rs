@@ -16,7 +16,7 @@ use rapport_store::page::Page;
 use rapport_store::{Database, Query, Tx, account, account_field, activity, channel, history};
 use serde_json::json;
 
-use crate::support::{World, account_id, bytes, imported_account, new_account, on_both_engines, time};
+use crate::support::{World, account_id, bytes, imported_account, new_account, on_both_engines, raw, time};
 
 /// An account with a value in every column.
 fn full_account(number: u64) -> Account {
@@ -156,7 +156,7 @@ fn index(world: &World) -> Vec<String> {
             rows.expect("read").collect::<Result<_, _>>().expect("read")
         }
         Database::Postgres(url) => {
-            let mut client = postgres::Client::connect(url, postgres::NoTls).expect("connected");
+            let mut client = raw(url);
             let rows = client.query(sql, &[]).expect("read");
             rows.iter().map(|row| show(row.get(0), row.get(1), row.get(2))).collect()
         }

@@ -346,6 +346,7 @@ fn the_audit_log_is_read_newest_first() {
             detail: r#"{"kind":"ingest_key"}"#.to_owned(),
             at: time(0),
             address: Some(format!("192.0.2.{n}")),
+            request_id: (n > 1).then(|| format!("abc-{n}")),
         };
         world
             .write(company, move |tx| (1..=5).try_for_each(|n| audit::insert(tx, &entry(n))))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rapport_store::{Database, Scope, Statement, Value, all_statements, migrate_only};
 
-use crate::support::{Random, for_each_database};
+use crate::support::{Random, for_each_database, raw};
 
 #[test]
 fn every_statement_prepares_on_both_engines() {
@@ -26,7 +26,7 @@ fn every_statement_prepares_on_both_engines() {
                 }
             }
             Database::Postgres(url) => {
-                let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("connected");
+                let mut client = raw(&url);
                 for statement in all_statements() {
                     let prepared = client.prepare(statement.sql);
                     let prepared = prepared.unwrap_or_else(|error| panic!("{}: {error:?}", statement.name));
@@ -110,7 +110,7 @@ fn run(database: &Database, statement: &Statement, values: &[Value]) -> Vec<Stri
             row.expect("a row")
         }
         Database::Postgres(url) => {
-            let mut client = postgres::Client::connect(url, postgres::NoTls).expect("connected");
+            let mut client = raw(url);
             let values: Vec<&(dyn postgres::types::ToSql + Sync)> =
                 values.iter().map(|value| value as &(dyn postgres::types::ToSql + Sync)).collect();
             let row = client.query_one(statement.sql, &values).expect("a row");

@@ -104,6 +104,7 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
             detail: "{}".to_owned(),
             at: time(0),
             address: None,
+            request_id: None,
         },
     )
 }

@@ -10,6 +10,7 @@ use axum::routing::get;
 use rapport_app::App;
 use rapport_app::read::system::probe;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -17,16 +18,19 @@ use crate::edge::server::MetricsText;
 
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub fn routes(app: App, metrics: Option<MetricsText>) -> Router {
+pub fn routes(app: App, metrics: Option<MetricsText>, stopping: CancellationToken) -> Router {
     Router::new()
         .route("/health/live", get(async || json::respond(StatusCode::OK, &json!({ "status": "alive" }))))
         .route("/health/ready", get(ready))
-        .with_state(app)
+        .with_state((app, stopping))
         .route("/metrics", get(async move || figures(metrics.as_ref())))
 }
 
-/// Ready if the database can be read and the last writes did not fail.
-async fn ready(State(app): State<App>) -> Response {
+/// Ready if the database can be read, the last writes did not fail and the service was not asked to stop.
+async fn ready(State((app, stopping)): State<(App, CancellationToken)>) -> Response {
+    if stopping.is_cancelled() {
+        return Problem::not_ready("the service is stopping").into_response();
+    }
     let answer = tokio::time::timeout(READY_TIMEOUT, app.read_across(probe)).await;
     if !matches!(answer, Ok(Ok(()))) {
         return Problem::not_ready("the database cannot be read").into_response();

@@ -1,17 +1,28 @@
 //! What every request passes on its way in and out.
 //!
-//! - `server`: the router, the accept loop and its limits. `front`: the middleware around every request. `health`.
+//! - `server`: the router, the accept loop and its limits. `tls`: its handshake. `closing`: how it stops. `front`: the
+//!   middleware around every request. `access_log`. `health`.
+//! - `client`: who sent a request, with `forwarded`, a header of proxies. `host`, `origin`: other headers that say
+//!   where it comes from.
 //! - `auth`: credentials. `rate_limit`, `shares`, `slow_body`: how much one client may use. `hashing`: passwords, few
 //!   at a time.
-//! - `json`: request bodies. `problem`: the only place that maps errors to HTTP.
+//! - `json`: request bodies. `compression`: response bodies. `problem`: the only place that maps errors to HTTP.
 
+pub mod access_log;
 pub mod auth;
+pub mod client;
+pub mod closing;
+pub mod compression;
+pub mod forwarded;
 pub mod front;
 pub mod hashing;
 pub mod health;
+pub mod host;
 pub mod json;
+pub mod origin;
 pub mod problem;
 pub mod rate_limit;
 pub mod server;
 pub mod shares;
 pub mod slow_body;
+pub mod tls;
