@@ -47,6 +47,7 @@ mod outbox;
 pub mod ownership;
 pub mod password;
 pub mod password_reset;
+mod patience;
 pub mod person;
 pub mod read;
 pub mod reading;
@@ -76,6 +77,7 @@ pub use context::{Clock, Parts, Random, Services};
 pub use error::Error;
 pub use mail::{MailRoute, Outside};
 pub use origin::Origin;
+pub use patience::{patiently, patiently_blocking};
 pub use read::Viewer;
 pub use vault::Vault;
 

@@ -1,7 +1,7 @@
 //! Opening the database, with messages that say which setting to change.
 
 use anyhow::{Context as _, anyhow};
-use rapport_app::{App, Parts};
+use rapport_app::{App, Parts, patiently_blocking};
 use rapport_store::{Error, Progress, Store};
 
 use crate::commands::explained;
@@ -11,7 +11,8 @@ use crate::config::Config;
 pub fn open(config: &Config, store: &rapport_store::Config, parts: Parts) -> anyhow::Result<App> {
     let app = open_alone(config, store, parts)?;
     // Before anything is written with this machine's own time.
-    app.follow_database_clock_blocking().map_err(explained).with_context(|| unusable(config))?;
+    let followed = patiently_blocking(|| app.follow_database_clock_blocking());
+    followed.map_err(explained).with_context(|| unusable(config))?;
     Ok(app)
 }
 

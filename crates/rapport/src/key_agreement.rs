@@ -1,17 +1,17 @@
 //! Makes sure that the key file and the database belong together, before anything is encrypted or decrypted.
 
 use anyhow::{Context as _, bail};
-use rapport_app::App;
 use rapport_app::encryption_key::{self, Fit};
+use rapport_app::{App, patiently_blocking};
 
-use crate::commands::patiently;
+use crate::commands::explained;
 use crate::config::Config;
 use crate::secret_key::SecretKey;
 
 /// Checks that the file has the database's key, and returns the fingerprint. A database without a key gets the one
 /// in the file, which is created if it is missing.
 pub fn agree(config: &Config, app: &App, key: &SecretKey) -> anyhow::Result<String> {
-    let mut fit = patiently(|| encryption_key::examine(app))?;
+    let mut fit = patiently_blocking(|| encryption_key::examine(app)).map_err(explained)?;
     if let Fit::Unclaimed { fingerprint, unreadable } = fit {
         // The file comes first: a database that names a key which nobody kept could not be used.
         let saved = key.save()?;
@@ -22,8 +22,8 @@ pub fn agree(config: &Config, app: &App, key: &SecretKey) -> anyhow::Result<Stri
             tracing::warn!(secrets = unreadable, "some secrets were encrypted with a lost key");
         }
         let fingerprint = fingerprint.context("the key file is empty")?;
-        patiently(|| encryption_key::adopt(app, fingerprint.clone()))?;
-        fit = patiently(|| encryption_key::examine(app))?;
+        patiently_blocking(|| encryption_key::adopt(app, fingerprint.clone())).map_err(explained)?;
+        fit = patiently_blocking(|| encryption_key::examine(app)).map_err(explained)?;
     }
     match fit {
         Fit::Known(noted) => Ok(noted.fingerprint),

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rapport_app::delivery::Recorded;
 use rapport_app::dispatch::{Asking, Dispatch, Owned, Place, Sender};
-use rapport_app::{Access, App};
+use rapport_app::{Access, App, patiently};
 use rapport_domain::delivery::Verdict;
 use rapport_domain::id::{CompanyId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
@@ -78,12 +78,12 @@ pub async fn start(
     tasks: &TaskTracker,
 ) -> Result<(), rapport_app::Error> {
     let (identity, alone) = (config.identity.clone(), config.alone);
-    let register = RegisterNode { identity: identity.clone(), alone };
-    let node = app.write(&Access::NO_COMPANY, register).await?;
+    let register = || RegisterNode { identity: identity.clone(), alone };
+    let node = patiently(|| app.write(&Access::NO_COMPANY, register())).await?;
     let (mail, inbox) = mpsc::unbounded_channel();
     let gates = Arc::new(Gates::default());
     let mut lanes = Lanes::new(Slots { total: config.slots });
-    for (company, webhook, standing) in app.read_across(webhook::standings).await? {
+    for (company, webhook, standing) in patiently(|| app.read_across(webhook::standings)).await? {
         lanes.remember((company, webhook), standing);
         gates.set(webhook, false, standing);
     }

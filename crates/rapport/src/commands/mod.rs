@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use rapport_app::{Access, App, Command as UseCase, Error, Parts};
+use rapport_app::{Access, App, Command as UseCase, Error, Parts, patiently_blocking};
 use rapport_domain::company::{Company, Slug};
 use serde_json::Value;
 
@@ -31,10 +31,6 @@ use crate::clock::{OsRandom, SystemClock};
 use crate::config::Config;
 use crate::secret_key::SecretKey;
 use crate::{data_dir, database, demo, key_agreement, listen, mailing, serve, telemetry, unknown_variables};
-
-/// How often a change is tried when the database is busy: a service under load leaves a command few gaps, and
-/// each try already waits a few seconds for one.
-const TRIES: usize = 6;
 
 pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode> {
     match command {
@@ -93,18 +89,7 @@ fn find_company(app: &App, slug: &Slug) -> anyhow::Result<Company> {
 
 /// Makes a change as the server's administrator.
 fn write<C: UseCase>(app: &App, access: &Access, command: impl Fn() -> C) -> anyhow::Result<C::Reply> {
-    patiently(|| app.write_blocking(access, command()))
-}
-
-/// Tries again while the database is busy.
-pub fn patiently<T>(attempt: impl Fn() -> Result<T, Error>) -> anyhow::Result<T> {
-    let mut tries = 1;
-    loop {
-        match attempt() {
-            Err(Error::Busy) if tries < TRIES => tries += 1,
-            result => return result.map_err(explained),
-        }
-    }
+    patiently_blocking(|| app.write_blocking(access, command())).map_err(explained)
 }
 
 /// The error with the detail that the API hides but an administrator needs.
