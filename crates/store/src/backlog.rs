@@ -1,13 +1,14 @@
 //! What waits, across all companies, for monitoring. Counts are capped, so that watching a long queue stays cheap.
 
-use rapport_domain::caps::IN_A_LIST;
-use rapport_domain::id::made_at;
+use rapport_domain::caps::{IN_A_LIST, ON_A_PAGE};
+use rapport_domain::id::{CompanyId, WebhookId, made_at};
 use rapport_domain::time::Time;
 
 use crate::delivery_state::delivery_state;
 use crate::error::Error;
-use crate::statement::{Statement, statements};
+use crate::statement::statements;
 use crate::tx::Across;
+use crate::value::Row;
 use crate::{values, webhook};
 
 statements! {
@@ -15,23 +16,25 @@ statements! {
         "SELECT id, next_at FROM delivery /*INDEXED BY delivery_owned*/ WHERE state = ", delivery_state!(open),
         " AND owner IS NOT NULL LIMIT $1"
     );
-    // CROSS, so that SQLite starts with the webhooks.
+    // One webhook at a time: joined to the webhooks, PostgreSQL would read everything that waits.
     reference WAITING = concat!(
-        "SELECT d.id FROM webhook w CROSS JOIN delivery d /*INDEXED BY delivery_waiting*/ ",
-        "WHERE w.deleted_at IS NULL AND w.disabled_by_hand = 0 AND w.auto_disabled_at IS NULL ",
-        "AND d.company = w.company AND d.webhook = w.id AND d.state = ", delivery_state!(open),
-        " AND d.owner IS NULL LIMIT $1"
+        "SELECT id FROM delivery /*INDEXED BY delivery_waiting*/ WHERE company = $1 AND webhook = $2 AND state = ",
+        delivery_state!(open), " AND owner IS NULL LIMIT $3"
     );
-    reference HELD = concat!(
-        "SELECT count(*) FROM (SELECT 1 FROM webhook w CROSS JOIN delivery d /*INDEXED BY delivery_waiting*/ ",
-        "WHERE w.deleted_at IS NULL AND (w.disabled_by_hand = 1 OR w.auto_disabled_at IS NOT NULL) ",
-        "AND d.company = w.company AND d.webhook = w.id AND d.state = ", delivery_state!(open),
-        " AND d.owner IS NULL LIMIT $1) AS held"
+    reference HOLDING = concat!(
+        "SELECT w.company, w.id FROM webhook w WHERE w.deleted_at IS NULL ",
+        "AND (w.disabled_by_hand = 1 OR w.auto_disabled_at IS NOT NULL) ",
+        "AND (SELECT 1 FROM delivery d /*INDEXED BY delivery_waiting*/ ",
+        "WHERE d.company = w.company AND d.webhook = w.id AND d.state = ", delivery_state!(open),
+        " AND d.owner IS NULL LIMIT 1 OFFSET 0) IS NOT NULL"
     );
     reference DISABLED = "SELECT disabled_by_hand, count(*) FROM webhook WHERE deleted_at IS NULL \
                           AND (disabled_by_hand = 1 OR auto_disabled_at IS NOT NULL) GROUP BY disabled_by_hand";
     reference MAILS = "SELECT id FROM mail /*INDEXED BY mail_waiting*/ WHERE state = 0 LIMIT $1";
 }
+
+/// How many webhooks are asked what waits for them. With more of them, a count says at least how much it is.
+const MOST_WEBHOOKS: i64 = ON_A_PAGE;
 
 /// How much waits, and since when. Counts end at [`IN_A_LIST`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,15 +60,19 @@ pub fn read(across: &mut Across) -> Result<Backlog, Error> {
         deliveries.push(row.take::<[u8; 16]>()?);
         due.push(row.take::<Time>()?);
     }
-    deliveries.extend(ids(across, &WAITING)?);
-    due.extend(webhook::with_work(across)?.into_iter().map(|(_, _, next)| next));
-    let mails = ids(across, &MAILS)?;
-    let held = across.query_opt(&HELD, values![IN_A_LIST])?;
+    let working = webhook::with_work(across)?;
+    due.extend(working.iter().map(|(_, _, next)| *next));
+    let working = working.into_iter().map(|(company, webhook, _)| (company, webhook));
+    deliveries.extend(waiting(across, working, deliveries.len())?);
+    let holding: Result<Vec<(CompanyId, WebhookId)>, Error> =
+        across.query(&HOLDING, &[])?.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect();
+    let held = waiting(across, holding?.into_iter(), 0)?;
+    let mails = ids(across.query(&MAILS, values![IN_A_LIST])?)?;
     let mut backlog = Backlog {
         deliveries: capped(deliveries.len()),
         oldest_delivery: deliveries.iter().min().map(made_at),
         next_due: due.into_iter().min(),
-        held: held.map_or(Ok(0), |mut row| row.take())?,
+        held: capped(held.len()),
         mails: capped(mails.len()),
         oldest_mail: mails.iter().min().map(made_at),
         ..Backlog::default()
@@ -78,8 +85,24 @@ pub fn read(across: &mut Across) -> Result<Backlog, Error> {
     Ok(backlog)
 }
 
-fn ids(across: &mut Across, statement: &Statement) -> Result<Vec<[u8; 16]>, Error> {
-    let rows = across.query(statement, values![IN_A_LIST])?;
+/// What waits for these webhooks, until the cap is reached; `counted` is what was counted already.
+fn waiting(
+    across: &mut Across,
+    webhooks: impl Iterator<Item = (CompanyId, WebhookId)>,
+    counted: usize,
+) -> Result<Vec<[u8; 16]>, Error> {
+    let mut found = Vec::new();
+    for (company, webhook) in webhooks.take(usize::try_from(MOST_WEBHOOKS).unwrap_or(usize::MAX)) {
+        let room = IN_A_LIST - capped(counted + found.len());
+        if room == 0 {
+            break;
+        }
+        found.extend(ids(across.query(&WAITING, values![company, &webhook, room])?)?);
+    }
+    Ok(found)
+}
+
+fn ids(rows: Vec<Row>) -> Result<Vec<[u8; 16]>, Error> {
     rows.into_iter().map(|mut row| row.take()).collect()
 }
 

@@ -33,15 +33,8 @@ pub(super) const SHORT: &[(&str, &str)] = &[
 
 /// Statement, table, and why it may read a whole company or the whole table.
 const READS_MORE: &[(&str, &str, &str)] = &[
-    (
-        "backlog::OWNED",
-        "delivery",
-        "the index contains only deliveries owned by nodes, of which few are read",
-    ),
-    ("backlog::WAITING", "webhook", "monitoring looks at all webhooks"),
-    ("backlog::HELD", "webhook", "monitoring looks at all webhooks"),
+    ("backlog::HOLDING", "webhook", "monitoring looks at all webhooks"),
     ("backlog::DISABLED", "webhook", "monitoring looks at all webhooks"),
-    ("backlog::MAILS", "mail", "the index contains only waiting mail, of which little is read"),
     ("delivery::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::STANDINGS", "webhook", "a page about all webhooks of the company"),
