@@ -47,8 +47,8 @@ use rapport_store::{Config, Database, Snapshot, Store};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::PostgresServer;
 use crate::postgres::plain;
+use crate::{PostgresServer, opening};
 
 /// Where the clock of a test starts: a Monday morning.
 pub const START: &str = "2026-01-05T09:00:00Z";
@@ -211,8 +211,8 @@ impl TestApp {
     /// Another node of the service, or the command line next to it, on the same database.
     pub fn another_node(&self) -> App {
         let opened =
-            thread::scope(|scope| scope.spawn(|| Store::open(&patient(self.database.clone()))).join());
-        let store = opened.expect("a thread").expect("opening the database a second time");
+            thread::scope(|scope| scope.spawn(|| opening::open(&patient(self.database.clone()))).join());
+        let store = opened.expect("a thread");
         assemble(store, &self.clock, 2, &*self.furnish)
     }
 
@@ -262,7 +262,7 @@ fn open(engine: Engine) -> (Store, Database, Option<TempDir>) {
         }
         Engine::Postgres => (Database::Postgres(PostgresServer::shared().fresh_database()), None),
     };
-    let store = Store::open(&patient(database.clone())).expect("opening an empty database");
+    let store = opening::open(&patient(database.clone()));
     (store, database, home)
 }
 

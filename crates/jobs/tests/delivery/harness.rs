@@ -24,7 +24,7 @@ use rapport_domain::{account, destination::Destination};
 use rapport_jobs::guard::{BoxFuture, ResolveError, Resolver};
 use rapport_jobs::{Client, Config, Guard, Limits};
 use rapport_store::delivery::KeptAttempt;
-use rapport_store::{Database, Faults, Snapshot, Store, delivery, webhook};
+use rapport_store::{Database, Faults, Snapshot, delivery, webhook};
 use rapport_testkit::{
     Engine, ReceivedRequest, Receiver, SeededRandom, TestApp, TestClock, block_on, create_webhook,
     patch_webhook,
@@ -517,7 +517,7 @@ impl Node {
             faults: options.faults.clone(),
             ..rapport_store::Config::new(test.database().clone())
         };
-        let store = Store::open(&config).expect("opening the database for a sender");
+        let store = rapport_testkit::open(&config);
         let (hands, random) = (Arc::new(clock.clone()), Arc::new(SeededRandom::new(seed)));
         let guard = options.guard();
         let parts = Parts {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 use rapport_domain::id::CompanyId;
-use rapport_store::{Config, Database, Error, Lane, Store, Verdict, account};
+use rapport_store::{Config, Database, Error, Lane, Verdict, account};
+use rapport_testkit::open;
 
 use crate::support::{LONG, World, account_id, answer_of, fresh_postgres, new_account, raw};
 
@@ -13,8 +14,7 @@ fn world_with_one_writer() -> (World, Client) {
     let url = fresh_postgres();
     let database = Database::Postgres(url.clone());
     let config = Config { writers: 1, readers: 1, ..Config::new(database.clone()) };
-    let store = Store::open(&config).expect("a database that opens");
-    (World { store, database }, raw(&url))
+    (World { store: open(&config), database }, raw(&url))
 }
 
 fn insert(world: &World, company: CompanyId, number: u64) -> Result<(), Error> {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rapport_domain::id::CompanyId;
 use rapport_store::{Config, Database, Error, Lane, Store, Verdict, account};
-use rapport_testkit::PostgresProxy;
 use rapport_testkit::postgres::plain;
+use rapport_testkit::{PostgresProxy, open};
 
 use crate::support::{LONG, World, account_id, answer_of, fresh_postgres, new_account, raw};
 
@@ -17,8 +17,7 @@ fn world() -> (World, PostgresProxy, CompanyId) {
     let proxy = PostgresProxy::start(&fresh_postgres());
     let database = Database::Postgres(proxy.url().to_owned());
     let config = Config { writers: 1, readers: 1, ..Config::new(database.clone()) };
-    let store = Store::open(&config).expect("a database that opens");
-    let world = World { store, database };
+    let world = World { store: open(&config), database };
     let company = world.company("acme");
     (world, proxy, company)
 }
@@ -140,14 +139,21 @@ fn a_slow_statement_is_not_taken_for_silence() {
     // Blocked by a lock for longer than we wait without asking the server.
     let Database::Postgres(url) = &world.database else { unreachable!("a PostgreSQL database") };
     let mut raw = raw(url);
-    raw.batch_execute("BEGIN; LOCK TABLE account IN ACCESS EXCLUSIVE MODE").expect("the lock");
-    let answer = world.submit(Lane::Outcome, company, move |tx| {
-        account::insert(tx, &[&new_account(1, "Nordlys")])?;
-        Ok(Verdict::Commit)
-    });
-    assert!(answer.recv_timeout(Duration::from_millis(4_500)).is_err(), "it waits for the lock");
-    raw.batch_execute("COMMIT").expect("released");
-    answer_of(&answer).expect("it was slow, not lost");
+    let since = Instant::now();
+    loop {
+        raw.batch_execute("BEGIN; LOCK TABLE account IN ACCESS EXCLUSIVE MODE").expect("the lock");
+        let answer = world.submit(Lane::Outcome, company, move |tx| {
+            account::insert(tx, &[&new_account(1, "Nordlys")])?;
+            Ok(Verdict::Commit)
+        });
+        assert!(answer.recv_timeout(Duration::from_millis(4_500)).is_err(), "it waits for the lock");
+        raw.batch_execute("COMMIT").expect("released");
+        match answer_of(&answer) {
+            // On a loaded machine the lock was held until the statement's own limit.
+            Err(Error::Busy) if since.elapsed() < LONG => {}
+            answer => break answer.expect("it was slow, not lost"),
+        }
+    }
     assert!(world.store.health().is_ok());
 }
 

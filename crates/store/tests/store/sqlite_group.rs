@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rapport_domain::id::CompanyId;
-use rapport_store::{Config, Database, Error, Job, Lane, Store, Tx, Verdict};
+use rapport_store::{Database, Error, Job, Lane, Store, Tx, Verdict};
 
-use crate::support::{World, answer_of};
+use crate::support::{World, answer_of, patient};
 
 /// Two of these take longer than a transaction should.
 const SLOW: Duration = Duration::from_millis(60);
@@ -18,7 +18,7 @@ const SLOW: Duration = Duration::from_millis(60);
 fn with_sqlite(test: impl Fn(&World)) {
     let directory = tempfile::tempdir().expect("a directory");
     let database = Database::Sqlite(directory.path().join("rapport.db"));
-    let store = Store::open(&Config::new(database.clone())).expect("a database that opens");
+    let store = Store::open(&patient(database.clone())).expect("a database that opens");
     test(&World { store, database });
 }
 

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::id::CompanyId;
-use rapport_store::{Config, Database, LogFigures, Store, account};
+use rapport_store::{Database, LogFigures, Store, account};
 
-use crate::support::{LONG, World, account_id, new_account};
+use crate::support::{LONG, World, account_id, new_account, patient};
 
-/// A writer that waited for a reader used to do so for five seconds.
+/// A writer that waited for a reader used to do so for five seconds, each time once the log was long.
 const STALL: Duration = Duration::from_secs(3);
+/// A loaded machine may stall a write by itself now and then.
+const MOST_STALLS: usize = 10;
 /// More than the log grows to without readers, and enough to be reported as long.
 const MUCH_BYTES: u64 = 200 << 20;
 /// The size of the log's file after it grew: twice the size at which the log starts over, and one group.
@@ -32,7 +34,7 @@ impl Place {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("rapport.db");
         let database = Database::Sqlite(path.clone());
-        let store = Store::open(&Config::new(database.clone())).expect("a database that opens");
+        let store = Store::open(&patient(database.clone())).expect("a database that opens");
         let world = World { store, database };
         let company = world.company("acme");
         Self { world, company, log: path.with_file_name("rapport.db-wal"), _directory: directory }
@@ -91,10 +93,10 @@ fn a_snapshot_held_open_stalls_no_write_and_the_log_shrinks_after_it() {
     });
     has_begun.recv_timeout(LONG).expect("a read that begins");
 
-    let mut number = 0;
+    let (mut number, mut stalls) = (0, 0);
     while place.log_file_bytes() < MUCH_BYTES {
-        let took = place.write_a_megabyte(number);
-        assert!(took < STALL, "write {number} took {took:?}");
+        stalls += usize::from(place.write_a_megabyte(number) >= STALL);
+        assert!(stalls <= MOST_STALLS, "{stalls} of {number} writes took {STALL:?} or longer");
         number += 1;
     }
     let small = 1_000_000;

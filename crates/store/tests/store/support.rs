@@ -12,11 +12,11 @@ use rapport_domain::id::{AccountId, CompanyId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 use rapport_store::{Config, Database, Error, Job, Lane, Snapshot, Store, Tx, Verdict, company};
-use rapport_testkit::PostgresServer;
 use rapport_testkit::postgres::plain;
+use rapport_testkit::{PostgresServer, open};
 
 /// Longer than any answer takes; only a missing answer reaches it.
-pub const LONG: Duration = Duration::from_secs(30);
+pub const LONG: Duration = Duration::from_mins(2);
 
 /// An open, empty database of one engine.
 pub struct World {
@@ -26,10 +26,11 @@ pub struct World {
 
 /// Runs a test on each engine, each time on its own database.
 pub fn on_both_engines(test: impl Fn(&World)) {
-    on_both_engines_with(|_| {}, test);
+    // A loaded machine makes work wait for its turn, which is no concern of these tests.
+    on_both_engines_with(|config| config.max_wait = LONG, test);
 }
 
-/// The same with one writer on PostgreSQL too, so that a test can block it.
+/// The same with the usual limit on waiting, and one writer on PostgreSQL too, so that a test can block it.
 pub fn with_one_writer(test: impl Fn(&World)) {
     on_both_engines_with(|config| config.writers = 1, test);
 }
@@ -38,9 +39,13 @@ fn on_both_engines_with(change: impl Fn(&mut Config), test: impl Fn(&World)) {
     for_each_database(|database| {
         let mut config = Config::new(database.clone());
         change(&mut config);
-        let store = Store::open(&config).expect("a database that opens");
-        test(&World { store, database });
+        test(&World { store: open(&config), database });
     });
+}
+
+/// Doesn't reject what waits for its turn on a loaded machine.
+pub fn patient(database: Database) -> Config {
+    Config { max_wait: LONG, ..Config::new(database) }
 }
 
 /// Gives an empty database of each engine to a test that opens it itself.

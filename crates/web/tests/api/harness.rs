@@ -172,7 +172,14 @@ impl Drop for SharedService {
 }
 
 fn test_config() -> Config {
-    Config { per_credential: PLENTY, per_address: PLENTY, per_stranger: PLENTY, ..Config::default() }
+    Config {
+        per_credential: PLENTY,
+        per_address: PLENTY,
+        per_stranger: PLENTY,
+        // A loaded machine may take long between two requests on a connection.
+        header_timeout: PATIENCE,
+        ..Config::default()
+    }
 }
 
 /// A company on a running service. Requests use its credentials by default.

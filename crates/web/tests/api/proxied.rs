@@ -148,15 +148,8 @@ async fn https_is_required_for_a_year_if_it_is_the_base_url() {
 async fn everything_private_is_kept_out_of_caches() {
     let server = Server::on(Engine::Sqlite).await;
     let ana = Person::of(&server, Role::Admin);
-    let private = [
-        "/",
-        "/accounts",
-        "/accounts/export.csv",
-        "/settings/tokens",
-        "/nothing",
-        "/api/accounts/",
-        "/live/",
-    ];
+    let private =
+        ["/", "/accounts", "/accounts/export", "/settings/tokens", "/nothing", "/api/accounts/", "/live/"];
     for path in private {
         let answer = server.get(path).header("cookie", &ana.cookie).send().await;
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path} {}", answer.status);
@@ -188,7 +181,7 @@ async fn large_text_is_compressed_for_who_can_read_it() {
         let call = server.get(path).header("cookie", &ana.cookie);
         call.header("accept-encoding", accepted).send().await
     };
-    let paths = ["/pipeline", "/accounts", "/api/accounts/", "/api/openapi.json", "/accounts/export.csv"];
+    let paths = ["/pipeline", "/accounts", "/api/accounts/", "/api/openapi.json", "/accounts/export"];
     for path in paths {
         let plain = ask(path, "gzip;q=0").await;
         assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{path}");
