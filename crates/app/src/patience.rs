@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 
 /// Other services under load leave few gaps, but they do leave some.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What was turned away as busy was not begun, so it can be repeated.
 pub async fn patiently<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
