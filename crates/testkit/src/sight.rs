@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{Browser, Hands};
 
 /// How long something may take to appear, on a machine with better things to do.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a person without scripts looks at a page before reloading it.
 const LOOK: Duration = Duration::from_millis(300);
