@@ -1,4 +1,4 @@
-//! Names environment variables that look like settings of ours but are none: a misspelled one would silently do
+//! Names environment variables that look like our settings but aren't: a misspelled one would silently do
 //! nothing.
 
 use crate::cli;

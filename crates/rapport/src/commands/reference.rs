@@ -1,5 +1,5 @@
 //! `rapport completions` and `rapport man`: describe the command line to shells and to `man`. Neither reads the
-//! configuration, because packages and shells run them where there is none.
+//! configuration, because packages and shells run them before anything is configured.
 
 use std::fs;
 use std::io::{self, Write as _};

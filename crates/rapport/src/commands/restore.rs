@@ -51,7 +51,7 @@ fn refuse_other_key(config: &Config, file: &Path, about: &About) -> anyhow::Resu
     Ok(())
 }
 
-/// Writes the key from the backup, if it has one and there is none; returns what to tell the operator.
+/// Writes the backup's key, if it has one, unless a key file exists. Returns what to tell the operator.
 fn install_key(config: &Config, about: &About) -> anyhow::Result<String> {
     let path = &config.secret_key_file.value;
     let shown = path.display();

@@ -19,6 +19,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// From SIGTERM to the end is ten seconds; starting `kill` on a loaded machine takes a moment too.
 const STOP_LIMIT: Duration = Duration::from_secs(14);
 const LOAD_THREADS: usize = 4;
+/// Enough for every kind of log line that an outage could repeat.
+const MANY_REFUSALS: usize = 400;
+const UPSERT: &str = "/api/accounts/upsert-by-imported-id/";
 
 /// A place whose database is reached through a proxy, with a company in it.
 fn through_proxy() -> (PostgresProxy, Place, Company) {
@@ -41,19 +44,26 @@ impl Company {
 
     /// The status and the problem code that an upsert is answered with.
     fn upsert(&self, service: &Service, id: &str) -> (u16, String) {
-        self.try_upsert(service, id).expect("an answer")
-    }
-
-    /// The same, or nothing if the service ends before it answers.
-    fn try_upsert(&self, service: &Service, id: &str) -> Option<(u16, String)> {
-        let body = json!({ "project": "acme", "imported_id": id }).to_string();
         let authorization = format!("Bearer {}", self.token);
         let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
-        let (status, body) =
-            service.try_request("POST", "/api/accounts/upsert-by-imported-id/", &headers, &body)?;
+        let (status, body) = service.request("POST", UPSERT, &headers, &Self::body(id));
         let code =
             serde_json::from_str::<Value>(&body).unwrap_or_default()["code"].as_str().map(str::to_owned);
-        Some((status, code.unwrap_or_default()))
+        (status, code.unwrap_or_default())
+    }
+
+    /// The same request as text.
+    fn upsert_request(&self, id: &str) -> String {
+        let (token, body) = (&self.token, Self::body(id));
+        format!(
+            "POST {UPSERT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    fn body(id: &str) -> String {
+        json!({ "project": "acme", "imported_id": id }).to_string()
     }
 }
 
@@ -70,8 +80,8 @@ fn alarms(place: &Place) -> Vec<String> {
         .collect()
 }
 
-/// Upserts from several threads until `done`; returns how many were refused. Every answer is 2xx or 503.
-fn under_load(service: &Service, company: &Company, done: impl FnOnce()) -> usize {
+/// Upserts from several threads while `during` runs. Every answer is 2xx or 503; `during` is told how many were 503.
+fn under_load(service: &Service, company: &Company, during: impl FnOnce(&AtomicUsize)) {
     let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         for n in 0..LOAD_THREADS {
@@ -92,9 +102,8 @@ fn under_load(service: &Service, company: &Company, done: impl FnOnce()) -> usiz
         }
         // Also if it panics, because the scope waits for its threads.
         let _stops = StopsAtTheEnd(&stop);
-        done();
+        during(&refused);
     });
-    refused.load(Ordering::Relaxed)
 }
 
 struct StopsAtTheEnd<'a>(&'a AtomicBool);
@@ -156,17 +165,16 @@ fn sigterm_ends_it_in_time_whatever_the_database_does() {
     let (proxy, place, company) = through_proxy();
     let mut service = place.serve();
     proxy.silence();
-    let asked = thread::scope(|scope| {
-        scope.spawn(|| {
-            // In progress when the signal comes; another test covers its answer.
-            let _ = service.try_request("GET", "/login", &[], "");
-        });
-        scope.spawn(|| drop(company.try_upsert(&service, "crm-1")));
-        thread::sleep(Duration::from_millis(300));
-        let asked = Instant::now();
-        service.signal("TERM");
-        asked
+    // Both are in progress when the signal comes: a later request is answered.
+    let requests = [company.upsert_request("crm-1"), "GET /login HTTP/1.1\r\nHost: x\r\n\r\n".to_owned()];
+    let _waiting = requests.map(|request| {
+        let mut stream = service.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
     });
+    assert_eq!(service.get("/health/live").0, 200);
+    let asked = Instant::now();
+    service.signal("TERM");
     let code = service.wait().code();
     assert!(asked.elapsed() < STOP_LIMIT, "it took {:?}", asked.elapsed());
     assert!(matches!(code, Some(0 | 1)), "{code:?}");
@@ -204,17 +212,15 @@ fn a_signal_ends_a_start_that_waits_for_the_database() {
 fn an_outage_is_logged_once_when_it_begins_and_once_when_it_ends() {
     let (proxy, place, company) = through_proxy();
     let service = place.serve();
-    let refused = under_load(&service, &company, || {
+    under_load(&service, &company, |refused| {
         proxy.refuse();
         wait_until("the service to be not ready", || service.get("/health/ready").0 == 503);
         let head = service.head_of("/health/ready");
         assert!(head.to_ascii_lowercase().contains("retry-after: "), "{head}");
-        // Long enough for all background work to fail a few times.
-        thread::sleep(Duration::from_secs(5));
+        wait_until("many refusals", || refused.load(Ordering::Relaxed) > MANY_REFUSALS);
         proxy.heal();
         wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
     });
-    assert!(refused > 10, "the load was refused only {refused} times");
     let alarms = alarms(&place);
     assert_eq!(alarms.len(), 1, "{alarms:#?}");
     assert!(alarms[0].contains("the database is not available"), "{alarms:#?}");
@@ -259,13 +265,12 @@ fn a_full_disk_under_an_embedded_database_is_one_outage() {
     let service = place.serve_within("trap '' XFSZ");
     assert_eq!(company.upsert(&service, "crm-1").0, 201);
     limit_file_size(service.id(), "65536");
-    let refused = under_load(&service, &company, || {
+    under_load(&service, &company, |refused| {
         wait_until("the service to be not ready", || service.get("/health/ready").0 == 503);
-        thread::sleep(Duration::from_secs(3));
+        wait_until("many refusals", || refused.load(Ordering::Relaxed) > MANY_REFUSALS);
         limit_file_size(service.id(), "unlimited");
         wait_until("the service to be ready", || service.get("/health/ready").0 == 200);
     });
-    assert!(refused > 10, "the load was refused only {refused} times");
     let alarms = alarms(&place);
     let outages = alarms.iter().filter(|line| line.contains("health: the database is not available")).count();
     let checkpoints = alarms.iter().filter(|line| line.contains("checkpoints fail")).count();

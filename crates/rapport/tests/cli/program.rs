@@ -206,20 +206,9 @@ impl Service {
     }
 
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
-        self.try_request(method, path, headers, body).expect("an answer")
-    }
-
-    /// The same, or nothing if the service ends before it answers.
-    pub fn try_request(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Option<(u16, String)> {
-        let (head, body) = self.exchange(method, path, headers, body)?;
+        let (head, body) = self.exchange(method, path, headers, body).expect("an answer");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Some((status, body))
+        (status, body)
     }
 
     /// The status line and the headers of an answer.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rapport_store::sealed::Owner;
 use rapport_store::{Database, migrate_only};
 
-/// Whoever encrypts another column names it so, and then finds this test.
+/// If you encrypt another column, name it like these, and this test will find it.
 #[test]
 fn every_column_for_secrets_is_in_the_list() {
     let directory = tempfile::tempdir().expect("a directory");

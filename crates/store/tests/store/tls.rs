@@ -35,7 +35,7 @@ fn server() -> &'static PostgresServer {
     })
 }
 
-/// How the connection is encrypted, or why there is none. A server on a loaded machine gets more time to answer.
+/// How the connection is encrypted, or why it failed. A server on a loaded machine gets more time to answer.
 fn connect(url: &str) -> Result<String, String> {
     let since = Instant::now();
     loop {

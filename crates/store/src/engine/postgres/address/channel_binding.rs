@@ -24,7 +24,7 @@ pub fn of_certificate(certificate: &[u8]) -> Option<Vec<u8>> {
     hash.map(|hash| digest::digest(hash, certificate).as_ref().to_vec())
 }
 
-/// The hash of a signature, where SHA-256 stands in for weaker ones.
+/// The hash of a signature. SHA-256 replaces weaker ones.
 fn hash(oid: &Oid) -> Option<&'static digest::Algorithm> {
     let sha256 = [
         OID_PKCS1_MD5WITHRSAENC,
