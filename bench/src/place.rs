@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -60,7 +60,10 @@ impl Ground {
         let home = tempfile::tempdir().context("a directory for the copy")?;
         for entry in fs::read_dir(original.home())?.flatten() {
             if entry.file_type()?.is_file() {
-                fs::copy(entry.path(), home.path().join(entry.file_name())).context("copying the data")?;
+                let copy = home.path().join(entry.file_name());
+                fs::copy(entry.path(), &copy).context("copying the data")?;
+                // Otherwise the system writes gigabytes back while the service is measured.
+                File::open(&copy)?.sync_all().context("syncing the copy")?;
             }
         }
         let database = match &original.database {
