@@ -52,7 +52,7 @@ pub struct Parts {
     pub vault: Vault,
     /// Checks new destinations: the guard that also checks them at each attempt.
     pub destinations: Arc<dyn DestinationCheck>,
-    /// Fetches home pages, through the same guard.
+    /// Fetches home pages, through a guard of its own.
     pub home_pages: Arc<dyn HomePages>,
     /// How the service is reached, and whether it can send mail.
     pub outside: Outside,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use rapport_domain::account::Account;
 use rapport_domain::custom_fields::FieldChange;
-use rapport_domain::destination::{Destination, Refusal};
+use rapport_domain::destination::Destination;
 use rapport_domain::invalid::Fault;
 use rapport_domain::lookup::{Create, Preview};
 use rapport_domain::member::Role;
@@ -51,14 +51,10 @@ pub struct Fetched {
 /// Why there is no page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    #[error("{0}")]
-    Refused(Refusal),
-    #[error("the domain has no IP address")]
-    NoAddress,
-    #[error("we couldn't reach the site: {0}")]
+    /// There was no answer, for the reason given. The reason is for the log only: with it, the caller could use
+    /// lookups to explore the network that the service runs in.
+    #[error("we couldn't load a page from this domain; check that its site is public and works over https")]
     Unreachable(String),
-    #[error("the page took too long to load")]
-    TimedOut,
     #[error("the page returned status {0}")]
     Answered(u16),
     #[error("the site didn't return an HTML page")]
@@ -79,10 +75,7 @@ impl FetchError {
     /// What is wrong with the domain, unless the fault is ours.
     pub fn fault(&self) -> Option<Fault> {
         let code = match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::NoAddress => "no_address",
             Self::Unreachable(_) => "unreachable",
-            Self::TimedOut => "timed_out",
             Self::Answered(_) => "no_page",
             Self::NotHtml => "not_html",
             Self::TooManyRedirects => "too_many_redirects",

@@ -3,7 +3,7 @@
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` decides which addresses it may dial.
 //! - `failure` and `certificate` explain in a sentence why an attempt failed.
-//! - `lookup` fetches home pages under the same rules.
+//! - `lookup` fetches home pages under the same rules, with a guard of its own.
 //! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` compares
 //!   it with the database.
 //! - `nodes` shows that this node is alive and detects dead ones; `housekeeping` acts on it.

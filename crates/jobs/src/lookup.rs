@@ -16,7 +16,7 @@ use hyper::header::{
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rapport_app::lookup::{FetchError, Fetched, HomePages};
-use rapport_domain::destination::{Destination, Host};
+use rapport_domain::destination::{Destination, Host, Refusal};
 use rapport_domain::lookup::{MAX_PAGE_BYTES, MAX_REDIRECTS, MAX_SECONDS, redirected};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -31,6 +31,7 @@ const AGENT: &str = concat!("Rapport/", env!("CARGO_PKG_VERSION"), " (lookup)");
 const AT_ONCE: usize = 16;
 /// How much memory a page's headers may take.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
+const NO_ADDRESS: &str = "the domain has no IP address";
 
 pub struct Lookup {
     guard: Arc<Guard>,
@@ -95,7 +96,9 @@ impl HomePages for Lookup {
     fn fetch<'a>(&'a self, page: &'a Destination) -> BoxFuture<'a, Result<Fetched, FetchError>> {
         Box::pin(async move {
             let _slot = self.slots.try_acquire().map_err(|_| FetchError::Busy)?;
-            tokio::time::timeout(self.total, self.follow(page)).await.unwrap_or(Err(FetchError::TimedOut))
+            let late =
+                || Err(FetchError::Unreachable(format!("no page within {} s", self.total.as_secs_f32())));
+            tokio::time::timeout(self.total, self.follow(page)).await.unwrap_or_else(|_| late())
         })
     }
 }
@@ -114,7 +117,7 @@ fn request(page: &Destination) -> Result<Request<Empty<Bytes>>, FetchError> {
 }
 
 async fn dial(addresses: &[IpAddr], port: u16) -> Result<TcpStream, FetchError> {
-    let mut last = FetchError::NoAddress;
+    let mut last = FetchError::Unreachable(NO_ADDRESS.to_owned());
     for ip in addresses {
         match TcpStream::connect(SocketAddr::new(*ip, port)).await {
             Ok(stream) => return Ok(stream),
@@ -161,8 +164,11 @@ fn is_html(content_type: Option<&str>) -> bool {
 
 fn not_dialled(reason: NotDialled) -> FetchError {
     match reason {
-        NotDialled::Refused(refusal) => FetchError::Refused(refusal),
-        NotDialled::Unresolved(ResolveError::NotFound(_)) => FetchError::NoAddress,
+        NotDialled::Refused(Refusal::ForbiddenAddress { address, range }) => FetchError::Unreachable(
+            format!("the address {address} is not public ({range}); --allow-lookup {address} allows it"),
+        ),
+        NotDialled::Refused(refusal) => FetchError::Unreachable(refusal.to_string()),
+        NotDialled::Unresolved(ResolveError::NotFound(_)) => FetchError::Unreachable(NO_ADDRESS.to_owned()),
         NotDialled::Unresolved(ResolveError::Own(error)) => FetchError::Own(error),
     }
 }

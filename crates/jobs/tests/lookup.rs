@@ -93,11 +93,11 @@ async fn a_redirect_is_judged_like_the_first_address() {
     let (receiver, inner) = (Receiver::start(), Receiver::start());
     let inner_port = inner.address().port();
     for (location, code) in [
-        (format!("https://private.receiver.test:{inner_port}/"), "forbidden_address"),
-        (format!("https://mixed.receiver.test:{inner_port}/"), "forbidden_address"),
-        ("https://10.0.0.1/admin".to_owned(), "forbidden_address"),
-        ("https://169.254.169.254/latest/meta-data/".to_owned(), "forbidden_address"),
-        (format!("https://[::1]:{inner_port}/"), "forbidden_address"),
+        (format!("https://private.receiver.test:{inner_port}/"), "unreachable"),
+        (format!("https://mixed.receiver.test:{inner_port}/"), "unreachable"),
+        ("https://10.0.0.1/admin".to_owned(), "unreachable"),
+        ("https://169.254.169.254/latest/meta-data/".to_owned(), "unreachable"),
+        (format!("https://[::1]:{inner_port}/"), "unreachable"),
         (format!("http://127.0.0.1:{inner_port}/"), "bad_redirect"),
         ("https://user:secret@receiver.test/".to_owned(), "bad_redirect"),
         ("file:///etc/passwd".to_owned(), "bad_redirect"),
@@ -115,7 +115,9 @@ async fn nothing_that_is_not_public_is_dialled() {
     let strict = lookup(&receiver, &[]);
     for url in [receiver.url("/"), format!("https://www.receiver.test:{}/", receiver.address().port())] {
         let error = strict.fetch(&Destination::parse(&url).unwrap()).await.expect_err("refused");
-        assert_eq!(error.fault().expect("a fault").code, "forbidden_address", "{url}");
+        assert_eq!(error.fault().expect("a fault").code, "unreachable", "{url}");
+        let FetchError::Unreachable(reason) = error else { panic!("{error:?}") };
+        assert!(reason.ends_with("--allow-lookup 127.0.0.1 allows it"), "the log names the option: {reason}");
     }
     assert_eq!(receiver.connections(), 0);
 }
@@ -157,22 +159,35 @@ async fn one_deadline_is_over_everything() {
     let slow = [Behaviour::Stall, Behaviour::Delay(Duration::from_mins(1), Box::new(html(b"late")))];
     for behaviour in slow {
         receiver.answer(behaviour.clone());
-        assert_eq!(hasty.fetch(&page).await, Err(FetchError::TimedOut), "{behaviour:?}");
+        let reason = "no page within 0.3 s".to_owned();
+        assert_eq!(hasty.fetch(&page).await, Err(FetchError::Unreachable(reason)), "{behaviour:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_reached_says_so() {
+async fn every_site_that_cannot_be_reached_gets_the_same_answer() {
     let (receiver, untrusted) = (Receiver::start(), Receiver::start_untrusted());
-    let lookup = lookup(&receiver, &["127.0.0.0/8"]);
-    let code = async |url: &str| {
+    receiver.answer(Behaviour::Stall);
+    let closed = Receiver::start();
+    let closed_url = closed.url("/");
+    drop(closed);
+    let lookup = lookup(&receiver, &["127.0.0.0/8"]).within(Duration::from_secs(1));
+    let fault = async |url: &str| {
         let error = lookup.fetch(&Destination::parse(url).unwrap()).await.expect_err("no page");
-        error.fault().map(|fault| fault.code)
+        error.fault()
     };
-    assert_eq!(code("https://nowhere.test/").await, Some("no_address"));
-    assert_eq!(code("https://ours.test/").await, None, "a fault on our side isn't the domain's");
-    assert_eq!(code(&untrusted.url("/")).await, Some("unreachable"), "TLS is verified");
-    let closed = receiver.url("/");
-    drop(receiver);
-    assert_eq!(code(&closed).await, Some("unreachable"));
+    assert_eq!(fault("https://ours.test/").await, None, "a fault on our side isn't the domain's");
+    let answer = fault("https://nowhere.test/").await.expect("a fault");
+    assert_eq!(answer.code, "unreachable");
+    let port = receiver.address().port();
+    for (url, why) in [
+        (untrusted.url("/"), "its certificate isn't trusted"),
+        (closed_url, "the port is closed"),
+        (receiver.url("/"), "it never answers"),
+        (format!("https://private.test:{port}/"), "the name has a private address"),
+        ("https://10.0.0.1/".to_owned(), "a private address"),
+        ("https://localhost/".to_owned(), "a name of this machine"),
+    ] {
+        assert_eq!(fault(&url).await.as_ref(), Some(&answer), "{why}");
+    }
 }

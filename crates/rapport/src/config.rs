@@ -119,6 +119,7 @@ pub struct Config {
     pub tls_cert: Setting<PathBuf>,
     pub tls_key: Setting<PathBuf>,
     pub allow_destination: Setting<Vec<Network>>,
+    pub allow_lookup: Setting<Vec<Network>>,
     pub extra_ca: Setting<Vec<PathBuf>>,
     pub secret_key_file: Setting<PathBuf>,
     pub smtp_url: Setting<SmtpUrl>,
@@ -171,6 +172,7 @@ impl Config {
             tls_key,
             allow_destination: layers.pick("allow_destination", |o| &mut o.allow_destination, Vec::new),
             extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
+            allow_lookup: layers.pick("allow_lookup", |o| &mut o.allow_lookup, Vec::new),
             secret_key_file: layers.pick(
                 "secret_key_file",
                 |o| &mut o.secret_key_file,
@@ -269,6 +271,7 @@ impl Config {
             entry(file, &self.mail_from, |from| Value::String(from.as_str().to_owned())),
             entry(file, &self.page_cache_mb, number),
             entry(file, &self.database_readers, number),
+            entry(file, &self.allow_lookup, networks),
             entry(file, &self.database_writers, number),
             entry(file, &self.rate_limit, number),
             entry(file, &self.import_max_mb, number),
@@ -444,6 +447,7 @@ mod tests {
             ("RAPPORT_DATABASE", "postgres://u@h/db"),
             ("RAPPORT_DATA_DIR", "/nowhere/data"),
             ("RAPPORT_SMTP_URL", "smtp://mail.acme.test:25"),
+            ("RAPPORT_ALLOW_LOOKUP", "10.1.0.0/16,::1"),
             ("RAPPORT_MAIL_FROM", "Rapport <rapport@acme.test>"),
         ];
         let printed = load(Options::default(), &variables).unwrap();

@@ -62,9 +62,17 @@ pub struct Options {
 
     /// A network that webhooks may be sent to although it is not public; repeatable
     ///
-    /// A single address is allowed too. In the environment, separate several with commas.
+    /// It doesn't apply to lookups by domain; see --allow-lookup. A single address is allowed too. In the environment,
+    /// separate several with commas.
     #[arg(long, global = true, value_name = "CIDR")]
     pub allow_destination: Option<Vec<Network>>,
+
+    /// A network whose sites may be looked up by domain although it is not public; repeatable
+    ///
+    /// Everyone who may look up an account can then read home pages in this network. A single address is allowed
+    /// too. In the environment, separate several with commas.
+    #[arg(long, global = true, value_name = "CIDR")]
+    pub allow_lookup: Option<Vec<Network>>,
 
     /// A PEM file with certificate authorities to trust besides the system's; repeatable
     ///
@@ -165,6 +173,7 @@ impl Options {
             database_readers: one(environment, "database_readers")?,
             database_writers: one(environment, "database_writers")?,
             rate_limit: one(environment, "rate_limit")?,
+            allow_lookup: several(environment, "allow_lookup")?,
             import_max_mb: one(environment, "import_max_mb")?,
             backup_dir: one(environment, "backup_dir")?,
             backup_every: one(environment, "backup_every")?,

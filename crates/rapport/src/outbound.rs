@@ -6,23 +6,68 @@ use rapport_domain::destination::AddressPolicy;
 use rapport_jobs::{Guard, SystemResolver};
 use rustls::pki_types::CertificateDer;
 
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::extra_ca;
+use crate::option_value::Network;
 
 /// Loaded before anything starts, so that a mistake shows immediately.
 pub struct Outbound {
-    pub policy: AddressPolicy,
+    /// Where webhooks may be sent.
+    webhooks: AddressPolicy,
+    /// Which sites may be looked up.
+    lookups: AddressPolicy,
     pub authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Outbound {
     pub fn load(config: &Config) -> anyhow::Result<Self> {
-        let allowed = config.allow_destination.value.iter().map(|network| network.0).collect();
+        let (webhooks, lookups) = (policy(&config.allow_destination), policy(&config.allow_lookup));
         let authorities = extra_ca::load(&config.extra_ca.value)?;
-        Ok(Self { policy: AddressPolicy { allowed }, authorities })
+        Ok(Self { webhooks, lookups, authorities })
     }
 
+    /// The guard for webhooks.
     pub fn guard(&self) -> Guard {
-        Guard::new(self.policy.clone(), Arc::new(SystemResolver))
+        Guard::new(self.webhooks.clone(), Arc::new(SystemResolver))
+    }
+
+    /// The guard for lookups by domain. Admins choose where webhooks go, but every member can look up a domain and
+    /// sees what its page says.
+    pub fn lookup_guard(&self) -> Guard {
+        Guard::new(self.lookups.clone(), Arc::new(SystemResolver))
+    }
+}
+
+fn policy(networks: &Setting<Vec<Network>>) -> AddressPolicy {
+    AddressPolicy { allowed: networks.value.iter().map(|network| network.0).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rapport_domain::destination::Destination;
+
+    use super::*;
+    use crate::options::Options;
+
+    #[tokio::test]
+    async fn each_option_opens_its_own_way_only() {
+        let network = |text: &str| Some(vec![text.parse().unwrap()]);
+        let options = Options {
+            allow_destination: network("10.0.0.0/8"),
+            allow_lookup: network("127.0.0.1"),
+            ..Options::default()
+        };
+        let outbound = Outbound::load(&Config::load(options, &|_| None).unwrap()).unwrap();
+        let (webhooks, lookups) = (outbound.guard(), outbound.lookup_guard());
+        for (url, is_for_webhooks, is_for_lookups) in [
+            ("https://10.0.0.1/", true, false),
+            ("https://127.0.0.1/", false, true),
+            ("https://192.168.0.1/", false, false),
+            ("https://203.0.114.1/", true, true),
+        ] {
+            let destination = Destination::parse(url).unwrap();
+            assert_eq!(webhooks.addresses(&destination).await.is_ok(), is_for_webhooks, "webhook to {url}");
+            assert_eq!(lookups.addresses(&destination).await.is_ok(), is_for_lookups, "lookup of {url}");
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::outbound::Outbound;
 /// pages with it.
 pub struct Reach {
     pub guard: Arc<Guard>,
+    lookup_guard: Arc<Guard>,
     tls: rustls::ClientConfig,
     /// Kept connections end with the process; nothing waits for receivers to close them.
     connections: TaskTracker,
@@ -24,12 +25,13 @@ pub struct Reach {
 
 impl Reach {
     pub fn new(outbound: &Outbound) -> Self {
-        let (guard, tls) = (Arc::new(outbound.guard()), tls_config(&outbound.authorities));
-        Self { guard, tls, connections: TaskTracker::new() }
+        let (guard, lookup_guard) = (Arc::new(outbound.guard()), Arc::new(outbound.lookup_guard()));
+        let tls = tls_config(&outbound.authorities);
+        Self { guard, lookup_guard, tls, connections: TaskTracker::new() }
     }
 
     pub fn lookup(&self) -> Lookup {
-        Lookup::new(Arc::clone(&self.guard), self.tls.clone(), self.connections.clone())
+        Lookup::new(Arc::clone(&self.lookup_guard), self.tls.clone(), self.connections.clone())
     }
 
     fn client(self) -> Client {

@@ -226,7 +226,7 @@ impl Service<'_> {
             base_url = base_url.as_str(),
             database = %self.config.database.value,
             secret_key = self.key_fingerprint,
-            allowed_destinations = self.outbound.policy.allowed.len(),
+            allowed_destinations = self.config.allow_destination.value.len(),
             extra_authorities = self.outbound.authorities.len(),
             mail = self.mailer.is_some(),
             tls = self.config.tls_files().is_some(),

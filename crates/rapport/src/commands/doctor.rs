@@ -10,9 +10,10 @@ use rapport_store::doctor::{Finding, Level, examine};
 
 use super::print;
 use crate::clock::SystemClock;
-use crate::config::Config;
+use crate::config::{Config, Setting};
 use crate::file_limit::{self, Needs};
 use crate::key_check::{KeyCheck, Unchecked};
+use crate::option_value::Network;
 use crate::tls::Certificate;
 use crate::{backups, data_dir, extra_ca};
 
@@ -22,7 +23,10 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
         text: format!("database {}: {}", config.database.value, finding.text),
         ..finding
     }));
-    findings.extend([look_at_listener(config), look_at_destinations(config), look_at_extra_ca(config)]);
+    findings.push(look_at_listener(config));
+    findings.push(look_at_destinations("webhooks", &config.allow_destination));
+    findings.push(look_at_destinations("lookups by domain", &config.allow_lookup));
+    findings.push(look_at_extra_ca(config));
     findings.extend([look_at_mail(config), look_at_file_limit(config), look_at_backups(config)]);
     findings.extend([look_at_certificate(config), look_at_proxies(config)].into_iter().flatten());
     let line = |finding: &Finding| format!("{:<4}  {}\n", finding.level.as_str(), finding.text);
@@ -89,16 +93,17 @@ fn look_at_listener(config: &Config) -> Finding {
     }
 }
 
-fn look_at_destinations(config: &Config) -> Finding {
-    let networks = &config.allow_destination.value;
+fn look_at_destinations(what: &str, allowed: &Setting<Vec<Network>>) -> Finding {
+    let networks = &allowed.value;
     if networks.is_empty() {
-        return finding(Level::Ok, "webhooks: public addresses only (--allow-destination allows others)");
+        let flag = allowed.flag();
+        return finding(Level::Ok, format!("{what}: public addresses only ({flag} allows others)"));
     }
     let list = networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if networks.iter().any(|network| network.0.prefix_len() == 0) {
-        return finding(Level::Warn, format!("webhooks: every address is allowed ({list})"));
+        return finding(Level::Warn, format!("{what}: every address is allowed ({list})"));
     }
-    finding(Level::Ok, format!("webhooks: public addresses and {list}"))
+    finding(Level::Ok, format!("{what}: public addresses and {list}"))
 }
 
 fn look_at_mail(config: &Config) -> Finding {

@@ -138,6 +138,7 @@ fn own_config(given: &Config, home: &Path) -> Config {
     let loopback = "127.0.0.1/32".parse().expect("a network");
     to_default(&mut config.allow_destination, vec![loopback]);
     config
+    to_default(&mut config.allow_lookup, Vec::new());
 }
 
 fn to_default<T>(setting: &mut Setting<T>, value: T) {

@@ -19,6 +19,9 @@ pub async fn preview(app: &App, site: &Site) -> Result<Preview, Error> {
 }
 
 fn refused(error: FetchError) -> Error {
+    if let FetchError::Unreachable(reason) = &error {
+        tracing::info!(reason, "failed to reach a home page");
+    }
     if let Some(fault) = error.fault() {
         return Invalid::one("/domain", fault.code, fault.detail).into();
     }

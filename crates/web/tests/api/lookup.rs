@@ -41,12 +41,11 @@ impl HomePages for Pages {
                 return Ok(Fetched { at, content_type, body: html.as_bytes().to_vec() });
             }
             Err(match host.split('.').next().unwrap_or_default() {
-                "slow" => FetchError::TimedOut,
                 "pdf" => FetchError::NotHtml,
                 "gone" => FetchError::Answered(404),
-                "private" => FetchError::Refused(Destination::parse("http://x.test").unwrap_err()),
+                "private" => FetchError::Unreachable("the address 10.1.2.3 is not public".to_owned()),
                 "ours" => FetchError::Own("no resolver".to_owned()),
-                _ => FetchError::NoAddress,
+                _ => FetchError::Unreachable("the domain has no IP address".to_owned()),
             })
         })
     }
@@ -125,14 +124,16 @@ async fn a_failed_lookup_says_why(engine: Engine) {
     without_pages.post(LOOKUP).json(&body("nordlys.test")).expect_refused(503, "busy").await;
     let acme = with_pages(engine).await;
     for (domain, code) in [
-        ("slow.test", "timed_out"),
         ("pdf.test", "not_html"),
         ("gone.test", "no_page"),
-        ("private.test", "not_https"),
-        ("nowhere.test", "no_address"),
+        ("private.test", "unreachable"),
+        ("nowhere.test", "unreachable"),
     ] {
         acme.post(LOOKUP).json(&body(domain)).expect_faults(&[("/domain", code)]).await;
     }
+    let private = acme.post(LOOKUP).json(&body("private.test")).send().await.expect(422);
+    let nowhere = acme.post(LOOKUP).json(&body("nowhere.test")).send().await.expect(422);
+    assert_eq!(private["errors"], nowhere["errors"], "the answer doesn't tell what the network looks like");
     acme.post(LOOKUP).json(&body("ours.test")).expect_refused(503, "busy").await;
 }
 

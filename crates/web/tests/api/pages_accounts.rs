@@ -464,7 +464,7 @@ impl HomePages for OnePage {
         let html = self.0.get(page.authority()).map(|html| html.as_bytes().to_vec());
         let at = page.clone();
         Box::pin(async move {
-            let body = html.ok_or(FetchError::NoAddress)?;
+            let body = html.ok_or_else(|| FetchError::Unreachable("no address".to_owned()))?;
             Ok(Fetched { at, content_type: Some("text/html".to_owned()), body })
         })
     }
@@ -502,7 +502,7 @@ async fn a_failed_lookup_shows_why(engine: Engine) {
     let acme = with_a_page(engine).await;
     let ana = Person::of(&acme, Role::Member);
     let unknown = ana.send("/accounts/lookup", &[("domain", "nowhere.test")]).await.expect(422);
-    unknown.says("The domain has no IP address.").says("value=\"nowhere.test\"");
+    unknown.says("load a page from this domain;").says("value=\"nowhere.test\"");
     ana.send("/accounts/lookup", &[("domain", "nonsense")]).await.expect(422).says("Must be a domain");
     ana.send("/accounts/lookup", &[("domain", "")]).await.expect(422).says("Is required.");
 }
