@@ -1,5 +1,5 @@
 //! The vault: webhook secrets and the secrets of links in mails, encrypted (ChaCha20-Poly1305) under a key
-//! that lives outside the database.
+//! that lives outside the database. It also signs what we hand to a browser and want back unchanged.
 //!
 //! A vault knows the keys that its process was given. It encrypts under the one that the database names (see
 //! [`crate::encryption_key`]) and decrypts with any of them. The ciphertext doesn't say which key it needs: the
@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use rapport_domain::id::MailId;
 pub use rapport_store::sealed::Owner;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::digest;
+use ring::{digest, hmac};
 
 pub const KEY_BYTES: usize = 32;
 const FINGERPRINT_BYTES: usize = 8;
@@ -38,6 +38,22 @@ pub struct Vault {
 struct Known {
     fingerprint: String,
     key: LessSafeKey,
+    signing: hmac::Key,
+}
+
+/// What a signature is for. One made for one purpose is worth nothing for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The cookie with the message for the next page.
+    Flash,
+}
+
+impl Purpose {
+    const fn as_bytes(self) -> &'static [u8] {
+        match self {
+            Self::Flash => b"flash",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -102,6 +118,18 @@ impl Vault {
         self.find(open).ok_or(CannotOpen)
     }
 
+    /// Signs parts with the preferred key, in hexadecimal.
+    pub fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Option<String> {
+        self.known.read().first().map(|known| HEXLOWER.encode(known.signed(purpose, parts).as_ref()))
+    }
+
+    /// Whether one of the known keys signed these parts. Doesn't read the keys again, because anyone can send a
+    /// false signature: what another node signs with a new key isn't recognized until this one uses that key too.
+    pub fn has_signed(&self, purpose: Purpose, parts: &[&[u8]], signature: &str) -> bool {
+        let Ok(signature) = HEXLOWER.decode(signature.as_bytes()) else { return false };
+        self.known.read().iter().any(|known| known.has_signed(purpose, parts, &signature))
+    }
+
     /// Reads the keys again.
     pub fn refresh(&self) {
         let Some(source) = &self.source else { return };
@@ -136,7 +164,18 @@ impl Vault {
 impl Known {
     fn new(key: &Key) -> Self {
         let unbound = UnboundKey::new(&CHACHA20_POLY1305, key).expect("a key has 32 bytes");
-        Self { fingerprint: fingerprint(key), key: LessSafeKey::new(unbound) }
+        // A key of its own, so that no signature says anything about what is encrypted.
+        let root = hmac::Key::new(hmac::HMAC_SHA256, key);
+        let signing = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&root, b"rapport signing key").as_ref());
+        Self { fingerprint: fingerprint(key), key: LessSafeKey::new(unbound), signing }
+    }
+
+    fn signed(&self, purpose: Purpose, parts: &[&[u8]]) -> hmac::Tag {
+        hmac::sign(&self.signing, &message(purpose, parts))
+    }
+
+    fn has_signed(&self, purpose: Purpose, parts: &[&[u8]], signature: &[u8]) -> bool {
+        hmac::verify(&self.signing, &message(purpose, parts), signature).is_ok()
     }
 
     fn open(&self, owner: Owner, sealed: &[u8]) -> Option<String> {
@@ -146,6 +185,16 @@ impl Known {
         let opened = self.key.open_in_place(nonce, Aad::from(bound_to(owner)), &mut text).ok()?;
         String::from_utf8(opened.to_vec()).ok()
     }
+}
+
+/// The bytes that are signed: each part after its length, so that no two lists of parts give the same bytes.
+fn message(purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in [purpose.as_bytes()].iter().chain(parts) {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
 }
 
 /// What a secret is bound to. A mail's includes its type, so that it never equals a webhook's.
@@ -186,6 +235,31 @@ mod tests {
         assert_eq!(vault.open(ONE, &secret[..5]), Err(CannotOpen));
         let link = Owner::MailLink(MailId::from_bytes([1; 16]));
         assert_eq!(vault.open(link, &sealed(&[7; KEY_BYTES], link)).as_deref(), Ok("whs_secret"));
+    }
+
+    #[test]
+    fn a_signature_holds_for_its_key_and_exactly_its_parts() {
+        let vault = Vault::new(&[7; KEY_BYTES]);
+        let signature = vault.sign(Purpose::Flash, &[b"ab", b"c"]).unwrap();
+        assert!(vault.has_signed(Purpose::Flash, &[b"ab", b"c"], &signature));
+        let others: [&[&[u8]]; 5] =
+            [&[b"a", b"bc"], &[b"abc"], &[b"ab"], &[b"ab", b"c", b""], &[b"ab", b"d"]];
+        for other in others {
+            assert!(!vault.has_signed(Purpose::Flash, other, &signature), "{other:?}");
+        }
+        for wrong in
+            ["", "00", &signature[2..], &signature.to_uppercase(), &signature.replace(['0', '1'], "2")]
+        {
+            assert!(!vault.has_signed(Purpose::Flash, &[b"ab", b"c"], wrong), "{wrong}");
+        }
+        assert!(!Vault::new(&[8; KEY_BYTES]).has_signed(Purpose::Flash, &[b"ab", b"c"], &signature));
+        let both =
+            Vault::reading(&[[8; KEY_BYTES], [7; KEY_BYTES]], || panic!("a false signature reads no file"));
+        assert!(
+            both.has_signed(Purpose::Flash, &[b"ab", b"c"], &signature),
+            "another node may use the old key"
+        );
+        assert!(!both.has_signed(Purpose::Flash, &[b"ab"], &signature));
     }
 
     #[test]

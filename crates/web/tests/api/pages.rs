@@ -10,6 +10,7 @@ use crate::person::{Person, Seen};
 on_both_engines!(
     visitors_are_redirected_to_the_login_and_back,
     an_ended_session_no_longer_works,
+    only_a_message_that_we_wrote_for_this_session_is_shown,
     a_person_logged_out_while_typing_comes_back_to_the_page,
     a_deactivated_member_no_longer_sees_anything,
     a_session_only_works_for_its_company,
@@ -25,6 +26,27 @@ async fn visitors_are_redirected_to_the_login_and_back(acme: Tenant) {
     let answer = acme.get("/profile?x=1").without_credential().send().await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/login?next=%2Fprofile%3Fx%3D1")));
     Person::of(&acme, Role::Member).see("/profile").await.expect(200).says("Your profile").says("A member");
+}
+
+async fn only_a_message_that_we_wrote_for_this_session_is_shown(acme: Tenant) {
+    let (ana, bo) = (Person::of(&acme, Role::Member), Person::of(&acme, Role::Member));
+    let shown = async |person: &Person<'_>, flash: &str| {
+        let cookie = format!("{}; flash={flash}", person.cookie);
+        let person = Person { tenant: &acme, id: person.id, cookie };
+        person.see("/profile").await.expect(200)
+    };
+    let sent = ana.send("/profile/sessions/end", &[]).await;
+    sent.leads_to("/profile");
+    let cookies = sent.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
+    let flash = cookies.filter_map(|cookie| cookie.strip_prefix("flash=")).next().expect("a flash");
+    let flash = flash.split(';').next().unwrap_or_default();
+    let message = "Your other sessions are logged out.";
+    shown(&ana, flash).await.says(message);
+    shown(&bo, flash).await.says_not(message);
+    shown(&ana, flash.split('.').next().unwrap_or_default()).await.says_not(message);
+    let forged = "%7B%22text%22%3A%22Call%20us%22%7D";
+    shown(&ana, forged).await.says_not("Call us");
+    shown(&ana, &format!("{forged}.{}", flash.split('.').nth(1).unwrap())).await.says_not("Call us");
 }
 
 async fn an_ended_session_no_longer_works(acme: Tenant) {

@@ -16,7 +16,7 @@ use crate::harness::{Answer, Tenant};
 
 /// A logged-in member of a tenant's company.
 pub struct Person<'a> {
-    tenant: &'a Tenant,
+    pub tenant: &'a Tenant,
     pub id: PersonId,
     pub cookie: String,
 }
@@ -100,7 +100,7 @@ impl Seen {
     pub fn flash(&self) -> String {
         let mut cookies = self.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
         let flash = cookies.find_map(|cookie| cookie.strip_prefix("flash=")).unwrap_or_default();
-        let value = flash.split(';').next().unwrap_or_default();
+        let value = flash.split(['.', ';']).next().unwrap_or_default();
         percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned()
     }
 }

@@ -109,7 +109,7 @@ impl<I: Send + Sync> Action<I> {
     /// Leads to another page, which says what was done.
     #[expect(clippy::unnecessary_wraps, reason = "handlers end with it")]
     pub fn done(&self, to: &str, flash: impl Into<Flash>) -> Result<Response, Refusal> {
-        Ok(self.pages.done(to, flash.into()))
+        Ok(self.pages.done_for(self.visitor.session, to, flash.into()))
     }
 }
 

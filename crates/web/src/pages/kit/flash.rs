@@ -1,8 +1,10 @@
-//! A message about what was just done, carried to the next page by a short-lived cookie.
+//! A message about what was just done, carried to the next page by a short-lived cookie that we sign.
 
 use axum::http::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use axum::response::{IntoResponse, Redirect, Response};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use rapport_app::vault::{Purpose, Vault};
+use rapport_domain::credential::Presented;
 use serde::{Deserialize, Serialize};
 
 use crate::pages::Pages;
@@ -57,30 +59,42 @@ impl Flash {
         Self { link: Some(Link { text: text.into(), href: href.into() }), ..self }
     }
 
-    pub fn read(headers: &HeaderMap) -> Option<Self> {
-        let text = percent_decode_str(cookie::read(headers, NAME)?).decode_utf8().ok()?;
-        let flash: Self = serde_json::from_str(&text).ok()?;
-        // Only links to our own pages, in case the cookie was forged.
-        let ours = |path: &str| path.starts_with('/') && !path.starts_with("//");
-        let paths =
-            flash.undo.iter().map(|undo| &undo.action).chain(flash.link.iter().map(|link| &link.href));
-        paths.into_iter().all(|path| ours(path)).then_some(flash)
+    /// The message for this visitor, if we wrote it. Another site under the same domain can set cookies for ours,
+    /// and must not put words or links on our pages.
+    pub fn read(headers: &HeaderMap, vault: &Vault, session: Option<Presented>) -> Option<Self> {
+        let (text, signature) = cookie::read(headers, NAME)?.split_once('.')?;
+        let is_ours = |reader: Option<Presented>| {
+            vault.has_signed(Purpose::Flash, &signed_parts(text, reader.as_ref()), signature)
+        };
+        if !is_ours(session) && !is_ours(None) {
+            return None;
+        }
+        let text = percent_decode_str(text).decode_utf8().ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// The cookie that carries it, without link and undo if it would be too long.
-    fn cookie(&self, is_secure: bool) -> HeaderValue {
+    fn cookie(&self, vault: &Vault, session: Option<Presented>, is_secure: bool) -> HeaderValue {
         let text = serde_json::to_string(self).unwrap_or_default();
-        let value = utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string();
-        if value.len() > MAX_BYTES && (self.undo.is_some() || self.link.is_some()) {
-            return Self { undo: None, link: None, ..self.clone() }.cookie(is_secure);
+        let text = utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string();
+        if text.len() > MAX_BYTES && (self.undo.is_some() || self.link.is_some()) {
+            return Self { undo: None, link: None, ..self.clone() }.cookie(vault, session, is_secure);
         }
-        cookie::write(NAME, &value, Keep::Seconds(SECONDS), is_secure)
+        let signature =
+            vault.sign(Purpose::Flash, &signed_parts(&text, session.as_ref())).unwrap_or_default();
+        cookie::write(NAME, &format!("{text}.{signature}"), Keep::Seconds(SECONDS), is_secure)
     }
 
     /// The cookie that removes it once it was shown.
     pub fn shown(is_secure: bool) -> HeaderValue {
         cookie::write(NAME, "", Keep::Not, is_secure)
     }
+}
+
+/// The text, and the session that it is for. Without the session, a member of one company could show people of
+/// another a message that we signed.
+fn signed_parts<'a>(text: &'a str, session: Option<&'a Presented>) -> [&'a [u8]; 2] {
+    [text.as_bytes(), session.map_or(b"".as_slice(), |session| session.hash.as_bytes())]
 }
 
 impl From<&str> for Flash {
@@ -96,10 +110,20 @@ impl From<String> for Flash {
 }
 
 impl Pages {
-    /// Redirects to a page that shows the message.
+    /// Redirects to a page that shows a message which is the same for everyone, whether they are logged in or not.
     pub fn done(&self, to: &str, flash: Flash) -> Response {
+        self.redirect(to, &flash, None)
+    }
+
+    /// Redirects to a page that shows the message in this session only.
+    pub fn done_for(&self, session: Presented, to: &str, flash: Flash) -> Response {
+        self.redirect(to, &flash, Some(session))
+    }
+
+    fn redirect(&self, to: &str, flash: &Flash, session: Option<Presented>) -> Response {
         let mut response = Redirect::to(to).into_response();
-        response.headers_mut().append(SET_COOKIE, flash.cookie(self.is_secure()));
+        let cookie = flash.cookie(self.app().services().vault(), session, self.is_secure());
+        response.headers_mut().append(SET_COOKIE, cookie);
         response
     }
 }
@@ -108,25 +132,66 @@ impl Pages {
 mod tests {
     use super::*;
     use axum::http::header::COOKIE;
+    use rapport_domain::credential::{Kind, SecretHash};
+    use rapport_domain::id::CompanyId;
 
-    fn carried(flash: &Flash) -> Option<Flash> {
-        let cookie = flash.cookie(false);
-        let pair = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
-        Flash::read(&[(COOKIE, HeaderValue::try_from(pair).unwrap())].into_iter().collect())
+    fn vault() -> Vault {
+        Vault::new(&[7; 32])
+    }
+
+    fn session(number: u8) -> Option<Presented> {
+        let (company, hash) = (CompanyId::from_bytes([1; 16]), SecretHash::from_bytes([number; 32]));
+        Some(Presented { kind: Kind::Session, company, hash })
+    }
+
+    fn value(flash: &Flash, session: Option<Presented>) -> String {
+        let cookie = flash.cookie(&vault(), session, false);
+        let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+        pair.strip_prefix("flash=").unwrap().to_owned()
+    }
+
+    fn read(value: &str, session: Option<Presented>) -> Option<Flash> {
+        let pair = HeaderValue::try_from(format!("flash={value}")).unwrap();
+        Flash::read(&[(COOKIE, pair)].into_iter().collect(), &vault(), session)
     }
 
     #[test]
-    fn a_flash_survives_its_cookie() {
-        let flash = Flash::good("Moved “Müller; <b>” to Lost")
+    fn a_flash_survives_its_cookie_and_stays_short() {
+        let flash = Flash::good("Moved “Müller; <b>” to Lost. Done.")
             .undo("/accounts/x/move", vec![("status".to_owned(), "prospect".to_owned())]);
-        assert_eq!(carried(&flash), Some(flash));
+        assert_eq!(read(&value(&flash, session(1)), session(1)), Some(flash));
+        let long = Flash::good("x").undo("/a", vec![("ids".to_owned(), "x".repeat(4_000))]);
+        assert_eq!(read(&value(&long, session(1)), session(1)), Some(Flash::good("x")));
     }
 
     #[test]
-    fn it_leads_nowhere_else_and_stays_short() {
-        assert_eq!(carried(&Flash::good("x").link("y", "https://evil.test/")), None);
-        assert_eq!(carried(&Flash::good("x").undo("//evil.test/", Vec::new())), None);
-        let long = Flash::good("x").undo("/a", vec![("ids".to_owned(), "x".repeat(4_000))]);
-        assert_eq!(carried(&long), Some(Flash::good("x")));
+    fn a_flash_that_we_did_not_write_is_not_shown() {
+        let forged = r#"{"text":"Your session has expired.","link":{"text":"Log in","href":"/\\evil.test"}}"#;
+        let forged = utf8_percent_encode(forged, NON_ALPHANUMERIC).to_string();
+        let ours = value(&Flash::good("x"), session(1));
+        let signature = ours.split_once('.').unwrap().1;
+        let other_key = Flash::good("x").cookie(&Vault::new(&[8; 32]), session(1), false);
+        let other_key = other_key.to_str().unwrap().split(['=', ';']).nth(1).unwrap().to_owned();
+        for value in [
+            forged.clone(),
+            format!("{forged}."),
+            format!("{forged}.{signature}"),
+            format!("{forged}.{}", "0".repeat(64)),
+            other_key,
+        ] {
+            assert_eq!(read(&value, session(1)), None, "{value}");
+        }
+        assert_eq!(read(&ours, session(1)), Some(Flash::good("x")));
+    }
+
+    #[test]
+    fn a_flash_is_shown_only_in_the_session_it_is_for() {
+        let theirs = value(&Flash::good("Moved “Call +1 900 now” to Lost."), session(2));
+        assert_eq!(read(&theirs, session(1)), None);
+        assert_eq!(read(&theirs, None), None, "also not on the login page");
+        let everyones = value(&Flash::good("You’re logged out."), None);
+        for reader in [None, session(1)] {
+            assert_eq!(read(&everyones, reader), Some(Flash::good("You’re logged out.")));
+        }
     }
 }

@@ -73,7 +73,8 @@ impl FromRequestParts<Pages> for Visitor {
         if let Verdict::Wait(_, seconds) = verdict {
             return Err(Refusal::too_many(seconds));
         }
-        Ok(Self { session, look: Look::of(&parts.headers), origin, who, next })
+        let look = Look::of(&parts.headers, pages, Some(session));
+        Ok(Self { session, look, origin, who, next })
     }
 }
 
@@ -86,12 +87,13 @@ pub struct Look {
 }
 
 impl Look {
-    fn of(headers: &HeaderMap) -> Self {
+    fn of(headers: &HeaderMap, pages: &Pages, session: Option<Presented>) -> Self {
+        let vault = pages.app().services().vault();
         let is_live = headers.contains_key(LIVE);
         let browser = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
             theme: Theme::read(headers),
-            flash: if is_live { None } else { Flash::read(headers) },
+            flash: if is_live { None } else { Flash::read(headers, vault, session) },
             browser: browser.map(str::to_owned),
         }
     }
@@ -121,7 +123,8 @@ impl FromRequestParts<Pages> for Stranger {
 
     async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
         let session = session(&parts.headers, pages);
-        Ok(Self { look: Look::of(&parts.headers), origin: origin_of(&parts.extensions), session })
+        let look = Look::of(&parts.headers, pages, session);
+        Ok(Self { look, origin: origin_of(&parts.extensions), session })
     }
 }
 

@@ -126,7 +126,8 @@ async fn switch(action: Action) -> Result<Response, Refusal> {
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
     let begun = pages.write_as(&proven.access(), visitor.origin, begin).await.map_err(Refusal::of)?;
     let _ = pages.write_as(&visitor.access(), visitor.origin, EndSession(visitor.session)).await;
-    let mut response = pages.done("/", Flash::good(format!("Switched to {name}.")));
+    let session = session::read_cookie(&begun).unwrap_or(visitor.session);
+    let mut response = pages.done_for(session, "/", Flash::good(format!("Switched to {name}.")));
     response.headers_mut().append(SET_COOKIE, pages.session_cookie(&begun));
     Ok(response)
 }
