@@ -36,7 +36,7 @@ use crate::edge::rate_limit::{Rate, RateLimiter, network};
 use crate::edge::shares::{Shares, half};
 use crate::edge::slow_body::{Watch, Watched};
 use crate::edge::tls::{self, Beginning};
-use crate::pages::{self, Pages, Refusal, SetupSecret};
+use crate::pages::{self, Pages, Refusal, SetupSecret, is_own_path};
 
 /// How long to wait when the system has run out of sockets or file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -145,11 +145,9 @@ async fn nothing_there(uri: Uri) -> Response {
     if path.starts_with(api::PREFIX) {
         return Problem::not_found("path").into_response();
     }
-    match path.strip_suffix('/') {
-        Some(page) if page.starts_with('/') && !page.starts_with("//") => {
-            let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
-            Redirect::permanent(&format!("{page}{query}")).into_response()
-        }
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    match path.strip_suffix('/').map(|page| format!("{page}{query}")) {
+        Some(page) if is_own_path(&page) => Redirect::permanent(&page).into_response(),
         _ => Refusal::not_found("page").into_response(),
     }
 }

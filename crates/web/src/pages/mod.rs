@@ -50,6 +50,7 @@ use crate::pages::shell::streams::Streams;
 use crate::shared::{ADMIN, MEMBER};
 
 pub use entry::setup::SetupSecret;
+pub use kit::origin::is_own_path;
 pub use kit::refusal::Refusal;
 
 /// The routes of all pages.

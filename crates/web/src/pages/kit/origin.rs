@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
 
 use crate::edge::json;
 use crate::edge::origin::{Site, site};
@@ -30,11 +31,20 @@ fn is_our_own(headers: &HeaderMap) -> bool {
 
 /// A path on this service to redirect to. Anything else becomes the dashboard.
 pub fn own_path(text: &str) -> String {
-    let is_ours = text.starts_with('/')
-        && !text.starts_with("//")
-        && !text.starts_with("/\\")
-        && text.chars().all(|letter| letter.is_ascii_graphic());
-    if is_ours { text.to_owned() } else { "/".to_owned() }
+    if is_own_path(text) { text.to_owned() } else { "/".to_owned() }
+}
+
+/// Whether every browser and proxy takes this text for a path on this service. Browsers read a backslash as a slash
+/// and skip tabs and line breaks; some proxies decode `%5C` and `%2F`. So a path contains none of these, and no
+/// empty part, with which another host's name could begin. A query may contain anything that is encoded.
+pub fn is_own_path(text: &str) -> bool {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    let decoded: Vec<u8> = percent_decode_str(path).collect();
+    let is_path = path.starts_with('/')
+        && !decoded.windows(2).any(|pair| pair == b"//")
+        && !decoded.iter().any(|byte| *byte == b'\\' || byte.is_ascii_control());
+    is_plain && is_path
 }
 
 #[cfg(test)]
@@ -66,18 +76,56 @@ mod tests {
     }
 
     #[test]
-    fn logging_in_leads_to_our_own_pages_only() {
-        let table = [
-            ("/accounts?status=customer", "/accounts?status=customer"),
-            ("", "/"),
-            ("//evil.test/", "/"),
-            ("/\\evil.test/", "/"),
-            ("https://evil.test/", "/"),
-            ("/a\r\nset-cookie: x", "/"),
-            ("javascript:alert(1)", "/"),
+    fn only_our_own_paths_are_led_to() {
+        let ours = [
+            "/",
+            "/accounts?status=customer",
+            "/accounts?q=a%5Cb%0A%2F%2F&next=//x",
+            "/accounts#top",
+            "/settings/members/",
+            "/caf%C3%A9",
         ];
-        for (sent, expected) in table {
-            assert_eq!(own_path(sent), expected, "{sent:?}");
+        for path in ours {
+            assert_eq!(own_path(path), path);
+        }
+        let others = [
+            "",
+            "accounts",
+            "https://evil.test/",
+            "javascript:alert(1)",
+            "//evil.test/",
+            "///evil.test/",
+            "/\\evil.test/",
+            "\\/evil.test/",
+            "\\\\evil.test/",
+            "/a/\\evil.test/",
+            "/a\\..\\evil",
+            "/accounts?next=\\evil",
+            "/%5Cevil.test/",
+            "/%5cevil.test/",
+            "/%5C%5Cevil.test/",
+            "/%2Fevil.test/",
+            "/%2fevil.test/",
+            "/a//evil.test/",
+            "/.//evil.test/",
+            "/..//evil.test/",
+            "/\tevil.test/",
+            "/\t/evil.test/",
+            "/\n/evil.test/",
+            "\t//evil.test/",
+            " //evil.test/",
+            "/%09/evil.test/",
+            "/%0A/evil.test/",
+            "/%0d%0aset-cookie:%20x",
+            "/%00",
+            "/a\r\nset-cookie: x",
+            "/a b",
+            "/caf\u{e9}",
+            "/\u{2f}\u{2f}evil.test",
+            "/\u{ff0f}evil.test",
+        ];
+        for path in others {
+            assert_eq!(own_path(path), "/", "{path:?}");
         }
     }
 }
