@@ -1,6 +1,71 @@
 //! HTML as a stream of pieces, and as plain text.
 
-use html5gum::{DefaultEmitter, Token, Tokenizer};
+use std::cell::Cell;
+use std::convert::Infallible;
+
+use html5gum::{DefaultEmitter, Readable, Reader, Token, Tokenizer};
+use rapport_domain::inbound::MAX_MAIL_BYTES;
+
+/// How much work the HTML of one mail may take. The tokenizer reads a document once, but compares each entity with up
+/// to 300 names. A flood of entities would keep it busy for many seconds; without entities, the largest mail takes
+/// less than this.
+const MAX_WORK: usize = 5 * MAX_MAIL_BYTES;
+
+/// The work that is left for a mail, whatever its number of parts: one unit for each question of the tokenizer.
+#[derive(Debug)]
+pub struct Work {
+    left: Cell<usize>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self::of(MAX_WORK)
+    }
+}
+
+impl Work {
+    pub fn of(units: usize) -> Self {
+        Self { left: Cell::new(units) }
+    }
+
+    /// Whether something was left out, because it would have been too much work.
+    pub fn is_over(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// Does one unit of work, unless none is left.
+    fn one(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+/// A document that ends where the work does.
+struct Bounded<'a, R> {
+    inner: R,
+    work: &'a Work,
+}
+
+impl<R: Reader<Error = Infallible>> Reader for Bounded<'_, R> {
+    type Error = Infallible;
+
+    fn read_byte(&mut self) -> Result<Option<u8>, Infallible> {
+        if self.work.one() { self.inner.read_byte() } else { Ok(None) }
+    }
+
+    fn read_until<'b>(
+        &'b mut self,
+        needle: &[u8],
+        buffer: &'b mut [u8; 4],
+    ) -> Result<Option<&'b [u8]>, Infallible> {
+        if self.work.one() { self.inner.read_until(needle, buffer) } else { Ok(None) }
+    }
+
+    fn try_read_string(&mut self, text: &[u8], case_sensitive: bool) -> Result<bool, Infallible> {
+        if self.work.one() { self.inner.try_read_string(text, case_sensitive) } else { Ok(false) }
+    }
+}
 
 /// A piece of a document. Names are in lower case, entities are decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,12 +75,13 @@ pub enum Piece {
     Text(String),
 }
 
-/// The pieces of a document, as a browser's tokenizer sees them.
-pub fn pieces(html: &str) -> impl Iterator<Item = Piece> + '_ {
+/// The pieces of a document, as a browser's tokenizer sees them, as far as the work lasts.
+pub fn pieces<'a>(html: &'a str, work: &'a Work) -> impl Iterator<Item = Piece> + 'a {
     let mut emitter = DefaultEmitter::<()>::default();
     // The content of a title, a script or a style is text, whatever it looks like.
     emitter.naively_switch_states(true);
-    Tokenizer::new_with_emitter(html, emitter).flatten().filter_map(|token| match token {
+    let document = Bounded { inner: html.to_reader(), work };
+    Tokenizer::new_with_emitter(document, emitter).flatten().filter_map(|token| match token {
         Token::StartTag(tag) => {
             let attributes = tag.attributes.iter().map(|(name, value)| (lossy(name), lossy(value)));
             Some(Piece::Open { name: lossy(&tag.name), attributes: attributes.collect() })
@@ -68,10 +134,10 @@ const PARAGRAPHS: [&str; 9] = ["p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "
 const MAX_QUOTE_DEPTH: usize = 8;
 
 /// The text a reader of the document would see, in lines. Quotations begin with `> ` as in plain mails.
-pub fn to_text(html: &str) -> String {
+pub fn to_text(html: &str, work: &Work) -> String {
     let mut writer = Writer::default();
     let mut silence: Option<(String, usize)> = None;
-    for piece in pieces(html) {
+    for piece in pieces(html, work) {
         if let Some((element, depth)) = &mut silence {
             match &piece {
                 Piece::Open { name, .. } if name == element => *depth += 1,
@@ -221,14 +287,48 @@ mod tests {
             ("", ""),
         ];
         for (html, text) in table {
-            assert_eq!(to_text(html), text, "{html}");
+            assert_eq!(to_text(html, &Work::default()), text, "{html}");
         }
+    }
+
+    const FLOOD_BYTES: usize = 4 << 10;
+
+    /// The units of work for a document that repeats this piece, and its length.
+    fn cost(piece: &str) -> (usize, usize) {
+        let (html, work) = (piece.repeat(FLOOD_BYTES / piece.len()), Work::default());
+        let _ = to_text(&html, &work);
+        (MAX_WORK - work.left.get(), html.len())
+    }
+
+    #[test]
+    fn the_largest_mail_without_entities_is_read_to_its_end() {
+        let markup =
+            "<|<b>|<b/>|</b>|<a b>|<a b=c>|<a b='c'|</|<!|<!--|<!-- -->|<?|<![CDATA[|<!doctype|<li>|<pre>\n";
+        let special = "<script>|<script><!--|<title>|<title></|&|& |&&|&#|&#x|&#9;|&#x9;|x|x |\r\n|\r|\0|ä";
+        for piece in markup.split('|').chain(special.split('|')) {
+            let (work, bytes) = cost(piece);
+            assert!(work / MAX_WORK.div_ceil(MAX_MAIL_BYTES) <= bytes, "{piece:?}: {work} for {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_entities_ends_where_the_work_does() {
+        for piece in ["&lx ", "&lt;", "&nbsp;", "&bogus;", "<a b=&lx>", "<title>&lx", "&CounterClockwise"] {
+            let (html, work) = (piece.repeat(FLOOD_BYTES), Work::of(FLOOD_BYTES));
+            let text = to_text(&html, &work);
+            assert!(work.is_over(), "{piece}");
+            assert!(text.len() <= FLOOD_BYTES, "{piece}: {} bytes of text", text.len());
+            assert_eq!(to_text("<p>more</p>", &work), "", "the next part of the mail has no work left");
+        }
+        let (text, work) = ("&auml;".repeat(200_000 / 100), Work::default());
+        assert_eq!(to_text(&text, &work).chars().count(), 2_000);
+        assert!(MAX_WORK - work.left.get() < MAX_WORK / 100, "a mail of 200,000 entities is read to its end");
     }
 
     proptest! {
         #[test]
         fn anything_is_read(html in "(<[a-z/!]{0,4}|blockquote>|pre>|&[a-z#0-9]{0,6};?|[ -~äß\n]){0,60}") {
-            let _ = to_text(&html);
+            let _ = to_text(&html, &Work::default());
         }
     }
 }

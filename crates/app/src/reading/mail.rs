@@ -1,6 +1,8 @@
 //! A raw RFC 5322 message, as the domain sees it. A library parses the MIME structure; this module decides
 //! what to use of it.
 
+use std::collections::HashSet;
+
 use mail_parser::{Addr, Address, ContentType, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use rapport_domain::conversation::Attachment;
 use rapport_domain::inbound::{
@@ -9,7 +11,8 @@ use rapport_domain::inbound::{
 use rapport_domain::member::Email;
 use rapport_domain::time::Time;
 
-use crate::reading::{html, repair};
+use crate::reading::html::{self, Work};
+use crate::reading::repair;
 
 /// An id longer than a header line isn't valid.
 const MAX_ID_BYTES: usize = 998;
@@ -21,14 +24,18 @@ pub struct NotAMail;
 
 /// Reads a mail. Broken ones are read as far as possible.
 pub fn read(raw: &[u8]) -> Result<Mail, NotAMail> {
+    read_within(raw, &Work::default())
+}
+
+fn read_within(raw: &[u8], work: &Work) -> Result<Mail, NotAMail> {
     let raw = repair::header(raw);
     let message = MessageParser::default().parse(raw.as_ref()).ok_or(NotAMail)?;
     if message.headers().is_empty() {
         return Err(NotAMail);
     }
     let headers = Headers::of(&message);
-    let (text, unnamed) = text(&message, &raw);
-    let (text, text_truncated) = kept_text(&text);
+    let (text, unnamed) = text(&message, &raw, work);
+    let (text, is_cut) = kept_text(&text);
     Ok(Mail {
         message_id: headers.ids("message-id").into_iter().next(),
         references: references(&message, &headers),
@@ -38,7 +45,7 @@ pub fn read(raw: &[u8]) -> Result<Mail, NotAMail> {
         subject: message.subject().and_then(kept_line),
         date: message.date().filter(|date| date.is_valid()).map(|date| seconds(date.to_timestamp())),
         text,
-        text_truncated,
+        text_truncated: is_cut || work.is_over(),
         attachments: attachments(&message, &unnamed),
         signs: headers.signs(&message),
     })
@@ -171,24 +178,28 @@ fn mailboxes<'a>(address: &'a Address<'a>) -> impl Iterator<Item = Mailbox> + 'a
 
 /// The text a reader would see: the plain parts, else the HTML ones; and the parts used for it although they
 /// were found among the attachments.
-fn text(message: &Message, raw: &[u8]) -> (String, Vec<u32>) {
-    for parts in [&message.text_body, &message.html_body] {
-        let text = body(message, parts);
+fn text(message: &Message, raw: &[u8], work: &Work) -> (String, HashSet<u32>) {
+    // Without a plain part, the HTML is found as both.
+    let html = Some(&message.html_body).filter(|html| **html != message.text_body);
+    for parts in [&message.text_body].into_iter().chain(html) {
+        let text = body(message, parts, work);
         if !text.trim().is_empty() {
-            return (text, Vec::new());
+            return (text, HashSet::new());
         }
     }
     // If a boundary is broken, the intended text is found as an attachment without a name.
     let is_text = |id: &&u32| message.parts.get(**id as usize).is_some_and(is_unnamed_text);
     let unnamed: Vec<u32> = message.attachments.iter().filter(is_text).copied().collect();
-    let text = body(message, &unnamed);
+    let text = body(message, &unnamed, work);
     if !text.trim().is_empty() {
-        return (text, unnamed);
+        return (text, unnamed.into_iter().collect());
     }
     match message.parts.first() {
         // It claims to have parts and has none, or its text began without an empty line.
-        Some(root) if is_shapeless(root) => (repair::body(raw).into_owned(), message.attachments.clone()),
-        _ => (String::new(), Vec::new()),
+        Some(root) if is_shapeless(root) => {
+            (repair::body(raw).into_owned(), message.attachments.iter().copied().collect())
+        }
+        _ => (String::new(), HashSet::new()),
     }
 }
 
@@ -204,14 +215,14 @@ fn is_shapeless(root: &MessagePart) -> bool {
     !is_divided && ["text", "multipart"].iter().any(|known| kind.eq_ignore_ascii_case(known))
 }
 
-fn body(message: &Message, parts: &[u32]) -> String {
+fn body(message: &Message, parts: &[u32], work: &Work) -> String {
     let parts = parts.iter().filter_map(|id| message.parts.get(*id as usize));
     let texts = parts.filter_map(|part| match &part.body {
         PartType::Text(text) if text.contains(char::REPLACEMENT_CHARACTER) => {
             Some(undeclared(message, part).unwrap_or_else(|| text.to_string()))
         }
         PartType::Text(text) => Some(text.to_string()),
-        PartType::Html(source) => Some(html::to_text(source)),
+        PartType::Html(source) => Some(html::to_text(source, work)),
         _ => None,
     });
     let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
@@ -232,7 +243,7 @@ fn undeclared(message: &Message, part: &MessagePart) -> Option<String> {
 }
 
 /// The attachments: their names are kept, not their content.
-fn attachments(message: &Message, taken: &[u32]) -> Vec<Attachment> {
+fn attachments(message: &Message, taken: &HashSet<u32>) -> Vec<Attachment> {
     let left = message.attachments.iter().filter(|id| !taken.contains(id));
     let parts = left.filter_map(|id| message.parts.get(*id as usize));
     parts.take(MAX_ATTACHMENTS).map(attachment).collect()
@@ -264,4 +275,27 @@ fn is_type(part: &MessagePart, kind: &str, subtype: &str) -> bool {
         content.ctype().eq_ignore_ascii_case(kind)
             && content.subtype().is_some_and(|found| found.eq_ignore_ascii_case(subtype))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_that_is_too_much_work_is_marked_as_truncated() {
+        let flood = "<p>Hello</p>".to_owned() + &"<a title='&lx'>".repeat(1_000);
+        for raw in [
+            format!("From: a@x.test\r\nContent-Type: text/html\r\n\r\n{flood}"),
+            format!(
+                "From: a@x.test\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+                 --b\r\nContent-Type: text/html\r\n\r\n{flood}\r\n\
+                 --b\r\nContent-Type: text/html\r\n\r\nmore\r\n--b--\r\n"
+            ),
+        ] {
+            let mail = read_within(raw.as_bytes(), &Work::of(10_000)).unwrap();
+            assert_eq!((mail.text.as_str(), mail.text_truncated), ("Hello", true));
+            let whole = read(raw.as_bytes()).unwrap();
+            assert!(whole.text.starts_with("Hello") && !whole.text_truncated);
+        }
+    }
 }

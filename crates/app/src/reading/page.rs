@@ -8,7 +8,7 @@ use rapport_domain::destination::Destination;
 use rapport_domain::lookup::{Address, MAX_SAME_AS, Organization, Page, kept, link};
 use serde_json::{Map, Value};
 
-use crate::reading::html::{Piece, pieces};
+use crate::reading::html::{Piece, Work, pieces};
 
 /// How far into a page its encoding may be declared.
 const PRESCAN_BYTES: usize = 4096;
@@ -19,7 +19,7 @@ const MAX_NODES: usize = 2_000;
 pub fn read(body: &[u8], content_type: Option<&str>, base: &Destination) -> Page {
     let text = decode(body, content_type);
     let mut reader = Reader::default();
-    for piece in pieces(&text) {
+    for piece in pieces(&text, &Work::default()) {
         reader.take(piece);
     }
     reader.finish(base)
