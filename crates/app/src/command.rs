@@ -7,6 +7,7 @@ use std::time::Instant;
 use rapport_domain::company::{Company, Settings};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, RawId};
+use rapport_domain::sender_check::Relay;
 use rapport_domain::time::Time;
 use rapport_store::{Job, Lane, Store, Tx, Verdict};
 use tokio::sync::{Notify, oneshot};
@@ -89,6 +90,10 @@ impl Context<'_> {
 
     pub fn outside(&self) -> &Outside {
         self.services.outside()
+    }
+
+    pub fn trusted_relay(&self) -> Option<&Relay> {
+        self.services.trusted_relay()
     }
 
     pub fn mail_written(&self) -> Arc<Notify> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rapport_domain::destination::{Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId, SessionId};
+use rapport_domain::sender_check::Relay;
 use rapport_domain::session::Session;
 use rapport_domain::time::Time;
 use tokio::sync::Notify;
@@ -58,6 +59,8 @@ pub struct Parts {
     pub outside: Outside,
     /// The server that mail goes through, if any.
     pub mail_route: Option<MailRoute>,
+    /// The relay that checks the senders of inbound mail, if any.
+    pub trusted_relay: Option<Relay>,
 }
 
 impl Parts {
@@ -72,6 +75,7 @@ impl Parts {
             home_pages: Arc::new(NoHomePages),
             outside: Outside::default(),
             mail_route: None,
+            trusted_relay: None,
         }
     }
 }
@@ -95,6 +99,7 @@ pub struct Services {
     outside: Outside,
     mail_written: Arc<Notify>,
     mail_route: Option<MailRoute>,
+    trusted_relay: Option<Relay>,
     jobs: JobReports,
     backups: BackupReport,
     figures: QueueFigures,
@@ -108,7 +113,8 @@ pub(crate) struct QueueFigures {
 
 impl Services {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { clock, random, vault, destinations, home_pages, outside, mail_route } = parts;
+        let Parts { clock, random, vault, destinations, home_pages, outside, mail_route, trusted_relay } =
+            parts;
         Self {
             clock,
             random,
@@ -125,6 +131,7 @@ impl Services {
             outside,
             mail_written: Arc::default(),
             mail_route,
+            trusted_relay,
             jobs: JobReports::default(),
             backups: BackupReport::default(),
             figures: QueueFigures {
@@ -192,6 +199,10 @@ impl Services {
 
     pub fn mail_route(&self) -> Option<&MailRoute> {
         self.mail_route.as_ref()
+    }
+
+    pub fn trusted_relay(&self) -> Option<&Relay> {
+        self.trusted_relay.as_ref()
     }
 
     /// The reports of this process's background jobs.

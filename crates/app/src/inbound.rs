@@ -13,6 +13,7 @@ use rapport_domain::inbound::{
 };
 use rapport_domain::member::{Email, Member};
 use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::sender_check::SenderCheck;
 use rapport_store::{Tx, account, account_address, conversation, mail_reference, member};
 use serde_json::json;
 
@@ -71,13 +72,23 @@ impl Command for ReceiveMail {
     }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Received, Error> {
-        let mark = self.mail.mark();
+        let Some(from) = &self.mail.from else { return Ok(Received::Ignored(Ignored::NoSender)) };
+        let check = cx.trusted_relay().map(|relay| relay.check(&self.mail.authentication, &from.address));
+        let is_believed = check.as_ref().is_none_or(SenderCheck::is_verified);
+        let mark = if is_believed { self.mail.mark() } else { self.mail.mark().unverified() };
         if let Some((_, logged)) = mail_reference::find(tx, &[mark])?.pop() {
             return Ok(Received::Duplicate(logged));
         }
         let colleagues = colleagues(tx, &self.mail)?;
         let automatic = self.mail.automatic().is_some();
         let (author, places) = match about(&self.mail, &colleagues) {
+            _ if !is_believed => {
+                // Neither an account nor a member is recognized by a name that anyone could have written.
+                let own = mail_reference::find(tx, &[MailMark::of_unverified_sender(&from.address)])?.pop();
+                let own = own.map(|(_, logged)| logged.account);
+                let answered = answered(tx, &self.mail, own.as_slice())?;
+                (None, place_received(from, own, answered, automatic).map(|place| vec![place]))
+            }
             About::Nobody(ignored) => return Ok(Received::Ignored(ignored)),
             About::Sender(from) => {
                 let known = known(tx, &[from])?.first().copied();
@@ -92,7 +103,7 @@ impl Command for ReceiveMail {
         };
         match places {
             Err(ignored) => Ok(Received::Ignored(ignored)),
-            Ok(places) => Delivery { cx, receive: self, mark, author, automatic }.put(tx, places),
+            Ok(places) => Delivery { cx, receive: self, mark, author, automatic, check }.put(tx, places),
         }
     }
 }
@@ -151,9 +162,15 @@ struct Delivery<'a> {
     /// The member who wrote it.
     author: Option<&'a Colleague>,
     automatic: bool,
+    check: Option<SenderCheck>,
 }
 
 impl Delivery<'_> {
+    /// Whether the sender is taken for who the mail says.
+    fn is_believed(&self) -> bool {
+        self.check.as_ref().is_none_or(SenderCheck::is_verified)
+    }
+
     fn put(&self, tx: &mut Tx, places: Vec<Place>) -> Result<Received, Error> {
         let mut outbox = Outbox::default();
         let mut logged: Vec<Logged> = Vec::with_capacity(places.len());
@@ -219,7 +236,8 @@ impl Delivery<'_> {
 
     fn account_for(&self, mailbox: &Mailbox) -> Result<Account, Error> {
         let mut made = Account::new(self.cx.id(), account_name(mailbox), Status::Prospect, self.cx.now);
-        let fields = json!({ "email": mailbox.address.as_str() });
+        let fields =
+            if self.is_believed() { json!({ "email": mailbox.address.as_str() }) } else { json!({}) };
         let fields = fields.as_object().map(FieldChange::parse).transpose()?.unwrap_or_default();
         made.custom_fields = made.custom_fields.merged(&fields)?;
         Ok(made)
@@ -235,7 +253,12 @@ impl Delivery<'_> {
         let Target { account, made_for, conversation, is_begun } = target;
         if let Some(mailbox) = made_for {
             account::insert(tx, &[account])?;
-            if !account_address::insert(tx, &mailbox.address, account.id, self.cx.now)? {
+            let is_first = if self.is_believed() {
+                account_address::insert(tx, &mailbox.address, account.id, self.cx.now)?
+            } else {
+                mail_reference::insert(tx, MailMark::of_unverified_sender(&mailbox.address), entry)?
+            };
+            if !is_first {
                 // Another mail from this sender came first, so this one joins its account.
                 return Err(rapport_store::Error::Again.into());
             }
@@ -257,7 +280,7 @@ impl Delivery<'_> {
     /// The external sender, whose address is worth keeping.
     fn stranger(&self) -> Option<&Mailbox> {
         let from = self.receive.mail.from.as_ref()?;
-        (self.author.is_none() && !self.automatic).then_some(from)
+        (self.author.is_none() && !self.automatic && self.is_believed()).then_some(from)
     }
 
     fn message(&self, entry: &Logged) -> Message {
@@ -277,6 +300,7 @@ impl Delivery<'_> {
                 .from
                 .as_ref()
                 .map(|from| Sender { address: from.address.as_str().to_owned(), name: from.name.clone() }),
+            sender_check: self.check.clone(),
             attachments: attachments.clone(),
             automatic: self.automatic,
             occurred_at: mail.occurred_at(self.cx.now),

@@ -12,6 +12,7 @@ use crate::id::{AccountId, ConversationId, MessageId};
 use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
 use crate::member::Email;
 use crate::schema::words;
+use crate::sender_check::SenderCheck;
 use crate::text::{Length, fold};
 use crate::time::Time;
 
@@ -258,6 +259,8 @@ pub struct Message {
     /// Who logged it, or the member who wrote the mail.
     pub author: Actor,
     pub sender: Option<Sender>,
+    /// What a trusted relay said about the sender; `None` if no relay was trusted, or it isn't a mail.
+    pub sender_check: Option<SenderCheck>,
     /// A JSON array of attachments; `None` for a message without attachments.
     pub attachments: Option<String>,
     /// Written by a machine: an out-of-office reply, a bounce, a mailing list.
@@ -280,6 +283,7 @@ impl Message {
             body_truncated: false,
             author: author.clone(),
             sender: None,
+            sender_check: None,
             attachments: None,
             automatic: false,
             occurred_at: log.occurred_at.unwrap_or(now),
@@ -320,6 +324,7 @@ impl Message {
             body_truncated: self.body_truncated || end < self.body.len(),
             author: &self.author,
             sender: self.sender.as_ref(),
+            sender_check: self.sender_check.as_ref(),
             attachments: attachments.expect("stored attachments are JSON"),
             automatic: self.automatic,
             occurred_at: self.occurred_at,
@@ -352,6 +357,10 @@ pub struct MessageView<'a> {
     /// The sender named in the mail.
     #[schema(required = true)]
     sender: Option<&'a Sender>,
+    /// What the mail relay that the operator trusts said about the sender. Null if no relay is trusted, so that
+    /// senders aren't checked.
+    #[schema(required = true)]
+    sender_check: Option<&'a SenderCheck>,
     /// The mail's attachments. Their contents are not kept.
     #[schema(value_type = Vec<Attachment>)]
     attachments: &'a RawValue,

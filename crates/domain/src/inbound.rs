@@ -16,6 +16,8 @@ pub const MAX_MAIL_BYTES: usize = 25 << 20;
 /// How many references and recipients are considered.
 pub const MAX_REFERENCES: usize = 50;
 pub const MAX_RECIPIENTS: usize = 50;
+/// How many `Authentication-Results` headers are considered.
+pub const MAX_AUTHENTICATION: usize = 20;
 pub const MAX_ATTACHMENTS: usize = 100;
 /// Enough for an address book, not for a mailing list.
 pub const MAX_ADDRESSES: usize = 500;
@@ -65,6 +67,9 @@ pub struct Mail {
     /// The Message-IDs it replies to, nearest first.
     pub references: Vec<String>,
     pub from: Option<Mailbox>,
+    /// The `Authentication-Results` headers, topmost first. Empty if the mail doesn't name exactly one author, because
+    /// it wouldn't be clear whom they are about.
+    pub authentication: Vec<String>,
     /// `To`, then `Cc`, then `Bcc`.
     pub recipients: Vec<Mailbox>,
     /// The mailboxes it was delivered to: our own, which never belong to an account.
@@ -194,6 +199,21 @@ impl MailMark {
         context.update(&self.0);
         context.update(account.as_bytes());
         Self::finish(context)
+    }
+
+    /// The mark of this mail if its sender isn't verified. It is another one, so that nobody can take the Message-ID
+    /// of someone else's mail.
+    #[must_use]
+    pub fn unverified(&self) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(b"unverified");
+        context.update(&self.0);
+        Self::finish(context)
+    }
+
+    /// The mark of the account for unverified mails that name this sender.
+    pub fn of_unverified_sender(address: &Email) -> Self {
+        Self::of_parts(b"unverified sender", &[address.as_str()])
     }
 
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {

@@ -43,6 +43,7 @@ pub mod request_id;
 pub mod saved_view;
 pub mod schema;
 pub mod search;
+pub mod sender_check;
 pub mod session;
 pub mod signature;
 pub mod standing;

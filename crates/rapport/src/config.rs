@@ -11,7 +11,7 @@ use toml::Value;
 
 use crate::backup_option::Interval;
 use crate::listen_address::ListenAddress;
-use crate::mail_option::{MailFrom, SmtpUrl};
+use crate::mail_option::{MailFrom, SmtpUrl, TrustedRelay};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
 use crate::options::{self, Environment, Options};
 
@@ -124,6 +124,7 @@ pub struct Config {
     pub secret_key_file: Setting<PathBuf>,
     pub smtp_url: Setting<SmtpUrl>,
     pub mail_from: Setting<MailFrom>,
+    pub trusted_mail_relay: Setting<TrustedRelay>,
     pub page_cache_mb: Setting<u32>,
     pub database_readers: Setting<u32>,
     pub database_writers: Setting<u32>,
@@ -171,8 +172,8 @@ impl Config {
             tls_cert,
             tls_key,
             allow_destination: layers.pick("allow_destination", |o| &mut o.allow_destination, Vec::new),
-            extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
             allow_lookup: layers.pick("allow_lookup", |o| &mut o.allow_lookup, Vec::new),
+            extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
             secret_key_file: layers.pick(
                 "secret_key_file",
                 |o| &mut o.secret_key_file,
@@ -180,6 +181,11 @@ impl Config {
             ),
             smtp_url,
             mail_from,
+            trusted_mail_relay: layers.pick(
+                "trusted_mail_relay",
+                |o| &mut o.trusted_mail_relay,
+                TrustedRelay::default,
+            ),
             page_cache_mb: layers
                 .pick("page_cache_mb", |o| &mut o.page_cache_mb, || DEFAULT_PAGE_CACHE_MIB)
                 .within(&PAGE_CACHE_MIB)?,
@@ -265,13 +271,14 @@ impl Config {
             entry(file, &self.tls_cert, path),
             entry(file, &self.tls_key, path),
             entry(file, &self.allow_destination, networks),
+            entry(file, &self.allow_lookup, networks),
             entry(file, &self.extra_ca, |files| files.iter().map(path).collect::<Vec<_>>().into()),
             entry(file, &self.secret_key_file, path),
             entry(file, &self.smtp_url, |url| Value::String(url.to_string())),
             entry(file, &self.mail_from, |from| Value::String(from.as_str().to_owned())),
+            entry(file, &self.trusted_mail_relay, |relay| Value::String(relay.as_str().to_owned())),
             entry(file, &self.page_cache_mb, number),
             entry(file, &self.database_readers, number),
-            entry(file, &self.allow_lookup, networks),
             entry(file, &self.database_writers, number),
             entry(file, &self.rate_limit, number),
             entry(file, &self.import_max_mb, number),
@@ -440,6 +447,7 @@ mod tests {
     fn what_is_printed_reads_back_as_the_same_configuration() {
         let variables = [
             ("RAPPORT_ALLOW_DESTINATION", "10.0.0.0/8, 127.0.0.1"),
+            ("RAPPORT_ALLOW_LOOKUP", "10.1.0.0/16,::1"),
             ("RAPPORT_EXTRA_CA", "a.pem,b.pem"),
             ("RAPPORT_TRUSTED_PROXY", "127.0.0.1,fd00::/8"),
             ("RAPPORT_TLS_CERT", "cert.pem"),
@@ -447,8 +455,8 @@ mod tests {
             ("RAPPORT_DATABASE", "postgres://u@h/db"),
             ("RAPPORT_DATA_DIR", "/nowhere/data"),
             ("RAPPORT_SMTP_URL", "smtp://mail.acme.test:25"),
-            ("RAPPORT_ALLOW_LOOKUP", "10.1.0.0/16,::1"),
             ("RAPPORT_MAIL_FROM", "Rapport <rapport@acme.test>"),
+            ("RAPPORT_TRUSTED_MAIL_RELAY", "mx.acme.test"),
         ];
         let printed = load(Options::default(), &variables).unwrap();
         let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
-//! The mail settings: the server that mail is sent through, and the sender.
+//! The mail settings: the server that mail is sent through, the sender, and the relay that inbound mail comes from.
 
 use std::fmt;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
+use rapport_domain::sender_check::{BadRelay, Relay};
 use rapport_jobs::{MailServer, Security};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use url::Url;
@@ -95,6 +96,28 @@ impl FromStr for MailFrom {
     }
 }
 
+/// The relay that checks the senders of inbound mail. None by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedRelay(Option<Relay>);
+
+impl TrustedRelay {
+    pub fn relay(&self) -> Option<&Relay> {
+        self.0.as_ref()
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_ref().map_or("", Relay::as_str)
+    }
+}
+
+impl FromStr for TrustedRelay {
+    type Err = BadRelay;
+
+    fn from_str(text: &str) -> Result<Self, BadRelay> {
+        if text.is_empty() { Ok(Self(None)) } else { text.parse().map(|relay| Self(Some(relay))) }
+    }
+}
+
 macro_rules! read_from_text {
     ($($name:ty),+) => {$(
         impl<'de> Deserialize<'de> for $name {
@@ -106,7 +129,7 @@ macro_rules! read_from_text {
     )+};
 }
 
-read_from_text!(SmtpUrl, MailFrom);
+read_from_text!(SmtpUrl, MailFrom, TrustedRelay);
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::backup_option::Interval;
 use crate::config::BadConfig;
 use crate::listen_address::ListenAddress;
-use crate::mail_option::{MailFrom, SmtpUrl};
+use crate::mail_option::{MailFrom, SmtpUrl, TrustedRelay};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
 
 #[derive(Debug, Clone, Default, Args, Deserialize)]
@@ -100,6 +100,14 @@ pub struct Options {
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub mail_from: Option<MailFrom>,
 
+    /// The mail relay whose checks of inbound mail are believed; by default every sender is
+    ///
+    /// The name at the start of the Authentication-Results header that your relay adds (its authserv-id), such as
+    /// mx.acme.test. The relay must remove headers with its name from mail that it receives. A mail whose sender it
+    /// didn't verify with DMARC, DKIM or SPF is logged, but not as a mail from that member or account.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub trusted_mail_relay: Option<TrustedRelay>,
+
     /// SQLite's page cache in MiB; by default 64
     #[arg(long, global = true, value_name = "MIB")]
     pub page_cache_mb: Option<u32>,
@@ -165,15 +173,16 @@ impl Options {
             tls_cert: one(environment, "tls_cert")?,
             tls_key: one(environment, "tls_key")?,
             allow_destination: several(environment, "allow_destination")?,
+            allow_lookup: several(environment, "allow_lookup")?,
             extra_ca: several(environment, "extra_ca")?,
             secret_key_file: one(environment, "secret_key_file")?,
             smtp_url: one(environment, "smtp_url")?,
             mail_from: one(environment, "mail_from")?,
+            trusted_mail_relay: one(environment, "trusted_mail_relay")?,
             page_cache_mb: one(environment, "page_cache_mb")?,
             database_readers: one(environment, "database_readers")?,
             database_writers: one(environment, "database_writers")?,
             rate_limit: one(environment, "rate_limit")?,
-            allow_lookup: several(environment, "allow_lookup")?,
             import_max_mb: one(environment, "import_max_mb")?,
             backup_dir: one(environment, "backup_dir")?,
             backup_every: one(environment, "backup_every")?,

@@ -77,6 +77,7 @@ pub fn run_in(runtime: Runtime, config: &Config, reserved: Option<Reserved>) -> 
         home_pages: Arc::new(reach.lookup()),
         outside: mailing::outside(config, &base_url),
         mail_route: mailing::route(config),
+        trusted_relay: config.trusted_mail_relay.value.relay().cloned(),
         ..Parts::new(Arc::new(SystemClock::new()), random, secret_key.vault())
     };
     // Outside the runtime, because the PostgreSQL client is synchronous.

@@ -196,7 +196,8 @@ SELECT c.slug AS project, reporting.id_text('msg_', m.id) AS id,
        m.direction, m.channel, m.subject, m.body, m.body_truncated = 1 AS body_truncated, m.author_kind,
        reporting.actor_text(m.author_kind, m.author_id) AS author_id, m.author_name, m.sender_address, m.sender_name,
        m.attachments::jsonb AS attachments, m.automatic = 1 AS automatic,
-       reporting.at(m.occurred_at) AS occurred_at, reporting.at(m.created_at) AS created_at
+       reporting.at(m.occurred_at) AS occurred_at, reporting.at(m.created_at) AS created_at,
+       m.sender_check, m.sender_relay
 FROM message m
 JOIN company c ON c.id = m.company;
 

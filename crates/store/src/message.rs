@@ -3,6 +3,7 @@
 use rapport_domain::conversation::{Direction, Message, Sender};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
+use rapport_domain::sender_check::{Method, SenderCheck};
 use rapport_domain::time::Time;
 
 use crate::error::Error;
@@ -17,7 +18,8 @@ macro_rules! select_message {
     ($rest:literal) => {
         concat!(
             "SELECT id, conversation, account, direction, channel, subject, body, body_truncated, author_kind, ",
-            "author_id, author_name, sender_address, sender_name, attachments, automatic, occurred_at, created_at ",
+            "author_id, author_name, sender_address, sender_name, sender_check, sender_relay, attachments, automatic, ",
+            "occurred_at, created_at ",
             "FROM message ",
             $rest
         )
@@ -52,6 +54,8 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
         ("author_name", Type::Text),
         ("sender_address", Type::Text),
         ("sender_name", Type::Text),
+        ("sender_check", Type::Text),
+        ("sender_relay", Type::Text),
         ("attachments", Type::Text),
         ("automatic", Type::Int),
         ("occurred_at", Type::Int),
@@ -59,6 +63,9 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
     ],
     "",
 );
+
+/// The `sender_check` of a sender who wasn't verified.
+const UNVERIFIED: &str = "none";
 
 /// The total size of the bodies on one page; a page of long messages ends early.
 pub const MAX_PAGE_BYTES: i64 = 4 << 20;
@@ -68,7 +75,8 @@ pub type Place = (Time, MessageId);
 
 pub fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
     let sender = message.sender.as_ref();
-    let row: [Value; 18] = [
+    let check = message.sender_check.as_ref();
+    let row: [Value; 20] = [
         (&message.id).into(),
         (&message.conversation).into(),
         (&message.account).into(),
@@ -83,6 +91,8 @@ pub fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         message.author.name().into(),
         sender.map(|sender| sender.address.as_str()).into(),
         sender.and_then(|sender| sender.name.as_deref()).into(),
+        check.map(|check| check.method.map_or(UNVERIFIED, Method::as_str)).into(),
+        check.map(|check| check.relay.as_str()).into(),
         message.attachments.as_deref().into(),
         message.automatic.into(),
         message.occurred_at.into(),
@@ -138,6 +148,10 @@ fn read(mut row: Row) -> Result<Message, Error> {
         sender: match (row.take::<Option<String>>()?, row.take()?) {
             (Some(address), name) => Some(Sender { address, name }),
             (None, _) => None,
+        },
+        sender_check: match (row.take::<Option<String>>()?, row.take()?) {
+            (Some(method), Some(relay)) => Some(SenderCheck { relay, method: Method::parse(&method) }),
+            _ => None,
         },
         attachments: row.take()?,
         automatic: row.take()?,

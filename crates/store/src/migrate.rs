@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 20] = [
+const MIGRATIONS: [&str; 23] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -34,6 +34,9 @@ const MIGRATIONS: [&str; 20] = [
     include_str!("../migrations/0018_reporting.sql"),
     include_str!("../migrations/0019_key.sql"),
     include_str!("../migrations/0020_audit_request.sql"),
+    include_str!("../migrations/0021_identity.sql"),
+    include_str!("../migrations/0022_audit_filters.sql"),
+    include_str!("../migrations/0023_sender_proof.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

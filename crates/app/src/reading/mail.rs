@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use mail_parser::{Addr, Address, ContentType, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 use rapport_domain::conversation::Attachment;
 use rapport_domain::inbound::{
-    MAX_ATTACHMENTS, MAX_RECIPIENTS, MAX_REFERENCES, Mail, Mailbox, Sign, Signs, kept_line, kept_text,
+    MAX_ATTACHMENTS, MAX_AUTHENTICATION, MAX_RECIPIENTS, MAX_REFERENCES, Mail, Mailbox, Sign, Signs,
+    kept_line, kept_text,
 };
 use rapport_domain::member::Email;
 use rapport_domain::time::Time;
@@ -40,6 +41,7 @@ fn read_within(raw: &[u8], work: &Work) -> Result<Mail, NotAMail> {
         message_id: headers.ids("message-id").into_iter().next(),
         references: references(&message, &headers),
         from: sender(&message, &headers),
+        authentication: authentication(&message, &headers),
         recipients: recipients(&message),
         delivered_to: headers.delivered_to(),
         subject: message.subject().and_then(kept_line),
@@ -154,6 +156,15 @@ fn sender(message: &Message, headers: &Headers) -> Option<Mailbox> {
         let address = Email::parse(path.trim_matches(['<', '>'])).ok()?;
         Some(Mailbox { address, name: None })
     })
+}
+
+/// What relays said about the author, if the mail names exactly one.
+fn authentication(message: &Message, headers: &Headers) -> Vec<String> {
+    let is_one = |from: &Address| from.iter().count() == 1 && mailboxes(from).count() == 1;
+    if headers.all("from").count() != 1 || !message.from().is_some_and(is_one) {
+        return Vec::new();
+    }
+    headers.all("authentication-results").take(MAX_AUTHENTICATION).map(str::to_owned).collect()
 }
 
 fn recipients(message: &Message) -> Vec<Mailbox> {
@@ -280,6 +291,23 @@ fn is_type(part: &MessagePart, kind: &str, subtype: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_are_read_only_for_a_single_author() {
+        let results = "Authentication-Results: mx.acme.test;\r\n\tdkim=pass\r\nAuthentication-Results: b\r\n";
+        let kept =
+            |from: &str| read(format!("{results}{from}\r\n\r\nHello").as_bytes()).unwrap().authentication;
+        assert_eq!(kept("From: Ana <a@x.test>"), ["mx.acme.test;\r\n\tdkim=pass", "b"]);
+        for from in [
+            "From: a@x.test, b@y.test",
+            "From: a@x.test\r\nFrom: b@y.test",
+            "From: Nobody",
+            "Sender: a@x.test",
+            "Reply-To: a@x.test",
+        ] {
+            assert_eq!(kept(from), Vec::<String>::new(), "{from}");
+        }
+    }
 
     #[test]
     fn a_mail_that_is_too_much_work_is_marked_as_truncated() {

@@ -15,7 +15,8 @@ use rapport_domain::id::{AccountId, ConversationId};
 use rapport_domain::inbound::Ignored;
 use rapport_domain::member::Email;
 use rapport_domain::pipeline::{Source, Status};
-use rapport_testkit::{TestApp, TestCompany};
+use rapport_domain::sender_check::{Method, SenderCheck};
+use rapport_testkit::{Engine, TestApp, TestCompany};
 use serde_json::json;
 
 use crate::{kinds, moves, payloads};
@@ -351,5 +352,100 @@ fn mails_that_arrive_at_once_make_one_account_and_one_message_each() {
         let logged = outcomes.iter().filter(|outcome| matches!(outcome, Received::Logged(_))).count();
         assert_eq!(logged, 4);
         assert_eq!((app.rows("account"), app.rows("message"), app.rows("account_address")), (1, 4, 1));
+    });
+}
+
+/// A company whose operator trusts a relay, on both engines.
+fn on_both_behind_a_relay(rule: impl Fn(&TestApp)) {
+    for engine in Engine::BOTH {
+        eprintln!("on {engine}");
+        let relay = "mx.acme.test".parse().ok();
+        rule(&TestApp::with(engine, move |parts| parts.trusted_relay.clone_from(&relay)));
+    }
+}
+
+fn check_of(app: &TestApp, entry: &Entry) -> Option<SenderCheck> {
+    let messages = messages(app, entry.logged.conversation);
+    let found = messages.into_iter().find(|message| message.id == entry.logged.message);
+    found.expect("the message").sender_check
+}
+
+const SIGNED: &str = "Authentication-Results: mx.acme.test; dkim=pass header.d=nordlys.test";
+const FORGED: &str = "Authentication-Results: mx.acme.test; dkim=fail header.d=nordlys.test";
+
+#[test]
+fn without_a_trusted_relay_every_sender_is_believed_and_none_is_checked() {
+    TestApp::on_both(|app| {
+        let entry = from("ana@nordlys.test", "Offer", "1@nordlys.test").header(FORGED).log(app);
+        assert_eq!(check_of(app, &entry), None);
+        let again = from("ana@nordlys.test", "Other", "2@nordlys.test").log(app);
+        assert_eq!(again.logged.account, entry.logged.account);
+    });
+}
+
+#[test]
+fn a_sender_that_the_relay_verified_is_believed() {
+    on_both_behind_a_relay(|app| {
+        let first = from("ana@nordlys.test", "Offer", "1@nordlys.test").header(SIGNED).log(app);
+        let check = SenderCheck { relay: "mx.acme.test".to_owned(), method: Some(Method::Dkim) };
+        assert_eq!(check_of(app, &first), Some(check));
+        let second = from("ana@nordlys.test", "Other", "2@nordlys.test").header(SIGNED).log(app);
+        assert_eq!((second.logged.account, second.created_account), (first.logged.account, false));
+        assert_eq!(payloads(app, first.logged.account)[1]["message"]["sender_check"]["method"], "dkim");
+    });
+}
+
+#[test]
+fn a_sender_that_is_not_verified_reaches_no_account_by_their_name() {
+    on_both_behind_a_relay(|app| {
+        let real = from("ana@nordlys.test", "Offer", "1@nordlys.test").header(SIGNED).log(app).logged;
+        let forged = from("ana@nordlys.test", "Offer", "9@evil.test").header(FORGED).header(SIGNED).log(app);
+        assert!(forged.created_account && forged.direction == Direction::Inbound);
+        assert_ne!(forged.logged.account, real.account);
+        let check = SenderCheck { relay: "mx.acme.test".to_owned(), method: None };
+        assert_eq!(check_of(app, &forged), Some(check));
+        let made = account(app, forged.logged.account);
+        assert_eq!(made.custom_fields.as_json(), "{}", "the address isn't kept as theirs");
+        // The next one joins it, and the real sender still finds their own account.
+        let next = from("ana@nordlys.test", "Invoice", "10@evil.test").log(app);
+        assert_eq!((next.logged.account, next.created_account), (forged.logged.account, false));
+        let true_one = from("ana@nordlys.test", "Invoice", "2@nordlys.test").header(SIGNED).log(app);
+        assert_eq!(true_one.logged.account, real.account);
+    });
+}
+
+#[test]
+fn an_unverified_mail_takes_no_message_id_and_adds_no_address() {
+    on_both_behind_a_relay(|app| {
+        let real = from("ana@nordlys.test", "Offer", "1@nordlys.test").header(SIGNED).log(app).logged;
+        let squat = from("ana@nordlys.test", "Offer", "2@nordlys.test").log(app);
+        assert!(matches!(
+            from("ana@nordlys.test", "Offer", "2@nordlys.test").send(app),
+            Received::Duplicate(logged) if logged == squat.logged
+        ));
+        let later = from("ana@nordlys.test", "Offer", "2@nordlys.test").header(SIGNED).log(app);
+        assert_eq!(later.logged.account, real.account, "the real mail with this Message-ID is logged");
+        // A reference still leads to the conversation, but the sender doesn't become known there.
+        let reply = from("eve@nordlys.test", "Re: Offer", "3@evil.test").answering("1@nordlys.test").log(app);
+        assert_eq!(reply.logged.conversation, real.conversation);
+        let signed = from("eve@nordlys.test", "New", "4@nordlys.test").header(SIGNED).log(app);
+        assert!(signed.created_account);
+    });
+}
+
+#[test]
+fn an_unverified_mail_is_not_from_a_member_and_no_contact() {
+    on_both_behind_a_relay(|app| {
+        let real = from("ana@nordlys.test", "Offer", "1@nordlys.test").header(SIGNED).log(app).logged;
+        let member = member(app);
+        let domain = member.rsplit('@').next().unwrap().to_owned();
+        let forged = from(&member, "Offer", "1@evil.test").to("ana@nordlys.test").log(app);
+        assert_eq!(forged.direction, Direction::Inbound);
+        assert_ne!(forged.logged.account, real.account);
+        assert_eq!(account(app, real.account).last_contact_at, None);
+        let passed = format!("Authentication-Results: mx.acme.test; spf=pass smtp.mailfrom={domain}");
+        let sent = from(&member, "Offer", "2@acme.test").to("ana@nordlys.test").header(&passed).log(app);
+        assert_eq!((sent.direction, sent.logged.account), (Direction::Outbound, real.account));
+        assert!(account(app, real.account).last_contact_at.is_some());
     });
 }

@@ -29,7 +29,7 @@ use crate::clock::{OsRandom, SystemClock};
 use crate::commands::print;
 use crate::config::{Config, Origin, Setting};
 use crate::listen::Beside;
-use crate::mail_option::{MailFrom, SmtpUrl};
+use crate::mail_option::{MailFrom, SmtpUrl, TrustedRelay};
 use crate::option_value::{BaseUrl, DatabaseAddress};
 use crate::outbound::Outbound;
 use crate::secret_key::SecretKey;
@@ -135,10 +135,11 @@ fn own_config(given: &Config, home: &Path) -> Config {
     to_default(&mut config.tls_key, PathBuf::new());
     to_default(&mut config.smtp_url, SmtpUrl::default());
     to_default(&mut config.mail_from, MailFrom::default());
+    to_default(&mut config.trusted_mail_relay, TrustedRelay::default());
     let loopback = "127.0.0.1/32".parse().expect("a network");
     to_default(&mut config.allow_destination, vec![loopback]);
-    config
     to_default(&mut config.allow_lookup, Vec::new());
+    config
 }
 
 fn to_default<T>(setting: &mut Setting<T>, value: T) {

@@ -81,7 +81,7 @@ async fn a_message_is_kept_as_logged(acme: Tenant) {
     assert_eq!(
         members_of(&message).join(" "),
         "account_id attachments author automatic body body_truncated channel conversation_id created_at direction id \
-         occurred_at sender subject"
+         occurred_at sender sender_check subject"
     );
     for member in ["direction", "body", "channel", "subject"] {
         assert_eq!(message[member], body[member]);

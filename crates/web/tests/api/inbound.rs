@@ -1,10 +1,12 @@
 //! Inbound mail over HTTP: the key, the media type, the limits and the responses.
 
 use rapport_app::credential::{Key, RotateKey};
-use rapport_testkit::TestCompany;
+use rapport_domain::member::Role;
+use rapport_testkit::{Engine, TestCompany};
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Tenant, column, members_of, on_both_engines, path_of};
+use crate::harness::{Call, Server, Tenant, column, members_of, on_both_engines, path_of};
+use crate::person::Person;
 
 on_both_engines! {
     a_mail_is_logged_and_the_response_says_where,
@@ -18,6 +20,7 @@ on_both_engines! {
     only_the_inbound_key_may_post,
     a_webhook_gets_a_mail_but_not_an_out_of_office_reply,
     addresses_are_attached_listed_and_removed,
+    a_message_says_whether_its_sender_was_verified,
 }
 
 pub const INBOUND: &str = "/api/inbound/email/";
@@ -229,4 +232,20 @@ async fn addresses_are_attached_listed_and_removed(acme: Tenant) {
     acme.get("/api/accounts/acc_00000000000000000000000000/addresses/")
         .expect_refused(404, "not_found")
         .await;
+}
+
+async fn a_message_says_whether_its_sender_was_verified(engine: Engine) {
+    let acme = Server::with_parts(engine, |parts| parts.trusted_relay = "mx.acme.test".parse().ok()).await;
+    let (key, ana) = (key(&acme), Person::of(&acme, Role::Member));
+    let signed = format!("Authentication-Results: mx.acme.test; dkim=pass header.d=nordlys.test\r\n{MAIL}");
+    for (mail, check, words) in [
+        (signed, json!({"relay": "mx.acme.test", "method": "dkim"}), "Verified by DKIM from mx.acme.test"),
+        (MAIL.to_owned(), json!({"relay": "mx.acme.test", "method": null}), "Sender not verified"),
+    ] {
+        let reply = posting(&acme, &key, mail).send().await.expect(201);
+        assert_eq!(messages(&acme, &reply).await[0]["sender_check"], check);
+        let [account, conversation] = ["account_id", "conversation_id"].map(|id| reply[id].as_str().unwrap());
+        let path = format!("/accounts/{account}/conversations/{conversation}");
+        ana.see(&path).await.expect(200).says(words);
+    }
 }

@@ -1,0 +1,1 @@
+-- Empty: this number belongs to a change that is developed beside this one.
