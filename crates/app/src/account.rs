@@ -1,6 +1,7 @@
 //! Accounts as an operator works with them: create, edit, move, delete.
 
 use rapport_domain::account::{self, Account, Change, Mover};
+use rapport_domain::audit::Action;
 use rapport_domain::channel::{Attribution, PromoCode};
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
@@ -8,12 +9,13 @@ use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Move, Source, Status, Trigger};
 use rapport_store::account::Edit;
 use rapport_store::{Tx, channel};
+use serde_json::{Map, Value, json};
 
-use crate::Answer;
 use crate::access::Needs;
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
+use crate::{Answer, audit};
 
 const NEEDS: Needs = Needs::Role(Role::Member);
 
@@ -33,6 +35,7 @@ impl Command for CreateAccount {
         let mut outbox = Outbox::default();
         outbox.created(cx, &account, Source::Operator);
         outbox.write(tx, cx)?;
+        record_created(tx, cx, &account)?;
         Ok(answer(cx, account))
     }
 }
@@ -107,10 +110,42 @@ impl Command for DeleteAccount {
     /// No ingest may count for an account that is being deleted.
     const EXCLUSIVE: bool = true;
 
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
-        lock(tx, self.0)?;
-        Ok(rapport_store::account::delete(tx, self.0)?)
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        let found = lock(tx, self.0)?;
+        rapport_store::account::delete(tx, self.0)?;
+        let detail = json!({
+            "name": found.name, "imported_id": found.imported_id, "status": found.status.as_str(),
+        });
+        Ok(audit::record(tx, cx, Action::AccountDeleted, Some(self.0.to_string()), &detail)?)
     }
+}
+
+/// Records a new account, if a person created it.
+pub(crate) fn record_created(tx: &mut Tx, cx: &Context, account: &Account) -> Result<(), Error> {
+    if audit::is_by_hand(cx) {
+        let detail = json!({ "name": account.name, "status": account.status.as_str() });
+        audit::record(tx, cx, Action::AccountCreated, Some(account.id.to_string()), &detail)?;
+    }
+    Ok(())
+}
+
+/// The members of an account that a person can edit, as the wire names them, with each custom field on its own.
+fn shown(account: &Account) -> Value {
+    let mut members = Map::new();
+    let mut put = |name: &str, value: Value| drop(members.insert(name.to_owned(), value));
+    put("name", account.name.clone().into());
+    put("imported_id", account.imported_id.clone().into());
+    put("status", account.status.as_str().into());
+    put("captured_value", account.value.map(|money| money.amount_text()).into());
+    put("captured_value_currency", account.value.map(|money| money.currency.code()).into());
+    put("channel", account.channel.as_ref().map(|channel| channel.name.clone()).into());
+    put("promo_code", account.promo_code.as_ref().map(PromoCode::as_str).into());
+    put("cadence_days", account.cadence_override.into());
+    put("snoozed_until", account.snoozed_until.map(|date| date.to_string()).into());
+    for (key, value) in account.custom_fields.to_map() {
+        put(&format!("custom_fields.{key}"), value);
+    }
+    Value::Object(members)
 }
 
 pub(crate) fn lock(tx: &mut Tx, id: AccountId) -> Result<Account, Error> {
@@ -126,6 +161,10 @@ fn write_change(
 ) -> Result<(), Error> {
     rapport_store::account::update(tx, &[edit])?;
     cx.wake_cadence(tx);
+    if audit::is_by_hand(cx) {
+        let detail = audit::changes(&shown(edit.before), &shown(edit.after));
+        audit::record(tx, cx, Action::AccountChanged, Some(edit.after.id.to_string()), &detail)?;
+    }
     if let Some(step) = step {
         let mut outbox = Outbox::default();
         outbox.moved(cx, edit.after, step, Source::Operator, note);

@@ -1,14 +1,17 @@
 //! The email addresses an account is known by, added and removed by hand. Incoming mail adds them
 //! automatically.
 
+use rapport_domain::audit::Action;
 use rapport_domain::id::AccountId;
 use rapport_domain::inbound::MAX_ADDRESSES;
 use rapport_domain::member::{Email, Role};
 use rapport_store::account_address::{self, Known};
 use rapport_store::{Snapshot, Tx};
+use serde_json::json;
 
 use crate::access::Needs;
 use crate::account::lock;
+use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 
@@ -46,6 +49,10 @@ impl Command for AddAddress {
         if !account_address::insert(tx, &self.address, account.id, cx.now)? {
             return Err(Error::conflict("address_taken", "another account has this email address"));
         }
+        if audit::is_by_hand(cx) {
+            let detail = json!({ "email": self.address.as_str() });
+            audit::record(tx, cx, Action::AccountAddressAdded, Some(account.id.to_string()), &detail)?;
+        }
         Ok((self.address.clone(), cx.now))
     }
 }
@@ -59,10 +66,11 @@ impl Command for RemoveAddress {
     type Reply = ();
     const NEEDS: Needs = NEEDS;
 
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         if !account_address::delete(tx, &self.address, self.account)? {
             return Err(Error::NotFound("address"));
         }
-        Ok(())
+        let detail = json!({ "email": self.address.as_str() });
+        Ok(audit::record(tx, cx, Action::AccountAddressRemoved, Some(self.account.to_string()), &detail)?)
     }
 }

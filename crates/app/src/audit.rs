@@ -1,4 +1,10 @@
-//! The audit log: one entry for every change to settings, keys, members, channels and webhooks.
+//! The audit log: who did what, from where, and what it changed.
+//!
+//! Recorded are all changes to settings, keys, members, channels, campaigns, views, webhooks and imports; all
+//! deletions, exports and bulk actions; changes that people make to accounts; logins, failed logins and refusals.
+//! Not recorded are programs that change accounts (upsert, ingest, PATCH with a token), because there are too many of
+//! them and an account's history has its moves; nor contacts and messages, which the account's timeline keeps with
+//! the name of who logged them.
 
 use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
@@ -41,12 +47,34 @@ pub(crate) fn record_by(
     audit::insert(tx, &entry)
 }
 
-/// The members in which two objects differ, each as `{"from", "to"}`.
+/// Whether the caller is a person, whose changes to accounts are recorded.
+pub(crate) fn is_by_hand(cx: &Context) -> bool {
+    matches!(cx.actor(), Actor::Person { .. })
+}
+
+/// The members in which two objects differ, each as `{"from", "to"}`. A member that one of them lacks is null.
 pub(crate) fn changes(from: &Value, to: &Value) -> Value {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return json!({}) };
-    let changed = to.iter().filter(|(name, value)| from.get(*name) != Some(*value));
-    let change = |(name, value): (&String, &Value)| {
-        (name.clone(), json!({ "from": from.get(name).unwrap_or(&Value::Null), "to": value }))
+    let names = from.keys().chain(to.keys().filter(|name| !from.contains_key(*name)));
+    let change = |name: &String| {
+        let value = |of: &Map<String, Value>| of.get(name).cloned().unwrap_or(Value::Null);
+        let (from, to) = (value(from), value(to));
+        (from != to).then(|| (name.clone(), json!({ "from": from, "to": to })))
     };
-    Value::Object(changed.map(change).collect::<Map<_, _>>())
+    Value::Object(names.filter_map(change).collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn added_and_removed_members_are_changes_too() {
+        let from = json!({"same": 1, "other": "a", "gone": true, "nothing": null});
+        let to = json!({"same": 1, "other": "b", "new": [2]});
+        let expected = json!({
+            "other": {"from": "a", "to": "b"}, "gone": {"from": true, "to": null}, "new": {"from": null, "to": [2]},
+        });
+        assert_eq!(changes(&from, &to), expected);
+    }
 }

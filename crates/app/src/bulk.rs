@@ -1,14 +1,19 @@
 //! Moves many accounts at once: each the way an operator moves one, all in one transaction.
 
+use std::collections::BTreeMap;
+
 use rapport_domain::account::Mover;
+use rapport_domain::audit::Action;
 use rapport_domain::bulk::{BulkMove, Wanted};
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status, Trigger};
 use rapport_store::account::Edit;
 use rapport_store::{Tx, account};
+use serde_json::{Value, json};
 
 use crate::access::Needs;
+use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
@@ -64,7 +69,21 @@ impl Command for MoveAccounts {
             account::update(tx, &edits)?;
             cx.wake_cadence(tx);
             outbox.write(tx, cx)?;
+            audit::record(tx, cx, Action::AccountMovedInBulk, None, &summary(&edits))?;
         }
         Ok(reply)
     }
+}
+
+/// How many accounts moved, and how many were in each stage before and after. Each account's history has its move.
+fn summary(edits: &[Edit]) -> Value {
+    let count = |statuses: &mut dyn Iterator<Item = Status>| {
+        statuses.fold(BTreeMap::<&str, u64>::new(), |mut counts, status| {
+            *counts.entry(status.as_str()).or_default() += 1;
+            counts
+        })
+    };
+    let from = count(&mut edits.iter().map(|edit| edit.before.status));
+    let to = count(&mut edits.iter().map(|edit| edit.after.status));
+    json!({ "accounts": edits.len(), "status": { "from": from, "to": to } })
 }

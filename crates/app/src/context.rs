@@ -21,6 +21,7 @@ use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages, NoHomePages};
 use crate::mail::{MailRoute, Outside};
 use crate::metric;
+use crate::repeats::Repeats;
 use crate::vault::Vault;
 
 /// The precision with which a session's last use is known.
@@ -102,6 +103,7 @@ pub struct Services {
     trusted_relay: Option<Relay>,
     jobs: JobReports,
     backups: BackupReport,
+    repeats: Repeats,
     figures: QueueFigures,
 }
 
@@ -134,6 +136,7 @@ impl Services {
             trusted_relay,
             jobs: JobReports::default(),
             backups: BackupReport::default(),
+            repeats: Repeats::default(),
             figures: QueueFigures {
                 queue_wait: metric::STORE_QUEUE_WAIT.histogram([]),
                 rejected: metric::STORE_REJECTED.counter([]),
@@ -143,6 +146,11 @@ impl Services {
 
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// What the audit log recorded during the last minute and need not record again.
+    pub(crate) fn repeats(&self) -> &Repeats {
+        &self.repeats
     }
 
     pub fn random<const N: usize>(&self) -> [u8; N] {

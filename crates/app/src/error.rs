@@ -56,8 +56,18 @@ impl Error {
         }
     }
 
+    /// Whether a password was checked and is not the right one.
+    pub fn is_wrong_password(&self) -> bool {
+        matches!(self, Self::Invalid(invalid) if invalid.0.iter().any(|fault| fault.code == "wrong_password"))
+    }
+
+    /// The caller's role isn't enough.
+    pub fn is_lack_of_role(&self) -> bool {
+        matches!(self, Self::Forbidden { code: "role_required", .. })
+    }
+
     /// Every code of a conflict or of something that is not allowed.
-    pub const CODES: [&str; 28] = [
+    pub const CODES: [&str; 29] = [
         "address_taken",
         "already_a_member",
         "already_invited",
@@ -81,6 +91,7 @@ impl Error {
         "test_required",
         "too_many_addresses",
         "too_many_imports",
+        "too_many_mails",
         "too_many_views",
         "undo_expired",
         "undoing",

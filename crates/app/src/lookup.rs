@@ -14,6 +14,7 @@ use rapport_store::{Tx, account, account_site};
 
 use crate::Answer;
 use crate::access::Needs;
+use crate::account::record_created;
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
@@ -115,6 +116,7 @@ impl Command for CreateFromLookup {
         let mut outbox = Outbox::default();
         outbox.created(cx, &made, Source::Lookup);
         outbox.write(tx, cx)?;
+        record_created(tx, cx, &made)?;
         Ok(Answer { reply: made, company: cx.company().clone(), now: cx.now })
     }
 }

@@ -10,7 +10,7 @@ use rapport_domain::session as session_rules;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
-    Lane, Tx, activity_day, digest, ingest_reject, invitation, mail, retention, session, submission,
+    Lane, Tx, activity_day, audit, digest, ingest_reject, invitation, mail, retention, session, submission,
 };
 
 use crate::App;
@@ -116,7 +116,7 @@ fn last_folded_day(settings: &Settings, now: Time) -> Day {
     now.day_in(&settings.time_zone).minus_days(PULSE_DAYS + ZONE_DAYS)
 }
 
-/// Deletes some expired delivery history; returns whether there is more.
+/// Deletes some expired history: deliveries, events, mail, the audit log. Returns whether there is more.
 pub struct PruneHistory;
 
 impl Command for PruneHistory {
@@ -131,6 +131,7 @@ impl Command for PruneHistory {
         if is_full(retention::prune_deliveries(tx, cutoff, STEP)?)
             || is_full(retention::prune_events(tx, cutoff, STEP)?)
             || is_full(mail::prune(tx, cx.now.plus_days(-KEPT_DAYS), STEP)?)
+            || is_full(audit::prune(tx, cx.now.plus_days(-cx.settings().audit_days), STEP)?)
         {
             return Ok(true);
         }

@@ -1,11 +1,14 @@
 //! Saved views of the account list: everyone in the company sees them and may change them.
 
+use rapport_domain::audit::Action;
 use rapport_domain::member::Role;
 use rapport_domain::saved_view::{MAX_VIEWS, Save, SavedView};
 use rapport_domain::text::fold;
 use rapport_store::{Tx, saved_view};
+use serde_json::{Value, json};
 
 use crate::access::Needs;
+use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 
@@ -19,15 +22,23 @@ impl Command for SaveView {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Save { name, query, replace } = &self.0;
-        if *replace && saved_view::replace(tx, name, query)? {
-            return Ok(());
+        let views = saved_view::list(tx)?;
+        let known = views.iter().find(|view| fold(&view.name) == fold(name));
+        if let Some(found) = known.filter(|_| *replace) {
+            saved_view::replace(tx, name, query)?;
+            let view = SavedView { name: name.clone(), query: query.clone(), ..found.clone() };
+            let detail = audit::changes(&shown(found), &shown(&view));
+            return record(tx, cx, Action::ViewChanged, name, &detail);
         }
-        if saved_view::list(tx)?.len() >= MAX_VIEWS {
+        if views.len() >= MAX_VIEWS {
             let detail = format!("a company can have at most {MAX_VIEWS} views; delete one first");
             return Err(Error::conflict("too_many_views", detail));
         }
         let view = SavedView { name: name.clone(), query: query.clone(), created_at: cx.now };
-        if saved_view::insert(tx, &view)? { Ok(()) } else { Err(name_taken()) }
+        if !saved_view::insert(tx, &view)? {
+            return Err(name_taken());
+        }
+        record(tx, cx, Action::ViewSaved, name, &json!({ "query": query }))
     }
 }
 
@@ -40,13 +51,13 @@ impl Command for RenameView {
     type Reply = ();
     const NEEDS: Needs = NEEDS;
 
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = remove(tx, &self.from)?;
-        if saved_view::insert(tx, &SavedView { name: self.to.clone(), ..found })? {
-            Ok(())
-        } else {
-            Err(name_taken())
+        let renamed = SavedView { name: self.to.clone(), ..found.clone() };
+        if !saved_view::insert(tx, &renamed)? {
+            return Err(name_taken());
         }
+        record(tx, cx, Action::ViewRenamed, &found.name, &audit::changes(&shown(&found), &shown(&renamed)))
     }
 }
 
@@ -57,9 +68,23 @@ impl Command for DeleteView {
     type Reply = SavedView;
     const NEEDS: Needs = NEEDS;
 
-    fn run(&self, tx: &mut Tx, _: &Context) -> Result<SavedView, Error> {
-        remove(tx, &self.0)
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<SavedView, Error> {
+        let removed = remove(tx, &self.0)?;
+        record(tx, cx, Action::ViewDeleted, &removed.name, &json!({ "query": removed.query }))?;
+        Ok(removed)
     }
+}
+
+fn shown(view: &SavedView) -> Value {
+    json!({ "name": view.name, "query": view.query })
+}
+
+/// Records a change unless it changed nothing. A view has no id, so its name is the target.
+fn record(tx: &mut Tx, cx: &Context, action: Action, name: &str, detail: &Value) -> Result<(), Error> {
+    if detail.as_object().is_some_and(|changed| !changed.is_empty()) {
+        audit::record(tx, cx, action, Some(name.to_owned()), detail)?;
+    }
+    Ok(())
 }
 
 fn remove(tx: &mut Tx, name: &str) -> Result<SavedView, Error> {

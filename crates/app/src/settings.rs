@@ -50,5 +50,6 @@ fn shown(settings: &Settings) -> Value {
         "digest_weekday": settings.digest_weekday.as_str(),
         "time_zone": time_zone_name(&settings.time_zone),
         "default_currency": settings.default_currency.code(),
+        "audit_days": settings.audit_days,
     })
 }

@@ -253,6 +253,8 @@ impl Command for TestWebhook {
         if !found.switch.is_enabled() {
             force(tx, cx, &delivery, payload)?;
         }
+        let detail = json!({ "delivery": id.to_string() });
+        audit::record(tx, cx, Action::WebhookTested, Some(self.0.to_string()), &detail)?;
         Ok(delivery)
     }
 }

@@ -1,4 +1,46 @@
-//! What the audit log records.
+//! What the audit log records, and the filter that selects its entries.
+
+use serde_json::{Map, Value};
+
+use crate::id::PersonId;
+use crate::invalid::{Fault, Invalid, Members, as_bool, as_str};
+use crate::schema::words;
+use crate::time::Time;
+
+/// How many days a company can choose to keep its audit log.
+pub const AUDIT_DAYS: std::ops::RangeInclusive<i64> = 30..=3650;
+pub const DEFAULT_AUDIT_DAYS: i64 = 730;
+/// Failed logins of one person, and refused requests of one caller, are recorded at most this often, so that
+/// guessing cannot flood the log.
+pub const REPEAT_SECONDS: i64 = 60;
+
+/// The file type of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    #[default]
+    Csv,
+    /// One JSON object on each line.
+    JsonLines,
+}
+
+impl Format {
+    pub const ALL: [Self; 2] = [Self::Csv, Self::JsonLines];
+
+    /// The word on the wire, and the end of the file's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::JsonLines => "jsonl",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
+        found.ok_or_else(|| Fault::not_one_of("unknown_format", Self::ALL.map(Self::as_str)))
+    }
+}
+
+words!(Format, "AuditFormat", "`jsonl` has one JSON object on each line.");
 
 /// Defines each action once: its variant, the word in storage and on the wire, and its label on the page.
 macro_rules! actions {
@@ -29,10 +71,19 @@ macro_rules! actions {
 }
 
 actions! {
+    AccountAddressAdded = "account.address_added", "Added an email address to an account";
+    AccountAddressRemoved = "account.address_removed", "Removed an email address from an account";
+    AccountChanged = "account.changed", "Changed an account";
+    AccountCreated = "account.created", "Created an account";
+    AccountDeleted = "account.deleted", "Deleted an account";
+    AccountExported = "account.exported", "Exported accounts";
+    AccountMovedInBulk = "account.moved_in_bulk", "Moved accounts in bulk";
     AccountPayloadsErased = "account.payloads_erased", "Erased an account's payloads";
+    AuditExported = "audit.exported", "Exported the audit log";
     CampaignChanged = "campaign.changed", "Changed a campaign";
     CampaignCreated = "campaign.created", "Created a campaign";
     CampaignDeleted = "campaign.deleted", "Deleted a campaign";
+    CampaignExported = "campaign.exported", "Exported a campaign's members";
     ChannelCreated = "channel.created", "Created a channel";
     ChannelDeleted = "channel.deleted", "Deleted a channel";
     ChannelRenamed = "channel.renamed", "Renamed a channel";
@@ -50,6 +101,7 @@ actions! {
     InvitationResent = "invitation.resent", "Resent an invitation";
     InvitationRevoked = "invitation.revoked", "Revoked an invitation";
     MailTested = "mail.tested", "Sent a test mail";
+    // Before people could only be invited.
     MemberAdded = "member.added", "Added a member";
     MemberChanged = "member.changed", "Changed a member";
     MemberRemoved = "member.removed", "Removed a member";
@@ -62,11 +114,17 @@ actions! {
     PromoCodeRestored = "promo_code.restored", "Restored a promo code";
     RedeliveryCancelled = "redelivery.cancelled", "Cancelled a bulk redelivery";
     RedeliveryStarted = "redelivery.started", "Started a bulk redelivery";
+    RequestRefused = "request.refused", "Was refused: their role doesn't allow it";
     SessionBegun = "session.begun", "Logged in";
+    SessionFailed = "session.failed", "Refused a login";
     SessionsEnded = "sessions.ended", "Logged out their other sessions";
     SettingsChanged = "settings.changed", "Changed the settings";
     TokenCreated = "token.created", "Created an API token";
     TokenRevoked = "token.revoked", "Revoked an API token";
+    ViewChanged = "view.changed", "Changed a saved view";
+    ViewDeleted = "view.deleted", "Deleted a saved view";
+    ViewRenamed = "view.renamed", "Renamed a saved view";
+    ViewSaved = "view.saved", "Saved a view";
     WebhookAutoDisabled = "webhook.auto_disabled", "Disabled a webhook after repeated failures";
     WebhookChanged = "webhook.changed", "Changed a webhook";
     WebhookCreated = "webhook.created", "Created a webhook";
@@ -74,12 +132,116 @@ actions! {
     WebhookDisabled = "webhook.disabled", "Disabled a webhook";
     WebhookEnabled = "webhook.enabled", "Enabled a webhook";
     WebhookSecretRotated = "webhook.secret_rotated", "Rotated a webhook's secret";
+    WebhookTested = "webhook.tested", "Tested a webhook";
 }
 
 impl Action {
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|action| action.as_str() == word)
     }
+
+    /// What the action is about: the first word, such as `webhook`.
+    pub fn group(self) -> &'static str {
+        let group = self.as_str().split('.').next().unwrap_or_default();
+        if self == Self::SessionsEnded { Self::SessionBegun.group() } else { group }
+    }
+
+    /// Whether it is one of those that happen every day and would hide the others.
+    pub const fn is_login(self) -> bool {
+        matches!(self, Self::SessionBegun | Self::SessionFailed)
+    }
+}
+
+/// The groups of actions, in alphabetical order.
+pub fn groups() -> Vec<&'static str> {
+    let mut groups: Vec<&str> = Action::ALL.iter().map(|action| action.group()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+/// The actions that a filter asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    One(Action),
+    Group(&'static str),
+}
+
+impl Wanted {
+    /// Reads an action, such as `webhook.created`, or a group, such as `webhook`.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let group = || groups().into_iter().find(|group| *group == text).map(Self::Group);
+        Action::parse(text).map(Self::One).or_else(group).ok_or_else(|| {
+            let detail = "must be an action, such as webhook.created, or a group, such as webhook";
+            Fault::new("unknown_action", detail)
+        })
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::One(action) => action.as_str(),
+            Self::Group(group) => group,
+        }
+    }
+
+    pub fn actions(self) -> impl Iterator<Item = Action> {
+        let is_wanted = move |action: &Action| match self {
+            Self::One(one) => one == *action,
+            Self::Group(group) => group == action.group(),
+        };
+        Action::ALL.iter().copied().filter(is_wanted)
+    }
+}
+
+/// Matches the entries that meet every condition given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Who did it.
+    pub person: Option<PersonId>,
+    pub action: Option<Wanted>,
+    /// Leaves out logins and failed logins.
+    pub hides_logins: bool,
+    /// At this time or later.
+    pub from: Option<Time>,
+    /// Before this time.
+    pub to: Option<Time>,
+}
+
+impl Filter {
+    /// Whether an entry with this action matches, whoever did it and whenever.
+    pub fn admits_action(&self, word: &str) -> bool {
+        let action = Action::parse(word);
+        let is_wanted =
+            |wanted: Wanted| action.is_some_and(|action| wanted.actions().any(|one| one == action));
+        self.action.is_none_or(is_wanted) && !(self.hides_logins && action.is_some_and(Action::is_login))
+    }
+
+    /// The actions to look for, if only some are wanted.
+    pub fn actions(&self) -> Option<Vec<Action>> {
+        let hides_logins = self.hides_logins;
+        self.action
+            .map(|wanted| wanted.actions().filter(|action| !(hides_logins && action.is_login())).collect())
+    }
+
+    /// Reads a filter from its members. `logins` says whether logins are included.
+    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let time = |value: &Value| {
+            Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))
+        };
+        let filter = Self {
+            person: members.optional("person", |value| person_id(as_str(value)?)),
+            action: members.optional("action", |value| Wanted::parse(as_str(value)?)),
+            hides_logins: members.optional("logins", as_bool) == Some(false),
+            from: members.optional("from", time),
+            to: members.optional("to", time),
+        };
+        members.finish().map(|()| filter)
+    }
+}
+
+pub fn person_id(text: &str) -> Result<PersonId, Fault> {
+    text.parse().map_err(|_| Fault::new("malformed", "must be a person's id"))
 }
 
 #[cfg(test)]
@@ -99,5 +261,54 @@ mod tests {
             assert!(Action::ALL[..at].iter().all(|other| other.label() != action.label()), "{action:?}");
         }
         assert_eq!(Action::parse("thing.was_done"), None);
+    }
+
+    #[test]
+    fn a_group_has_all_actions_about_one_thing() {
+        let words =
+            |text: &str| Wanted::parse(text).unwrap().actions().map(Action::as_str).collect::<Vec<_>>();
+        assert_eq!(words("session"), ["session.begun", "session.failed", "sessions.ended"]);
+        assert_eq!(words("token"), ["token.created", "token.revoked"]);
+        assert_eq!(words("token.revoked"), ["token.revoked"]);
+        for unknown in ["", "tok", "token.", "token.lost", "sessions", "Token"] {
+            assert_eq!(Wanted::parse(unknown).unwrap_err().code, "unknown_action", "{unknown}");
+        }
+        let grouped: usize = groups().into_iter().map(|group| words(group).len()).sum();
+        assert_eq!(grouped, Action::ALL.len(), "each action is in one group");
+    }
+
+    #[test]
+    fn a_filter_hides_logins_and_nothing_else() {
+        let all = Filter::default();
+        let quiet = Filter { hides_logins: true, ..all };
+        let hidden: Vec<&str> = Action::ALL
+            .iter()
+            .map(|action| action.as_str())
+            .filter(|word| !quiet.admits_action(word))
+            .collect();
+        assert_eq!(hidden, ["session.begun", "session.failed"]);
+        assert!(all.admits_action("session.begun") && quiet.admits_action("from.a_later_version"));
+        let sessions = Filter { action: Some(Wanted::Group("session")), ..quiet };
+        assert_eq!(sessions.actions(), Some(vec![Action::SessionsEnded]));
+        assert!(sessions.admits_action("sessions.ended") && !sessions.admits_action("token.created"));
+        assert_eq!(quiet.actions(), None);
+    }
+
+    #[test]
+    fn a_filter_names_every_bad_member() {
+        let body =
+            serde_json::json!({"person": "acc_1", "action": "x", "logins": "yes", "from": "may", "to": 5});
+        let invalid = Filter::parse(body.as_object().unwrap()).unwrap_err();
+        let faults: Vec<(&str, &str)> =
+            invalid.0.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+        let expected = [
+            ("/person", "malformed"),
+            ("/action", "unknown_action"),
+            ("/logins", "wrong_type"),
+            ("/from", "malformed"),
+            ("/to", "wrong_type"),
+        ];
+        assert_eq!(faults, expected);
+        assert_eq!(Filter::parse(&Map::new()).unwrap(), Filter::default());
     }
 }

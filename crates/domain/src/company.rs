@@ -7,6 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::audit::{AUDIT_DAYS, DEFAULT_AUDIT_DAYS};
 use crate::id::CompanyId;
 use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str, as_text};
 use crate::member::{Email, new_password};
@@ -172,6 +173,8 @@ pub struct Settings {
     pub digest_weekday: Weekday,
     pub time_zone: TimeZone,
     pub default_currency: Currency,
+    /// How long entries of the audit log are kept.
+    pub audit_days: i64,
 }
 
 impl Default for Settings {
@@ -183,6 +186,7 @@ impl Default for Settings {
             digest_weekday: Weekday::MONDAY,
             time_zone: TimeZone::UTC,
             default_currency: Currency::USD,
+            audit_days: DEFAULT_AUDIT_DAYS,
         }
     }
 }
@@ -197,6 +201,7 @@ impl Settings {
         let digest_weekday = members.optional("digest_weekday", |value| Weekday::parse(as_str(value)?));
         let time_zone = members.optional("time_zone", |value| parse_time_zone(as_str(value)?));
         let default_currency = members.optional("default_currency", Currency::from_json);
+        let audit_days = members.optional("audit_days", |value| as_integer(value, AUDIT_DAYS));
         members.refuse_unknown();
         members.finish()?;
         Ok(Self {
@@ -206,6 +211,7 @@ impl Settings {
             digest_weekday: digest_weekday.unwrap_or(self.digest_weekday),
             time_zone: time_zone.unwrap_or_else(|| self.time_zone.clone()),
             default_currency: default_currency.unwrap_or(self.default_currency),
+            audit_days: audit_days.unwrap_or(self.audit_days),
         })
     }
 }
@@ -259,6 +265,7 @@ mod tests {
         assert_eq!(settings.digest_weekday.as_str(), "monday");
         assert_eq!(time_zone_name(&settings.time_zone), "UTC");
         assert_eq!(settings.default_currency.code(), "USD");
+        assert_eq!(settings.audit_days, 730);
     }
 
     #[test]
@@ -291,7 +298,8 @@ mod tests {
     fn a_patch_names_every_bad_member() {
         let body = json!({
             "cadence_days": 0, "tracked_stages": ["lost"], "digest_enabled": "yes",
-            "digest_weekday": "Monday", "time_zone": "Mars/Olympus", "default_currency": "XYZ", "more": 1,
+            "digest_weekday": "Monday", "time_zone": "Mars/Olympus", "default_currency": "XYZ",
+            "audit_days": 29, "more": 1,
         });
         let invalid = Settings::default().patched(body.as_object().unwrap()).unwrap_err();
         let codes: Vec<&str> = invalid.0.iter().map(|error| error.code).collect();
@@ -302,6 +310,7 @@ mod tests {
             "unknown_weekday",
             "unknown_time_zone",
             "unknown_currency",
+            "out_of_range",
             "unknown_member",
         ];
         assert_eq!(codes, expected);

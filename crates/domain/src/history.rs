@@ -55,6 +55,15 @@ impl Actor {
         }
     }
 
+    /// The id as the wire spells it.
+    pub fn id_text(&self) -> Option<String> {
+        match self {
+            Self::Token { id, .. } | Self::IngestKey { id } | Self::InboundKey { id } => Some(id.to_string()),
+            Self::Person { id, .. } => Some(id.to_string()),
+            Self::CommandLine | Self::System => None,
+        }
+    }
+
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Token { name, .. } | Self::Person { name, .. } => Some(name),
@@ -103,12 +112,7 @@ impl ToSchema for Actor {}
 
 impl Serialize for Actor {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let id = match self {
-            Self::Token { id, .. } | Self::IngestKey { id } | Self::InboundKey { id } => Some(id.to_string()),
-            Self::Person { id, .. } => Some(id.to_string()),
-            Self::CommandLine | Self::System => None,
-        };
-        ActorView { kind: self.kind(), id, name: self.name() }.serialize(serializer)
+        ActorView { kind: self.kind(), id: self.id_text(), name: self.name() }.serialize(serializer)
     }
 }
 

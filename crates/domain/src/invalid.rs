@@ -37,7 +37,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 65] = [
+    pub const CODES: [&str; 68] = [
         "account_mismatch",
         "already_converted",
         "bad_character",
@@ -77,6 +77,7 @@ impl Fault {
         "too_many_keys",
         "too_many_redirects",
         "too_short",
+        "unknown_action",
         "unknown_audience",
         "unknown_choice",
         "unknown_column",
@@ -85,8 +86,10 @@ impl Fault {
         "unknown_encoding",
         "unknown_event",
         "unknown_field",
+        "unknown_format",
         "unknown_goal",
         "unknown_kind",
+        "unknown_login",
         "unknown_member",
         "unknown_mode",
         "unknown_parameter",

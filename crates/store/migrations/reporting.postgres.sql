@@ -112,7 +112,8 @@ JOIN company c ON c.id = n.company;
 
 CREATE OR REPLACE VIEW reporting.project AS
 SELECT c.slug AS project, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled = 1 AS digest_enabled,
-       c.digest_weekday, c.time_zone, c.default_currency, reporting.at(c.created_at) AS created_at
+       c.digest_weekday, c.time_zone, c.default_currency, reporting.at(c.created_at) AS created_at,
+       c.audit_days
 FROM company c;
 
 CREATE OR REPLACE VIEW reporting.member AS
@@ -296,6 +297,7 @@ JOIN company c ON c.id = d.company;
 CREATE OR REPLACE VIEW reporting.audit AS
 SELECT c.slug AS project, reporting.id_text('aud_', a.id) AS id, a.actor_kind,
        reporting.actor_text(a.actor_kind, a.actor_id) AS actor_id, a.actor_name, a.action, a.target,
-       a.detail::jsonb AS detail, a.address, reporting.at(a.at) AS at
+       a.detail::jsonb AS detail, a.address, reporting.at(a.at) AS at,
+       a.request_id
 FROM audit a
 JOIN company c ON c.id = a.company;

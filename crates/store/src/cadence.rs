@@ -53,7 +53,7 @@ statements! {
     reference OUTLOOK = concat!(
         "SELECT ", earliest!("customer"), earliest!("in_trial"), earliest!("in_negotiation"),
         "c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, c.digest_weekday, ",
-        "c.time_zone, c.default_currency, c.created_at FROM company c ORDER BY c.id"
+        "c.time_zone, c.default_currency, c.audit_days, c.created_at FROM company c ORDER BY c.id"
     );
 }
 

@@ -15,18 +15,19 @@ use crate::values;
 
 statements! {
     company GET = "SELECT id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
-                   time_zone, default_currency, created_at FROM company WHERE id = $1";
+                   time_zone, default_currency, audit_days, created_at FROM company WHERE id = $1";
     reference LIST = "SELECT id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
-                      time_zone, default_currency, created_at FROM company ORDER BY id";
+                      time_zone, default_currency, audit_days, created_at FROM company ORDER BY id";
     reference BY_SLUG = "SELECT id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
-                         time_zone, default_currency, created_at FROM company WHERE slug = $1";
+                         time_zone, default_currency, audit_days, created_at FROM company WHERE slug = $1";
     reference INSERT = "INSERT INTO company (slug, name, cadence_days, tracked_stages, digest_enabled, \
-                        digest_weekday, time_zone, default_currency, created_at) \
-                        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+                        digest_weekday, time_zone, default_currency, audit_days, created_at) \
+                        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
                         ON CONFLICT (slug) DO NOTHING RETURNING id";
     company LOCK = "SELECT id FROM company WHERE id = $1 FOR UPDATE";
     company UPDATE_SETTINGS = "UPDATE company SET cadence_days = $2, tracked_stages = $3, digest_enabled = $4, \
-                               digest_weekday = $5, time_zone = $6, default_currency = $7 WHERE id = $1";
+                               digest_weekday = $5, time_zone = $6, default_currency = $7, audit_days = $8 \
+                               WHERE id = $1";
 }
 
 pub fn get(snapshot: &mut Snapshot) -> Result<Option<Company>, Error> {
@@ -61,6 +62,7 @@ pub fn create(
             settings.digest_weekday.as_str(),
             time_zone_name(&settings.time_zone),
             settings.default_currency.code(),
+            settings.audit_days,
             now,
         ],
     )?;
@@ -87,6 +89,7 @@ pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
             settings.digest_weekday.as_str(),
             time_zone_name(&settings.time_zone),
             settings.default_currency.code(),
+            settings.audit_days,
         ],
     )?;
     Ok(())
@@ -96,7 +99,7 @@ pub(crate) fn read(mut row: Row) -> Result<Company, Error> {
     read_from(&mut row)
 }
 
-/// Reads the ten columns of a company from a row.
+/// Reads the eleven columns of a company from a row.
 pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
     let bad = |what: &str| Error::fault(format!("a company's stored {what} is not valid"));
     Ok(Company {
@@ -110,6 +113,7 @@ pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
             digest_weekday: Weekday::parse(&row.take::<String>()?).map_err(|_| bad("weekday"))?,
             time_zone: parse_time_zone(&row.take::<String>()?).map_err(|_| bad("time zone"))?,
             default_currency: Currency::parse(&row.take::<String>()?).map_err(|_| bad("currency"))?,
+            audit_days: row.take()?,
         },
         created_at: row.take()?,
     })

@@ -15,7 +15,7 @@ use crate::{company, values};
 
 statements! {
     company CALLERS = "SELECT c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, \
-                       c.digest_weekday, c.time_zone, c.default_currency, c.created_at, \
+                       c.digest_weekday, c.time_zone, c.default_currency, c.audit_days, c.created_at, \
                        k.hash, k.id, k.kind, k.name, k.role, k.shown, k.created_at, k.last_used_at \
                        FROM company c LEFT JOIN credential k ON k.company = c.id AND k.hash = ANY($2) \
                        WHERE c.id = $1";

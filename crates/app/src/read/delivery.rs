@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use rapport_domain::delivery::Delivery;
 use rapport_domain::delivery_list::{Appearance, Filter};
 use rapport_domain::event::Event;
@@ -16,7 +14,7 @@ use rapport_store::{Error, Snapshot, account, delivery, event, webhook};
 use serde_json::{Map, Value};
 
 use crate::context::Services;
-use crate::read::Viewer;
+use crate::read::{Viewer, with_zone};
 use crate::signature;
 
 pub use rapport_store::delivery::KeptAttempt;
@@ -116,18 +114,6 @@ pub fn filter(
     Ok(Filter::parse(&typed))
 }
 
-fn with_zone(text: &str, zone: &TimeZone) -> String {
-    // Without a zone it would be read as UTC.
-    let has_zone =
-        text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
-    if has_zone {
-        return text.to_owned();
-    }
-    let local = text.parse::<DateTime>().ok();
-    let zoned = local.and_then(|local| zone.to_ambiguous_zoned(local).compatible().ok());
-    zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
-}
-
 fn with_own_id(snapshot: &mut Snapshot, text: &str) -> Result<String, Error> {
     if text.parse::<AccountId>().is_ok() {
         return Ok(text.to_owned());
@@ -184,24 +170,4 @@ pub fn payload(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<String>
 /// An erased payload is empty.
 fn kept_payload(event: Event) -> Option<String> {
     Some(event.payload).filter(|payload| !payload.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_without_a_zone_is_the_companys() {
-        let zone = TimeZone::get("Europe/Berlin").unwrap();
-        let table = [
-            ("2026-11-15T09:30", "2026-11-15T08:30:00Z"),
-            ("2026-07-15T09:30:15", "2026-07-15T07:30:15Z"),
-            ("2026-11-15", "2026-11-14T23:00:00Z"),
-            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00Z"),
-            ("soon", "soon"),
-        ];
-        for (typed, expected) in table {
-            assert_eq!(with_zone(typed, &zone), expected, "{typed}");
-        }
-    }
 }

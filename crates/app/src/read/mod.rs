@@ -30,6 +30,7 @@ pub mod system;
 pub mod timeline;
 pub mod webhook;
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use rapport_domain::company::Settings;
 use rapport_domain::history::Actor;
@@ -72,6 +73,39 @@ impl Viewer {
             | Actor::InboundKey { .. }
             | Actor::CommandLine
             | Actor::System => None,
+        }
+    }
+}
+
+/// A time as a person typed it, in the company's time zone unless it names its own.
+fn with_zone(text: &str, zone: &TimeZone) -> String {
+    // Without a zone it would be read as UTC.
+    let has_zone =
+        text.rsplit_once(['T', 't', ' ']).is_some_and(|(_, time)| time.contains(['Z', 'z', '+', '-']));
+    if has_zone {
+        return text.to_owned();
+    }
+    let local = text.parse::<DateTime>().ok();
+    let zoned = local.and_then(|local| zone.to_ambiguous_zoned(local).compatible().ok());
+    zoned.map_or_else(|| text.to_owned(), |zoned| zoned.timestamp().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_a_zone_is_the_companys() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let table = [
+            ("2026-11-15T09:30", "2026-11-15T08:30:00Z"),
+            ("2026-07-15T09:30:15", "2026-07-15T07:30:15Z"),
+            ("2026-11-15", "2026-11-14T23:00:00Z"),
+            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00Z"),
+            ("soon", "soon"),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(with_zone(typed, &zone), expected, "{typed}");
         }
     }
 }

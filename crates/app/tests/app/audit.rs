@@ -1,21 +1,37 @@
-//! The audit log, as a table: every change to settings, keys, members, invitations, webhooks and channels is
-//! recorded with the change, the actor and the address, and without secrets.
+//! The audit log, as a table: every change to settings, keys, members, invitations, webhooks, channels and views is
+//! recorded with the change, the actor and the address, and without secrets. So are deletions, exports and bulk moves by
+//! anyone, changes to accounts by people, failed logins and refusals.
 
+use rapport_app::account::{ChangeStatus, CreateAccount, DeleteAccount, PatchAccount};
+use rapport_app::account_address::{AddAddress, RemoveAddress};
+use rapport_app::bulk::MoveAccounts;
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
+use rapport_app::export::{Exported, RecordExport};
+use rapport_app::failed_login;
 use rapport_app::invitation::{Invite, Offer, ResendInvitation, RevokeInvitation};
-use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
+use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::{OpenReset, SendReset};
+use rapport_app::refusal::{self, Refused};
+use rapport_app::saved_view::{DeleteView, RenameView, SaveView};
+use rapport_app::session::{Proven, read_cookie};
 use rapport_app::settings::PatchSettings;
-use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateSecret};
+use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateSecret, TestWebhook};
 use rapport_app::{Access, Command, Error, Origin};
+use rapport_domain::account::{Create, Patch, StatusChange};
+use rapport_domain::audit::Filter;
+use rapport_domain::bulk::{BulkMove, Wanted};
 use rapport_domain::channel::PromoCode;
 use rapport_domain::history::Actor;
+use rapport_domain::id::{AccountId, PersonId};
+use rapport_domain::invitation::Acceptance;
 use rapport_domain::member::{Email, Role};
+use rapport_domain::pipeline::Status;
 use rapport_domain::request_id::RequestId;
+use rapport_domain::saved_view::Save;
 use rapport_domain::webhook::Held;
 use rapport_store::audit::AuditEntry;
-use rapport_testkit::{TestApp, block_on, create_webhook, patch_webhook};
+use rapport_testkit::{TestApp, TestCompany, block_on, create_webhook, patch_webhook};
 use serde_json::{Value, json};
 
 const FROM: &str = "192.0.2.7";
@@ -33,14 +49,12 @@ impl Managing<'_> {
     }
 
     fn try_run<C: Command>(&self, access: &Access, command: C) -> Result<C::Reply, Error> {
-        // As an IPv6 listener sees an IPv4 caller.
-        let address = format!("::ffff:{FROM}").parse().unwrap();
-        let origin = Origin { address, request: RequestId::parse(REQUEST.as_bytes()).unwrap() };
-        block_on(self.app.app().write_from(access, Some(origin), command))
+        block_on(self.app.app().write_from(access, Some(origin()), command))
     }
 
     fn log(&self) -> Vec<AuditEntry> {
-        let page = self.app.read(|snapshot| rapport_store::audit::list(snapshot, None, 1000));
+        let page =
+            self.app.read(|snapshot| rapport_store::audit::list(snapshot, &Filter::default(), None, 1000));
         page.items.into_iter().rev().collect()
     }
 
@@ -49,6 +63,12 @@ impl Managing<'_> {
         let entry = |entry: &AuditEntry| (entry.action.clone(), serde_json::from_str(&entry.detail).unwrap());
         self.log()[known..].iter().map(entry).collect()
     }
+}
+
+fn origin() -> Origin {
+    // As an IPv6 listener sees an IPv4 caller.
+    let address = format!("::ffff:{FROM}").parse().unwrap();
+    Origin { address, request: RequestId::parse(REQUEST.as_bytes()).unwrap() }
 }
 
 fn email(text: &str) -> Email {
@@ -68,6 +88,7 @@ fn every_change_is_in_the_log_with_the_change_and_without_a_secret() {
         people(&mut managing);
         webhooks(&mut managing);
         channels(&mut managing);
+        views(&mut managing);
         let log = managing.log().split_off(before);
         assert!(log.len() >= 25, "{}", log.len());
         for entry in &log {
@@ -128,9 +149,7 @@ fn settings_and_keys(managing: &mut Managing) {
 
 fn people(managing: &mut Managing) {
     let known = managing.log().len();
-    let (name, password_hash) = ("Bo".to_owned(), "the hash of a password".to_owned());
-    let add = AddMember { email: email("bo@acme.test"), name, role: Role::Member, password_hash };
-    let bo = managing.run(add).member.person;
+    let bo = managing.app.employ("bo@acme.test", "Bo", Role::Member).person;
     let change = |role, active| ChangeMember { person: bo, role, active };
     managing.run(change(Some(Role::Admin), None));
     managing.run(change(Some(Role::Admin), Some(true)));
@@ -142,7 +161,6 @@ fn people(managing: &mut Managing) {
         managing,
         known,
         json!([
-            ["member.added", {"email": "bo@acme.test", "role": "member"}],
             ["member.changed", {"role": {"from": "member", "to": "admin"}}],
             ["member.changed", {"active": {"from": true, "to": false}}],
             ["member.changed", {"active": {"from": false, "to": true}}],
@@ -150,7 +168,7 @@ fn people(managing: &mut Managing) {
             ["member.removed", {"email": "bo@acme.test", "role": "admin"}],
         ]),
     );
-    managing.secrets.extend(["the hash of a password".to_owned(), secret_of(&reset)]);
+    managing.secrets.push(secret_of(&reset));
     invitations(managing);
 }
 
@@ -160,15 +178,16 @@ fn secret_of(link: &str) -> String {
 
 fn invitations(managing: &mut Managing) {
     let known = managing.log().len();
-    let revoked = managing.run(Invite { email: email("cy@acme.test"), role: Role::Member });
+    let revoked = managing.run(Invite { email: email("cy@acme.test"), name: None, role: Role::Member });
     let resent = managing.run(ResendInvitation(revoked.invitation.id));
     managing.run(RevokeInvitation(revoked.invitation.id));
-    let accepted = managing.run(Invite { email: email("di@acme.test"), role: Role::Admin });
+    let accepted = managing.run(Invite { email: email("di@acme.test"), name: None, role: Role::Admin });
     let token = secret_of(accepted.link.as_ref().unwrap());
     let services = managing.app.app().services();
     let offer = block_on(Offer::look(managing.app.app(), &token)).unwrap();
     let access = offer.access();
-    let accept = offer.answer(services, Some("Di".to_owned()), "the password of Di").unwrap();
+    let (name, password) = (Some("Di".to_owned()), "the password of Di".to_owned());
+    let accept = offer.answer(services, Acceptance { token, name, password, login: None }).unwrap();
     let di = managing.try_run(&access, accept).unwrap();
     let reset = secret_of(&managing.run(SendReset(di.person)).unwrap());
     let open = block_on(OpenReset::look(managing.app.app(), &reset)).unwrap();
@@ -207,6 +226,7 @@ fn webhooks(managing: &mut Managing) {
     let rotated = managing.run(RotateSecret(id));
     managing.run(DisableWebhook(id));
     managing.run(DisableWebhook(id));
+    let test = managing.run(TestWebhook(id));
     managing.run(EnableWebhook { id, held: Held::Drop });
     managing.run(DeleteWebhook(id));
     expect(
@@ -222,6 +242,7 @@ fn webhooks(managing: &mut Managing) {
             }],
             ["webhook.secret_rotated", {"prefix": rotated.shown}],
             ["webhook.disabled", {"enabled": {"from": true, "to": false}}],
+            ["webhook.tested", {"delivery": test.id.to_string()}],
             ["webhook.enabled", {"enabled": {"from": false, "to": true}, "held": "drop"}],
             ["webhook.deleted", {"url": "https://example.com/b"}],
         ]),
@@ -255,11 +276,184 @@ fn channels(managing: &mut Managing) {
     );
 }
 
+fn views(managing: &mut Managing) {
+    let known = managing.log().len();
+    let save =
+        |query: &str, replace| SaveView(Save { name: "Lost".to_owned(), query: query.to_owned(), replace });
+    managing.run(save("status=lost", false));
+    managing.run(save("q=a", true));
+    managing.run(save("q=a", true));
+    managing.run(RenameView { from: "lost".to_owned(), to: "Gone".to_owned() });
+    managing.run(DeleteView("gone".to_owned()));
+    expect(
+        managing,
+        known,
+        json!([
+            ["view.saved", {"query": "status=lost"}],
+            ["view.changed", {"query": {"from": "status=lost", "to": "q=a"}}],
+            ["view.renamed", {"name": {"from": "Lost", "to": "Gone"}}],
+            ["view.deleted", {"query": "q=a"}],
+        ]),
+    );
+    let targets: Vec<Option<String>> =
+        managing.log().split_off(known).into_iter().map(|entry| entry.target).collect();
+    assert_eq!(targets, ["Lost", "Lost", "Lost", "Gone"].map(|name| Some(name.to_owned())));
+}
+
+/// A member who is logged in.
+fn member(company: &TestCompany, address: &str) -> (PersonId, Access) {
+    let person = company.employ(address, "Bo", Role::Member).person;
+    let proven = Proven { person, company: company.id() };
+    let cookie = company.write_as(&proven.access(), proven.begin(None)).unwrap();
+    (person, Access::Credential(read_cookie(&cookie).unwrap()))
+}
+
+/// The same changes to an account, by anyone. Returns it.
+fn work(managing: &Managing, access: &Access) -> AccountId {
+    fn object(body: Value) -> serde_json::Map<String, Value> {
+        body.as_object().unwrap().clone()
+    }
+    let create =
+        Create::parse(&object(json!({"name": "Acme", "custom_fields": {"plan": "pro", "seats": 5}})));
+    let created = managing.try_run(access, CreateAccount(create.unwrap())).unwrap().reply;
+    let (id, kept) = (created.id, email("ceo@client.test"));
+    let edit = |body: Value| {
+        let (patch, promo_code) = Patch::parse(&object(body)).unwrap();
+        managing.try_run(access, PatchAccount { id, patch, promo_code }).unwrap();
+    };
+    edit(json!({"name": "Acme 2", "cadence_days": 7, "custom_fields": {"plan": "team", "seats": null}}));
+    edit(json!({"name": "Acme 2"}));
+    let change = StatusChange { status: Status::Lost, note: None };
+    managing.try_run(access, ChangeStatus { id, change }).unwrap();
+    managing.try_run(access, AddAddress { account: id, address: kept.clone() }).unwrap();
+    managing.try_run(access, AddAddress { account: id, address: kept.clone() }).unwrap();
+    managing.try_run(access, RemoveAddress { account: id, address: kept }).unwrap();
+    let wanted = Wanted { account: id, to: Status::Customer, only_from: None };
+    managing.try_run(access, MoveAccounts(BulkMove { moves: vec![wanted], note: None })).unwrap();
+    managing.try_run(access, MoveAccounts(BulkMove { moves: vec![wanted], note: None })).unwrap();
+    managing.try_run(access, DeleteAccount(id)).unwrap();
+    id
+}
+
+#[test]
+fn what_people_do_to_accounts_is_recorded_and_of_programs_only_deletions_and_bulk_moves() {
+    TestApp::on_both(|app| {
+        let managing = Managing { app, secrets: Vec::new() };
+        let (person, bo) = member(app, "bo@acme.test");
+        let known = managing.log().len();
+        let account = work(&managing, &bo);
+        let both = [
+            json!(["account.address_removed", {"email": "ceo@client.test"}]),
+            json!(["account.moved_in_bulk", {
+                "accounts": 1, "status": {"from": {"lost": 1}, "to": {"customer": 1}},
+            }]),
+            json!(["account.deleted", {"name": "Acme 2", "imported_id": null, "status": "customer"}]),
+        ];
+        let by_hand = [
+            json!(["account.created", {"name": "Acme", "status": "prospect"}]),
+            json!(["account.changed", {
+                "name": {"from": "Acme", "to": "Acme 2"}, "cadence_days": {"from": null, "to": 7},
+                "custom_fields.plan": {"from": "pro", "to": "team"},
+                "custom_fields.seats": {"from": 5, "to": null},
+            }]),
+            json!(["account.changed", {"status": {"from": "prospect", "to": "lost"}}]),
+            json!(["account.address_added", {"email": "ceo@client.test"}]),
+        ];
+        expect(&managing, known, Value::Array([by_hand.as_slice(), both.as_slice()].concat()));
+        for entry in managing.log().split_off(known) {
+            assert_eq!(entry.actor, Actor::Person { id: person, name: "Bo".to_owned() });
+            let is_bulk = entry.action == "account.moved_in_bulk";
+            assert_eq!(entry.target, (!is_bulk).then(|| account.to_string()), "{entry:?}");
+        }
+        let known = managing.log().len();
+        work(&managing, app.token());
+        expect(&managing, known, Value::Array(both.to_vec()));
+        let known = managing.log().len();
+        app.upsert(json!({"imported_id": "crm-1", "status": "customer"}));
+        app.upsert(json!({"imported_id": "crm-1", "name": "x", "status": "lost"}));
+        app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened"}]));
+        assert_eq!(managing.log().len(), known, "upsert and ingest write no entries");
+    });
+}
+
+#[test]
+fn exports_are_recorded_with_their_filter() {
+    TestApp::on_both(|app| {
+        let managing = Managing { app, secrets: Vec::new() };
+        let known = managing.log().len();
+        let filter = format!("q={}", "x".repeat(2_000));
+        managing.run(RecordExport { what: Exported::Accounts, format: "csv", filter });
+        managing.run(RecordExport { what: Exported::Audit, format: "jsonl", filter: String::new() });
+        let entries = managing.since(known);
+        assert_eq!(entries[0].0, "account.exported");
+        assert_eq!(entries[0].1["filter"].as_str().unwrap().len(), 1_000);
+        assert_eq!(entries[1], ("audit.exported".to_owned(), json!({"format": "jsonl"})));
+    });
+}
+
+#[test]
+fn a_failed_login_is_recorded_where_the_person_works_and_once_a_minute() {
+    TestApp::on_both(|app| {
+        let (globex, initech) = (app.company("globex"), app.company("initech"));
+        let (bo, _) = member(app, "bo@acme.test");
+        member(&globex, "bo@acme.test");
+        let (of_initech, _) = member(&initech, "bo@acme.test");
+        let leave = ChangeMember { person: of_initech, role: None, active: Some(false) };
+        initech.write_as(&Access::CommandLine(initech.id()), leave).unwrap();
+        let failures = |company: &TestCompany| {
+            let page = company.read(|snapshot| {
+                let filter = Filter::parse(json!({"action": "session.failed"}).as_object().unwrap());
+                rapport_store::audit::list(snapshot, &filter.unwrap(), None, 100)
+            });
+            page.items
+        };
+        let fail =
+            |address: &str| block_on(failed_login::record(app.app(), email(address), origin())).unwrap();
+        fail("bo@acme.test");
+        fail("bo@acme.test");
+        fail("nobody@acme.test");
+        let found = failures(app);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((&found[0].actor, &found[0].target), (&Actor::System, &Some(bo.to_string())));
+        assert_eq!(found[0].detail, json!({"email": "bo@acme.test"}).to_string());
+        assert_eq!(
+            (found[0].address.as_deref(), found[0].request_id.as_deref()),
+            (Some(FROM), Some(REQUEST))
+        );
+        assert_eq!((failures(&globex).len(), failures(&initech).len()), (1, 0));
+        app.clock().advance_seconds(60);
+        fail("bo@acme.test");
+        assert_eq!((failures(app).len(), failures(&globex).len()), (2, 2));
+    });
+}
+
+#[test]
+fn a_refusal_is_recorded_once_a_minute() {
+    TestApp::on_both(|app| {
+        let managing = Managing { app, secrets: Vec::new() };
+        let (person, bo) = member(app, "bo@acme.test");
+        let Access::Credential(by) = bo else { panic!("{bo:?}") };
+        let known = managing.log().len();
+        let refuse = || {
+            let refused = Refused { by, origin: origin(), reason: "this requires the admin role".to_owned() };
+            block_on(refusal::record(app.app(), refused, "GET /settings".to_owned())).unwrap();
+        };
+        refuse();
+        refuse();
+        let detail = json!({"request": "GET /settings", "reason": "this requires the admin role"});
+        expect(&managing, known, json!([["request.refused", detail]]));
+        assert_eq!(managing.log()[known].actor, Actor::Person { id: person, name: "Bo".to_owned() });
+        app.clock().advance_seconds(60);
+        refuse();
+        assert_eq!(managing.log().len(), known + 2);
+    });
+}
+
 #[test]
 fn the_command_line_has_no_address() {
     TestApp::on_both(|app| {
         app.write_as(&Access::CommandLine(app.id()), RotateKey(Key::Ingest)).unwrap();
-        let page = app.read(|snapshot| rapport_store::audit::list(snapshot, None, 1));
+        let page = app.read(|snapshot| rapport_store::audit::list(snapshot, &Filter::default(), None, 1));
         assert_eq!((&page.items[0].actor, &page.items[0].address), (&Actor::CommandLine, &None));
     });
 }

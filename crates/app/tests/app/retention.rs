@@ -74,6 +74,30 @@ fn a_companys_days_go_when_no_zone_shows_them() {
 }
 
 #[test]
+fn the_audit_log_is_kept_for_the_days_that_a_company_chooses() {
+    TestApp::on_both(|app| {
+        let globex = app.company("globex");
+        globex.set(json!({"audit_days": 30}));
+        // More than one step.
+        for days in 1..=450 {
+            app.set(json!({"cadence_days": days}));
+        }
+        let (of_acme, of_globex) = (app.rows("audit") - 2, 2);
+        app.clock().advance_days(30);
+        prune(&globex);
+        assert_eq!(app.rows("audit"), of_acme + of_globex, "30 days are kept");
+        app.clock().advance_seconds(1);
+        prune(&globex);
+        prune(app);
+        assert_eq!(app.rows("audit"), of_acme, "acme keeps its own for 730 days");
+        app.clock().advance_days(700);
+        app.set(json!({"cadence_days": 7}));
+        prune(app);
+        assert_eq!(app.rows("audit"), 1);
+    });
+}
+
+#[test]
 fn a_long_history_goes_in_small_steps() {
     TestApp::on_both(|app| {
         for _ in 0..10 {

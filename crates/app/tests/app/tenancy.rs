@@ -5,6 +5,7 @@ use rapport_app::channel::{AddCode, ArchiveCode, DeleteChannel, DeleteCode, Rena
 use rapport_app::credential::{Key, RevokeToken, RotateKey};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_domain::account::{Create, Patch, StatusChange};
+use rapport_domain::audit::Filter;
 use rapport_domain::channel::{Channel, PromoCode};
 use rapport_domain::credential::{Credential, Kind};
 use rapport_domain::event::Event;
@@ -41,7 +42,10 @@ fn everything(company: &TestCompany) -> Everything {
         codes: company.read(rapport_store::channel::all_codes).len(),
         members: company.read(rapport_store::member::list),
         tokens: company.read(|snapshot| rapport_store::credential::list(snapshot, Kind::ApiToken)),
-        audit: company.read(|snapshot| rapport_store::audit::list(snapshot, None, 1000)).items.len(),
+        audit: company
+            .read(|snapshot| rapport_store::audit::list(snapshot, &Filter::default(), None, 1000))
+            .items
+            .len(),
         activity: company
             .read(move |snapshot| rapport_store::activity::list(snapshot, account, None, 9))
             .items

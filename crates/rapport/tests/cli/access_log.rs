@@ -74,6 +74,38 @@ fn links_with_secrets_are_logged_without_them() {
 }
 
 #[test]
+fn failed_logins_are_in_the_log_with_their_client_and_without_the_password() {
+    let place = Place::sqlite();
+    place.json(&["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"]);
+    let service = place.serve_with(&["--log-format", "json"]);
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("X-Request-Id", "abc-1"),
+    ];
+    // Someone else's address, an unknown one, and a password in the wrong field.
+    for typed in ["you%40acme.test", "nobody%40acme.test", SECRET] {
+        let body = format!("email={typed}&password={SECRET}");
+        let (status, _) = service.request("POST", "/login", &headers, &body);
+        assert_eq!(status, 422);
+    }
+    let log = fs::read_to_string(place.path().join("service.log")).unwrap();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines: Vec<Value> = lines.filter(|line| line["fields"]["message"] == "login failed").collect();
+    let addresses: Vec<&Value> = lines.iter().map(|line| &line["fields"]["email"]).collect();
+    assert_eq!(addresses, [&json!("you@acme.test"), &json!("nobody@acme.test"), &Value::Null]);
+    for line in &lines {
+        assert_eq!(
+            (&line["level"], &line["fields"]["client"]),
+            (&json!("INFO"), &json!("127.0.0.1")),
+            "{line}"
+        );
+        assert_eq!(line["span"]["id"], "abc-1", "{line}");
+    }
+    assert!(!log.contains(SECRET), "{log}");
+}
+
+#[test]
 fn it_is_off_unless_asked_for_and_can_be_turned_off_again() {
     let place = Place::sqlite();
     for options in [&["--log-format", "json"][..], &["--log-format", "json", "--access-log=false"]] {

@@ -67,7 +67,7 @@ async fn a_key_is_rotated_once(hands: Hands) {
     let header = ("X-Service-Ingest-Key", key.as_str());
     assert_eq!(office.status("POST", "/api/pulse/ingest/", header, &events), 200, "what is shown is the key");
     browser.go("/settings/audit").await;
-    browser.see("Rotated the ingest key").await;
-    assert_eq!(browser.text().await.matches("Rotated the ingest key").count(), 1);
+    browser.see_in("#audit tbody tr", "Rotated the ingest key").await;
+    assert_eq!(browser.text_of("#audit").await.matches("Rotated the ingest key").count(), 1);
     browser.close();
 }

@@ -3,6 +3,7 @@
 mod account;
 mod activity;
 mod activity_day;
+mod audit;
 mod backlog;
 mod clients;
 mod delivery_list;

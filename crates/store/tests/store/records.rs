@@ -1,5 +1,6 @@
 //! Companies, members, credentials, channels, history, events and the audit log.
 
+use rapport_domain::audit::Filter;
 use rapport_domain::channel::{Channel, ChannelCode, ChannelRef, PromoCode};
 use rapport_domain::company::{Settings, Slug, TrackedStages, Weekday, parse_time_zone};
 use rapport_domain::credential::{Credential, Kind, SecretHash, issue};
@@ -10,6 +11,7 @@ use rapport_domain::member::{Email, Role};
 use rapport_domain::money::Currency;
 use rapport_domain::pipeline::{Source, Status};
 use rapport_store::audit::AuditEntry;
+use rapport_store::member::NewPerson;
 use rapport_store::{audit, channel, company, credential, event, history, member};
 
 use crate::support::{World, account_id, bytes, new_account, on_both_engines, time};
@@ -22,6 +24,7 @@ fn settings() -> Settings {
         digest_weekday: Weekday::parse("friday").expect("a weekday"),
         time_zone: parse_time_zone("Asia/Kolkata").expect("a zone"),
         default_currency: Currency::parse("EUR").expect("a currency"),
+        audit_days: 90,
     }
 }
 
@@ -73,8 +76,11 @@ fn a_person_can_be_a_member_of_several_companies() {
         let join = |company, fresh: u64, role| {
             let joined = world.write(company, move |tx| {
                 let email = Email::parse("You@Acme.test").expect("an address");
-                let fresh = PersonId::from_bytes(bytes(fresh));
-                let (person, made) = member::person(tx, fresh, &email, "You", "hash", time(0))?;
+                let id = PersonId::from_bytes(bytes(fresh));
+                let new =
+                    NewPerson { id, email: &email, name: "You", password_hash: "hash", is_proven: true };
+                let made = member::insert_person(tx, &new, time(0))?;
+                let person = member::proven_login(tx, &email)?.expect("the owner of the address").person;
                 Ok((person, made, member::insert(tx, person, role, time(1))?))
             });
             joined.expect("joined")
@@ -351,10 +357,10 @@ fn the_audit_log_is_read_newest_first() {
         world
             .write(company, move |tx| (1..=5).try_for_each(|n| audit::insert(tx, &entry(n))))
             .expect("inserted");
-        let first = world.read(company, |snapshot| audit::list(snapshot, None, 3));
+        let first = world.read(company, |snapshot| audit::list(snapshot, &Filter::default(), None, 3));
         assert_eq!((first.items, first.more), (vec![entry(5), entry(4), entry(3)], true));
         let before = Some(AuditId::from_bytes(bytes(3)));
-        let rest = world.read(company, move |snapshot| audit::list(snapshot, before, 3));
+        let rest = world.read(company, move |snapshot| audit::list(snapshot, &Filter::default(), before, 3));
         assert_eq!((rest.items, rest.more), (vec![entry(2), entry(1)], false));
     });
 }

@@ -2,6 +2,7 @@
 
 use rapport_domain::activity::EventMark;
 use rapport_domain::audience::{FieldFilter, FieldTest};
+use rapport_domain::audit::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Goal};
 use rapport_domain::channel::{Channel, ChannelCode, ChannelRef, PromoCode};
 use rapport_domain::company::Slug;
@@ -131,7 +132,7 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
         format!("{:?}", credential::list(snapshot, Kind::ApiToken)?),
         format!("{:?}", event::of_account(snapshot, id)?),
         format!("{:?}", event::get(snapshot, EventId::from_bytes([1; 16]))?),
-        format!("{:?}", audit::list(snapshot, None, 10)?),
+        format!("{:?}", audit::list(snapshot, &Filter::default(), None, 10)?),
         format!("{:?}", member::list(snapshot)?),
         format!("{:?}", account_field::names(snapshot, None, 10)?),
         format!("{:?}", campaign::list(snapshot, None, 10)?),

@@ -1,9 +1,10 @@
 //! The list of accounts, and accounts created by hand.
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::account::CreateAccount;
+use rapport_app::export::{Exported, RecordExport};
 use rapport_app::read::accounts::{Cursor, ListAccounts, Sort, list};
 use rapport_app::read::export::begin;
 use rapport_app::{Answer, App};
@@ -62,7 +63,8 @@ fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Probl
 /// Export accounts
 ///
 /// Returns the accounts that match the filters as CSV, oldest first, with a column for every custom field in use.
-/// Each account appears once. Cells that a spreadsheet would treat as a formula begin with an apostrophe.
+/// Each account appears once. Cells that a spreadsheet would treat as a formula begin with an apostrophe. The audit log
+/// records the export.
 #[utoipa::path(
     get,
     path = "/api/accounts/export/",
@@ -74,11 +76,14 @@ fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Probl
 async fn export_accounts(
     State(api): State<Api>,
     caller: Caller,
+    RawQuery(query): RawQuery,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let filter = account_filter::read(&mut parameters);
     let question = parameters.finish().map(|()| Some(filter));
     let Answer { reply, company, now } = api.read(&caller, MEMBER, question, begin).await?;
+    let filter = query.unwrap_or_default();
+    api.write(&caller, Ok(RecordExport { what: Exported::Accounts, format: "csv", filter })).await?;
     let begun = Answer { reply: reply.into(), company, now };
     Ok(export::respond(api.app(), caller.access(), "accounts", begun))
 }

@@ -1,15 +1,12 @@
-//! The audit log: who changed settings, keys, members and channels.
+//! The audit log. It can only be read: no endpoint changes or deletes an entry.
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::read::audit::{self, AuditEntry};
-use rapport_domain::history::Actor;
+use rapport_app::export::{Exported, RecordExport};
+use rapport_app::read::audit;
+use rapport_domain::audit::{Filter, Format, Wanted, person_id};
 use rapport_domain::id::AuditId;
-use rapport_domain::time::Time;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,55 +14,24 @@ use crate::api::call::Caller;
 use crate::api::{ADMIN, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
+use crate::shared::audit::{AuditView, Extent, respond};
 use crate::shared::paging::Page;
 use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
 
 const LIST: u8 = b'u';
 
 pub fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(list_audit))
-}
-
-/// A change, with who made it, when and from where.
-#[derive(Serialize, ToSchema)]
-#[schema(as = AuditEntry)]
-struct AuditView {
-    #[schema(value_type = String, example = "aud_01jz3v8m5xqkf0t6b2n9rc7d4e")]
-    id: AuditId,
-    actor: Actor,
-    #[schema(example = "settings.changed")]
-    action: String,
-    /// The id of the changed object.
-    #[schema(required = true)]
-    target: Option<String>,
-    /// What was changed; never a secret.
-    #[schema(required = true, value_type = Option<Object>)]
-    detail: Option<Box<RawValue>>,
-    #[schema(value_type = String, format = DateTime)]
-    at: Time,
-    /// The network address the request came from. Null for the command line and the service itself.
-    #[schema(required = true, example = "192.0.2.7")]
-    address: Option<String>,
-    /// The `X-Request-Id` of that request. Null for the command line, the service itself and older entries.
-    #[schema(required = true, example = "5b0f2c1e-1a")]
-    request_id: Option<String>,
-}
-
-impl From<AuditEntry> for AuditView {
-    fn from(AuditEntry { id, actor, action, target, detail, at, address, request_id }: AuditEntry) -> Self {
-        let detail = RawValue::from_string(detail).ok();
-        Self { id, actor, action, target, detail, at, address, request_id }
-    }
+    OpenApiRouter::new().routes(routes!(list_audit)).routes(routes!(export_audit))
 }
 
 /// List the audit log
 ///
-/// Newest first. Requires the admin role.
+/// Newest first. Entries must match all filters. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/audit/",
     tag = "Audit",
-    params(requests::PageParameters),
+    params(requests::AuditFilterParameters, requests::PageParameters),
     responses((status = 200, description = "A page of the log.", body = Page<AuditView>)),
     security(("token" = ["admin"])),
 )]
@@ -74,14 +40,56 @@ async fn list_audit(
     caller: Caller,
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
+    let filter = filter(&mut parameters);
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(AuditId::from_bytes));
     let limit = parameters.limit();
     let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
-        audit::list(snapshot, before, limit)
+        audit::list(snapshot, &filter, before, limit)
     });
     let page = found.await?.reply;
     let next_cursor =
         page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));
     let items: Vec<AuditView> = page.items.into_iter().map(AuditView::from).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
+}
+
+/// Export the audit log
+///
+/// Returns the entries that match the filters, newest first, as CSV or as one JSON object per line. The export is itself
+/// recorded. Requires the admin role.
+#[utoipa::path(
+    get,
+    path = "/api/audit/export/",
+    tag = "Audit",
+    params(requests::AuditFilterParameters, requests::AuditExportParameters),
+    responses((status = 200, description = "The entries.", content(
+        (String = "text/csv"),
+        (String = "application/jsonl"),
+    ))),
+    security(("token" = ["admin"])),
+)]
+async fn export_audit(
+    State(api): State<Api>,
+    caller: Caller,
+    RawQuery(query): RawQuery,
+    mut parameters: Parameters,
+) -> Result<Response, Problem> {
+    let filter = filter(&mut parameters);
+    let format = parameters.optional("format", Format::parse).unwrap_or_default();
+    let extent = parameters.finish().map(|()| Extent { filter, format });
+    let begun = api.read(&caller, ADMIN, extent, |snapshot, _, extent| extent.begin(snapshot)).await?;
+    let what = Exported::Audit;
+    let record = RecordExport { what, format: format.as_str(), filter: query.unwrap_or_default() };
+    api.write(&caller, Ok(record)).await?;
+    Ok(respond(api.app(), caller.access(), begun))
+}
+
+fn filter(parameters: &mut Parameters) -> Filter {
+    Filter {
+        person: parameters.optional("person", person_id),
+        action: parameters.optional("action", Wanted::parse),
+        hides_logins: parameters.boolean("logins") == Some(false),
+        from: parameters.time("from"),
+        to: parameters.time("to"),
+    }
 }

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use rapport_app::read::DEFAULT_LIMIT;
 use rapport_domain::account::{MAX_IMPORTED_ID, MAX_NAME, MAX_NOTE};
 use rapport_domain::activity::{MAX_EVENT_ID, MAX_EVENTS, MAX_FEATURE};
+use rapport_domain::audit::AUDIT_DAYS;
 use rapport_domain::channel::MAX_CODE_CHARS;
 use rapport_domain::company::CADENCE_DAYS;
 use rapport_domain::conversation::{MAX_BODY, MAX_CHANNEL, MAX_SUBJECT};
@@ -35,7 +36,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 42] = [
+const MEMBERS: [(&str, &str, Bound); 43] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -60,15 +61,16 @@ const MEMBERS: [(&str, &str, Bound); 42] = [
     ("InvitationAccept", "name", Text(company::MAX_NAME)),
     ("InvitationAccept", "password", Text(PASSWORD.or_empty())),
     ("InvitationCreate", "email", Text(EMAIL)),
+    ("InvitationCreate", "name", Text(company::MAX_NAME)),
     ("LookupRequest", "name", Text(MAX_NAME)),
-    ("MemberCreate", "email", Text(EMAIL)),
-    ("MemberCreate", "name", Text(company::MAX_NAME)),
     ("MessageCreate", "body", Text(MAX_BODY)),
     ("MessageCreate", "channel", Text(MAX_CHANNEL)),
     ("MessageCreate", "subject", Text(MAX_SUBJECT.or_empty())),
     ("PasswordResetConfirm", "password", Text(PASSWORD)),
     ("PasswordResetRequest", "email", Text(EMAIL)),
+    ("Settings", "audit_days", Number(AUDIT_DAYS)),
     ("Settings", "cadence_days", Number(CADENCE_DAYS)),
+    ("SettingsPatch", "audit_days", Number(AUDIT_DAYS)),
     ("SettingsPatch", "cadence_days", Number(CADENCE_DAYS)),
     ("SettingsPatch", "tracked_stages", Items(company::TrackedStages::ALLOWED.len())),
     ("StatusChange", "note", Text(MAX_NOTE.or_empty())),

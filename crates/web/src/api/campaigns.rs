@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::Answer;
 use rapport_app::campaign::{CreateCampaign, DeleteCampaign, PatchCampaign};
+use rapport_app::export::RecordExport;
 use rapport_app::read::accounts::{Cursor, Sort};
 use rapport_app::read::campaign::{self, Counts, Part};
 use rapport_domain::account::AccountView;
@@ -299,7 +300,8 @@ async fn campaign_members(
 
 /// Export a campaign's members
 ///
-/// Returns CSV with the columns of the account export, oldest account first. Each account appears once.
+/// Returns CSV with the columns of the account export, oldest account first. Each account appears once. The audit log
+/// records the export.
 #[utoipa::path(
     get,
     path = "/api/campaigns/{id}/export/",
@@ -318,9 +320,12 @@ async fn export_campaign(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, campaign::export);
-    let Answer { reply, company, now } = found.await?;
+    let found = api.read(&caller, MEMBER, question, |snapshot, viewer, id| {
+        Ok((id, campaign::export(snapshot, viewer, id)?))
+    });
+    let Answer { reply: (id, reply), company, now } = found.await?;
     let (name, begun) = reply.ok_or_else(|| Problem::not_found("campaign"))?;
     let begun = Answer { reply: begun.into(), company, now };
+    api.write(&caller, Ok(RecordExport::of_campaign(id))).await?;
     Ok(export::respond(api.app(), caller.access(), &format!("campaign {name}"), begun))
 }

@@ -204,6 +204,7 @@ impl Api {
             let now = self.app().now();
             self.0.limiter.settle_credential(&caller.presented.hash, caller.origin.address, valid, now);
         }
-        outcome.map_err(|error| Problem::of(error, caller.scheme))
+        let Caller { presented, scheme, origin, .. } = *caller;
+        outcome.map_err(|error| Problem::for_caller(error, scheme, presented, origin))
     }
 }

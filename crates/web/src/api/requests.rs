@@ -5,12 +5,14 @@
 
 use rapport_app::read::accounts::Sort;
 use rapport_app::read::clients::Tab;
+use rapport_domain::audit::Format;
 use rapport_domain::campaign::Goal;
 use rapport_domain::company::Weekday;
 use rapport_domain::conversation::Direction;
 use rapport_domain::custom_fields::FieldChange;
 use rapport_domain::delivery_list::Shown;
 use rapport_domain::import::Mode;
+use rapport_domain::invitation::Way;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::Status;
 use rapport_domain::schema::one_of;
@@ -49,6 +51,32 @@ pub struct PageParameters {
     limit: Option<u32>,
     /// The `next_cursor` of the previous page.
     cursor: Option<String>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AuditFilterParameters {
+    /// The id of the person who did it.
+    person: Option<String>,
+    /// An action, such as `webhook.created`, or a group of actions, such as `webhook`.
+    #[param(example = "settings.changed")]
+    action: Option<String>,
+    /// `false` leaves out logins and failed logins. They are included by default.
+    logins: Option<bool>,
+    /// At this time or later.
+    #[param(format = DateTime)]
+    from: Option<String>,
+    /// Before this time.
+    #[param(format = DateTime)]
+    to: Option<String>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct AuditExportParameters {
+    /// The file type: `csv` by default.
+    #[param(inline)]
+    format: Option<Format>,
 }
 
 #[derive(IntoParams)]
@@ -425,6 +453,9 @@ pub struct SettingsPatch {
     time_zone: Option<String>,
     #[schema(example = "EUR")]
     default_currency: Option<String>,
+    /// How many days the audit log is kept.
+    #[schema(example = 730)]
+    audit_days: Option<i64>,
 }
 
 #[derive(ToSchema)]
@@ -433,14 +464,6 @@ pub struct TokenCreate {
     name: String,
     /// Defaults to `admin`.
     role: Option<Role>,
-}
-
-#[derive(ToSchema)]
-pub struct MemberCreate {
-    #[schema(example = "ana@acme.example")]
-    email: String,
-    name: Option<String>,
-    role: Role,
 }
 
 #[derive(ToSchema)]
@@ -454,6 +477,8 @@ pub struct MemberPatch {
 pub struct InvitationCreate {
     #[schema(example = "ana@acme.example")]
     email: String,
+    /// Proposed to the person, who decides.
+    name: Option<String>,
     role: Role,
 }
 
@@ -467,6 +492,8 @@ pub struct InvitationAccept {
     name: Option<String>,
     /// The new password of a person who is new here, 10 to 256 characters. Others send their existing password.
     password: String,
+    /// Only for a link that was handed over. Defaults to `new`.
+    login: Option<Way>,
 }
 
 #[derive(ToSchema)]

@@ -51,6 +51,9 @@ struct SettingsView {
     /// An ISO 4217 code.
     #[schema(example = "USD")]
     default_currency: &'static str,
+    /// The number of days that the audit log is kept.
+    #[schema(example = 730)]
+    audit_days: i64,
     /// Null if there is no key.
     #[schema(required = true)]
     ingest_key: Option<KeyView>,
@@ -98,6 +101,7 @@ impl SettingsView {
             digest_weekday: settings.digest_weekday.as_str(),
             time_zone: time_zone_name(&settings.time_zone).to_owned(),
             default_currency: settings.default_currency.code(),
+            audit_days: settings.audit_days,
             ingest_key: ingest_key.map(KeyView::from),
             inbound_key: inbound_key.map(KeyView::from),
             mail_configured,

@@ -180,6 +180,7 @@ mod tests {
             ("application/json", 2_000, true),
             ("application/problem+json", 2_000, true),
             ("text/csv; charset=utf-8", 2_000, true),
+            ("application/jsonl", 2_000, true),
             ("image/svg+xml", 2_000, true),
             ("text/event-stream", 2_000, false),
             ("image/png", 2_000, false),

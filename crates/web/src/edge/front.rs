@@ -16,6 +16,7 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Extensions, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use rapport_app::refusal::{self, Refused};
 use rapport_app::{App, Origin, metric};
 use rapport_domain::id::CompanyId;
 use rapport_domain::request_id::RequestId;
@@ -73,6 +74,13 @@ impl Front {
         if is_upload { self.upload_timeout } else { self.request_timeout }
     }
 
+    /// Puts a refusal into the audit log. The caller gets the same response if that fails.
+    async fn record(&self, refused: Refused, request: String) {
+        if let Err(error) = refusal::record(&self.app, refused, request).await {
+            rapport_app::log_failure!(error, "failed to record a refused request");
+        }
+    }
+
     /// The caller's own id if it is a plain word, otherwise a new one.
     fn request_id(&self, headers: &HeaderMap) -> RequestId {
         let sent = headers.get(REQUEST_ID).and_then(|value| RequestId::parse(value.as_bytes()));
@@ -123,6 +131,9 @@ pub async fn around(State(front): State<Arc<Front>>, mut request: Request, next:
         }
     };
     let Served { mut response, company } = served.instrument(span.clone()).await;
+    if let Some(refused) = response.extensions_mut().remove::<Refused>() {
+        front.record(refused, format!("{method} {path}")).instrument(span.clone()).await;
+    }
     let elapsed = started.elapsed();
     let _entered = span.enter();
     if response.status().is_server_error()

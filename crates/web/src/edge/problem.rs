@@ -10,8 +10,10 @@ use axum::body::Body;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
-use rapport_app::Error;
+use rapport_app::refusal::Refused;
+use rapport_app::{Error, Origin};
 use rapport_domain::activity::{MAX_EVENTS, Rejection};
+use rapport_domain::credential::Presented;
 use rapport_domain::invalid::{FieldError, Invalid};
 use serde::ser::SerializeMap;
 use serde_json::{Value, json};
@@ -42,6 +44,7 @@ struct Parts {
     more: Vec<(&'static str, Value)>,
     headers: Vec<(HeaderName, HeaderValue)>,
     fault: Option<Fault>,
+    refused: Option<Refused>,
 }
 
 /// An internal error for the log. It is never part of the response.
@@ -90,6 +93,7 @@ impl Problem {
             more: Vec::new(),
             headers: Vec::new(),
             fault: None,
+            refused: None,
         }))
     }
 
@@ -188,6 +192,17 @@ impl Problem {
 
     fn unavailable(code: &'static str, detail: &'static str, retry_after: u64) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(retry_after)
+    }
+
+    /// The response to an error of a use case, for a caller with this credential. If their role isn't enough, the audit
+    /// log records it.
+    pub fn for_caller(error: Error, scheme: Scheme, by: Presented, origin: Origin) -> Self {
+        let lacks_role = error.is_lack_of_role();
+        let mut problem = Self::of(error, scheme);
+        if lacks_role {
+            problem.0.refused = Some(Refused { by, origin, reason: problem.detail().to_owned() });
+        }
+        problem
     }
 
     /// The response to an error of a use case, for a caller who authenticates with `scheme`.
@@ -345,12 +360,15 @@ impl IntoResponse for Problem {
     fn into_response(self) -> axum::response::Response {
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
-        let Parts { status, headers, fault, .. } = *self.0;
+        let Parts { status, headers, fault, refused, .. } = *self.0;
         *response.status_mut() = status;
         response.headers_mut().insert(header::CONTENT_TYPE, MEDIA_TYPE);
         response.headers_mut().extend(headers);
         if let Some(fault) = fault {
             response.extensions_mut().insert(fault);
+        }
+        if let Some(refused) = refused {
+            response.extensions_mut().insert(refused);
         }
         response
     }

@@ -142,7 +142,7 @@ impl Pages {
         self.app().write_from(&visitor.access(), Some(visitor.origin), command).await
     }
 
-    /// Runs a command for a person who is not logged in.
+    /// Runs a command that no form asked for, or for a person who is not logged in.
     async fn write_as<C: Command>(
         &self,
         access: &Access,

@@ -1,21 +1,8 @@
-//! Accounts as CSV, read page by page as the caller receives them, so that an export of any size needs the
-//! memory of only one page.
-//!
-//! The file is made for spreadsheets: it has a byte order mark, because some of them don't recognise UTF-8 without
-//! one, and no cell that they would treat as a formula.
+//! Accounts as CSV, with all columns or those that were chosen.
 
 use std::borrow::Cow;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bytes::Bytes;
-use hyper::body::Frame;
 use rapport_app::read::accounts::{AccountPage, Cursor};
 use rapport_app::read::export::{self, Extent};
 use rapport_app::{Access, Answer, App, Error};
@@ -25,8 +12,9 @@ use rapport_domain::time::Time;
 use serde_json::{Map, Value};
 
 use crate::shared::MEMBER;
+use crate::shared::csv::{BYTE_ORDER_MARK, MEDIA_TYPE, safe, write};
+use crate::shared::paged_file::{self, Label, Part, Source};
 
-const BYTE_ORDER_MARK: &str = "\u{feff}";
 const COLUMNS: [&str; 14] = [
     "id",
     "imported_id",
@@ -46,12 +34,6 @@ const COLUMNS: [&str; 14] = [
 const FIELD_PREFIX: &str = "custom_fields.";
 /// The custom fields that have no column of their own, as JSON.
 const OTHER_FIELDS: &str = "other_fields";
-/// Characters that make a spreadsheet treat a cell as a formula, or might if the cell is split.
-const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-/// How often a page is tried while the database is busy, and the pause between tries.
-const MOST_TRIES: usize = 20;
-const PAUSE: Duration = Duration::from_millis(250);
-const MAX_FILE_NAME_CHARS: usize = 60;
 
 /// The beginning of an export: its columns and its first page.
 pub struct Begun {
@@ -87,27 +69,12 @@ pub enum Column {
 pub fn respond(app: &App, access: Access, name: &str, begun: Answer<Begun>) -> Response {
     let Answer { reply: Begun { extent, table, page }, company, .. } = begun;
     let day = extent.now.day_in(&company.settings.time_zone);
-    let file_name = format!("{}-{day}.csv", plain(name));
+    let label = Label { name, day, extension: "csv", media_type: MEDIA_TYPE };
     let mut text = Vec::from(BYTE_ORDER_MARK);
     text.extend(table.header());
     text.extend(table.rows(&page.items));
-    let export = Export { app: app.clone(), access, extent, table };
-    let pages = Pages { export: Arc::new(export), step: Step::Ready(text.into(), page.next) };
-    let mut response = Response::new(Body::new(pages));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv; charset=utf-8; header=present"));
-    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{file_name}\""));
-    headers
-        .insert(header::CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment")));
-    response
-}
-
-/// The letters and digits of a name, joined by hyphens: safe in a header and on any file system.
-fn plain(name: &str) -> String {
-    let words = name.split(|character: char| !character.is_ascii_alphanumeric());
-    let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
-    let plain: String = words.join("-").chars().take(MAX_FILE_NAME_CHARS).collect();
-    if plain.is_empty() { "export".to_owned() } else { plain }
+    let first = Part { text, next: page.next };
+    paged_file::respond(&label, first, Export { app: app.clone(), access, extent, table })
 }
 
 /// Everything needed to read and write the pages of an export.
@@ -118,67 +85,15 @@ struct Export {
     table: Table,
 }
 
-impl Export {
-    async fn page(self: Arc<Self>, cursor: Cursor) -> Result<AccountPage, Error> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let (extent, cursor) = (self.extent.clone(), cursor.clone());
-            let found =
-                self.app.read(&self.access, MEMBER, move |snapshot, _| extent.page(snapshot, Some(cursor)));
-            match found.await {
-                Err(Error::Busy) if tries < MOST_TRIES => tokio::time::sleep(PAUSE).await,
-                found => return found.map(|answer| answer.reply),
-            }
-        }
-    }
-}
+impl Source for Export {
+    type Place = Cursor;
 
-type Reading = Pin<Box<dyn Future<Output = Result<AccountPage, Error>> + Send>>;
-
-enum Step {
-    /// The bytes to send next, and where the following page begins.
-    Ready(Bytes, Option<Cursor>),
-    Reading(Reading),
-    Done,
-}
-
-/// The response body. A page is read once the previous one has been sent. An error aborts the response, so that the
-/// caller doesn't mistake it for a complete file.
-struct Pages {
-    export: Arc<Export>,
-    step: Step,
-}
-
-impl hyper::body::Body for Pages {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if let Step::Reading(reading) = &mut self.step {
-            let read = ready!(reading.as_mut().poll(context));
-            match read {
-                Ok(page) => {
-                    let rows = self.export.table.rows(&page.items);
-                    self.step = Step::Ready(rows.into(), page.next);
-                }
-                Err(error) => {
-                    rapport_app::log_failure!(error, "export aborted");
-                    self.step = Step::Done;
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
-        }
-        let Step::Ready(bytes, next) = std::mem::replace(&mut self.step, Step::Done) else {
-            return Poll::Ready(None);
-        };
-        if let Some(cursor) = next {
-            self.step = Step::Reading(Box::pin(Arc::clone(&self.export).page(cursor)));
-        }
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    async fn part(&self, cursor: Cursor) -> Result<Part<Cursor>, Error> {
+        let extent = self.extent.clone();
+        let found =
+            self.app.read(&self.access, MEMBER, move |snapshot, _| extent.page(snapshot, Some(cursor)));
+        let page = found.await?.reply;
+        Ok(Part { text: self.table.rows(&page.items), next: page.next })
     }
 }
 
@@ -262,21 +177,6 @@ fn others(fields: Map<String, Value>) -> String {
     if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
 
-/// Escapes a text so that no spreadsheet treats it as a formula.
-fn safe(text: &str) -> Cow<'_, str> {
-    if text.starts_with(FORMULA_STARTS) { Cow::from(format!("'{text}")) } else { Cow::from(text) }
-}
-
-fn write<'a, R: Iterator<Item = Cow<'a, str>>>(rows: impl Iterator<Item = R>) -> Vec<u8> {
-    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    for row in rows {
-        writer
-            .write_record(row.map(Cow::into_owned))
-            .expect("rows have equal length and memory does not fail");
-    }
-    writer.into_inner().expect("flushing to memory does not fail")
-}
-
 #[cfg(test)]
 mod tests {
     use rapport_domain::custom_fields::CustomFields;
@@ -286,46 +186,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_cell_looks_like_a_formula() {
-        let table = [
-            ("=1+1", "'=1+1"),
-            ("+49 30 1", "'+49 30 1"),
-            ("-5", "'-5"),
-            ("@sum", "'@sum"),
-            ("\tx", "'\tx"),
-            ("\rx", "'\rx"),
-            ("\n=x", "'\n=x"),
-            ("＝1", "'＝1"),
-            ("a=b", "a=b"),
-            ("", ""),
-            ("'quoted", "'quoted"),
-        ];
-        for (text, shown) in table {
-            assert_eq!(safe(text), shown);
-        }
+    fn a_number_is_not_a_formula() {
         assert_eq!(field_cell(serde_json::json!(-5)), "-5");
         assert_eq!(field_cell(serde_json::json!("-5")), "'-5");
         assert_eq!(field_cell(serde_json::json!(["=x"])), r#"["=x"]"#);
-    }
-
-    #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        let row = ["plain", "a,b", "say \"hi\"", "two\r\nlines", ""].map(Cow::from);
-        let text = String::from_utf8(write(std::iter::once(row.into_iter()))).unwrap();
-        assert_eq!(text, "plain,\"a,b\",\"say \"\"hi\"\"\",\"two\r\nlines\",\r\n");
-    }
-
-    #[test]
-    fn file_names_are_plain() {
-        for (name, shown) in [
-            ("Spring fair", "spring-fair"),
-            ("a\"; filename=\"b.exe", "a-filename-b-exe"),
-            ("../../etc/passwd\r\nX: y", "etc-passwd-x-y"),
-            ("株式会社", "export"),
-        ] {
-            assert_eq!(plain(name), shown);
-        }
-        assert_eq!(plain(&"x".repeat(500)).len(), MAX_FILE_NAME_CHARS);
     }
 
     #[test]

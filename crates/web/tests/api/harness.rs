@@ -29,6 +29,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rapport_app::Parts;
 use rapport_app::credential::CreateToken;
+use rapport_domain::audit::{Action, Filter};
 use rapport_domain::credential::Kind;
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
@@ -351,7 +352,10 @@ impl Tenant {
                 let _ = writeln!(text, "{kept:?}");
             }
             let _ = writeln!(text, "{:?}", member::list(snapshot)?);
-            let _ = writeln!(text, "{:?}", audit::list(snapshot, None, MAX_LIMIT)?);
+            // The log of a refused request grows by the refusal itself.
+            let mut log = audit::list(snapshot, &Filter::default(), None, MAX_LIMIT)?.items;
+            log.retain(|entry| entry.action != Action::RequestRefused.as_str());
+            let _ = writeln!(text, "{log:?}");
             Ok(text)
         })
     }

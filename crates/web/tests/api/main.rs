@@ -1,6 +1,7 @@
 //! The API over real HTTP, on both engines. Each row of the interface document's tables is a named test.
 
 mod account_fields;
+mod audit;
 mod campaigns;
 mod clients;
 mod concurrency;

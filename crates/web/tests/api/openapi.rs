@@ -34,7 +34,7 @@ const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 const OPEN: [&str; 3] = ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
 /// Paths of the management API with their methods.
-const MANAGEMENT: [(&str, &str); 30] = [
+const MANAGEMENT: [(&str, &str); 31] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
     ("/api/accounts/{id}/activity/", "get"),
@@ -43,6 +43,7 @@ const MANAGEMENT: [(&str, &str); 30] = [
     ("/api/accounts/{id}/pulse/", "get"),
     ("/api/accounts/{id}/status/", "post"),
     ("/api/audit/", "get"),
+    ("/api/audit/export/", "get"),
     ("/api/channels/", "get post"),
     ("/api/channels/{id}/", "delete get patch"),
     ("/api/channels/{id}/codes/", "get post"),

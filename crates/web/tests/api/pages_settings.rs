@@ -286,7 +286,7 @@ async fn the_audit_log_shows_old_and_new_values(acme: Tenant) {
         .await
         .leads_to("/settings");
     ana.send("/profile/name", &[("name", "<i>Ana</i> & Bo")]).await.leads_to("/profile");
-    let page = ana.see("/settings/audit").await.expect(200).says("Changed the settings");
+    let page = ana.see("/settings/audit").await.expect(200).says("<b>Changed the settings</b>");
     let page = page.says("time zone: <del><bdi>UTC</bdi></del>").says("<ins><bdi>Europe/Berlin</bdi></ins>");
     page.says("A admin")
         .says("127.0.0.1<span")

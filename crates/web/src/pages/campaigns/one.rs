@@ -4,6 +4,7 @@ use askama::Template;
 use axum::response::Response;
 use rapport_app::Answer;
 use rapport_app::campaign::DeleteCampaign;
+use rapport_app::export::RecordExport;
 use rapport_app::read::accounts::{AccountPage, Cursor};
 use rapport_app::read::campaign::{self, CampaignPage, PAGE_SORT};
 use rapport_domain::campaign::Campaign;
@@ -58,6 +59,7 @@ pub async fn export(visit: Visit<CampaignId>) -> Result<Response, Refusal> {
     let found = app.read(&access, MEMBER, move |snapshot, viewer| campaign::export(snapshot, viewer, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visit.visitor.refused(error))?;
     let (name, begun) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
+    visit.write(RecordExport::of_campaign(id)).await?;
     let begun = Answer { reply: begun.into(), company, now };
     Ok(csv::respond(app, access, &format!("campaign {name}"), begun))
 }

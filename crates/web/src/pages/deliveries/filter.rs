@@ -1,16 +1,11 @@
 //! The filter of the log, in the address and in the form. Its names are those of the API.
 
-use jiff::Zoned;
-use jiff::tz::TimeZone;
 use rapport_domain::delivery_list::{Filter, Shown};
-use rapport_domain::time::Time;
 use serde_json::{Map, Value};
 
 use crate::pages::kit::form::Form;
 
 const NAMES: [&str; 6] = ["webhook", "type", "state", "account", "since", "until"];
-/// How browsers write a time without a zone.
-const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
 
 /// The filter as it was typed.
 pub fn typed(form: &Form) -> Map<String, Value> {
@@ -38,11 +33,6 @@ pub fn query(filter: &Filter, more: &[(&str, &str)]) -> String {
     query.finish()
 }
 
-/// A time as the value of a form field.
-pub fn local(time: Time, zone: &TimeZone) -> String {
-    Zoned::new(time.to_timestamp(), zone.clone()).strftime(LOCAL).to_string()
-}
-
 /// `Held`.
 pub const fn state_name(state: Shown) -> &'static str {
     match state {
@@ -57,12 +47,7 @@ pub const fn state_name(state: Shown) -> &'static str {
 mod tests {
     use super::*;
     use rapport_domain::event::Kind;
-
-    #[test]
-    fn a_time_is_shown_in_the_companys_zone() {
-        let zone = TimeZone::get("Europe/Berlin").unwrap();
-        assert_eq!(local(Time::parse("2026-11-15T08:30:00Z").unwrap(), &zone), "2026-11-15T09:30:00");
-    }
+    use rapport_domain::time::Time;
 
     #[test]
     fn a_filter_is_written_as_the_api_reads_it() {

@@ -16,6 +16,7 @@ use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
+use crate::pages::words::when::local;
 
 #[derive(Template)]
 #[template(path = "deliveries/list.html")]
@@ -64,7 +65,7 @@ impl ListPage {
     }
 
     fn local(&self, time: rapport_domain::time::Time) -> String {
-        filter::local(time, self.frame.zone())
+        local(time, self.frame.zone())
     }
 }
 

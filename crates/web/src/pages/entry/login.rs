@@ -8,6 +8,7 @@ use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use rapport_app::session::{EndSession, LogIn, Proven};
+use rapport_app::{Origin, failed_login};
 use rapport_domain::member::Email;
 use rapport_domain::session::MAX_DAYS;
 
@@ -15,6 +16,7 @@ use crate::pages::kit::cookie::{self, Keep};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{PlainFrame, html};
+use crate::pages::kit::known_browser;
 use crate::pages::kit::origin::own_path;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::{Stranger, Visitor};
@@ -30,6 +32,8 @@ struct LoginPage {
     frame: PlainFrame,
     next: String,
     email: String,
+    /// The short name of the company whose login is meant.
+    project: String,
     error: Option<&'static str>,
 }
 
@@ -38,7 +42,8 @@ async fn show(
     stranger: Stranger,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
-    let next = own_path(Form::of_query(query.as_deref()).text("next"));
+    let query = Form::of_query(query.as_deref());
+    let (next, project) = (own_path(query.text("next")), query.text("project").to_owned());
     if let Some(session) = stranger.session {
         let access = rapport_app::Access::Credential(session);
         if pages.app().read(&access, MEMBER, |_, _| Ok(())).await.is_ok() {
@@ -48,44 +53,78 @@ async fn show(
     if pages.0.setup.is_open(&pages).await? {
         return Ok(Redirect::to("/setup").into_response());
     }
-    let page =
-        LoginPage { frame: PlainFrame::new(&stranger, &pages), next, email: String::new(), error: None };
+    let (frame, email) = (PlainFrame::new(&stranger, &pages), String::new());
+    let page = LoginPage { frame, next, email, project, error: None };
     Ok(html(StatusCode::OK, page.render()))
 }
 
 async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> Result<Response, Refusal> {
-    stranger.admit(&pages)?;
     let (next, typed) = (own_path(form.text("next")), form.text("email").trim().to_owned());
-    let proven = match Email::parse(&typed) {
-        Ok(email) => prove(&pages, email, form.text("password").to_owned()).await?,
-        Err(_) => None,
+    let project = form.text("project").trim().to_lowercase();
+    let email = Email::parse(&typed).ok();
+    let proven = match &email {
+        Some(email) => prove(&pages, &stranger, email, &project, form.text("password").to_owned()).await?,
+        None => stranger.admit(&pages).map(|()| None)?,
     };
-    let Some(proven) = proven else {
-        let error = Some("Incorrect email or password.");
-        let page = LoginPage { frame: PlainFrame::new(&stranger, &pages), next, email: typed, error };
+    let Some((proven, email)) = proven.zip(email) else {
+        pages.note_failed_login(&typed, stranger.origin);
+        let (frame, error) = (PlainFrame::new(&stranger, &pages), Some("Incorrect email or password."));
+        let page = LoginPage { frame, next, email: typed, project, error };
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
-    pages.begin(&stranger, proven, &next).await
+    pages.begin(&stranger, proven, &email, &next).await
 }
 
-/// Checks a password, unless there were too many attempts for this address.
-async fn prove(pages: &Pages, email: Email, password: String) -> Result<Option<Proven>, Refusal> {
-    pages.0.limiter.admit_login(&email, pages.app().now()).map_err(Refusal::too_many)?;
-    let looked = LogIn::look(pages.app(), email.clone()).await.map_err(Refusal::of)?;
-    let proven = pages.slowly(move |_| Ok(looked.check(&password))).await.map_err(Refusal::of)?;
-    if proven.is_none() {
-        pages.0.limiter.charge_login(&email, pages.app().now());
+/// Checks a password, unless there were too many attempts.
+async fn prove(
+    pages: &Pages,
+    stranger: &Stranger,
+    email: &Email,
+    project: &str,
+    password: String,
+) -> Result<Option<Proven>, Refusal> {
+    let attempt = stranger.attempt(pages, email);
+    if attempt.browser.is_none() {
+        stranger.admit(pages)?;
     }
-    Ok(proven)
+    let guessing = &pages.0.limiter.guessing;
+    let guess = guessing.admit(attempt, pages.app().now()).map_err(Refusal::too_many)?;
+    let project = Some(project.to_owned()).filter(|project| !project.is_empty());
+    let proven = match LogIn::look(pages.app(), email.clone(), project).await {
+        Ok(looked) => pages.slowly(move |_| Ok(looked.check(&password))).await,
+        Err(error) => Err(error),
+    };
+    guess.settle(matches!(proven, Ok(None)));
+    proven.map_err(Refusal::of)
 }
 
 impl Pages {
-    /// Starts a session and redirects to a page.
-    pub async fn begin(&self, stranger: &Stranger, proven: Proven, next: &str) -> Result<Response, Refusal> {
+    /// Logs a failed login now and records it later: the response must not take longer for an address that is known.
+    fn note_failed_login(&self, typed: &str, origin: Origin) {
+        let Some(email) = failed_login::log(typed, origin) else { return };
+        let app = self.app().clone();
+        tokio::spawn(async move {
+            if let Err(error) = failed_login::record(&app, email, origin).await {
+                rapport_app::log_failure!(error, "failed to record a failed login");
+            }
+        });
+    }
+
+    /// Starts a session of the person with this address, remembers the browser, and redirects to a page.
+    pub async fn begin(
+        &self,
+        stranger: &Stranger,
+        proven: Proven,
+        email: &Email,
+        next: &str,
+    ) -> Result<Response, Refusal> {
         let command = proven.begin(stranger.look.browser.as_deref());
         let begun = self.write_as(&proven.access(), stranger.origin, command).await;
         let mut response = Redirect::to(next).into_response();
         response.headers_mut().append(SET_COOKIE, self.session_cookie(&begun.map_err(Refusal::of)?));
+        if let Some(browser) = known_browser::remember(self, email) {
+            response.headers_mut().append(SET_COOKIE, browser);
+        }
         Ok(response)
     }
 

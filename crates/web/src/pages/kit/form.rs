@@ -45,6 +45,11 @@ impl Form {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// The fields as a query string.
+    pub fn to_query(&self) -> String {
+        url::form_urlencoded::Serializer::new(String::new()).extend_pairs(self.fields()).finish()
+    }
+
     /// The first value of a field as typed, or an empty text.
     pub fn text(&self, name: &str) -> &str {
         self.fields().find(|(key, _)| *key == name).map_or("", |(_, value)| value)

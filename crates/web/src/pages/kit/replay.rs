@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
+use rapport_app::refusal::Refused;
 use rapport_domain::id::FormId;
 use rapport_domain::time::Time;
 use tokio::sync::watch;
@@ -41,6 +42,8 @@ struct Answer {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    /// The visitor's role isn't enough.
+    refused: Option<Refused>,
 }
 
 /// The middleware. Answers a form that arrived before with the same response.
@@ -86,7 +89,7 @@ impl Replays {
             Err(waiting) => waiting,
         };
         let answer = waiting.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
-        let Some(Answer { status, headers, body }) = answer else {
+        let Some(Answer { status, headers, body, refused }) = answer else {
             return Refusal::of(rapport_app::Error::OutcomeUnknown).into_response();
         };
         // A refused form may be sent again.
@@ -96,6 +99,9 @@ impl Replays {
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
+        if let Some(refused) = refused {
+            response.extensions_mut().insert(refused);
+        }
         response
     }
 
@@ -122,9 +128,10 @@ impl Replays {
 }
 
 async fn kept(response: Response) -> Answer {
-    let (parts, body) = response.into_parts();
+    let (mut parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, MAX_ANSWER_BYTES).await.unwrap_or_default();
-    Answer { status: parts.status, headers: parts.headers, body }
+    let refused = parts.extensions.remove::<Refused>();
+    Answer { status: parts.status, headers: parts.headers, body, refused }
 }
 
 fn is_form(headers: &HeaderMap) -> bool {

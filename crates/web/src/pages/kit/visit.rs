@@ -5,7 +5,7 @@ use std::future::Future;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
-use rapport_app::{Needs, Viewer};
+use rapport_app::{Command, Needs, Viewer};
 use rapport_store::{Error, Snapshot};
 
 use crate::pages::Pages;
@@ -31,6 +31,12 @@ impl<I> Visit<I> {
         read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, Error> + Send + 'static,
     ) -> Result<Shown<T>, Refusal> {
         self.pages.show(&self.visitor, needs, read).await
+    }
+
+    /// Runs a command that belongs to a page that is only shown, such as recording an export.
+    pub async fn write<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
+        let done = self.pages.write_as(&self.visitor.access(), self.visitor.origin, command).await;
+        done.map_err(|error| self.visitor.refused(error))
     }
 
     /// Only the frame, for a page that shows nothing else from the database.

@@ -8,13 +8,18 @@ use axum::http::{Method, Uri};
 use rapport_app::{Access, Caller, Error, Origin};
 use rapport_domain::credential::Presented;
 use rapport_domain::history::Actor;
+use rapport_domain::member::Email;
 
 use crate::edge::access_log::Who;
+use crate::edge::auth::Scheme;
 use crate::edge::front::origin_of;
+use crate::edge::guessing::Attempt;
+use crate::edge::problem::Problem;
 use crate::edge::rate_limit::Verdict;
 use crate::pages::Pages;
 use crate::pages::kit::cookie;
 use crate::pages::kit::flash::Flash;
+use crate::pages::kit::known_browser::KnownBrowser;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::shell::theme::Theme;
 
@@ -49,8 +54,15 @@ impl Visitor {
     pub fn refused(&self, error: Error) -> Refusal {
         match error {
             Error::Unauthenticated => Refusal::LogIn { next: self.next.clone() },
-            error => Refusal::of(error),
+            error => Refusal::Page(Problem::for_caller(error, Scheme::Token, self.session, self.origin)),
         }
+    }
+}
+
+impl Visitor {
+    /// An attempt at the password of this address.
+    pub fn attempt<'a>(&'a self, pages: &Pages, email: &'a Email) -> Attempt<'a> {
+        Attempt { email, address: self.origin.address, browser: self.look.known.name_for(pages, email) }
     }
 }
 
@@ -84,6 +96,7 @@ pub struct Look {
     pub theme: Theme,
     pub flash: Option<Flash>,
     pub browser: Option<String>,
+    pub known: KnownBrowser,
 }
 
 impl Look {
@@ -95,6 +108,7 @@ impl Look {
             theme: Theme::read(headers),
             flash: if is_live { None } else { Flash::read(headers, vault, session) },
             browser: browser.map(str::to_owned),
+            known: KnownBrowser::of(headers),
         }
     }
 }
@@ -109,6 +123,11 @@ pub struct Stranger {
 }
 
 impl Stranger {
+    /// An attempt at the password of this address.
+    pub fn attempt<'a>(&'a self, pages: &Pages, email: &'a Email) -> Attempt<'a> {
+        Attempt { email, address: self.origin.address, browser: self.look.known.name_for(pages, email) }
+    }
+
     /// Applies the rate limit for actions without a login, such as trying a password.
     pub fn admit(&self, pages: &Pages) -> Result<(), Refusal> {
         match pages.0.limiter.admit_stranger(self.origin.address, pages.app().now()) {

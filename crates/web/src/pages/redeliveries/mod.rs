@@ -21,6 +21,7 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::webhooks::place;
 use crate::pages::words::number::{capped_at, counted};
+use crate::pages::words::when::local;
 use crate::pages::{ADMIN, Pages};
 
 const PATH: &str = "/redeliveries";
@@ -184,7 +185,7 @@ fn describe(filter: &Filter, Names { webhook, account }: Names, zone: &TimeZone)
     let place = webhook.map(|webhook| place(&webhook).to_owned());
     let webhook = filter.webhook.map(|id| place.unwrap_or_else(|| id.to_string()));
     let account = filter.account.map(|id| account.unwrap_or_else(|| id.to_string()));
-    let time = |time| filter::local(time, zone).replace('T', " ");
+    let time = |time| local(time, zone).replace('T', " ");
     let parts = [
         ("Webhook", webhook),
         ("Event", filter.kind.map(|kind| kind.as_str().to_owned())),

@@ -118,8 +118,8 @@ fn shown(value: &Value) -> String {
     text.chars().take(MAX_SHOWN).chain(['…']).collect()
 }
 
-/// The text of an action that this version does not know: `thing.was_done` becomes `Thing was done`.
-fn sentence(action: &str) -> String {
+/// The text of a group, or of an action that this version does not know: `thing.was_done` becomes `Thing was done`.
+pub fn sentence(action: &str) -> String {
     let words = action.replace(['.', '_'], " ");
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

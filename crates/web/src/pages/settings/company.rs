@@ -1,4 +1,4 @@
-//! The company: its name, time zone and currency.
+//! The company: its name, time zone and currency, and how long its audit log is kept.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,12 @@ use axum::response::{Redirect, Response};
 use axum::routing::get;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::time_zone_name;
+use serde_json::Value;
 
 use super::{tabbed, typed};
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
+use crate::pages::kit::form::As;
 use crate::pages::kit::frame::{Frame, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
@@ -50,6 +52,7 @@ impl Load<()> for CompanyPage {
         let draft = Draft::new([
             ("time_zone", time_zone_name(&settings.time_zone).to_owned()),
             ("default_currency", settings.default_currency.code().to_owned()),
+            ("audit_days", settings.audit_days.to_string()),
         ]);
         Ok(Self { frame, draft, zones: &ZONES, currencies: &CURRENCIES })
     }
@@ -69,7 +72,13 @@ static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 async fn save(action: Action) -> Result<Response, Refusal> {
-    let command = PatchSettings(typed(&action.form, &FIELDS));
+    let mut members = typed(&action.form, &FIELDS);
+    members.extend(action.form.members(&[("audit_days", As::Number)]));
+    if action.form.is_ticked("audit_days") {
+        // An empty field is an invalid number, not a missing member.
+        members.entry("audit_days").or_insert_with(|| Value::from(""));
+    }
+    let command = PatchSettings(members);
     action.send(command, |page: &mut CompanyPage, draft| page.draft = draft).await?;
     action.done(PATH, "Company settings saved.")
 }

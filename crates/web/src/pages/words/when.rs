@@ -12,6 +12,13 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const MICROS: i64 = 1_000_000;
+/// How browsers write a time without a zone.
+const LOCAL: &str = "%Y-%m-%dT%H:%M:%S";
+
+/// A time as the value of a form field.
+pub fn local(time: Time, zone: &TimeZone) -> String {
+    Zoned::new(time.to_timestamp(), zone.clone()).strftime(LOCAL).to_string()
+}
 
 /// A `<time>` element with the exact time in the company's zone. The script converts it to the viewer's.
 pub struct When {
@@ -74,6 +81,12 @@ pub fn date(date: Date) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_in_a_form_is_in_the_companys_zone() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        assert_eq!(local(Time::parse("2026-11-15T08:30:00Z").unwrap(), &zone), "2026-11-15T09:30:00");
+    }
 
     #[test]
     fn times_are_told_from_now() {

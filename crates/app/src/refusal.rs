@@ -1,0 +1,47 @@
+//! Records requests that were refused because the caller's role isn't enough.
+
+use rapport_domain::audit::Action;
+use rapport_domain::credential::Presented;
+use rapport_domain::member::Role;
+use rapport_store::Tx;
+use serde_json::json;
+
+use crate::access::{Access, Needs};
+use crate::command::{Command, Context};
+use crate::error::Error;
+use crate::origin::Origin;
+use crate::repeats::Repeated;
+use crate::{App, audit};
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub by: Presented,
+    pub origin: Origin,
+    /// Why, as the caller was told.
+    pub reason: String,
+}
+
+/// Records a refusal, at most once a minute for each credential. `request` is the method and the route.
+pub async fn record(app: &App, refused: Refused, request: String) -> Result<(), Error> {
+    let Refused { by, origin, reason } = refused;
+    if !app.services().repeats().is_first(Repeated::Refusal(by.hash), app.now()) {
+        return Ok(());
+    }
+    app.write_from(&Access::Credential(by), Some(origin), RecordRefusal { request, reason }).await
+}
+
+struct RecordRefusal {
+    request: String,
+    reason: String,
+}
+
+impl Command for RecordRefusal {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Role(Role::Member);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        let detail = json!({ "request": self.request, "reason": self.reason });
+        Ok(audit::record(tx, cx, Action::RequestRefused, None, &detail)?)
+    }
+}
