@@ -368,8 +368,7 @@ mod tests {
             project: "acme".into(),
             api_token: "t".into(),
             ingest_key: "k".into(),
-            owner: "you@acme.test".into(),
-            password: "p".into(),
+            invitation: "/invitation/i".into(),
         }
     }
 

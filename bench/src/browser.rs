@@ -12,22 +12,23 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Logs in as a person does: opens the login page, and sends its form.
-    pub fn log_in(address: SocketAddr, credentials: &Credentials) -> anyhow::Result<Self> {
-        let login = ask(address, "GET /login HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\n\r\n")?;
-        let form = login.split("name=\"form\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
-        let form = form.context("a form on the login page")?;
-        let (email, password) = (&credentials.owner, &credentials.password);
-        let body = format!("form={form}&email={}&password={password}", email.replace('@', "%40"));
+    /// Joins as the owner does: opens the invitation, and sends its form.
+    pub fn join(address: SocketAddr, credentials: &Credentials) -> anyhow::Result<Self> {
+        let path = &credentials.invitation;
+        let page =
+            ask(address, &format!("GET {path} HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\n\r\n"))?;
+        let form = page.split("name=\"form\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let form = form.context("a form on the invitation")?;
+        let body = format!("form={form}&login=new&name=You&password=a+password+for+the+bench");
         let answer = ask(
             address,
             &format!(
-                "POST /login HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n\
+                "POST {path} HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\nsec-fetch-site: same-origin\r\n\
                  content-type: application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             ),
         )?;
-        ensure!(answer.starts_with("HTTP/1.1 303"), "the login was answered {answer}");
+        ensure!(answer.starts_with("HTTP/1.1 303"), "joining was answered {answer}");
         let cookies = answer.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
         let cookie =
             cookies.filter_map(|cookie| cookie.split(';').next()).find(|pair| pair.contains("rapport="));

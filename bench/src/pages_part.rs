@@ -130,7 +130,7 @@ fn look(plan: &Plan, loaded: Loaded, report: &mut Report) -> anyhow::Result<Vec<
     let service = Service::start(plan, &place)?;
     // Overdue clients are announced once, and large stages are counted: pages are measured after both.
     wait_until_idle(service.process(), plan.pick(MOST_SETTLING, Duration::ZERO));
-    let browser = Browser::log_in(service.address, &credentials)?;
+    let browser = Browser::join(service.address, &credentials)?;
     let mut all = Vec::new();
     for (label, path) in PAGES {
         let (status, bytes, latencies, usage) = ask(plan, &service, &browser.get(&made.fill_in(path)))?;

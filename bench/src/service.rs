@@ -23,9 +23,8 @@ pub struct Credentials {
     pub project: String,
     pub api_token: String,
     pub ingest_key: String,
-    /// The owner's login.
-    pub owner: String,
-    pub password: String,
+    /// The path of the owner's invitation.
+    pub invitation: String,
 }
 
 pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Result<Credentials> {
@@ -41,9 +40,14 @@ pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Resu
         project: text("project")?,
         api_token: text("api_token")?,
         ingest_key: text("ingest_key")?,
-        password: made["owner"]["password"].as_str().context("the owner's password")?.to_owned(),
-        owner,
+        invitation: path_of(made["owner"]["link"].as_str().context("the owner's link")?).to_owned(),
     })
+}
+
+/// The path of a URL.
+fn path_of(url: &str) -> &str {
+    let after = url.split_once("://").map_or(url, |(_, rest)| rest);
+    after.find('/').map_or("/", |at| &after[at..])
 }
 
 /// A running service. Dropping this ends it.

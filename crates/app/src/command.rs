@@ -117,6 +117,12 @@ impl Context<'_> {
         self.origin.map(|origin| origin.address.to_canonical().to_string())
     }
 
+    /// The same moment, in a company that was just created.
+    pub fn within(&self, company: Company) -> Context<'_> {
+        let caller = Caller { company, ..self.caller.clone() };
+        Context { now: self.now, caller, origin: self.origin, services: self.services }
+    }
+
     /// The same moment, on behalf of the actor who asked for the work earlier.
     pub fn acting_as(&self, actor: Actor) -> Context<'_> {
         let caller = Caller { actor, ..self.caller.clone() };

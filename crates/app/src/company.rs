@@ -4,6 +4,7 @@ use rapport_domain::audit::Action;
 use rapport_domain::company::{Settings, Slug};
 use rapport_domain::credential::Kind;
 use rapport_domain::member::{Email, Role};
+use rapport_store::member::NewPerson;
 use rapport_store::{Tx, company, member};
 use serde_json::json;
 
@@ -12,14 +13,23 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::credential;
 use crate::error::Error;
+use crate::invitation::{self, Invite, Invited};
 
 pub struct CreateCompany {
     pub slug: Slug,
     pub name: String,
     pub owner: Email,
     pub owner_name: String,
-    /// Hashed beforehand: hashing a password takes longer than a transaction should.
-    pub password_hash: String,
+    pub owner_login: OwnerLogin,
+}
+
+/// How the owner gets in.
+pub enum OwnerLogin {
+    /// The owner creates the company, and chose a password. It was hashed beforehand, because that takes longer than a
+    /// transaction should.
+    Chosen { password_hash: String },
+    /// Somebody else creates the company, and the owner accepts it.
+    Invited,
 }
 
 /// The secrets and ids shown once, when a company is created.
@@ -27,8 +37,8 @@ pub struct CreatedCompany {
     pub slug: Slug,
     pub api_token: String,
     pub ingest_key: String,
-    /// `false` if the owner already had an account and keeps their password.
-    pub owner_is_new: bool,
+    /// The invitation of an owner who has to accept the company first.
+    pub invited: Option<Invited>,
 }
 
 impl Command for CreateCompany {
@@ -41,18 +51,36 @@ impl Command for CreateCompany {
             let detail = format!("the company {} already exists", self.slug.as_str());
             return Err(Error::conflict("project_taken", detail));
         };
-        let (person, owner_is_new) =
-            member::person(tx, cx.id(), &self.owner, &self.owner_name, &self.password_hash, cx.now)?;
-        member::insert(tx, person, Role::Owner, cx.now)?;
         let token = credential::make(tx, cx, id, Kind::ApiToken, "First token", Role::Owner)?;
         let ingest = credential::make(tx, cx, id, Kind::IngestKey, Kind::IngestKey.as_str(), Role::Member)?;
         let detail = json!({ "project": self.slug.as_str(), "owner": self.owner.as_str() });
         audit::record(tx, cx, Action::CompanyCreated, None, &detail)?;
+        let invited = self.admit_owner(tx, cx)?;
         Ok(CreatedCompany {
             slug: self.slug.clone(),
             api_token: token.text,
             ingest_key: ingest.text,
-            owner_is_new,
+            invited,
         })
+    }
+}
+
+impl CreateCompany {
+    fn admit_owner(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Invited>, Error> {
+        let (email, name, role) = (&self.owner, &self.owner_name, Role::Owner);
+        match &self.owner_login {
+            OwnerLogin::Chosen { password_hash } => {
+                let id = cx.id();
+                let person = NewPerson { id, email, name, password_hash, is_proven: false };
+                member::insert_person(tx, &person, cx.now)?;
+                member::insert(tx, id, role, cx.now)?;
+                Ok(None)
+            }
+            OwnerLogin::Invited => {
+                let created = company::get(tx)?.ok_or(Error::NotFound("company"))?;
+                let invite = Invite { email: email.clone(), name: Some(name.clone()), role };
+                invitation::make(tx, &cx.within(created), &invite).map(Some)
+            }
+        }
     }
 }

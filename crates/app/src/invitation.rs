@@ -1,14 +1,18 @@
-//! Invitations: a link that makes its holder a member. One per address, usable once, valid for a week.
+//! Invitations: the only way to become a member. One per address, usable once, valid for a week.
+//!
+//! A link that came by mail proves that its holder owns the address. A link that the company handed over proves
+//! nothing, so a login made with it works for this company only, whoever else has the address (`docs/identity.md`).
 
 use rapport_domain::audit::Action;
 use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented, issue};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{InvitationId, PersonId};
 use rapport_domain::invalid::Invalid;
-use rapport_domain::invitation::{INVITATION_DAYS, INVITATION_PATH, Invitation, link};
+use rapport_domain::invitation::{Acceptance, INVITATION_DAYS, INVITATION_PATH, Invitation, Way, link};
 use rapport_domain::mail::Kind;
 use rapport_domain::member::{Email, Member, Role, check_password};
-use rapport_store::{Tx, invitation, mail as mails, member};
+use rapport_store::member::{Login, NewPerson};
+use rapport_store::{Tx, invitation, mail as mails, member, password_reset, session};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -30,6 +34,8 @@ pub struct Invited {
 
 pub struct Invite {
     pub email: Email,
+    /// Proposed to the person, who decides.
+    pub name: Option<String>,
     pub role: Role,
 }
 
@@ -40,28 +46,39 @@ impl Command for Invite {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Invited, Error> {
         may_give(cx, self.role)?;
         if !member::by_email(tx, &[&self.email])?.is_empty() {
-            return Err(Error::conflict("already_a_member", "this person is already a member"));
+            return Err(already_a_member());
         }
         if let Some(old) = invitation::by_email(tx, &self.email)?.filter(|old| old.is_expired(cx.now)) {
             invitation::delete(tx, old.id)?;
         }
-        let made = Invitation {
-            id: cx.id(),
-            email: self.email.clone(),
-            role: self.role,
-            invited_by: cx.actor().name().map(str::to_owned),
-            created_at: cx.now,
-            expires_at: cx.now.plus_days(INVITATION_DAYS),
-        };
-        let issued = issue(CredentialKind::Invitation, cx.company().id, cx.random());
-        if !invitation::insert(tx, &issued.hash, &made)? {
-            let detail = "this address already has an open invitation; resend or revoke it";
-            return Err(Error::conflict("already_invited", detail));
-        }
-        let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
-        audit::record(tx, cx, Action::InvitationCreated, Some(made.id.to_string()), &detail)?;
-        send(tx, cx, made, &issued)
+        make(tx, cx, self)
     }
+}
+
+/// Writes an invitation to the company of the transaction.
+pub(crate) fn make(
+    tx: &mut Tx,
+    cx: &Context,
+    Invite { email, name, role }: &Invite,
+) -> Result<Invited, Error> {
+    let made = Invitation {
+        id: cx.id(),
+        email: email.clone(),
+        role: *role,
+        invited_by: cx.actor().name().map(str::to_owned),
+        created_at: cx.now,
+        expires_at: cx.now.plus_days(INVITATION_DAYS),
+        name: name.clone(),
+        by_mail: cx.outside().mail_configured,
+    };
+    let issued = issue(CredentialKind::Invitation, cx.company().id, cx.random());
+    if !invitation::insert(tx, &issued.hash, &made)? {
+        let detail = "this address already has an open invitation; resend or revoke it";
+        return Err(Error::conflict("already_invited", detail));
+    }
+    let detail = json!({ "email": email.as_str(), "role": role.as_str() });
+    audit::record(tx, cx, Action::InvitationCreated, Some(made.id.to_string()), &detail)?;
+    send(tx, cx, made, &issued)
 }
 
 /// Sends the invitation again with a new link: only the recipient has the old one.
@@ -75,15 +92,16 @@ impl Command for ResendInvitation {
         let found = invitation::lock(tx, self.0)?.ok_or(Error::NotFound("invitation"))?;
         may_give(cx, found.role)?;
         let issued = issue(CredentialKind::Invitation, cx.company().id, cx.random());
-        let expires_at = cx.now.plus_days(INVITATION_DAYS);
-        invitation::renew(tx, found.id, &issued.hash, expires_at)?;
-        mails::withdraw(tx, Kind::Invitation, &found.email, "replaced", cx.now)?;
+        let (until, by_mail) = (found.expires_at, cx.outside().mail_configured);
+        let renewed = Invitation { expires_at: cx.now.plus_days(INVITATION_DAYS), by_mail, ..found };
+        invitation::renew(tx, &renewed, &issued.hash)?;
+        mails::withdraw(tx, Kind::Invitation, &renewed.email, "replaced", cx.now)?;
         let detail = json!({
-            "email": found.email.as_str(),
-            "expires_at": { "from": found.expires_at.to_string(), "to": expires_at.to_string() },
+            "email": renewed.email.as_str(),
+            "expires_at": { "from": until.to_string(), "to": renewed.expires_at.to_string() },
         });
-        audit::record(tx, cx, Action::InvitationResent, Some(found.id.to_string()), &detail)?;
-        send(tx, cx, Invitation { expires_at, ..found }, &issued)
+        audit::record(tx, cx, Action::InvitationResent, Some(renewed.id.to_string()), &detail)?;
+        send(tx, cx, renewed, &issued)
     }
 }
 
@@ -124,10 +142,16 @@ fn may_give(cx: &Context, role: Role) -> Result<(), Error> {
 /// What a link offers its holder.
 pub struct Offer {
     pub company: String,
+    pub slug: String,
     pub email: Email,
     pub role: Role,
+    /// The name that was proposed for them.
+    pub name: Option<String>,
+    /// Whether the link came by mail, so that its holder owns the address.
+    pub by_mail: bool,
     presented: Presented,
-    login: Option<member::Login>,
+    /// The login of the address's owner.
+    owner: Option<Login>,
 }
 
 impl Offer {
@@ -137,18 +161,26 @@ impl Offer {
         let access = Access::System(presented.company);
         let found = app.read(&access, Needs::Server, move |snapshot, _| {
             let Some(found) = invitation::by_hash(snapshot, &presented.hash)? else { return Ok(None) };
-            let login = member::login(snapshot, &found.email)?;
-            Ok(Some((found, login)))
+            let owner = member::proven_login(snapshot, &found.email)?;
+            Ok(Some((found, owner)))
         });
         let found = found.await.map_err(of_no_company)?;
         let open = found.reply.filter(|(invitation, _)| !invitation.is_expired(found.now));
-        let (Invitation { email, role, .. }, login) = open.ok_or_else(invalid_token)?;
-        Ok(Self { company: found.company.name, email, role, presented, login })
+        let (Invitation { email, role, name, by_mail, .. }, owner) = open.ok_or_else(invalid_token)?;
+        let slug = found.company.slug.as_str().to_owned();
+        Ok(Self { company: found.company.name, slug, email, role, name, by_mail, presented, owner })
     }
 
-    /// Whether the person already has a login, and joins with it.
-    pub fn is_known(&self) -> bool {
-        self.login.is_some()
+    /// How the holder joins, or `None` if they choose: whether the address has a login elsewhere is nobody's business
+    /// but its owner's.
+    pub fn way(&self) -> Option<Way> {
+        let way = if self.owner.is_some() { Way::Existing } else { Way::New };
+        self.by_mail.then_some(way)
+    }
+
+    /// The address whose password is guessed if the answer is wrong.
+    pub fn guesses(&self, chosen: Option<Way>) -> bool {
+        self.way().or(chosen) == Some(Way::Existing)
     }
 
     /// The company to accept it in.
@@ -156,34 +188,39 @@ impl Offer {
         Access::System(self.presented.company)
     }
 
-    /// Checks the password of a known person, or hashes that of a new one. Slow on purpose, so call it
+    /// Checks the password of the address's owner, or hashes that of a new login. Slow on purpose, so call it
     /// neither on an engine thread nor in async code.
-    pub fn answer(
-        self,
-        services: &Services,
-        name: Option<String>,
-        password: &str,
-    ) -> Result<AcceptInvitation, Error> {
-        let joining = match self.login {
-            Some(login) if password::verify(password, &login.password_hash) => Joining::Known(login.person),
-            Some(_) => {
-                let detail = "incorrect password for this email address";
-                return Err(Invalid::one("/password", "wrong_password", detail).into());
+    pub fn answer(self, services: &Services, acceptance: Acceptance) -> Result<AcceptInvitation, Error> {
+        let Acceptance { name, password, login, .. } = acceptance;
+        match self.way().or(login).unwrap_or(Way::New) {
+            Way::Existing => {
+                let hash = self.owner.as_ref().map_or(password::NOBODYS, |owner| &owner.password_hash);
+                let is_right = password::verify(&password, hash);
+                let Some(owner) = self.owner.filter(|_| is_right) else {
+                    let detail = "incorrect password for this email address";
+                    return Err(Invalid::one("/password", "wrong_password", detail).into());
+                };
+                Ok(AcceptInvitation { presented: self.presented, joining: Joining::Owner(owner.person) })
             }
-            None => {
-                check_password(password)
+            Way::New => {
+                check_password(&password)
                     .map_err(|fault| Invalid::one("/password", fault.code, fault.detail))?;
-                let name = name.unwrap_or_else(|| self.email.as_str().to_owned());
-                Joining::New { name, password_hash: password::hash(services, password)? }
+                let password_hash = password::hash(services, &password)?;
+                Ok(self.join_with(name, password_hash))
             }
-        };
-        Ok(AcceptInvitation { presented: self.presented, joining })
+        }
+    }
+
+    /// Joins with a new login whose password was hashed already.
+    pub fn join_with(self, name: Option<String>, password_hash: String) -> AcceptInvitation {
+        let name = name.or(self.name).unwrap_or_else(|| self.email.as_str().to_owned());
+        AcceptInvitation { presented: self.presented, joining: Joining::New { name, password_hash } }
     }
 }
 
 enum Joining {
-    /// A person who proved their identity.
-    Known(PersonId),
+    /// The owner of the address, who proved to be them.
+    Owner(PersonId),
     New {
         name: String,
         password_hash: String,
@@ -207,20 +244,32 @@ impl Command for AcceptInvitation {
         if !invitation::delete(tx, found.id)? {
             return Err(invalid_token());
         }
+        if !member::by_email(tx, &[&found.email])?.is_empty() {
+            return Err(already_a_member());
+        }
         let person = match &self.joining {
-            Joining::Known(person) => *person,
+            Joining::Owner(person) => {
+                // What lets somebody into their other companies must not let them in here.
+                session::delete_of_person(tx, *person)?;
+                password_reset::delete_all(tx, *person)?;
+                *person
+            }
             Joining::New { name, password_hash } => {
-                let (person, is_new) =
-                    member::person(tx, cx.id(), &found.email, name, password_hash, cx.now)?;
-                if !is_new {
-                    let detail = "this address already has an account; accept with its password";
+                let id = cx.id();
+                let (email, is_proven) = (&found.email, found.by_mail);
+                if !member::insert_person(
+                    tx,
+                    &NewPerson { id, email, name, password_hash, is_proven },
+                    cx.now,
+                )? {
+                    let detail = "this address already has a login; accept with its password";
                     return Err(Error::conflict("person_known", detail));
                 }
-                person
+                id
             }
         };
         if !member::insert(tx, person, found.role, cx.now)? {
-            return Err(Error::conflict("already_a_member", "this person is already a member"));
+            return Err(already_a_member());
         }
         let joined = member::get(tx, person)?.ok_or(Error::NotFound("member"))?;
         mails::withdraw(tx, Kind::Invitation, &found.email, "accepted", cx.now)?;
@@ -231,6 +280,10 @@ impl Command for AcceptInvitation {
         audit::record_by(tx, cx, actor, Action::InvitationAccepted, Some(found.id.to_string()), &detail)?;
         Ok(joined)
     }
+}
+
+fn already_a_member() -> Error {
+    Error::conflict("already_a_member", "this person is already a member")
 }
 
 /// One answer for a link that is mistyped, unknown, used, revoked or expired.

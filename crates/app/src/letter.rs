@@ -145,6 +145,7 @@ pub(crate) fn invitation(
 
 struct ResetFields {
     name: String,
+    company: String,
     url: String,
     minutes: i64,
 }
@@ -161,9 +162,11 @@ struct ResetHtml<'a> {
     letter: &'a ResetFields,
 }
 
-pub(crate) fn password_reset(base_url: &str, name: &str, secret: &str) -> Letter {
+/// `company` tells logins with the same address apart.
+pub(crate) fn password_reset(base_url: &str, name: &str, company: &str, secret: &str) -> Letter {
     let url = link(base_url, RESET_PATH, SECRET_PLACE);
-    let fields = ResetFields { name: one_line(name), url, minutes: RESET_SECONDS / 60 };
+    let (name, company) = (one_line(name), one_line(company));
+    let fields = ResetFields { name, company, url, minutes: RESET_SECONDS / 60 };
     let subject = "Choose a new password for Rapport".to_owned();
     Letter::render(subject, &ResetPlain { letter: &fields }, &ResetHtml { letter: &fields })
         .with_secret(secret)
@@ -305,7 +308,7 @@ mod tests {
     fn a_secret_is_not_in_what_is_kept() {
         let letters = [
             (invitation(BASE, "Acme", Some("Ana"), Role::Admin, "rjn_secret"), INVITATION_PATH),
-            (password_reset(BASE, "Ana", "rpw_secret"), RESET_PATH),
+            (password_reset(BASE, "Ana", "Acme", "rpw_secret"), RESET_PATH),
         ];
         for (letter, path) in letters {
             let place = format!("{BASE}{path}{SECRET_PLACE}");

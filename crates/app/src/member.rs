@@ -1,46 +1,16 @@
-//! Members: people who log in, and their roles. A company always has at least one owner.
+//! Members: people who log in, and their roles. A company always has at least one owner. People become members by
+//! accepting an invitation.
 
 use rapport_domain::audit::Action;
 use rapport_domain::id::PersonId;
-use rapport_domain::member::{Email, Member, Role};
-use rapport_store::{Tx, member};
+use rapport_domain::member::{Member, Role};
+use rapport_store::{Tx, member, password_reset, session};
 use serde_json::{Value, json};
 
 use crate::access::Needs;
 use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
-
-pub struct AddMember {
-    pub email: Email,
-    pub name: String,
-    pub role: Role,
-    /// Used if the person is new here; others keep their own password.
-    pub password_hash: String,
-}
-
-/// The member, and whether the person is new and got the password.
-pub struct AddedMember {
-    pub member: Member,
-    pub is_new: bool,
-}
-
-impl Command for AddMember {
-    type Reply = AddedMember;
-    const NEEDS: Needs = Needs::Role(Role::Admin);
-
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<AddedMember, Error> {
-        may_give(cx, self.role)?;
-        let (person, is_new) =
-            member::person(tx, cx.id(), &self.email, &self.name, &self.password_hash, cx.now)?;
-        if !member::insert(tx, person, self.role, cx.now)? {
-            return Err(Error::conflict("already_a_member", "this person is already a member"));
-        }
-        let detail = json!({ "email": self.email.as_str(), "role": self.role.as_str() });
-        audit::record(tx, cx, Action::MemberAdded, Some(person.to_string()), &detail)?;
-        Ok(AddedMember { member: get(tx, person)?, is_new })
-    }
-}
 
 /// Changes a member's role, or deactivates or reactivates them.
 pub struct ChangeMember {
@@ -70,6 +40,9 @@ impl Command for ChangeMember {
         let changed = Member { role, deactivated_at, ..found.clone() };
         if changed != found {
             member::update(tx, self.person, role, deactivated_at)?;
+            if deactivated_at.is_some() {
+                lock_out(tx, self.person)?;
+            }
             let detail = audit::changes(&shown(&found), &shown(&changed));
             audit::record(tx, cx, Action::MemberChanged, Some(self.person.to_string()), &detail)?;
         }
@@ -89,10 +62,18 @@ impl Command for RemoveMember {
         may_give(cx, found.role)?;
         keep_an_owner(tx, &found)?;
         member::delete(tx, self.0)?;
+        lock_out(tx, self.0)?;
         let detail = json!({ "email": found.email.as_str(), "role": found.role.as_str() });
         audit::record(tx, cx, Action::MemberRemoved, Some(self.0.to_string()), &detail)?;
         Ok(())
     }
+}
+
+/// Ends what let the person in. It stays ended if they come back.
+fn lock_out(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
+    session::delete_of_member(tx, person)?;
+    password_reset::delete_all(tx, person)?;
+    Ok(())
 }
 
 fn shown(member: &Member) -> Value {
@@ -105,7 +86,7 @@ fn get(tx: &mut Tx, person: PersonId) -> Result<Member, Error> {
 
 fn may_give(cx: &Context, role: Role) -> Result<(), Error> {
     if role > cx.caller.role {
-        return Err(Error::forbidden("role_required", "only an owner can add, change or remove an owner"));
+        return Err(Error::forbidden("role_required", "only an owner can change or remove an owner"));
     }
     Ok(())
 }

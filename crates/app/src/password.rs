@@ -8,6 +8,10 @@ use rapport_domain::id::base32;
 use crate::context::Services;
 use crate::error::Error;
 
+/// Checked if there is no such login, so that the answer takes equally long. Nobody knows its password.
+pub const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5LWhhcy10aGlzIQ$\
+                           8mAGZ0bQxGh3Eo0qfFhJ1tYyWmI0Qm3Hn1cV7hVZk5c";
+
 /// Hashes a password. Slow on purpose, so call it neither on an engine thread nor in async code.
 pub fn hash(services: &Services, password: &str) -> Result<String, Error> {
     let salt: [u8; 16] = services.random();
@@ -25,4 +29,15 @@ pub fn generate(services: &Services) -> String {
     let bytes: [u8; 15] = services.random();
     let text = base32().encode(&bytes);
     text.as_bytes().chunks(6).map(|part| String::from_utf8_lossy(part)).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_address_costs_a_hash_too() {
+        let parsed = PasswordHash::new(NOBODYS).expect("a hash");
+        assert!(parsed.hash.is_some() && parsed.salt.is_some());
+    }
 }

@@ -1,7 +1,10 @@
-//! Forgotten passwords: a link sent to the person's address, usable once, valid for an hour.
+//! Forgotten passwords: a link sent to the person's address, usable once, valid for an hour. Using a link that came by
+//! mail proves the address. A company may hand over a link only for a login that works for it alone.
 //!
 //! A request gets the same answer in the same time whether the person exists or not: it is only stored. A job
 //! looks up the person afterwards.
+
+use std::collections::HashSet;
 
 use rapport_domain::audit::Action;
 use rapport_domain::credential::{self, Issued, Kind as CredentialKind, Presented, issue};
@@ -45,11 +48,17 @@ impl Command for RequestReset {
 pub async fn answer_requests(app: &App) -> Result<(), Error> {
     for email in app.read_across(|across| password_reset::requests(across, AT_ONCE)).await? {
         let wanted = email.clone();
-        match app.read_across(move |across| password_reset::membership(across, &wanted)).await? {
-            Some(Membership { person, company, .. }) => {
-                app.write(&Access::System(company), AnswerRequest { email, person }).await?;
-            }
-            None => app.write(&Access::NO_COMPANY, DropRequest(email)).await?,
+        let mut found = app.read_across(move |across| password_reset::memberships(across, &wanted)).await?;
+        // One mail for each login, from the company that it joined first.
+        let mut seen = HashSet::new();
+        found.retain(|membership| seen.insert(membership.person));
+        let Some(last) = found.last().map(|membership| membership.person) else {
+            app.write(&Access::NO_COMPANY, DropRequest(email)).await?;
+            continue;
+        };
+        for Membership { person, company, .. } in found {
+            let answer = AnswerRequest { email: email.clone(), person, is_last: person == last };
+            app.write(&Access::System(company), answer).await?;
         }
     }
     Ok(())
@@ -73,6 +82,8 @@ impl Command for DropRequest {
 struct AnswerRequest {
     email: Email,
     person: PersonId,
+    /// Whether no other login with this address is to be answered.
+    is_last: bool,
 }
 
 impl Command for AnswerRequest {
@@ -81,7 +92,12 @@ impl Command for AnswerRequest {
     const LANE: Lane = Lane::Background;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
-        if password_reset::take_request(tx, &self.email)?.is_none() || !cx.outside().mail_configured {
+        let is_open = if self.is_last {
+            password_reset::take_request(tx, &self.email)?.is_some()
+        } else {
+            password_reset::is_requested(tx, &self.email)?
+        };
+        if !is_open || !cx.outside().mail_configured {
             return Ok(());
         }
         password_reset::prune(tx, cx.now)?;
@@ -92,17 +108,18 @@ impl Command for AnswerRequest {
         let Some(found) = member::get(tx, self.person)?.filter(Member::is_active) else {
             return Ok(());
         };
-        let issued = make(tx, cx, self.person)?;
-        let letter = letter::password_reset(&cx.outside().base_url, &found.name, &issued.text);
+        let issued = make(tx, cx, self.person, true)?;
+        let letter =
+            letter::password_reset(&cx.outside().base_url, &found.name, &cx.company().name, &issued.text);
         let recipients = vec![Recipient::from(&found)];
         mail::write(tx, cx, Kind::PasswordReset, letter, recipients, cx.now.plus_seconds(RESET_SECONDS))?;
         Ok(())
     }
 }
 
-fn make(tx: &mut Tx, cx: &Context, person: PersonId) -> Result<Issued, rapport_store::Error> {
+fn make(tx: &mut Tx, cx: &Context, person: PersonId, by_mail: bool) -> Result<Issued, rapport_store::Error> {
     let issued = issue(CredentialKind::PasswordReset, cx.company().id, cx.random());
-    password_reset::insert(tx, &issued.hash, person, cx.now, cx.now.plus_seconds(RESET_SECONDS))?;
+    password_reset::insert(tx, &issued.hash, person, cx.now, cx.now.plus_seconds(RESET_SECONDS), by_mail)?;
     Ok(issued)
 }
 
@@ -124,20 +141,54 @@ impl Command for SendReset {
             let detail = "only an owner can reset the password of an owner";
             return Err(Error::forbidden("role_required", detail));
         }
-        // With the link, an admin could take over the login, and with it the person's other companies.
         let by_hand = !cx.outside().mail_configured;
-        if by_hand && member::companies_of(tx, self.0)? > 1 {
-            let detail = "this person belongs to other companies too, so the link can only be sent by mail";
+        if by_hand && !works_only_here(tx, self.0)? {
+            // Says nothing about other companies: a proven address alone has the same answer.
+            let detail = "this login isn't only for this company, so the link can only be sent by mail";
             return Err(Error::conflict("mail_not_configured", detail));
         }
-        let issued = make(tx, cx, self.0)?;
+        let issued = make(tx, cx, self.0, !by_hand)?;
         let base_url = &cx.outside().base_url;
-        let letter = letter::password_reset(base_url, &found.name, &issued.text);
+        let letter = letter::password_reset(base_url, &found.name, &cx.company().name, &issued.text);
         let not_after = cx.now.plus_seconds(RESET_SECONDS);
         mail::write(tx, cx, Kind::PasswordReset, letter, vec![Recipient::from(&found)], not_after)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": by_hand });
         audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
         Ok(by_hand.then(|| link(base_url, RESET_PATH, &issued.text)))
+    }
+}
+
+/// Whether the login can never let its holder into another company. With a link to it, an admin could take it over.
+fn works_only_here(tx: &mut Tx, person: PersonId) -> Result<bool, Error> {
+    let is_proven = member::login(tx, person)?.is_some_and(|login| login.proven_at.is_some());
+    Ok(!is_proven && member::companies_of(tx, person)? <= 1)
+}
+
+/// Mails the caller a link to choose a new password, which proves that the address is theirs.
+pub struct ProveAddress;
+
+impl Command for ProveAddress {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Role(Role::Member);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
+        if !cx.outside().mail_configured {
+            return Err(Error::conflict("mail_not_configured", "this server doesn't send mail"));
+        }
+        let recently = cx.now.plus_seconds(-RESET_SECONDS);
+        if password_reset::count(tx, *id, recently)? >= MAX_RESETS {
+            return Err(Error::conflict("too_many_mails", "you asked for this too often; wait an hour"));
+        }
+        let found = member::get(tx, *id)?.ok_or(Error::Unauthenticated)?;
+        let issued = make(tx, cx, *id, true)?;
+        let letter =
+            letter::password_reset(&cx.outside().base_url, &found.name, &cx.company().name, &issued.text);
+        let not_after = cx.now.plus_seconds(RESET_SECONDS);
+        mail::write(tx, cx, Kind::PasswordReset, letter, vec![Recipient::from(&found)], not_after)?;
+        let detail = json!({ "email": found.email.as_str(), "by_hand": false });
+        audit::record(tx, cx, Action::PasswordResetSent, Some(id.to_string()), &detail)?;
+        Ok(())
     }
 }
 
@@ -151,7 +202,7 @@ impl Command for MakeResetLink {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<String, Error> {
         let found = member::get(tx, self.0)?.filter(Member::is_active).ok_or(Error::NotFound("member"))?;
         password_reset::prune(tx, cx.now)?;
-        let issued = make(tx, cx, self.0)?;
+        let issued = make(tx, cx, self.0, false)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": true });
         audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
         Ok(link(&cx.outside().base_url, RESET_PATH, &issued.text))
@@ -206,6 +257,9 @@ impl Command for ConfirmReset {
         password_reset::delete_all(tx, found.person)?;
         member::set_password(tx, found.person, &self.password_hash)?;
         session::delete_of_person(tx, found.person)?;
+        if found.by_mail {
+            member::prove(tx, found.person, cx.now)?;
+        }
         mails::withdraw(tx, Kind::PasswordReset, &found.email, "used", cx.now)?;
         let actor = Actor::Person { id: found.person, name: found.name };
         let target = Some(found.person.to_string());

@@ -8,7 +8,7 @@ use rapport_domain::id::{CompanyId, PersonId, SessionId};
 use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::session::MAX_BROWSER_CHARS;
 use rapport_domain::time::Time;
-use rapport_store::session::{self, Begun, Workplace};
+use rapport_store::session::{self, Begun, Candidate, Workplace};
 use rapport_store::{Lane, Tx, member};
 use serde_json::json;
 
@@ -18,25 +18,46 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::{App, password};
 
-/// Checked if there is no such person, so that the answer takes equally long. Nobody knows its password.
-const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5LWhhcy10aGlzIQ$\
-                            8mAGZ0bQxGh3Eo0qfFhJ1tYyWmI0Qm3Hn1cV7hVZk5c";
+/// More logins with one address are not looked at. Each belongs to another company.
+const MOST_LOGINS: i64 = 100;
 
 /// A person who wants to log in.
+///
+/// An address may have several logins: that of its owner, and one for each company that handed over a link. Every
+/// attempt checks two of them, whatever there is: the owner's, and that of one company. So the time it takes says
+/// nothing about which exist.
 pub struct LogIn {
-    person: Option<(PersonId, String)>,
+    owner: Option<Account>,
+    of_company: Option<Account>,
+}
+
+struct Account {
+    person: PersonId,
+    password_hash: String,
     workplaces: Vec<Workplace>,
 }
 
 impl LogIn {
-    pub async fn look(app: &App, email: Email) -> Result<Self, Error> {
+    /// Looks up the logins of an address. `project` names the company whose login is meant; without it, that of the
+    /// company that made one first.
+    pub async fn look(app: &App, email: Email, project: Option<String>) -> Result<Self, Error> {
         app.read_across(move |across| {
-            let person = session::login(across, &email)?;
-            let workplaces = match &person {
-                Some((person, _)) => session::workplaces(across, *person)?,
-                None => Vec::new(),
-            };
-            Ok(Self { person, workplaces })
+            let mut logins = Self { owner: None, of_company: None };
+            for Candidate { person, password_hash, is_proven } in
+                session::logins(across, &email, MOST_LOGINS)?
+            {
+                let workplaces = session::workplaces(across, person)?;
+                let is_meant =
+                    |place: &Workplace| project.as_ref().is_none_or(|project| *project == place.slug);
+                let is_meant = workplaces.iter().any(is_meant);
+                let account = Account { person, password_hash, workplaces };
+                if is_proven {
+                    logins.owner = Some(account);
+                } else if is_meant && logins.of_company.is_none() {
+                    logins.of_company = Some(account);
+                }
+            }
+            Ok(logins)
         })
         .await
     }
@@ -44,12 +65,15 @@ impl LogIn {
     /// The person the password proves; `None` for a wrong one, an unknown address, or a person without a
     /// company. Slow on purpose, so call it neither on an engine thread nor in async code.
     pub fn check(self, password: &str) -> Option<Proven> {
-        let hash = self.person.as_ref().map_or(NOBODYS_HASH, |(_, hash)| hash);
-        let is_right = password::verify(password, hash);
-        let (person, _) = self.person.filter(|_| is_right)?;
+        let [owner, of_company] = [self.owner, self.of_company].map(|account| {
+            let hash = account.as_ref().map_or(password::NOBODYS, |account| &account.password_hash);
+            let is_right = password::verify(password, hash);
+            account.filter(|_| is_right)
+        });
+        let Account { person, workplaces, .. } = owner.or(of_company)?;
         // The company they used last, else the one they joined first.
-        let joined_first = self.workplaces.first()?.company;
-        let last = self.workplaces.into_iter().filter(|place| place.last_seen_at.is_some());
+        let joined_first = workplaces.first()?.company;
+        let last = workplaces.into_iter().filter(|place| place.last_seen_at.is_some());
         let last = last.max_by_key(|place| place.last_seen_at).map(|place| place.company);
         Some(Proven { person, company: last.unwrap_or(joined_first) })
     }
@@ -165,15 +189,4 @@ impl Command for NoteSessions {
 /// The session in a cookie's text, if well-formed.
 pub fn read_cookie(text: &str) -> Option<Presented> {
     credential::read(Kind::Session, text).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_address_costs_a_hash_too() {
-        let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODYS_HASH).expect("a hash");
-        assert!(parsed.hash.is_some() && parsed.salt.is_some());
-    }
 }

@@ -46,12 +46,15 @@ struct Known {
 pub enum Purpose {
     /// The cookie with the message for the next page.
     Flash,
+    /// The cookie of a browser in which a person has logged in.
+    Browser,
 }
 
 impl Purpose {
     const fn as_bytes(self) -> &'static [u8] {
         match self {
             Self::Flash => b"flash",
+            Self::Browser => b"browser",
         }
     }
 }

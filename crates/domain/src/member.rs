@@ -128,30 +128,6 @@ impl Member {
     }
 }
 
-/// A request to add a member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Create {
-    pub email: Email,
-    /// The email address if the request doesn't give one.
-    pub name: String,
-    pub role: Role,
-}
-
-impl Create {
-    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
-        let mut members = Members::of(body);
-        let email = members.required("email", Email::from_json);
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
-        let role = members.required("role", Role::from_json);
-        members.refuse_unknown();
-        members.build(|| {
-            let email = email?;
-            let name = name.unwrap_or_else(|| email.as_str().to_owned());
-            Some(Self { email, name, role: role? })
-        })
-    }
-}
-
 /// A change of a member's role, or of whether they are active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patch {
@@ -184,24 +160,6 @@ mod tests {
 
     fn codes(invalid: Invalid) -> Vec<(String, &'static str)> {
         invalid.0.into_iter().map(|error| (error.pointer, error.code)).collect()
-    }
-
-    #[test]
-    fn a_new_member_is_named_after_the_address_unless_said() {
-        let parse = |body: Value| Create::parse(body.as_object().unwrap()).map_err(codes);
-        let email = Email::parse("ana@acme.test").unwrap();
-        let member = Create { email, name: "ana@acme.test".to_owned(), role: Role::Admin };
-        assert_eq!(parse(json!({"email": "Ana@acme.test", "role": "admin"})), Ok(member.clone()));
-        let named = json!({"email": "Ana@acme.test", "role": "admin", "name": "Ana"});
-        assert_eq!(parse(named), Ok(Create { name: "Ana".to_owned(), ..member }));
-        let faults = parse(json!({"email": "ana", "name": "", "active": true})).unwrap_err();
-        let expected = [
-            ("/email", "malformed"),
-            ("/name", "empty"),
-            ("/role", "required"),
-            ("/active", "unknown_member"),
-        ];
-        assert_eq!(faults, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
     }
 
     #[test]

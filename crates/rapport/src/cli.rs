@@ -154,7 +154,7 @@ pub enum Answer {
 
 #[derive(Debug, Subcommand)]
 pub enum CompanyCommand {
-    /// Create a company with its owner, a first API token and the ingest key
+    /// Create a company with a first API token and the ingest key, and invite its owner
     Create(CreateCompany),
     /// List the companies
     List(Output),
@@ -282,6 +282,9 @@ pub struct ResetLink {
     /// The person's email address
     #[arg(value_parser = email)]
     pub email: Email,
+    /// The company that the login is for, if several companies have one for this address
+    #[arg(long, value_parser = slug)]
+    pub project: Option<Slug>,
     #[command(flatten)]
     pub output: Output,
 }

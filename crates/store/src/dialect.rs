@@ -122,8 +122,8 @@ fn arrays(columns: &[(&str, Type)]) -> String {
     casts.collect::<Vec<_>>().join(", ")
 }
 
-/// The placeholders in migrations for types and options of the engine.
-pub const SQLITE_WORDS: [(&str, &str); 7] = [
+/// The placeholders in migrations for types and options of the engine, and for lines that are for one engine only.
+pub const SQLITE_WORDS: [(&str, &str); 9] = [
     ("{int}", "INTEGER"),
     ("{text}", "TEXT"),
     ("{bytes}", "BLOB"),
@@ -131,9 +131,11 @@ pub const SQLITE_WORDS: [(&str, &str); 7] = [
     ("{sequence}", "INTEGER PRIMARY KEY"),
     ("{clustered}", "WITHOUT ROWID"),
     ("{hot}", "WITHOUT ROWID"),
+    ("{only sqlite}", ""),
+    ("{only postgres}", "-- "),
 ];
 
-pub const POSTGRES_WORDS: [(&str, &str); 7] = [
+pub const POSTGRES_WORDS: [(&str, &str); 9] = [
     ("{int}", "BIGINT"),
     ("{text}", "TEXT COLLATE \"C\""),
     ("{bytes}", "BYTEA"),
@@ -142,6 +144,8 @@ pub const POSTGRES_WORDS: [(&str, &str); 7] = [
     ("{clustered}", ""),
     // Rows that are updated in place: free space on the page avoids updates to the indexes.
     ("{hot}", "WITH (fillfactor = 80)"),
+    ("{only sqlite}", "-- "),
+    ("{only postgres}", ""),
 ];
 
 #[cfg(test)]

@@ -13,19 +13,19 @@ use crate::value::Row;
 use crate::values;
 
 statements! {
-    company LIST = "SELECT id, email, role, invited_by, created_at, expires_at FROM invitation \
+    company LIST = "SELECT id, email, role, invited_by, created_at, expires_at, name, by_mail FROM invitation \
                     WHERE company = $1 ORDER BY id DESC";
-    company GET = "SELECT id, email, role, invited_by, created_at, expires_at FROM invitation \
+    company GET = "SELECT id, email, role, invited_by, created_at, expires_at, name, by_mail FROM invitation \
                    WHERE company = $1 AND id = $2";
-    company LOCK = "SELECT id, email, role, invited_by, created_at, expires_at FROM invitation \
+    company LOCK = "SELECT id, email, role, invited_by, created_at, expires_at, name, by_mail FROM invitation \
                     WHERE company = $1 AND id = $2 FOR UPDATE";
-    company BY_HASH = "SELECT id, email, role, invited_by, created_at, expires_at FROM invitation \
+    company BY_HASH = "SELECT id, email, role, invited_by, created_at, expires_at, name, by_mail FROM invitation \
                        WHERE company = $1 AND hash = $2";
-    company BY_EMAIL = "SELECT id, email, role, invited_by, created_at, expires_at FROM invitation \
+    company BY_EMAIL = "SELECT id, email, role, invited_by, created_at, expires_at, name, by_mail FROM invitation \
                         WHERE company = $1 AND email = $2";
-    company INSERT = "INSERT INTO invitation (company, id, hash, email, role, invited_by, created_at, expires_at) \
-                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company, email) DO NOTHING RETURNING id";
-    company RENEW = "UPDATE invitation SET hash = $3, expires_at = $4 WHERE company = $1 AND id = $2";
+    company INSERT = "INSERT INTO invitation (company, id, hash, email, role, invited_by, created_at, expires_at, name, \
+                      by_mail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (company, email) DO NOTHING RETURNING id";
+    company RENEW = "UPDATE invitation SET hash = $3, expires_at = $4, by_mail = $5 WHERE company = $1 AND id = $2";
     // Only the transaction that removes it may use it, so it is accepted once.
     company DELETE = "DELETE FROM invitation WHERE company = $1 AND id = $2 RETURNING id";
     company PRUNE = "DELETE FROM invitation WHERE company = $1 AND expires_at < $2";
@@ -53,15 +53,25 @@ pub fn by_email(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Invitat
 
 /// Returns `false` if the address already has a pending invitation.
 pub fn insert(tx: &mut Tx, hash: &SecretHash, invitation: &Invitation) -> Result<bool, Error> {
-    let Invitation { id, email, role, invited_by, created_at, expires_at } = invitation;
-    let values =
-        values![id, hash, email.as_str(), role.as_str(), invited_by.as_deref(), *created_at, *expires_at];
+    let Invitation { id, email, role, invited_by, created_at, expires_at, name, by_mail } = invitation;
+    let values = values![
+        id,
+        hash,
+        email.as_str(),
+        role.as_str(),
+        invited_by.as_deref(),
+        *created_at,
+        *expires_at,
+        name.as_deref(),
+        i64::from(*by_mail),
+    ];
     Ok(tx.query_opt(&INSERT, values)?.is_some())
 }
 
 /// Gives it a new secret; the previous one stops working.
-pub fn renew(tx: &mut Tx, id: InvitationId, hash: &SecretHash, expires_at: Time) -> Result<(), Error> {
-    tx.execute(&RENEW, values![&id, hash, expires_at])?;
+pub fn renew(tx: &mut Tx, invitation: &Invitation, hash: &SecretHash) -> Result<(), Error> {
+    let Invitation { id, expires_at, by_mail, .. } = invitation;
+    tx.execute(&RENEW, values![id, hash, *expires_at, i64::from(*by_mail)])?;
     Ok(())
 }
 
@@ -85,5 +95,7 @@ fn read(mut row: Row) -> Result<Invitation, Error> {
         invited_by: row.take()?,
         created_at: row.take()?,
         expires_at: row.take()?,
+        name: row.take()?,
+        by_mail: row.take::<i64>()? != 0,
     })
 }

@@ -11,10 +11,15 @@ use crate::value::{Row, Value};
 use crate::values;
 
 statements! {
-    reference PERSON_BY_EMAIL = "SELECT id, name FROM person WHERE email = $1";
-    reference INSERT_PERSON = "INSERT INTO person (id, email, name, password_hash, created_at) \
-                               VALUES ($1, $2, $3, $4, $5) ON CONFLICT (email) DO NOTHING RETURNING id";
-    reference LOGIN = "SELECT id, name, password_hash FROM person WHERE email = $1";
+    // Only a proven address is unique.
+    reference INSERT_PERSON = "INSERT INTO person (id, email, name, password_hash, created_at, proven_at) \
+                               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING id";
+    reference LOGIN = "SELECT id, name, password_hash, proven_at FROM person WHERE id = $1";
+    reference PROVEN_LOGIN = "SELECT id, name, password_hash, proven_at FROM person \
+                              WHERE email = $1 AND proven_at IS NOT NULL";
+    // Another login with this address may be the proven one already; then this one stays as it is.
+    reference PROVE = "UPDATE person SET proven_at = $2 WHERE id = $1 AND proven_at IS NULL AND NOT EXISTS \
+                       (SELECT 1 FROM person o WHERE o.email = person.email AND o.proven_at IS NOT NULL)";
     reference SET_PASSWORD = "UPDATE person SET password_hash = $2 WHERE id = $1";
     reference RENAME = "UPDATE person SET name = $2 WHERE id = $1";
     reference COMPANIES_OF = "SELECT count(*) FROM member WHERE person = $1";
@@ -30,21 +35,23 @@ statements! {
     company DELETE = "DELETE FROM member WHERE company = $1 AND person = $2";
 }
 
-/// Returns the person with this address, creating them if needed, and whether they were created.
-pub fn person(
-    tx: &mut Tx,
-    fresh: PersonId,
-    email: &Email,
-    name: &str,
-    password_hash: &str,
-    now: Time,
-) -> Result<(PersonId, bool), Error> {
-    let inserted = tx.query_opt(&INSERT_PERSON, values![&fresh, email.as_str(), name, password_hash, now])?;
-    if let Some(mut row) = inserted {
-        return Ok((row.take()?, true));
-    }
-    let mut row = tx.query_opt(&PERSON_BY_EMAIL, values![email.as_str()])?.ok_or(Error::Again)?;
-    Ok((row.take()?, false))
+/// A login that comes into being.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPerson<'a> {
+    pub id: PersonId,
+    pub email: &'a Email,
+    pub name: &'a str,
+    pub password_hash: &'a str,
+    /// Whether the owner of the address made it.
+    pub is_proven: bool,
+}
+
+/// Returns `false` if the address already has a proven login, and this one claims to be it.
+pub fn insert_person(tx: &mut Tx, person: &NewPerson, now: Time) -> Result<bool, Error> {
+    let NewPerson { id, email, name, password_hash, is_proven } = person;
+    let proven_at = is_proven.then_some(now);
+    let values = values![id, email.as_str(), *name, *password_hash, now, proven_at];
+    Ok(tx.query_opt(&INSERT_PERSON, values)?.is_some())
 }
 
 /// The data that a login is checked against.
@@ -53,13 +60,28 @@ pub struct Login {
     pub person: PersonId,
     pub name: String,
     pub password_hash: String,
+    /// When the owner of the address proved it; until then the login gets no further company.
+    pub proven_at: Option<Time>,
 }
 
-/// The person with this address, whatever companies they belong to.
-pub fn login(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Login>, Error> {
-    let row = snapshot.query_opt(&LOGIN, values![email.as_str()])?;
-    row.map(|mut row| Ok(Login { person: row.take()?, name: row.take()?, password_hash: row.take()? }))
-        .transpose()
+pub fn login(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<Login>, Error> {
+    snapshot.query_opt(&LOGIN, values![&person])?.map(read_login).transpose()
+}
+
+/// The login of the address's owner.
+pub fn proven_login(snapshot: &mut Snapshot, email: &Email) -> Result<Option<Login>, Error> {
+    snapshot.query_opt(&PROVEN_LOGIN, values![email.as_str()])?.map(read_login).transpose()
+}
+
+fn read_login(mut row: Row) -> Result<Login, Error> {
+    let row = &mut row;
+    Ok(Login { person: row.take()?, name: row.take()?, password_hash: row.take()?, proven_at: row.take()? })
+}
+
+/// Notes that the owner of the address uses this login.
+pub fn prove(tx: &mut Tx, person: PersonId, now: Time) -> Result<(), Error> {
+    tx.execute(&PROVE, values![&person, now])?;
+    Ok(())
 }
 
 pub fn set_password(tx: &mut Tx, person: PersonId, password_hash: &str) -> Result<(), Error> {

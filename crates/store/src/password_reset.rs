@@ -9,19 +9,23 @@ use rapport_domain::time::Time;
 use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::{Across, Snapshot, Tx};
+use crate::value::Row;
 use crate::values;
 
 statements! {
     reference REQUEST = "INSERT INTO reset_request (email, address, requested_at) VALUES ($1, $2, $3) \
                          ON CONFLICT (email) DO NOTHING";
     reference REQUESTS = "SELECT email FROM reset_request ORDER BY email LIMIT $1";
+    reference IS_REQUESTED = "SELECT email FROM reset_request WHERE email = $1";
     // The transaction that removes a request answers it.
     reference TAKE_REQUEST = "DELETE FROM reset_request WHERE email = $1 RETURNING address";
-    reference MEMBERSHIPS = "SELECT p.id, p.name, m.company FROM person p JOIN member m ON m.person = p.id \
-                             WHERE p.email = $1 AND m.deactivated_at IS NULL ORDER BY m.created_at, m.company";
+    reference MEMBERSHIPS = "SELECT p.id, p.name, m.company, c.slug FROM person p JOIN member m ON m.person = p.id \
+                             JOIN company c ON c.id = m.company WHERE p.email = $1 AND m.deactivated_at IS NULL \
+                             ORDER BY m.created_at, m.company";
     reference COUNT = "SELECT count(*) FROM password_reset WHERE person = $1 AND created_at > $2";
-    reference INSERT = "INSERT INTO password_reset (hash, person, created_at, expires_at) VALUES ($1, $2, $3, $4)";
-    reference FIND = "SELECT r.person, p.email, p.name, r.expires_at FROM password_reset r \
+    reference INSERT = "INSERT INTO password_reset (hash, person, created_at, expires_at, by_mail) \
+                        VALUES ($1, $2, $3, $4, $5)";
+    reference FIND = "SELECT r.person, p.email, p.name, r.expires_at, r.by_mail FROM password_reset r \
                       JOIN person p ON p.id = r.person WHERE r.hash = $1";
     reference CONSUME = "DELETE FROM password_reset WHERE hash = $1 RETURNING person";
     reference DELETE_ALL = "DELETE FROM password_reset WHERE person = $1";
@@ -40,24 +44,32 @@ pub fn requests(across: &mut Across, limit: i64) -> Result<Vec<Email>, Error> {
     rows.into_iter().map(|mut row| row.take().map(Email::from_stored)).collect()
 }
 
+/// Whether a request for this address hasn't been answered yet.
+pub fn is_requested(snapshot: &mut Snapshot, email: &Email) -> Result<bool, Error> {
+    Ok(snapshot.query_opt(&IS_REQUESTED, values![email.as_str()])?.is_some())
+}
+
 /// Removes a request and returns the address it came from; `None` if another node is answering it.
 pub fn take_request(tx: &mut Tx, email: &Email) -> Result<Option<Option<String>>, Error> {
     tx.query_opt(&TAKE_REQUEST, values![email.as_str()])?.map(|mut row| row.take()).transpose()
 }
 
-/// A person who can log in, and the company they joined first.
+/// A login, and a company that it works for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     pub person: PersonId,
     pub name: String,
     pub company: CompanyId,
+    pub slug: String,
 }
 
-/// The person with this address, if they are an active member of a company.
-pub fn membership(across: &mut Across, email: &Email) -> Result<Option<Membership>, Error> {
-    let row = across.query_opt(&MEMBERSHIPS, values![email.as_str()])?;
-    row.map(|mut row| Ok(Membership { person: row.take()?, name: row.take()?, company: row.take()? }))
-        .transpose()
+/// The active memberships of every login with this address, in the order they joined.
+pub fn memberships(across: &mut Across, email: &Email) -> Result<Vec<Membership>, Error> {
+    let membership = |mut row: Row| {
+        let row = &mut row;
+        Ok(Membership { person: row.take()?, name: row.take()?, company: row.take()?, slug: row.take()? })
+    };
+    across.query(&MEMBERSHIPS, values![email.as_str()])?.into_iter().map(membership).collect()
 }
 
 /// The number of resets issued to a person after `since`.
@@ -71,8 +83,9 @@ pub fn insert(
     person: PersonId,
     now: Time,
     expires_at: Time,
+    by_mail: bool,
 ) -> Result<(), Error> {
-    tx.execute(&INSERT, values![hash, &person, now, expires_at])?;
+    tx.execute(&INSERT, values![hash, &person, now, expires_at, i64::from(by_mail)])?;
     Ok(())
 }
 
@@ -83,6 +96,8 @@ pub struct Reset {
     pub email: Email,
     pub name: String,
     pub expires_at: Time,
+    /// Whether the link went to the address, so that using it proves the address.
+    pub by_mail: bool,
 }
 
 pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Reset>, Error> {
@@ -94,6 +109,7 @@ pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Reset>,
             email: Email::from_stored(row.take()?),
             name: row.take()?,
             expires_at: row.take()?,
+            by_mail: row.take::<i64>()? != 0,
         })
     })
     .transpose()

@@ -23,13 +23,17 @@ statements! {
                       VALUES ($1, $2, $3, $4, $5, $5, $6, $7)";
     company TOUCH = "UPDATE session SET last_seen_at = $3 WHERE company = $1 AND id = $2 AND last_seen_at < $3";
     company DELETE = "DELETE FROM session WHERE company = $1 AND hash = $2";
+    company DELETE_OF_MEMBER = "DELETE FROM session WHERE company = $1 AND person = $2";
     company PRUNE = "DELETE FROM session WHERE company = $1 AND (last_seen_at < $2 OR created_at < $3)";
     reference DELETE_OTHERS = "DELETE FROM session WHERE person = $1 AND hash <> $2";
     reference DELETE_OF_PERSON = "DELETE FROM session WHERE person = $1";
     reference OF_PERSON = "SELECT s.id, s.hash, c.name, s.created_at, s.last_seen_at, s.address, s.browser \
                            FROM session s JOIN company c ON c.id = s.company WHERE s.person = $1 \
                            ORDER BY s.last_seen_at DESC, s.id";
-    reference LOGIN = "SELECT id, password_hash FROM person WHERE email = $1";
+    // A proven login first, then the oldest.
+    reference LOGINS = "SELECT p.id, p.password_hash, p.proven_at FROM person p WHERE p.email = $1 AND EXISTS \
+                        (SELECT 1 FROM member m WHERE m.person = p.id AND m.deactivated_at IS NULL) \
+                        ORDER BY CASE WHEN p.proven_at IS NULL THEN 1 ELSE 0 END, p.created_at, p.id LIMIT $2";
     // The company they used last, or else the one they joined first.
     reference COMPANIES = "SELECT c.id, c.slug, c.name, m.role, (SELECT max(s.last_seen_at) FROM session s \
                            WHERE s.person = m.person AND s.company = m.company) FROM member m \
@@ -80,6 +84,12 @@ pub fn delete_others(tx: &mut Tx, person: PersonId, kept: &SecretHash) -> Result
     Ok(())
 }
 
+/// Ends the person's sessions in this company.
+pub fn delete_of_member(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
+    tx.execute(&DELETE_OF_MEMBER, values![&person])?;
+    Ok(())
+}
+
 /// Ends the person's sessions in every company.
 pub fn delete_of_person(tx: &mut Tx, person: PersonId) -> Result<(), Error> {
     tx.execute(&DELETE_OF_PERSON, values![&person])?;
@@ -114,10 +124,22 @@ pub fn of_person(snapshot: &mut Snapshot, person: PersonId) -> Result<Vec<Listed
     snapshot.query(&OF_PERSON, values![&person])?.into_iter().map(listed).collect()
 }
 
-/// The person with this address, and the hash to check their password against.
-pub fn login(across: &mut Across, email: &Email) -> Result<Option<(PersonId, String)>, Error> {
-    let row = across.query_opt(&LOGIN, values![email.as_str()])?;
-    row.map(|mut row| Ok((row.take()?, row.take()?))).transpose()
+/// A login with an address, and the hash to check its password against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub person: PersonId,
+    pub password_hash: String,
+    pub is_proven: bool,
+}
+
+/// The logins with this address that work for a company: the proven one first, then the oldest.
+pub fn logins(across: &mut Across, email: &Email, limit: i64) -> Result<Vec<Candidate>, Error> {
+    let candidate = |mut row: Row| {
+        let row = &mut row;
+        let (person, password_hash) = (row.take()?, row.take()?);
+        Ok(Candidate { person, password_hash, is_proven: row.take::<Option<Time>>()?.is_some() })
+    };
+    across.query(&LOGINS, values![email.as_str(), limit])?.into_iter().map(candidate).collect()
 }
 
 /// A company that a person may work in.

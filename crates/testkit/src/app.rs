@@ -27,12 +27,12 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use rapport_app::channel::{AddCode, CreateChannel};
-use rapport_app::company::CreateCompany;
+use rapport_app::company::{CreateCompany, OwnerLogin};
 use rapport_app::credential::CreateToken;
 use rapport_app::ingest::{Ingest, Ingested};
 use rapport_app::settings::PatchSettings;
 use rapport_app::upsert::{Upsert, Upserted};
-use rapport_app::{Access, App, Clock, Command, Error, Needs, Parts, Random, Vault, Viewer};
+use rapport_app::{Access, App, Clock, Command, Context, Error, Needs, Parts, Random, Vault, Viewer};
 use rapport_domain::account::{self, Account};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::channel::{Channel, PromoCode};
@@ -41,9 +41,10 @@ use rapport_domain::credential::{self, Kind};
 use rapport_domain::event::Event;
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{AccountId, CompanyId};
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::time::Time;
-use rapport_store::{Config, Database, Snapshot, Store};
+use rapport_store::member::{self, NewPerson};
+use rapport_store::{Config, Database, Snapshot, Store, Tx};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -271,6 +272,32 @@ fn patient(database: Database) -> Config {
     Config { max_wait: Duration::from_mins(5), ..Config::new(database) }
 }
 
+/// A person who becomes a member without the mail, the link and the slow hash of a real invitation.
+pub struct Hire {
+    pub email: Email,
+    pub name: String,
+    pub role: Role,
+    pub password_hash: String,
+    pub is_proven: bool,
+}
+
+impl Command for Hire {
+    type Reply = Member;
+    const NEEDS: Needs = Needs::Server;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Member, Error> {
+        let Self { email, name, role, password_hash, is_proven } = self;
+        let known = member::proven_login(tx, email)?.filter(|_| *is_proven).map(|login| login.person);
+        let person = known.unwrap_or_else(|| cx.id());
+        if known.is_none() {
+            let new = NewPerson { id: person, email, name, password_hash, is_proven: *is_proven };
+            member::insert_person(tx, &new, cx.now)?;
+        }
+        member::insert(tx, person, *role, cx.now)?;
+        member::get(tx, person)?.ok_or(Error::NotFound("member"))
+    }
+}
+
 /// A company with its first token and its ingest key, used as its own systems would.
 #[derive(Clone)]
 pub struct TestCompany {
@@ -290,7 +317,7 @@ impl TestCompany {
             owner: Email::parse(&format!("owner@{slug}.test")).expect("an address"),
             owner_name: "The Owner".to_owned(),
             // Hashing is slow on purpose, and nobody logs in with this.
-            password_hash: "no password".to_owned(),
+            owner_login: OwnerLogin::Chosen { password_hash: "no password".to_owned() },
         };
         let created = block_on(app.write(&Access::NO_COMPANY, command)).expect("a new company");
         Self {
@@ -305,6 +332,19 @@ impl TestCompany {
 
     pub fn app(&self) -> &App {
         &self.app
+    }
+
+    /// A member who has accepted their invitation already, with a login for this company only.
+    pub fn employ(&self, email: &str, name: &str, role: Role) -> Member {
+        let email = Email::parse(email).expect("an address");
+        let hire = Hire {
+            email,
+            name: name.to_owned(),
+            role,
+            password_hash: "no password".to_owned(),
+            is_proven: false,
+        };
+        block_on(self.app.write(&Access::System(self.id()), hire)).expect("a new member")
     }
 
     pub fn id(&self) -> CompanyId {

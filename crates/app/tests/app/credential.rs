@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rapport_app::Access;
 use rapport_app::account::CreateAccount;
 use rapport_app::channel::CreateChannel;
-use rapport_app::company::CreateCompany;
+use rapport_app::company::{CreateCompany, OwnerLogin};
 use rapport_app::credential::{CreateToken, Key, NewCredential, NoteUses, RevokeToken, RotateKey};
 use rapport_app::settings::PatchSettings;
 use rapport_domain::account::Create;
@@ -46,7 +46,7 @@ fn a_new_company_has_an_owners_token_and_one_ingest_key() {
             name: "Another".to_owned(),
             owner: Email::parse("other@acme.test").unwrap(),
             owner_name: "Other".to_owned(),
-            password_hash: "x".to_owned(),
+            owner_login: OwnerLogin::Invited,
         };
         assert_eq!(refusal(app.write_as(&Access::NO_COMPANY, again)), "conflict project_taken");
         assert_eq!((app.rows("company"), app.rows("person"), app.rows("credential")), (1, 1, 2));
@@ -61,7 +61,7 @@ fn only_the_server_itself_makes_companies() {
             name: "Globex".to_owned(),
             owner: Email::parse("o@globex.test").unwrap(),
             owner_name: "O".to_owned(),
-            password_hash: "x".to_owned(),
+            owner_login: OwnerLogin::Invited,
         };
         assert_eq!(refusal(app.write(make())), "unauthenticated");
         assert_eq!(refusal(app.write_as(app.ingest_key(), make())), "unauthenticated");

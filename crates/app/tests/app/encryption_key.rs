@@ -39,7 +39,7 @@ fn add_webhook(app: &TestApp) -> bool {
 }
 
 fn invite(app: &TestApp, email: &str) {
-    app.write(Invite { email: Email::parse(email).unwrap(), role: Role::Member }).unwrap();
+    app.write(Invite { email: Email::parse(email).unwrap(), name: None, role: Role::Member }).unwrap();
 }
 
 fn as_operator<C: Command>(app: &TestApp, access: &Access, command: C) -> C::Reply {

@@ -2,6 +2,7 @@
 
 use rapport_app::invitation::{AcceptInvitation, Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
 use rapport_app::{App, Error, Origin, password};
+use rapport_domain::invitation::{Acceptance, Way};
 use rapport_domain::mail::{SECRET_PLACE, State};
 use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::request_id::RequestId;
@@ -11,7 +12,7 @@ use crate::mail::{BASE_URL, mails, member, on_both_with_mail, take};
 use crate::refusal;
 
 fn invite(email: &str, role: Role) -> Invite {
-    Invite { email: Email::parse(email).unwrap(), role }
+    Invite { email: Email::parse(email).unwrap(), name: None, role }
 }
 
 fn open(company: &TestCompany) -> Vec<String> {
@@ -30,7 +31,9 @@ fn by_hand(company: &TestCompany, email: &str, role: Role) -> String {
 }
 
 fn answer(app: &App, token: &str, password: &str) -> Result<AcceptInvitation, Error> {
-    block_on(Offer::look(app, token))?.answer(app.services(), Some("Ana".to_owned()), password)
+    let (token, name, password) = (token.to_owned(), Some("Ana".to_owned()), password.to_owned());
+    block_on(Offer::look(app, &token))?
+        .answer(app.services(), Acceptance { token, name, password, login: None })
 }
 
 fn accept(company: &TestCompany, token: &str, password: &str) -> Result<Member, Error> {
@@ -54,15 +57,14 @@ fn the_link_comes_by_mail_and_makes_its_holder_a_member() {
         assert!(sent.html.contains(&format!("href=\"{BASE_URL}/invitation/{token}\"")), "{}", sent.html);
         let offer = block_on(Offer::look(app.app(), &token)).unwrap();
         assert_eq!(
-            (offer.company.as_str(), offer.email.as_str(), offer.is_known()),
-            ("acme", "ana@acme.test", false)
+            (offer.company.as_str(), offer.email.as_str(), offer.way()),
+            ("acme", "ana@acme.test", Some(Way::New))
         );
         let joined = accept(app, &token, "a good password").unwrap();
         assert_eq!((joined.name.as_str(), joined.role), ("Ana", Role::Admin));
         assert_eq!(refusal(accept(app, &token, "a good password")), INVALID, "it works only once");
         assert!(open(app).is_empty());
-        let login = app
-            .read(|snapshot| rapport_store::member::login(snapshot, &Email::parse("ana@acme.test").unwrap()));
+        let login = app.read(move |snapshot| rapport_store::member::login(snapshot, joined.person));
         assert!(password::verify("a good password", &login.unwrap().password_hash));
     });
 }
@@ -149,16 +151,17 @@ fn a_revoked_one_leads_nowhere() {
 }
 
 #[test]
-fn a_person_who_is_known_joins_with_their_own_password_and_name() {
-    TestApp::on_both(|app| {
+fn the_owner_of_an_address_joins_with_their_own_password_and_name() {
+    on_both_with_mail(|app| {
         let globex = app.company("globex");
-        let there = accept(&globex, &by_hand(&globex, "ana@acme.test", Role::Owner), "their own password");
-        let person = there.unwrap().person;
-        let token = by_hand(app, "ana@acme.test", Role::Member);
-        assert!(block_on(Offer::look(app.app(), &token)).unwrap().is_known());
+        globex.write(invite("ana@acme.test", Role::Owner)).unwrap();
+        let there = accept(&globex, &token_in(&take(&globex)[0].plain), "their own password").unwrap();
+        app.write(invite("ana@acme.test", Role::Member)).unwrap();
+        let token = token_in(&take(app)[0].plain);
+        assert_eq!(block_on(Offer::look(app.app(), &token)).unwrap().way(), Some(Way::Existing));
         assert_eq!(refusal(accept(app, &token, "another password")), "invalid /password wrong_password");
         let here = accept(app, &token, "their own password").unwrap();
-        assert_eq!((here.person, here.role), (person, Role::Member));
+        assert_eq!((here.person, here.role), (there.person, Role::Member));
         assert_eq!(app.rows("person"), 3, "two owners and one Ana");
     });
 }

@@ -2,13 +2,13 @@
 
 use rapport_app::digest::send_now;
 use rapport_app::mail::{Outgoing, record, take_due};
-use rapport_app::member::{AddMember, ChangeMember};
+use rapport_app::member::ChangeMember;
 use rapport_app::retention::{Round, step};
 use rapport_app::{Outside, Parts};
 use rapport_domain::digest::Audience;
 use rapport_domain::id::PersonId;
 use rapport_domain::mail::{Failure, State};
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::Role;
 use rapport_store::mail::Mail;
 use rapport_testkit::{Engine, TestApp, TestCompany, all, block_on};
 
@@ -37,9 +37,7 @@ pub fn take(company: &TestCompany) -> Vec<Outgoing> {
 }
 
 pub fn member(company: &TestCompany, email: &str, role: Role) -> PersonId {
-    let email = Email::parse(email).unwrap();
-    let add = AddMember { email, name: "A Person".to_owned(), role, password_hash: "x".to_owned() };
-    company.write(add).unwrap().member.person
+    company.employ(email, "A Person", role).person
 }
 
 fn send_one(company: &TestCompany) {

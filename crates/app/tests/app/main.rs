@@ -9,6 +9,7 @@ mod credential;
 mod digest;
 mod encryption_key;
 mod fan_out;
+mod identity;
 mod import_runs;
 mod imports;
 mod inbound;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rapport_app::member::AddMember;
 use rapport_app::{Outside, Parts};
 use rapport_domain::id::PersonId;
 use rapport_domain::mail::State;
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::Role;
 use rapport_domain::time::Time;
 use rapport_jobs::{MailServer as Configured, Mailer, Security};
 use rapport_store::mail::Mail;
@@ -86,9 +85,7 @@ impl Mailing {
     }
 
     pub fn member(&self, email: &str, role: Role) -> PersonId {
-        let email = Email::parse(email).expect("an address");
-        let add = AddMember { email, name: "A Person".to_owned(), role, password_hash: "x".to_owned() };
-        self.test.write(add).expect("a member").member.person
+        self.test.employ(email, "A Person", role).person
     }
 
     /// The company's mails, oldest first.

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use rapport_app::company::{self, CreatedCompany};
-use rapport_app::{Access, password};
+use rapport_app::Access;
+use rapport_app::company::{self, CreatedCompany, OwnerLogin};
+use rapport_domain::invitation::INVITATION_DAYS;
 use serde_json::{Value, json};
 
 use super::{explained, open_beside, print, print_json, write};
@@ -21,8 +22,6 @@ pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode>
 fn create(config: &Config, arguments: &CreateCompany) -> anyhow::Result<ExitCode> {
     data_dir::prepare(config)?;
     let app = open_beside(config)?;
-    let password = password::generate(app.services());
-    let password_hash = password::hash(app.services(), &password).map_err(explained)?;
     let address = arguments.owner.as_str();
     let owner_name = arguments.owner_name.as_deref();
     let owner_name = owner_name.unwrap_or_else(|| address.split('@').next().unwrap_or(address));
@@ -31,31 +30,34 @@ fn create(config: &Config, arguments: &CreateCompany) -> anyhow::Result<ExitCode
         name: arguments.name.clone(),
         owner: arguments.owner.clone(),
         owner_name: owner_name.to_owned(),
-        password_hash: password_hash.clone(),
+        owner_login: OwnerLogin::Invited,
     })?;
-    // A person who already has a login keeps their password.
-    let password = created.owner_is_new.then_some(password);
+    let link = created.invited.as_ref().and_then(|invited| invited.link.as_deref());
     if arguments.output.json {
         return print_json(&json!({
             "project": created.slug.as_str(),
             "api_token": created.api_token,
             "ingest_key": created.ingest_key,
-            "owner": { "email": address, "password": password },
+            "owner": { "email": address, "mailed": link.is_none(), "link": link },
         }));
     }
-    print(&in_words(&created, &arguments.name, address, password.as_deref()))
+    print(&in_words(&created, &arguments.name, address, link))
 }
 
-fn in_words(created: &CreatedCompany, name: &str, address: &str, password: Option<&str>) -> String {
+fn in_words(created: &CreatedCompany, name: &str, address: &str, link: Option<&str>) -> String {
     let CreatedCompany { slug, api_token, ingest_key, .. } = created;
-    let password = password.unwrap_or("(unchanged: this person already has a login)");
+    let invitation = link.map_or_else(
+        || format!("{address} gets a mail with a link to join as owner.\n"),
+        |link| {
+            format!("Give this link to {address}. It works once, within {INVITATION_DAYS} days:\n{link}\n")
+        },
+    );
     format!(
         "Created the company {name}. Copy these secrets now: they are shown only once.\n\n\
          project     {slug}\n\
          API token   {api_token}\n\
-         ingest key  {ingest_key}\n\
-         owner       {address}\n\
-         password    {password}\n",
+         ingest key  {ingest_key}\n\n\
+         {invitation}",
         slug = slug.as_str(),
     )
 }

@@ -21,10 +21,20 @@ pub fn run(config: &Config, command: &PersonCommand) -> anyhow::Result<ExitCode>
 fn reset_link(config: &Config, arguments: &ResetLink) -> anyhow::Result<ExitCode> {
     let app = open_beside(config)?;
     let (email, address) = (arguments.email.clone(), arguments.email.as_str());
-    let found = app.read_across_blocking(move |across| password_reset::membership(across, &email));
-    let Some(member) = found.map_err(explained)? else {
-        bail!("no active member of any company has the address {address}")
+    let found = app.read_across_blocking(move |across| password_reset::memberships(across, &email));
+    let mut found = found.map_err(explained)?;
+    if let Some(project) = &arguments.project {
+        found.retain(|member| member.slug == project.as_str());
+    }
+    let Some(member) = found.first() else {
+        bail!(
+            "no active member of {} has the address {address}",
+            arguments.project.as_ref().map_or("any company", |project| project.as_str())
+        )
     };
+    if found.iter().any(|other| other.person != member.person) {
+        bail!("several logins have the address {address}: name the company of the one you mean (--project)");
+    }
     let link = write(&app, &Access::CommandLine(member.company), || MakeResetLink(member.person))?;
     if arguments.output.json {
         return print_json(&json!({ "email": address, "link": link }));

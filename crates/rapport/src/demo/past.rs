@@ -8,13 +8,13 @@ use anyhow::{Context as _, anyhow};
 use rapport_app::account::{ChangeStatus, CreateAccount, PatchAccount};
 use rapport_app::campaign::CreateCampaign;
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel};
-use rapport_app::company::CreateCompany;
+use rapport_app::company::{CreateCompany, OwnerLogin};
 use rapport_app::contact::RecordContact;
 use rapport_app::conversation::{LogMessage, StartConversation};
 use rapport_app::credential::CreateToken;
 use rapport_app::import::{Purpose, Runner, Stepped, Upload, UploadOptions};
 use rapport_app::ingest::Ingest;
-use rapport_app::member::AddMember;
+use rapport_app::invitation::{Invite, Offer};
 use rapport_app::session::Proven;
 use rapport_app::settings::PatchSettings;
 use rapport_app::upsert::Upsert;
@@ -137,7 +137,7 @@ impl Past {
             name: story::COMPANY.to_owned(),
             owner: Email::parse(story::OWNER.0).map_err(told)?,
             owner_name: story::OWNER.1.to_owned(),
-            password_hash: password_hash.clone(),
+            owner_login: OwnerLogin::Chosen { password_hash: password_hash.clone() },
         };
         let created = app.write(&Access::NO_COMPANY, Unhurried(command)).await.map_err(explained)?;
         let owner = presented(Kind::ApiToken, &created.api_token)?;
@@ -173,9 +173,13 @@ impl Past {
         for (address, name, role) in story::COLLEAGUES {
             let email = Email::parse(address).map_err(told)?;
             let role = Role::parse(role).map_err(told)?;
-            let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
-            let added = self.as_owner(AddMember { email, name, role, password_hash }).await?;
-            self.people.push(added.member.person);
+            let invited = self.as_owner(Invite { email, name: Some(name.to_owned()), role }).await?;
+            let link = invited.link.context("an invitation to hand over")?;
+            let token = link.rsplit('/').next().unwrap_or_default();
+            let offer = Offer::look(&self.app, token).await.map_err(explained)?;
+            let access = offer.access();
+            let joined = self.write(&access, offer.join_with(None, password_hash.to_owned())).await?;
+            self.people.push(joined.person);
         }
         self.crm = self.token("CRM sync").await?;
         self.log_in().await?;

@@ -20,12 +20,13 @@ fn creating_a_company_prints_one_json_object() {
     Place::each(|place| {
         let created = place.json(&[&CREATE[..], &["--json"]].concat());
         assert_eq!(members(&created), ["api_token", "ingest_key", "owner", "project"]);
-        assert_eq!(members(&created["owner"]), ["email", "password"]);
+        assert_eq!(members(&created["owner"]), ["email", "link", "mailed"]);
         assert_eq!(created["project"], "acme");
         assert_eq!(created["owner"]["email"], "you@acme.test");
         assert!(created["api_token"].as_str().unwrap().starts_with("rap_"));
         assert!(created["ingest_key"].as_str().unwrap().starts_with("rik_"));
-        assert!(created["owner"]["password"].as_str().unwrap().len() >= 20);
+        assert_eq!(created["owner"]["mailed"], false);
+        assert!(created["owner"]["link"].as_str().unwrap().contains("/invitation/rjn_"), "{created}");
 
         let listed = place.json(&["company", "list", "--json"]);
         assert_eq!(listed.as_array().unwrap().len(), 1);
@@ -34,11 +35,12 @@ fn creating_a_company_prints_one_json_object() {
 }
 
 #[test]
-fn a_known_person_keeps_their_password() {
+fn creating_a_company_says_nothing_about_its_owner() {
     let place = Place::sqlite();
     place.json(&[&CREATE[..], &["--json"]].concat());
     let arguments = ["company", "create", "other", "--name", "Other", "--owner", "you@acme.test", "--json"];
-    assert_eq!(place.json(&arguments)["owner"], json!({ "email": "you@acme.test", "password": null }));
+    let owner = place.json(&arguments)["owner"].clone();
+    assert_eq!(members(&owner), ["email", "link", "mailed"], "the same as for an unknown address");
 }
 
 #[test]
@@ -54,7 +56,7 @@ fn a_taken_project_is_an_error_even_with_json() {
 fn without_json_the_output_is_for_people() {
     let place = Place::sqlite();
     let printed = place.run(&CREATE).stdout;
-    for part in ["acme", "rap_", "rik_", "you@acme.test", "password", "shown only once"] {
+    for part in ["acme", "rap_", "rik_", "you@acme.test", "/invitation/rjn_", "shown only once"] {
         assert!(printed.contains(part), "{part} is missing in:\n{printed}");
     }
     assert!(place.run(&["company", "list"]).stdout.contains("Acme"));

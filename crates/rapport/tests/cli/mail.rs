@@ -81,6 +81,7 @@ fn the_service_sends_what_it_is_asked_to() {
             "--json",
         ]);
         let mut service = place.serve_with(&options(&url, authority.to_str().unwrap()));
+        service.accept(&created, "a good password");
         let token = format!("Bearer {}", created["api_token"].as_str().unwrap());
         let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
         let body = json!({"email": "ana@acme.test", "role": "member"}).to_string();

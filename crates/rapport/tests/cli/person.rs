@@ -6,8 +6,8 @@ use crate::program::Place;
 fn a_locked_out_owner_gets_a_link_for_a_new_password() {
     Place::each(|place| {
         let service = place.serve();
-        let create = ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test"];
-        assert_eq!(place.run(&create).code, Some(0));
+        let create = ["company", "create", "acme", "--name", "Acme", "--owner", "you@acme.test", "--json"];
+        service.accept(&place.json(&create), "a good password");
         let base_url = format!("http://{}", service.address);
         let reset = |email: &str| place.run(&["person", "reset-link", email, "--base-url", &base_url]);
         let ended = reset("you@acme.test");

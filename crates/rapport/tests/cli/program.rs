@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rapport_testkit::PostgresServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
@@ -200,6 +200,20 @@ pub struct Service {
 }
 
 impl Service {
+    /// Accepts the invitation that `rapport company create --json` printed.
+    pub fn accept(&self, created: &Value, password: &str) {
+        let link = created["owner"]["link"].as_str().expect("a link");
+        let token = link.rsplit('/').next().expect("a token");
+        let body = json!({ "token": token, "password": password }).to_string();
+        let headers = [("Content-Type", "application/json")];
+        let accept =
+            || self.exchange("POST", "/api/invitations/accept/", &headers, &body).expect("an answer").0;
+        // A service on a loaded machine may be busy, and says so.
+        let answer = (0..60).map(|_| accept()).find(|head| !head.starts_with("HTTP/1.1 503"));
+        let answer = answer.expect("an answer other than busy");
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    }
+
     /// A GET without credentials: the status and the body.
     pub fn get(&self, path: &str) -> (u16, String) {
         self.request("GET", path, &[], "")

@@ -4,15 +4,24 @@ use rapport_testkit::{MailSecurity, MailServer, PATIENCE, ReceivedMail};
 
 use crate::office::Office;
 
+/// The paths of links in mails.
+pub const INVITATION: &str = "/invitation/";
+pub const RESET: &str = "/password-reset/";
+
 pub struct Mailbox(MailServer);
 
 impl Mailbox {
     /// A mail server, and an office that sends through it.
     pub fn with_office() -> (Self, Office) {
-        let server = MailServer::start(MailSecurity::Plain);
-        let url = format!("smtp+plain://127.0.0.1:{}", server.port());
-        let office = Office::open_with(&["--smtp-url", &url, "--mail-from", "Rapport <rapport@acme.test>"]);
-        (Self(server), office)
+        let mailbox = Self(MailServer::start(MailSecurity::Plain));
+        let office = Office::open_with(&mailbox.options().each_ref().map(String::as_str));
+        (mailbox, office)
+    }
+
+    /// The options of a program that sends through it.
+    pub fn options(&self) -> [String; 4] {
+        let url = format!("smtp+plain://127.0.0.1:{}", self.0.port());
+        ["--smtp-url", &url, "--mail-from", "Rapport <rapport@acme.test>"].map(str::to_owned)
     }
 
     /// The mail with this number, the first being 1, once it is there.

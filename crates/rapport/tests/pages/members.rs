@@ -3,11 +3,9 @@
 use rapport_testkit::{Browser, Hands, with_all_hands};
 use serde_json::{Value, json};
 
-use crate::mailbox::{Mailbox, link};
+use crate::mailbox::{INVITATION, Mailbox, RESET, link};
 use crate::office::{Login, Office, log_in};
 
-const INVITATION: &str = "/invitation/";
-const RESET: &str = "/password-reset/";
 const PASSWORD: &str = "a long enough one";
 
 with_all_hands!(
@@ -195,8 +193,9 @@ async fn choose_password(browser: &Browser, reset: &str, email: &str) {
 
 async fn an_admin_sends_a_link_for_a_new_password(hands: Hands) {
     let (mailbox, office) = Mailbox::with_office();
-    let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
-    office.api("POST", "/api/members/", &member);
+    let bo = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
+    office.api("POST", "/api/invitations/", &bo);
+    office.join(&link(&mailbox.mail(1), INVITATION), "the first password");
     let ana = members(&office, hands).await;
     ana.click("Change Bo Lind").await;
     if hands == Hands::Mouse {
@@ -204,7 +203,7 @@ async fn an_admin_sends_a_link_for_a_new_password(hands: Hands) {
     }
     ana.click("Send password-reset link").await;
     ana.see("A mail with a password-reset link is on its way.").await;
-    let mail = mailbox.mail(1);
+    let mail = mailbox.mail(2);
     assert_eq!(mail.to, ["bo@acme.test"]);
 
     let theirs = office.stranger(hands).await;

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use crate::program::{self, Place, Service};
 
 const MOST_TRIES: usize = 60;
+/// The owner's password.
+const PASSWORD: &str = "the password of Ana Ruiz";
 
 /// The company Acme as the command line makes it. Making it takes a while, so each office begins with a copy.
 static NEW_COMPANY: LazyLock<NewCompany> = LazyLock::new(NewCompany::make);
@@ -38,6 +40,10 @@ impl NewCompany {
             "Ana Ruiz",
         ];
         let made = place.json(&[&arguments[..], &["--json"]].concat());
+        let mut service = place.serve();
+        service.accept(&made, PASSWORD);
+        service.signal("TERM");
+        assert!(service.wait().success());
         let read = |entry: std::io::Result<DirEntry>| {
             let entry = entry.expect("a file");
             let permissions = entry.metadata().expect("its metadata").permissions();
@@ -88,8 +94,7 @@ impl Office {
     pub fn open_with(options: &[&str]) -> Self {
         let (place, made) = NEW_COMPANY.copy();
         let word = |value: &Value| value.as_str().expect("a text").to_owned();
-        let owner =
-            Login { email: word(&made["owner"]["email"]), password: word(&made["owner"]["password"]) };
+        let owner = Login { email: word(&made["owner"]["email"]), password: PASSWORD.to_owned() };
         let service = place.serve_with(options);
         let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
         Self { service, owner, token, ingest_key, files: Files::Place(place) }
@@ -114,11 +119,26 @@ impl Office {
         Self { service, owner, token, ingest_key, files: Files::Temporary(temporary) }
     }
 
-    /// Creates another company with the same owner on this service.
-    pub fn second_company(&self, project: &str, name: &str) {
+    /// Creates another company on this service, and invites the same owner.
+    pub fn second_company(&self, project: &str, name: &str, options: &[&str]) {
         let Files::Place(place) = &self.files else { panic!("the demo keeps its files to itself") };
-        let owner = &self.owner.email;
-        place.json(&["company", "create", project, "--name", name, "--owner", owner, "--json"]);
+        let create = ["company", "create", project, "--name", name, "--owner", &self.owner.email, "--json"];
+        place.json(&[&create[..], options].concat());
+    }
+
+    /// Invites somebody, who accepts at once with this password; returns the member.
+    pub fn employ(&self, email: &str, name: &str, role: &str, password: &str) -> Value {
+        let invited =
+            self.api("POST", "/api/invitations/", &json!({ "email": email, "name": name, "role": role }));
+        let link = invited["link"].as_str().expect("a link, because this office has no mail");
+        self.join(link, password)
+    }
+
+    /// Accepts the invitation of a link.
+    pub fn join(&self, link: &str, password: &str) -> Value {
+        let token = link.rsplit('/').next().expect("a token");
+        let accept = json!({ "token": token, "password": password });
+        self.api("POST", "/api/invitations/accept/", &accept)["member"].clone()
     }
 
     pub fn ingest_key(&self) -> &str {

@@ -60,8 +60,7 @@ const FOR_ADMINS: [&str; 20] = [
 pub fn for_strangers(office: &Office) -> Vec<String> {
     let invitation = json!({ "email": "cy@acme.test", "role": "member" });
     let invitation = office.api("POST", "/api/invitations/", &invitation);
-    let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
-    let member = text(&office.api("POST", "/api/members/", &member), "/id");
+    let member = text(&office.employ("bo@acme.test", "Bo Lind", "member", "the password of Bo Lind"), "/id");
     let reset = office.api("POST", &format!("/api/members/{member}/password-reset/"), &Value::Null);
     let mut pages = vec!["/login".to_owned(), "/forgotten".to_owned(), "/api/docs/".to_owned()];
     for (made, begin) in [(invitation, "/invitation/"), (reset, "/password-reset/")] {

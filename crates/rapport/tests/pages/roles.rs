@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use rapport_testkit::Browser;
-use serde_json::json;
 
 use crate::office::{Login, Office, log_in};
 use crate::paths::{Page, pages};
@@ -13,9 +12,8 @@ async fn a_member_sees_neither_the_links_nor_the_pages() {
     let office = Office::demo();
     let (for_admins, for_members): (Vec<Page>, Vec<Page>) =
         pages(&office).into_iter().partition(|page| page.is_for_admins);
-    let member = json!({ "email": "bo@acme.test", "name": "Bo Lind", "role": "member" });
-    let password =
-        office.api("POST", "/api/members/", &member)["password"].as_str().expect("a password").to_owned();
+    let password = "the password of Bo Lind".to_owned();
+    office.employ("bo@acme.test", "Bo Lind", "member", &password);
     let browser = Browser::open(&office.base()).await;
     log_in(&browser, &Login { email: "bo@acme.test".to_owned(), password }).await;
 

@@ -57,6 +57,8 @@ fn invited(mark: &str) -> Invitation {
         invited_by: Some(mark.to_owned()),
         created_at: time(0),
         expires_at: time(7),
+        name: None,
+        by_mail: true,
     }
 }
 
@@ -89,7 +91,8 @@ fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
     assert_eq!(mail::content(tx, MAIL)?.expect("kept").secret, None);
     digest::set_schedule_since(tx, time(9))?;
     digest::prune(tx, time(1))?;
-    invitation::renew(tx, INVITATION, &SecretHash::from_bytes([9; 32]), time(9))?;
+    let renewed = Invitation { expires_at: time(9), ..invited("renewed") };
+    invitation::renew(tx, &renewed, &SecretHash::from_bytes([9; 32]))?;
     invitation::prune(tx, time(8))?;
     assert!(invitation::delete(tx, INVITATION)?);
     assert!(!invitation::delete(tx, INVITATION)?);

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use rapport_app::Error;
 use rapport_app::invitation::{Invite, Invited, Offer, ResendInvitation, RevokeInvitation};
 use rapport_app::read::members::invitations;
 use rapport_domain::id::InvitationId;
@@ -18,6 +19,7 @@ use crate::api::call::{Call, Caller, Id, OpenCall, PlainCall};
 use crate::api::hashing::refused;
 use crate::api::members::MemberView;
 use crate::api::{ADMIN, Api, requests};
+use crate::edge::guessing::Attempt;
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -55,14 +57,14 @@ struct InvitationView {
 impl InvitationView {
     fn new(invitation: Invitation, now: Time) -> Self {
         let expired = invitation.is_expired(now);
-        let Invitation { id, email, role, invited_by, created_at, expires_at } = invitation;
+        let Invitation { id, email, role, invited_by, created_at, expires_at, .. } = invitation;
         Self { id, email: email.as_str().to_owned(), role, invited_by, created_at, expires_at, expired }
     }
 }
 
 /// An invitation that was just created or resent.
 #[derive(Serialize, ToSchema)]
-struct NewInvitation {
+pub(super) struct NewInvitation {
     #[serde(flatten)]
     view: InvitationView,
     /// Whether the link was mailed to the address.
@@ -121,8 +123,13 @@ async fn list_invitations(
     security(("token" = ["admin"])),
 )]
 async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    invite(&api, call).await
+}
+
+/// Invites the person that a request names.
+pub(super) async fn invite(api: &Api, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
-    let command = request.map(|Request { email, role }| Invite { email, role });
+    let command = request.map(|Request { email, name, role }| Invite { email, name, role });
     let made = api.write(&caller, command).await?;
     Ok(json::respond(StatusCode::CREATED, &NewInvitation::new(made, api.app().now())))
 }
@@ -179,8 +186,9 @@ struct Joined {
 
 /// Accept an invitation
 ///
-/// Needs no credential other than the token. A person who can already log in with this address joins with their
-/// existing password.
+/// Needs no credential other than the token. A link that came by mail proves the address: a person who already has a
+/// login with it joins with its password, others get one. With a link that was handed over, `login` says which of both
+/// is meant, and a new login works for this company only.
 #[utoipa::path(
     post,
     path = "/api/invitations/accept/",
@@ -194,10 +202,18 @@ struct Joined {
 )]
 async fn accept_invitation(State(api): State<Api>, call: OpenCall) -> Result<Response, Problem> {
     let origin = call.origin;
-    let Acceptance { token, name, password } = call.parse(Acceptance::parse)?;
-    let offer = Offer::look(api.app(), &token).await.map_err(refused)?;
-    let (access, company) = (offer.access(), offer.company.clone());
-    let accept = api.slowly(move |services| offer.answer(services, name, &password)).await?;
+    let acceptance = call.parse(Acceptance::parse)?;
+    let offer = Offer::look(api.app(), &acceptance.token).await.map_err(refused)?;
+    let (access, company, email) = (offer.access(), offer.company.clone(), offer.email.clone());
+    let attempt = Attempt { email: &email, address: origin.address, browser: None };
+    let guess =
+        offer.guesses(acceptance.login).then(|| api.0.limiter.guessing.admit(attempt, api.app().now()));
+    let guess = guess.transpose().map_err(Problem::too_many_requests)?;
+    let accept = api.slowly(move |services| Ok(offer.answer(services, acceptance))).await?;
+    if let Some(guess) = guess {
+        guess.settle(accept.as_ref().is_err_and(Error::is_wrong_password));
+    }
+    let accept = accept.map_err(refused)?;
     let joined = api.app().write_from(&access, Some(origin), accept).await.map_err(refused)?;
     Ok(json::respond(StatusCode::CREATED, &Joined { company, member: joined.into() }))
 }

@@ -3,11 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::member::{AddMember, ChangeMember, RemoveMember};
-use rapport_app::password;
+use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::read::members;
 use rapport_domain::id::PersonId;
-use rapport_domain::member::{Create, Member, Patch, Role};
+use rapport_domain::member::{Member, Patch, Role};
 use rapport_domain::time::Time;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +14,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{ADMIN, Api, MEMBER, requests};
+use crate::api::invitations::{NewInvitation, invite};
+use crate::api::{Api, MEMBER, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -24,7 +24,7 @@ use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
 const LIST: u8 = b'm';
 
 pub fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new().routes(routes!(list_members, add_member)).routes(routes!(
+    OpenApiRouter::new().routes(routes!(list_members, invite_member)).routes(routes!(
         get_member,
         change_member,
         remove_member
@@ -53,16 +53,6 @@ impl From<Member> for MemberView {
         let active = deactivated_at.is_none();
         Self { id: person, email: email.as_str().to_owned(), name, role, active, created_at, deactivated_at }
     }
-}
-
-/// A new member.
-#[derive(Serialize, ToSchema)]
-struct NewMember {
-    #[serde(flatten)]
-    view: MemberView,
-    /// The password to give to a person who is new here. It is shown only once. Others keep their own password.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    password: Option<String>,
 }
 
 /// List members
@@ -99,39 +89,23 @@ fn read_place(text: &str) -> Option<(Time, PersonId)> {
     Some((Time::from_micros(i64::from_be_bytes(*at)), PersonId::from_bytes(person.try_into().ok()?)))
 }
 
-/// Add a member
+/// Invite someone
 ///
-/// A person who is new here gets a password, which is returned once. Requires the admin role; only an owner can add
-/// an owner.
+/// The same as creating an invitation: the person becomes a member by accepting it. Requires the admin role; only an
+/// owner can invite an owner.
 #[utoipa::path(
     post,
     path = "/api/members/",
     tag = "Members",
-    request_body = requests::MemberCreate,
+    request_body = requests::InvitationCreate,
     responses(
-        (status = 201, description = "The member.", body = NewMember),
-        (status = 409, description = "This person is already a member."),
+        (status = 201, description = "The invitation.", body = NewInvitation),
+        (status = 409, description = "This person is already a member or already invited."),
     ),
     security(("token" = ["admin"])),
 )]
-async fn add_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
-    let (caller, create) = call.parse(Create::parse);
-    // Hashing a password occupies a core for a while, so verify the caller first.
-    api.verify(&caller, ADMIN).await?;
-    let Create { email, name, role } = create?;
-    let (password, password_hash) = new_password(&api).await?;
-    let command = AddMember { email, name, role, password_hash };
-    let added = api.write(&caller, Ok(command)).await?;
-    let password = added.is_new.then_some(password);
-    Ok(json::respond(StatusCode::CREATED, &NewMember { view: added.member.into(), password }))
-}
-
-async fn new_password(api: &Api) -> Result<(String, String), Problem> {
-    api.slowly(|services| {
-        let password = password::generate(services);
-        password::hash(services, &password).map(|hash| (password, hash))
-    })
-    .await
+async fn invite_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
+    invite(&api, call).await
 }
 
 /// Get a member

@@ -4,7 +4,7 @@
 //!   middleware around every request. `access_log`. `health`.
 //! - `client`: who sent a request, with `forwarded`, a header of proxies. `host`, `origin`: other headers that say
 //!   where it comes from.
-//! - `auth`: credentials. `rate_limit`, `shares`, `slow_body`: how much one client may use. `hashing`: passwords, few
+//! - `auth`: credentials. `rate_limit`, `guessing`, `shares`, `slow_body`: how much one client may use. `hashing`: passwords, few
 //!   at a time.
 //! - `json`: request bodies. `compression`: response bodies. `problem`: the only place that maps errors to HTTP.
 
@@ -15,6 +15,7 @@ pub mod closing;
 pub mod compression;
 pub mod forwarded;
 pub mod front;
+pub mod guessing;
 pub mod hashing;
 pub mod health;
 pub mod host;

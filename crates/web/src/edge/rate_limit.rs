@@ -13,8 +13,9 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use rapport_domain::credential::SecretHash;
-use rapport_domain::member::Email;
 use rapport_domain::time::Time;
+
+use crate::edge::guessing::Guessing;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -25,11 +26,6 @@ const SHARDS: usize = 16;
 const MAX_BUCKETS_PER_SHARD: usize = 4096;
 /// A bucket counts in millionths of a request, so that a rate times microseconds needs no division.
 const ONE: i64 = 1_000_000;
-
-/// Ten wrong passwords at once, then one every half minute: a bucket gains one per second, and each wrong password
-/// costs thirty.
-const SECONDS_PER_WRONG_PASSWORD: u64 = 30;
-const WRONG_PASSWORDS: Rate = Rate { per_second: 1, burst: 300 };
 
 /// How fast a bucket fills, and how much it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +82,7 @@ pub struct RateLimiter {
     credentials: Buckets<SecretHash>,
     addresses: Buckets<IpAddr>,
     strangers: Buckets<IpAddr>,
-    /// Wrong passwords, by the email address they were tried for.
-    logins: Buckets<u64>,
+    pub guessing: Guessing,
 }
 
 impl RateLimiter {
@@ -96,29 +91,13 @@ impl RateLimiter {
             credentials: Buckets::new(per_credential),
             addresses: Buckets::new(per_address),
             strangers: Buckets::new(per_stranger),
-            logins: Buckets::new(WRONG_PASSWORDS),
+            guessing: Guessing::default(),
         }
     }
 
     /// Counts a request to a path that anyone may call.
     pub fn admit_stranger(&self, address: IpAddr, now: Time) -> Verdict {
         self.strangers.take(network(address), now).0
-    }
-
-    /// Whether a password may be tried for this email address. If not, returns how many seconds to wait.
-    pub fn admit_login(&self, email: &Email, now: Time) -> Result<(), u64> {
-        match self.logins.look(self.logins.hasher.hash_one(email), now) {
-            Verdict::Pass(_) => Ok(()),
-            Verdict::Wait(_, seconds) => Err(seconds.max(SECONDS_PER_WRONG_PASSWORD)),
-        }
-    }
-
-    /// Counts a wrong password, regardless of where it came from.
-    pub fn charge_login(&self, email: &Email, now: Time) {
-        let key = self.logins.hasher.hash_one(email);
-        for _ in 0..SECONDS_PER_WRONG_PASSWORD {
-            self.logins.take(key, now);
-        }
     }
 
     /// Counts a request with a well-formed credential. Also returns whether it is known to be valid.
@@ -165,14 +144,14 @@ struct Bucket {
 
 /// Buckets of one rate. Memory is bounded: a full bucket carries no information and is dropped when space is
 /// needed.
-struct Buckets<K> {
+pub struct Buckets<K> {
     rate: Rate,
-    hasher: RandomState,
+    pub hasher: RandomState,
     shards: [Mutex<HashMap<K, Bucket, RandomState>>; SHARDS],
 }
 
 impl<K: Copy + Eq + Hash> Buckets<K> {
-    fn new(rate: Rate) -> Self {
+    pub fn new(rate: Rate) -> Self {
         Self { rate, hasher: RandomState::new(), shards: std::array::from_fn(|_| Mutex::default()) }
     }
 
@@ -183,6 +162,12 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
 
     /// Takes one request from the bucket if it has one. Also returns whether the key is verified.
     fn take(&self, key: K, now: Time) -> (Verdict, bool) {
+        self.take_many(key, 1, now)
+    }
+
+    /// Takes this many requests from the bucket if it has them all.
+    pub fn take_many(&self, key: K, count: u32, now: Time) -> (Verdict, bool) {
+        let wanted = i64::from(count) * ONE;
         let mut shard = self.shard(&key).lock();
         if shard.len() >= MAX_BUCKETS_PER_SHARD && !shard.contains_key(&key) {
             self.make_room(&mut shard, now);
@@ -194,11 +179,18 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
             }
         };
         self.refill(bucket, now);
-        let passes = bucket.level >= ONE;
+        let passes = bucket.level >= wanted;
         if passes {
-            bucket.level -= ONE;
+            bucket.level -= wanted;
         }
-        (self.verdict(bucket.level, passes), bucket.verified)
+        (self.verdict(bucket.level, wanted, passes), bucket.verified)
+    }
+
+    /// Puts back what was taken.
+    pub fn give_back(&self, key: K, count: u32) {
+        if let Some(bucket) = self.shard(&key).lock().get_mut(&key) {
+            bucket.level = (bucket.level + i64::from(count) * ONE).min(self.rate.capacity());
+        }
     }
 
     /// The verdict that `take` would give, without taking.
@@ -209,7 +201,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
             self.refill(&mut bucket, now);
             bucket.level
         });
-        self.verdict(level, level >= ONE)
+        self.verdict(level, ONE, level >= ONE)
     }
 
     fn mark(&self, key: &K, verified: bool) {
@@ -226,7 +218,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
         bucket.at = now;
     }
 
-    fn verdict(&self, level: i64, passes: bool) -> Verdict {
+    fn verdict(&self, level: i64, wanted: i64, passes: bool) -> Verdict {
         let missing = self.rate.capacity() - level;
         let standing = Standing {
             limit: self.rate.per_second,
@@ -236,7 +228,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
         if passes {
             Verdict::Pass(standing)
         } else {
-            Verdict::Wait(standing, whole_seconds(self.rate.micros_to_gain(ONE - level)).max(1))
+            Verdict::Wait(standing, whole_seconds(self.rate.micros_to_gain(wanted - level)).max(1))
         }
     }
 

@@ -40,19 +40,14 @@ async fn the_preview_names_overdue_clients(engine: Engine) {
 
 async fn it_is_sent_on_request_to_everyone_or_to_one(engine: Engine) {
     let server = with_mail(engine).await;
-    let add = json!({"email": "ana@acme.test", "role": "member"});
-    let ana = server.post("/api/members/").json(&add).send().await.expect(201);
+    let ana = server.company.employ("ana@acme.test", "Ana", Role::Member).person.to_string();
     let send = |body: Value| server.post("/api/digest/send/").json(&body);
-    assert_eq!(send(json!({"to": ana["id"]})).send().await.expect(202), json!({"mails": 1}));
+    assert_eq!(send(json!({"to": ana})).send().await.expect(202), json!({"mails": 1}));
     assert_eq!(send(json!({"to": "everyone"})).send().await.expect(202), json!({"mails": 2}));
     let plain = server.post("/api/digest/send/").send().await.expect(202);
     assert_eq!(plain, json!({"mails": 2}));
-    server
-        .patch(&format!("/api/members/{}/", ana["id"].as_str().unwrap()))
-        .json(&json!({"active": false}))
-        .send()
-        .await;
-    send(json!({"to": ana["id"]})).send().await.expect_problem(404, "not_found");
+    server.patch(&format!("/api/members/{ana}/")).json(&json!({"active": false})).send().await;
+    send(json!({"to": ana})).send().await.expect_problem(404, "not_found");
     let mails = server.all_pages("/api/mails/", 2).await;
     assert_eq!(mails.len(), 5);
     assert!(column(&mails, "kind").iter().all(|kind| kind == "digest"));

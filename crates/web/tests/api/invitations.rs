@@ -1,9 +1,10 @@
 //! Invitations and password resets over HTTP: the open endpoints, their limits, and what admins see.
 
 use rapport_app::password_reset::answer_requests;
-use rapport_app::{Access, Outside};
-use rapport_domain::member::Role;
+use rapport_app::{Access, Outside, password};
+use rapport_domain::member::{Email, Role};
 use rapport_testkit::Engine;
+use rapport_testkit::app::Hire;
 use rapport_web::Rate;
 use serde_json::{Value, json};
 
@@ -13,7 +14,9 @@ on_both_engines! {
     an_invited_person_joins_by_the_link,
     an_invitation_is_used_once_and_can_be_revoked_and_sent_again,
     all_errors_of_an_invitation_are_reported_at_once,
-    a_known_person_joins_with_their_existing_password,
+    the_owner_of_an_address_joins_with_their_existing_password,
+    a_handed_over_link_does_not_tell_who_has_a_login,
+    guesses_with_an_invitation_are_limited_like_logins,
     only_admins_see_and_create_invitations,
     invitations_are_listed_in_pages,
     with_mail_the_link_is_not_in_the_response,
@@ -89,11 +92,12 @@ async fn all_errors_of_an_invitation_are_reported_at_once(acme: Tenant) {
     invite(json!({"email": email, "role": "member"})).send().await.expect(201);
     invite(json!({"email": email, "role": "member"})).expect_refused(409, "already_invited").await;
     let accept = |body: Value| acme.post(ACCEPT).without_credential().json(&body);
-    accept(json!({"name": "", "more": 1}))
+    accept(json!({"name": "", "login": "old", "more": 1}))
         .expect_faults(&[
             ("/token", "required"),
             ("/password", "required"),
             ("/name", "empty"),
+            ("/login", "unknown_login"),
             ("/more", "unknown_member"),
         ])
         .await;
@@ -103,19 +107,86 @@ async fn all_errors_of_an_invitation_are_reported_at_once(acme: Tenant) {
     acme.post(ACCEPT).without_credential().text("{").expect_refused(400, "not_json").await;
 }
 
-async fn a_known_person_joins_with_their_existing_password(acme: Tenant) {
+async fn the_owner_of_an_address_joins_with_their_existing_password(acme: Tenant) {
     let (other, email) = (acme.neighbour(), address(&acme, "ana"));
-    let join = async |tenant: &Tenant, token: String, password: &str| {
-        let body = json!({"token": token, "name": "Another", "password": password});
-        tenant.post(ACCEPT).without_credential().json(&body).send().await
+    let services = acme.company.app().services();
+    let hire = Hire {
+        email: Email::parse(&email).unwrap(),
+        name: "Ana".to_owned(),
+        role: Role::Owner,
+        password_hash: password::hash(services, "their own password").unwrap(),
+        is_proven: true,
     };
-    let there = token_of(&invite(&other, &email, "owner").await);
-    let known = join(&other, there, "their own password").await.expect(201);
-    let here = token_of(&invite(&acme, &email, "member").await);
-    let wrong = join(&acme, here.clone(), "a wrong password").await;
+    let known = other.company.write_as(&Access::System(other.company.id()), hire).unwrap();
+    let token = token_of(&invite(&acme, &email, "member").await);
+    let join = async |password: &str| {
+        let body = json!({"token": token, "name": "Another", "password": password, "login": "existing"});
+        acme.post(ACCEPT).without_credential().json(&body).send().await
+    };
+    let wrong = join("a wrong password").await;
     assert_eq!(wrong.faults(), [("/password".to_owned(), "wrong_password".to_owned())]);
-    let joined = join(&acme, here, "their own password").await.expect(201);
-    assert_eq!(joined["member"]["id"], known["member"]["id"]);
+    let joined = join("their own password").await.expect(201);
+    assert_eq!((&joined["member"]["id"], &joined["member"]["name"]), (&json!(known.person), &json!("Ana")));
+}
+
+/// The holder of a link may be anybody, such as the admin who made it.
+async fn a_handed_over_link_does_not_tell_who_has_a_login(engine: Engine) {
+    let server = Server::on(engine).await;
+    let mut answers = Vec::new();
+    for (email, has_login) in [("ana@acme.test", true), ("bo@acme.test", false)] {
+        let is_proven = true;
+        let hire = Hire {
+            email: Email::parse(email).unwrap(),
+            name: "Somebody".to_owned(),
+            role: Role::Member,
+            password_hash: "none".to_owned(),
+            is_proven,
+        };
+        let globex = server.app.company(if has_login { "globex" } else { "initech" });
+        if has_login {
+            globex.write_as(&Access::System(globex.id()), hire).unwrap();
+        }
+        let made = invite(&server, email, "member").await;
+        let page = server.get(&format!("/invitation/{}", token_of(&made))).without_credential().send().await;
+        let wrong = json!({"token": token_of(&made), "password": "a wrong password", "login": "existing"});
+        let guess = server.post(ACCEPT).without_credential().json(&wrong).send().await;
+        let new = json!({"token": token_of(&made), "password": "a good password"});
+        let joined = server.post(ACCEPT).without_credential().json(&new).send().await.expect(201);
+        let shape = (members_of(&made).join(" "), members_of(&joined["member"]).join(" "));
+        let text = page.text().replace(email, "").replace(&token_of(&made), "");
+        let without_form: Vec<&str> = text.lines().filter(|line| !line.contains("name=\"form\"")).collect();
+        answers.push((
+            shape,
+            guess.faults(),
+            joined["member"]["name"].clone() == json!(email),
+            without_form.join("\n"),
+        ));
+    }
+    assert_eq!(answers[0], answers[1]);
+}
+
+async fn guesses_with_an_invitation_are_limited_like_logins(acme: Tenant) {
+    let email = address(&acme, "ana");
+    let hire = Hire {
+        email: Email::parse(&email).unwrap(),
+        name: "Ana".to_owned(),
+        role: Role::Owner,
+        password_hash: "none".to_owned(),
+        is_proven: true,
+    };
+    let other = acme.neighbour();
+    other.company.write_as(&Access::System(other.company.id()), hire).unwrap();
+    let token = token_of(&invite(&acme, &email, "member").await);
+    let body = json!({"token": token, "password": "a wrong password", "login": "existing"});
+    let mut refused = None;
+    for guess in 0..30 {
+        let answer = acme.post(ACCEPT).without_credential().json(&body).send().await;
+        if answer.status == 429 {
+            refused = Some(guess);
+            break;
+        }
+    }
+    assert!(refused.is_some(), "thirty guesses at a password were answered");
 }
 
 async fn only_admins_see_and_create_invitations(acme: Tenant) {

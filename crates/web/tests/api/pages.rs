@@ -37,8 +37,8 @@ async fn only_a_message_that_we_wrote_for_this_session_is_shown(acme: Tenant) {
     };
     let sent = ana.send("/profile/sessions/end", &[]).await;
     sent.leads_to("/profile");
-    let cookies = sent.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
-    let flash = cookies.filter_map(|cookie| cookie.strip_prefix("flash=")).next().expect("a flash");
+    let mut cookies = sent.0.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
+    let flash = cookies.find_map(|cookie| cookie.strip_prefix("flash=")).expect("a flash");
     let flash = flash.split(';').next().unwrap_or_default();
     let message = "Your other sessions are logged out.";
     shown(&ana, flash).await.says(message);

@@ -6,10 +6,9 @@
 //! ana.send("/webhooks", &[("url", "https://a.test/")]).await.leads_to("/webhooks/");
 //! ```
 
-use rapport_app::member::AddMember;
 use rapport_app::session::Proven;
 use rapport_domain::id::{FormId, PersonId};
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::Role;
 use rapport_testkit::block_on;
 
 use crate::harness::{Answer, Tenant};
@@ -25,11 +24,8 @@ impl<'a> Person<'a> {
     /// A new member with a role, logged in.
     pub fn of(tenant: &'a Tenant, role: Role) -> Self {
         let number = tenant.company.app().services().random::<8>();
-        let email = Email::parse(&format!("{}@acme.test", u64::from_be_bytes(number))).expect("an address");
-        let name = format!("A {}", role.as_str());
-        let command = AddMember { email, name, role, password_hash: "none".to_owned() };
-        let added = tenant.company.write_as(&rapport_app::Access::CommandLine(tenant.company.id()), command);
-        let id = added.expect("a member").member.person;
+        let email = format!("{}@acme.test", u64::from_be_bytes(number));
+        let id = tenant.company.employ(&email, &format!("A {}", role.as_str()), role).person;
         let proven = Proven { person: id, company: tenant.company.id() };
         let begun = block_on(tenant.company.app().write(&proven.access(), proven.begin(Some("A test"))));
         Self { tenant, id, cookie: format!("rapport={}", begun.expect("a session")) }

@@ -301,9 +301,14 @@ async fn tokens_members_and_the_audit_log() {
         server.get("/api/accounts/").token(token).send().await.expect_problem(401, "unauthenticated");
 
         let ana = json!({"email": "Ana@acme.test", "name": "Ana", "role": "admin"});
-        let added = server.post("/api/members/").json(&ana).send().await.expect(201);
-        assert_eq!((&added["email"], &added["active"]), (&json!("ana@acme.test"), &json!(true)));
-        assert!(added["password"].as_str().unwrap().len() >= 20);
+        let invited = server.post("/api/members/").json(&ana).send().await.expect(201);
+        assert_eq!((&invited["email"], &invited["mailed"]), (&json!("ana@acme.test"), &json!(false)));
+        server.post("/api/members/").json(&ana).send().await.expect_problem(409, "already_invited");
+        let token = invited["link"].as_str().unwrap().rsplit('/').next().unwrap();
+        let accept = json!({"token": token, "password": "a good password"});
+        let accept = server.post("/api/invitations/accept/").without_credential().json(&accept);
+        let added = accept.send().await.expect(201)["member"].clone();
+        assert_eq!((&added["name"], &added["active"]), (&json!("Ana"), &json!(true)));
         server.post("/api/members/").json(&ana).send().await.expect_problem(409, "already_a_member");
         let path = format!("/api/members/{}/", added["id"].as_str().unwrap());
         let changed =
@@ -327,7 +332,8 @@ async fn tokens_members_and_the_audit_log() {
         let expected = json!([
             "member.removed",
             "member.changed",
-            "member.added",
+            "invitation.accepted",
+            "invitation.created",
             "token.revoked",
             "token.created",
             "company.created",

@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use rapport_app::company::{CreateCompany, CreatedCompany};
+use rapport_app::company::{CreateCompany, CreatedCompany, OwnerLogin};
 use rapport_app::read::system::is_new;
 use rapport_app::session::LogIn;
 use rapport_app::{Access, Error, password};
@@ -132,9 +132,11 @@ async fn found(pages: &Pages, stranger: &Stranger, form: &Form) -> Result<(Creat
     let Create { slug, name, owner, owner_name, password } = Create::parse(&members)?;
     let chosen = password.clone();
     let password_hash = pages.slowly(move |services| password::hash(services, &chosen)).await?;
-    let command = CreateCompany { slug, name, owner: owner.clone(), owner_name, password_hash };
+    let project = Some(slug.as_str().to_owned());
+    let owner_login = OwnerLogin::Chosen { password_hash };
+    let command = CreateCompany { slug, name, owner: owner.clone(), owner_name, owner_login };
     let created = pages.write_as(&Access::NO_COMPANY, stranger.origin, command).await?;
-    let looked = LogIn::look(pages.app(), owner).await?;
+    let looked = LogIn::look(pages.app(), owner, project).await?;
     let proven =
         pages.slowly(move |_| Ok(looked.check(&password))).await?.ok_or(Error::NotFound("person"))?;
     let begin = proven.begin(stranger.look.browser.as_deref());

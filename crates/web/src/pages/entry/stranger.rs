@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
@@ -10,7 +10,7 @@ use rapport_app::invitation::Offer;
 use rapport_app::password_reset::{OpenReset, RequestReset};
 use rapport_app::session::Proven;
 use rapport_app::{Access, Error, password};
-use rapport_domain::invitation::Acceptance;
+use rapport_domain::invitation::{Acceptance, Way};
 use rapport_domain::password_reset::{Confirmation, parse_email};
 use serde_json::{Map, Value};
 
@@ -121,19 +121,23 @@ struct InvitationPage {
     company: String,
     email: String,
     role: &'static str,
+    /// Whether they join with a login they have.
     is_known: bool,
+    /// Whether they may choose between that and a new login.
+    is_choice: bool,
     draft: Draft,
 }
 
 impl InvitationPage {
-    fn new(pages: &Pages, stranger: &Stranger, offer: &Offer, draft: Draft) -> Self {
+    fn new(pages: &Pages, stranger: &Stranger, offer: &Offer, chosen: Option<Way>) -> Self {
         Self {
             frame: PlainFrame::new(stranger, pages),
             company: offer.company.clone(),
             email: offer.email.as_str().to_owned(),
             role: offer.role.as_str(),
-            is_known: offer.is_known(),
-            draft,
+            is_known: offer.way().or(chosen) == Some(Way::Existing),
+            is_choice: offer.way().is_none(),
+            draft: Draft::new([("name", offer.name.clone().unwrap_or_default())]),
         }
     }
 }
@@ -142,10 +146,11 @@ async fn invitation(
     State(pages): State<Pages>,
     stranger: Stranger,
     Path(token): Path<String>,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     stranger.admit(&pages)?;
     let offer = Offer::look(pages.app(), &token).await.map_err(link_is_over)?;
-    let page = InvitationPage::new(&pages, &stranger, &offer, Draft::default());
+    let page = InvitationPage::new(&pages, &stranger, &offer, way(&Form::of_query(query.as_deref())));
     Ok(html(StatusCode::OK, page.render()))
 }
 
@@ -157,15 +162,28 @@ async fn accept(
 ) -> Result<Response, Refusal> {
     stranger.admit(&pages)?;
     let offer = Offer::look(pages.app(), &token).await.map_err(link_is_over)?;
-    let refused = InvitationPage::new(&pages, &stranger, &offer, Draft::default());
-    let members = with_token(form.members(&[("name", As::Text), ("password", As::Verbatim)]), token);
-    match join(&pages, &stranger, offer, &members).await {
-        Ok(proven) => pages.begin(&stranger, proven, "/").await,
+    let (chosen, email, now) = (way(&form), offer.email.clone(), pages.app().now());
+    let refused = InvitationPage::new(&pages, &stranger, &offer, chosen);
+    let guesses = offer.guesses(chosen);
+    let (attempt, guessing) = (stranger.attempt(&pages, &email), &pages.0.limiter.guessing);
+    let guess = guesses.then(|| guessing.admit(attempt, now)).transpose().map_err(Refusal::too_many)?;
+    let fields = [("name", As::Text), ("password", As::Verbatim), ("login", As::Text)];
+    let joined = join(&pages, &stranger, offer, &with_token(form.members(&fields), token)).await;
+    if let Some(guess) = guess {
+        guess.settle(joined.as_ref().is_err_and(Error::is_wrong_password));
+    }
+    match joined {
+        Ok(proven) => pages.begin(&stranger, proven, &email, "/").await,
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
             Ok(html(StatusCode::UNPROCESSABLE_ENTITY, InvitationPage { draft, ..refused }.render()))
         }
     }
+}
+
+/// The way to join that a form or an address names.
+fn way(form: &Form) -> Option<Way> {
+    Way::from_json(&Value::from(form.text("login"))).ok()
 }
 
 async fn join(
@@ -174,9 +192,9 @@ async fn join(
     offer: Offer,
     members: &Map<String, Value>,
 ) -> Result<Proven, Error> {
-    let Acceptance { name, password, .. } = Acceptance::parse(members)?;
+    let acceptance = Acceptance::parse(members)?;
     let access = offer.access();
-    let accept = pages.slowly(move |services| offer.answer(services, name, &password)).await?;
+    let accept = pages.slowly(move |services| offer.answer(services, acceptance)).await?;
     let joined = pages.write_as(&access, stranger.origin, accept).await?;
     Ok(Proven { person: joined.person, company: access.company() })
 }

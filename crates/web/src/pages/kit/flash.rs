@@ -139,9 +139,9 @@ mod tests {
         Vault::new(&[7; 32])
     }
 
-    fn session(number: u8) -> Option<Presented> {
-        let (company, hash) = (CompanyId::from_bytes([1; 16]), SecretHash::from_bytes([number; 32]));
-        Some(Presented { kind: Kind::Session, company, hash })
+    fn session(number: u8) -> Presented {
+        let (company, hash) = (CompanyId(1), SecretHash::from_bytes([number; 32]));
+        Presented { kind: Kind::Session, company, hash }
     }
 
     fn value(flash: &Flash, session: Option<Presented>) -> String {
@@ -159,18 +159,18 @@ mod tests {
     fn a_flash_survives_its_cookie_and_stays_short() {
         let flash = Flash::good("Moved “Müller; <b>” to Lost. Done.")
             .undo("/accounts/x/move", vec![("status".to_owned(), "prospect".to_owned())]);
-        assert_eq!(read(&value(&flash, session(1)), session(1)), Some(flash));
+        assert_eq!(read(&value(&flash, Some(session(1))), Some(session(1))), Some(flash));
         let long = Flash::good("x").undo("/a", vec![("ids".to_owned(), "x".repeat(4_000))]);
-        assert_eq!(read(&value(&long, session(1)), session(1)), Some(Flash::good("x")));
+        assert_eq!(read(&value(&long, Some(session(1))), Some(session(1))), Some(Flash::good("x")));
     }
 
     #[test]
     fn a_flash_that_we_did_not_write_is_not_shown() {
         let forged = r#"{"text":"Your session has expired.","link":{"text":"Log in","href":"/\\evil.test"}}"#;
         let forged = utf8_percent_encode(forged, NON_ALPHANUMERIC).to_string();
-        let ours = value(&Flash::good("x"), session(1));
+        let ours = value(&Flash::good("x"), Some(session(1)));
         let signature = ours.split_once('.').unwrap().1;
-        let other_key = Flash::good("x").cookie(&Vault::new(&[8; 32]), session(1), false);
+        let other_key = Flash::good("x").cookie(&Vault::new(&[8; 32]), Some(session(1)), false);
         let other_key = other_key.to_str().unwrap().split(['=', ';']).nth(1).unwrap().to_owned();
         for value in [
             forged.clone(),
@@ -179,18 +179,18 @@ mod tests {
             format!("{forged}.{}", "0".repeat(64)),
             other_key,
         ] {
-            assert_eq!(read(&value, session(1)), None, "{value}");
+            assert_eq!(read(&value, Some(session(1))), None, "{value}");
         }
-        assert_eq!(read(&ours, session(1)), Some(Flash::good("x")));
+        assert_eq!(read(&ours, Some(session(1))), Some(Flash::good("x")));
     }
 
     #[test]
     fn a_flash_is_shown_only_in_the_session_it_is_for() {
-        let theirs = value(&Flash::good("Moved “Call +1 900 now” to Lost."), session(2));
-        assert_eq!(read(&theirs, session(1)), None);
+        let theirs = value(&Flash::good("Moved “Call +1 900 now” to Lost."), Some(session(2)));
+        assert_eq!(read(&theirs, Some(session(1))), None);
         assert_eq!(read(&theirs, None), None, "also not on the login page");
         let everyones = value(&Flash::good("You’re logged out."), None);
-        for reader in [None, session(1)] {
+        for reader in [None, Some(session(1))] {
             assert_eq!(read(&everyones, reader), Some(Flash::good("You’re logged out.")));
         }
     }

@@ -4,6 +4,7 @@
 //! - `frame`: the frame of every page. `refusal`: error pages.
 //! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
 //!   message on the next page about what was done. `origin`: only our own pages may send forms. `cookie`.
+//!   `known_browser`: where a person has logged in before.
 
 pub mod action;
 pub mod cookie;
@@ -11,6 +12,7 @@ pub mod draft;
 pub mod flash;
 pub mod form;
 pub mod frame;
+pub mod known_browser;
 pub mod origin;
 pub mod refusal;
 pub mod replay;

@@ -6,8 +6,9 @@ use axum::http::header::SET_COOKIE;
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::Error;
+use rapport_app::password_reset::ProveAddress;
 use rapport_app::person::{ChangePassword, Rename};
-use rapport_app::read::profile::{self, Listed, Workplace};
+use rapport_app::read::profile::{self, Listed, Profile, Workplace};
 use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::member::{Email, Member, parse_name};
@@ -29,6 +30,7 @@ pub fn routes() -> Router<Pages> {
         .route(PATH, get(show::<ProfilePage, ()>))
         .route("/profile/name", post(rename))
         .route("/profile/password", post(change_password))
+        .route("/profile/address", post(prove_address))
         .route("/profile/sessions/end", post(end_others))
         .route("/companies", get(show::<CompaniesPage, ()>).post(switch))
 }
@@ -38,6 +40,8 @@ pub fn routes() -> Router<Pages> {
 struct ProfilePage {
     frame: Frame,
     email: Email,
+    is_proven: bool,
+    is_mail_configured: bool,
     sessions: Vec<(Listed, bool)>,
     name: Draft,
     password: Draft,
@@ -48,13 +52,15 @@ impl Load<()> for ProfilePage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let current = visit.visitor.session.hash;
         let Shown { frame, reply } = visit.read(MEMBER, profile::page).await?;
-        let (me, sessions) = reply.ok_or_else(|| Refusal::not_found("person"))?;
+        let Profile { me, is_proven, sessions } = reply.ok_or_else(|| Refusal::not_found("person"))?;
         let sessions = sessions.into_iter().map(|listed| {
             let is_current = listed.hash.matches(&current);
             (listed, is_current)
         });
         Ok(Self {
             email: me.email,
+            is_proven,
+            is_mail_configured: visit.pages.app().services().outside().mail_configured,
             sessions: sessions.collect(),
             name: Draft::new([("name", me.name)]),
             password: Draft::default(),
@@ -81,19 +87,21 @@ async fn try_password(action: &Action) -> Result<(), Error> {
     let found = pages.app().read(&access, MEMBER, profile::login).await?;
     let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
     let now = pages.app().now();
-    if pages.0.limiter.admit_login(&email, now).is_err() {
+    let (attempt, guessing) = (visitor.attempt(pages, &email), &pages.0.limiter.guessing);
+    let Ok(guess) = guessing.admit(attempt, now) else {
         let detail = "too many incorrect passwords; wait a minute";
         return Err(Invalid::one("/current", "too_many", detail).into());
-    }
+    };
     let (typed, chosen) = (form.text("current").to_owned(), form.text("password").to_owned());
     let checked =
         pages.slowly(move |services| ChangePassword::check(services, &login, &typed, &chosen, current)).await;
-    if let Err(Error::Invalid(invalid)) = &checked
-        && invalid.0.iter().any(|fault| fault.code == "wrong_password")
-    {
-        pages.0.limiter.charge_login(&email, now);
-    }
+    guess.settle(checked.as_ref().is_err_and(Error::is_wrong_password));
     action.submit(checked?).await
+}
+
+async fn prove_address(action: Action) -> Result<Response, Refusal> {
+    action.act::<ProfilePage, _>(ProveAddress).await?;
+    action.done(PATH, "A mail with a link is on its way. Choosing a password there confirms your address.")
 }
 
 async fn end_others(action: Action) -> Result<Response, Refusal> {

@@ -39,7 +39,7 @@ async fn revoke(action: Action<InvitationId>) -> Result<Response, Refusal> {
 
 fn read(form: &Form) -> Result<Invite, Invalid> {
     let members = form.members(&[("email", As::Text), ("role", As::Text)]);
-    Request::parse(&members).map(|Request { email, role }| Invite { email, role })
+    Request::parse(&members).map(|Request { email, name, role }| Invite { email, name, role })
 }
 
 /// Says that the mail is on its way, or shows the link.
