@@ -2,16 +2,18 @@
 //! another: each test gets an empty window without cookies or stored data. They end with this process.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Command, Stdio};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use fantoccini::error::{CmdError, NewSessionError};
+use fantoccini::error::CmdError;
 use fantoccini::wd::{Capabilities, TimeoutConfiguration};
 use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 use tokio::runtime::Runtime;
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::{sleep, timeout};
 
 const INSTALL_HINT: &str =
     "install Debian's chromium-headless-shell and chromium-driver, or run ./scripts/test, which does";
@@ -28,8 +30,11 @@ wait
 rm -rf "$files""#;
 /// A browser that a busy machine kept from starting in time is started again.
 const STARTS: usize = 3;
+const START_LIMIT: Duration = Duration::from_mins(2);
 /// How long a page may take to load, and a script to run.
 const LOAD_LIMIT: Duration = Duration::from_mins(2);
+/// How long a test may use a browser. Then the browser ends, and whatever waits for it fails instead of waiting forever.
+const USE_LIMIT: Duration = Duration::from_mins(15);
 
 /// Talks to the drivers. Each test has a runtime of its own, which ends with it; this one stays.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
@@ -48,7 +53,9 @@ pub struct Kind {
 pub struct Session {
     pub client: Client,
     kind: Kind,
-    _driver: Driver,
+    driver: Driver,
+    /// Ends it when it is used for too long.
+    limit: AbortHandle,
 }
 
 impl Session {
@@ -60,7 +67,10 @@ impl Session {
             found.map(|at| idle.swap_remove(at))
         };
         match idle {
-            Some(session) => session,
+            Some(mut session) => {
+                session.limit = session.driver.end_after(USE_LIMIT);
+                session
+            }
             None => Self::new(kind).await,
         }
     }
@@ -70,27 +80,32 @@ impl Session {
     }
 
     async fn start(kind: Kind) -> Self {
-        let mut started = Self::try_start(kind).await;
-        for _ in 1..STARTS {
-            if started.is_err() {
-                started = Self::try_start(kind).await;
+        let mut failures = Vec::new();
+        while failures.len() < STARTS {
+            match timeout(START_LIMIT, Self::try_start(kind)).await {
+                Ok(Ok(session)) => return session,
+                Ok(Err(failure)) => failures.push(failure),
+                Err(_) => failures.push(format!("it took longer than {START_LIMIT:?}")),
             }
         }
-        started.unwrap_or_else(|error| panic!("Chromium does not start: {error}; {INSTALL_HINT}"))
+        panic!("Chromium does not start: {failures:?}; {INSTALL_HINT}")
     }
 
-    async fn try_start(kind: Kind) -> Result<Self, NewSessionError> {
-        let driver = Driver::start();
+    async fn try_start(kind: Kind) -> Result<Self, String> {
+        let driver = spawn_blocking(Driver::start).await.map_err(|error| error.to_string())?;
         let mut builder = ClientBuilder::new(HttpConnector::new());
         builder.capabilities(capabilities(kind));
-        let client = builder.connect(&format!("http://127.0.0.1:{}", driver.port)).await?;
+        let address = format!("http://127.0.0.1:{}", driver.port);
+        let client = builder.connect(&address).await.map_err(|error| error.to_string())?;
         let limits = TimeoutConfiguration::new(Some(LOAD_LIMIT), Some(LOAD_LIMIT), Some(Duration::ZERO));
-        client.update_timeouts(limits).await.map_err(NewSessionError::UnexpectedError)?;
-        Ok(Self { client, kind, _driver: driver })
+        client.update_timeouts(limits).await.map_err(|error| error.to_string())?;
+        let limit = driver.end_after(USE_LIMIT);
+        Ok(Self { client, kind, driver, limit })
     }
 
     /// Empties it, in its own time, and keeps it for the next test.
     pub fn put_back(self) {
+        self.limit.abort();
         RUNTIME.spawn(async move {
             // One that cannot be emptied ends here.
             if self.empty().await.is_ok() {
@@ -134,8 +149,12 @@ fn capabilities(kind: Kind) -> Capabilities {
 /// The process that drives a browser. Dropping it ends both.
 struct Driver {
     shell: Child,
+    leash: Leash,
     port: u16,
 }
+
+/// The end of the pipe that holds a driver. Whoever takes it lets go.
+type Leash = Arc<Mutex<Option<ChildStdin>>>;
 
 impl Driver {
     fn start() -> Self {
@@ -153,14 +172,30 @@ impl Driver {
         // Kept open, because the driver cannot write to a closed pipe.
         shell.stdout = Some(output.into_inner());
         let port = port.unwrap_or_else(|| panic!("chromedriver does not start: {INSTALL_HINT}"));
-        Self { shell, port }
+        let leash = Arc::new(Mutex::new(shell.stdin.take()));
+        Self { shell, leash, port }
+    }
+
+    fn end_after(&self, limit: Duration) -> AbortHandle {
+        let leash = Arc::downgrade(&self.leash);
+        let end = async move {
+            sleep(limit).await;
+            if let Some(leash) = leash.upgrade() {
+                let_go(&leash);
+            }
+        };
+        RUNTIME.spawn(end).abort_handle()
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         // At the end of the pipe the shell kills the driver and the browser.
-        drop(self.shell.stdin.take());
+        let_go(&self.leash);
         let _ = self.shell.wait();
     }
+}
+
+fn let_go(leash: &Leash) {
+    leash.lock().unwrap_or_else(PoisonError::into_inner).take();
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rapport_testkit::{PostgresProxy, PostgresServer};
 use serde_json::{Value, json};
 
-use crate::program::{Place, Service, wait_until};
+use crate::program::{Place, Service, end_of, signal, wait_until};
 
 /// A request may wait for a place in the queue, for a connection to be given up, and for a new one; a loaded machine
 /// adds its share. Without deadlines it would be the 30 seconds of the time limit for requests.
@@ -198,6 +198,8 @@ fn a_second_signal_ends_it_at_once_whatever_the_database_does() {
 #[test]
 fn a_signal_ends_a_start_that_waits_for_the_database() {
     let (proxy, place, _) = through_proxy();
+    // Those of the command that made the company, which has ended.
+    wait_until("its connections to close", || proxy.open_connections() == 0);
     proxy.silence();
     let log = fs::File::create(place.path().join("service.log")).unwrap();
     let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
@@ -205,7 +207,7 @@ fn a_signal_ends_a_start_that_waits_for_the_database() {
     wait_until("it to connect", || proxy.open_connections() > 0);
     signal(child.id(), "TERM");
     // A start that gave up by itself would exit with 1.
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{}", log_of(&place));
+    assert_eq!(end_of(&mut child).code(), Some(0), "{}", log_of(&place));
 }
 
 #[test]
@@ -282,9 +284,4 @@ fn limit_file_size(process: u32, bytes: &str) {
     let limit = format!("--fsize={bytes}:unlimited");
     let done = Command::new("prlimit").args(["--pid", &process.to_string(), &limit]).status();
     assert!(done.expect("prlimit of util-linux").success());
-}
-
-fn signal(process: u32, name: &str) {
-    let script = format!("kill -s {name} {process}");
-    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
 }

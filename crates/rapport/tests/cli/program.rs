@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use tempfile::TempDir;
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a command may run, or the service may take to start.
+const RUN_LIMIT: Duration = Duration::from_mins(10);
 
 /// An empty data directory and a database, and what is needed to name them on a command line.
 pub struct Place {
@@ -114,6 +117,7 @@ impl Place {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .expect("starting the service");
+        let _deadline = Deadline::of(child.id());
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         stdout.read_line(&mut first_line).unwrap();
@@ -151,6 +155,7 @@ pub fn demo(temporary: &Path) -> (Service, String) {
     let mut command = program(&["demo", "--listen", "127.0.0.1:0"]);
     let spawned = command.env("TMPDIR", temporary).stdout(Stdio::piped()).spawn();
     let mut child = spawned.expect("starting the demo");
+    let _deadline = Deadline::of(child.id());
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let mut service = Service { child, stdout, address: String::new() };
     let mut said = String::new();
@@ -184,12 +189,48 @@ pub struct Ended {
 }
 
 pub fn run(command: &mut Command) -> Ended {
-    let output = command.output().expect("running the program");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("running the program");
+    let _deadline = Deadline::of(child.id());
+    let output = child.wait_with_output().expect("its output");
     Ended {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Kills a process that takes too long, so that whatever waits for it fails instead of waiting forever. Dropping it calls
+/// it off.
+struct Deadline {
+    _waiting: Sender<()>,
+}
+
+impl Deadline {
+    fn of(process: u32) -> Self {
+        let (waiting, called_off) = mpsc::channel();
+        thread::spawn(move || {
+            if called_off.recv_timeout(RUN_LIMIT) == Err(RecvTimeoutError::Timeout) {
+                signal(process, "KILL");
+            }
+        });
+        Self { _waiting: waiting }
+    }
+}
+
+/// Sends a signal to a process.
+pub fn signal(process: u32, name: &str) {
+    let script = format!("kill -s {name} {process}");
+    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+}
+
+/// Waits until a process has ended.
+pub fn end_of(child: &mut Child) -> ExitStatus {
+    let mut ended = None;
+    wait_until("the process to end", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    ended.unwrap()
 }
 
 /// A running service. Dropping it kills it.
@@ -265,17 +306,11 @@ impl Service {
     }
 
     pub fn signal(&self, name: &str) {
-        let script = format!("kill -s {name} {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+        signal(self.child.id(), name);
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        let mut ended = None;
-        wait_until("the service to end", || {
-            ended = self.child.try_wait().unwrap();
-            ended.is_some()
-        });
-        ended.unwrap()
+        end_of(&mut self.child)
     }
 
     /// The soft and the hard limit on open files.
