@@ -5,8 +5,10 @@ use rapport_domain::credential::{Credential, Kind, Presented, SecretHash};
 use rapport_domain::history::Actor;
 use rapport_domain::id::CompanyId;
 use rapport_domain::member::Role;
+use rapport_domain::right::Right;
+use rapport_domain::session::is_recent_proof;
 use rapport_domain::time::Time;
-use rapport_store::credential::{self, Callers};
+use rapport_store::credential::{self, Callers, KnownCredential};
 use rapport_store::{Snapshot, session};
 
 use crate::context::Services;
@@ -38,8 +40,8 @@ impl Access {
 /// What a use case requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// An API token or a session of at least this role.
-    Role(Role),
+    /// An API token or a session whose role has this right.
+    Right(Right),
     /// The company's ingest key.
     IngestKey,
     /// The company's inbound key.
@@ -56,6 +58,40 @@ pub struct Caller {
     pub role: Role,
     /// The number of companies the person belongs to.
     pub companies: i64,
+    /// When a person last proved in their session who they are. `None` for everyone without a session: a token is its
+    /// own proof.
+    pub proved_at: Option<Time>,
+}
+
+impl Caller {
+    /// Asks a person who they are again if they proved it too long ago.
+    pub(crate) fn prove(&self, now: Time) -> Result<(), Error> {
+        match self.proved_at {
+            Some(at) if !is_recent_proof(at, now) => {
+                let detail = "confirm that it's you first: your last login was a while ago";
+                Err(Error::forbidden("proof_required", detail))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub fn may(&self, right: Right) -> bool {
+        right.is_held_by(self.role, self.company.settings.grants)
+    }
+
+    /// For what a command needs only in some cases.
+    pub fn require(&self, right: Right) -> Result<(), Error> {
+        if self.may(right) {
+            return Ok(());
+        }
+        Err(Error::forbidden("role_required", right.needed(self.company.settings.grants)))
+    }
+
+    /// Whether the caller may give this role, and change or take it from those who have it: nobody gives more than they
+    /// have.
+    pub fn manages(&self, role: Role) -> bool {
+        if role == Role::Owner { self.may(Right::Owners) } else { role <= self.role }
+    }
 }
 
 /// Checks one caller. The outer error comes from storage; the inner one is the refusal.
@@ -81,42 +117,45 @@ pub(crate) fn check(
     let mut hashes: Vec<SecretHash> = callers.iter().filter_map(|access| hash_of(access)).collect();
     hashes.sort_unstable();
     hashes.dedup();
-    let Callers { company, live } = credential::callers(snapshot, &hashes)?;
+    let Callers { company, known } = credential::callers(snapshot, &hashes)?;
+    let limits = company.as_ref().map(|company| company.settings.sessions).unwrap_or_default();
     let mut sessions = Vec::new();
     for presented in callers.iter().filter_map(|access| session_of(access)) {
-        let found = session::find(snapshot, &presented.hash)?.filter(|session| !session.is_over(now));
+        let found = session::find(snapshot, &presented.hash)?.filter(|session| !session.is_over(limits, now));
         sessions.extend(found.map(|session| (presented.hash, session)));
     }
     let one = |access: &&Access| {
         let company = company.clone().ok_or(Error::Unauthenticated)?;
-        let mut companies = 1;
+        let (mut companies, mut proved_at) = (1, None);
         let (actor, role) = match access {
             Access::CommandLine(_) => (Actor::CommandLine, Role::Owner),
             Access::System(_) => (Actor::System, Role::Owner),
             Access::Credential(presented) if presented.kind == Kind::Session => {
                 let known = sessions.iter().find(|(hash, _)| hash.matches(&presented.hash));
                 let (_, session) = known.ok_or(Error::Unauthenticated)?;
-                services.note_session(company.id, session, now);
-                companies = session.companies;
+                services.note_session(company.id, limits, session, now);
+                (companies, proved_at) = (session.companies, Some(session.proved_at));
                 (Actor::Person { id: session.person, name: session.name.clone() }, session.role)
             }
             Access::Credential(presented) => {
-                let known = live.iter().find(|(hash, _)| hash.matches(&presented.hash));
-                let (_, credential) = known.ok_or(Error::Unauthenticated)?;
+                let known = known.iter().find(|known| known.hash.matches(&presented.hash));
+                let KnownCredential { credential, holder, .. } = known.ok_or(Error::Unauthenticated)?;
                 if credential.kind != presented.kind {
                     return Err(Error::Unauthenticated);
                 }
+                let role = credential.role_now(*holder, now).ok_or(Error::Unauthenticated)?;
                 services.note_use(company.id, credential.id, now);
-                (actor_of(credential), credential.role)
+                (actor_of(credential), role)
             }
         };
-        permit(access, needs, role)?;
-        Ok(Caller { company, actor, role, companies })
+        let caller = Caller { company, actor, role, companies, proved_at };
+        permit(access, needs, &caller)?;
+        Ok(caller)
     };
     Ok(callers.iter().map(one).collect())
 }
 
-fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
+fn permit(access: &Access, needs: Needs, caller: &Caller) -> Result<(), Error> {
     let kind = match access {
         Access::Credential(presented) => Some(presented.kind),
         Access::CommandLine(_) | Access::System(_) => None,
@@ -125,12 +164,8 @@ fn permit(access: &Access, needs: Needs, role: Role) -> Result<(), Error> {
         (_, None)
         | (Needs::IngestKey, Some(Kind::IngestKey))
         | (Needs::InboundKey, Some(Kind::InboundKey)) => Ok(()),
-        (Needs::Role(least), Some(Kind::ApiToken | Kind::Session)) if role >= least => Ok(()),
-        (Needs::Role(least), Some(Kind::ApiToken | Kind::Session)) => {
-            let detail = format!("this requires the {} role or higher", least.as_str());
-            Err(Error::forbidden("role_required", detail))
-        }
-        (Needs::Role(_) | Needs::IngestKey | Needs::InboundKey | Needs::Server, Some(_)) => {
+        (Needs::Right(right), Some(Kind::ApiToken | Kind::Session)) => caller.require(right),
+        (Needs::Right(_) | Needs::IngestKey | Needs::InboundKey | Needs::Server, Some(_)) => {
             Err(Error::Unauthenticated)
         }
     }
@@ -156,8 +191,11 @@ fn actor_of(credential: &Credential) -> Actor {
     match credential.kind {
         Kind::IngestKey => Actor::IngestKey { id },
         Kind::InboundKey => Actor::InboundKey { id },
-        Kind::ApiToken | Kind::WebhookSecret | Kind::Invitation | Kind::PasswordReset | Kind::Session => {
-            Actor::Token { id, name: credential.name.clone() }
-        }
+        Kind::ApiToken
+        | Kind::WebhookSecret
+        | Kind::Invitation
+        | Kind::PasswordReset
+        | Kind::Session
+        | Kind::AddressChange => Actor::Token { id, name: credential.name.clone() },
     }
 }

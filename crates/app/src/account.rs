@@ -5,8 +5,8 @@ use rapport_domain::audit::Action;
 use rapport_domain::channel::{Attribution, PromoCode};
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
-use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Move, Source, Status, Trigger};
+use rapport_domain::right::Right;
 use rapport_store::account::Edit;
 use rapport_store::{Tx, channel};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::outbox::Outbox;
 use crate::{Answer, audit};
 
-const NEEDS: Needs = Needs::Role(Role::Member);
+const NEEDS: Needs = Needs::Right(Right::Work);
 
 /// An account created by hand.
 pub struct CreateAccount(pub account::Create);
@@ -106,9 +106,13 @@ pub struct DeleteAccount(pub AccountId);
 
 impl Command for DeleteAccount {
     type Reply = ();
-    const NEEDS: Needs = NEEDS;
+    const NEEDS: Needs = Needs::Right(Right::Delete);
     /// No ingest may count for an account that is being deleted.
     const EXCLUSIVE: bool = true;
+
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = lock(tx, self.0)?;

@@ -4,7 +4,8 @@
 use rapport_domain::audit::Action;
 use rapport_domain::id::AccountId;
 use rapport_domain::inbound::MAX_ADDRESSES;
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::Email;
+use rapport_domain::right::Right;
 use rapport_store::account_address::{self, Known};
 use rapport_store::{Snapshot, Tx};
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-const NEEDS: Needs = Needs::Role(Role::Member);
+const NEEDS: Needs = Needs::Right(Right::Work);
 
 /// Every address of an account.
 pub(crate) fn all(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Known>, rapport_store::Error> {

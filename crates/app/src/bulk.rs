@@ -6,8 +6,8 @@ use rapport_domain::account::Mover;
 use rapport_domain::audit::Action;
 use rapport_domain::bulk::{BulkMove, Wanted};
 use rapport_domain::id::AccountId;
-use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status, Trigger};
+use rapport_domain::right::Right;
 use rapport_store::account::Edit;
 use rapport_store::{Tx, account};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub struct Moved {
 
 impl Command for MoveAccounts {
     type Reply = Moved;
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Work);
 
     fn weight(&self) -> usize {
         self.0.moves.len()

@@ -3,7 +3,7 @@
 use rapport_domain::audit::Action;
 use rapport_domain::campaign::{Campaign, Draft, Patch};
 use rapport_domain::id::CampaignId;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::{Tx, campaign};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 
 /// Campaigns are work with accounts, so the member role is enough.
-const NEEDS: Needs = Needs::Role(Role::Member);
+const NEEDS: Needs = Needs::Right(Right::Work);
 
 pub struct CreateCampaign(pub Draft);
 

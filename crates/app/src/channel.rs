@@ -3,7 +3,7 @@
 use rapport_domain::audit::Action;
 use rapport_domain::channel::{Channel, ChannelCode, PromoCode};
 use rapport_domain::id::ChannelId;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_store::{Tx, channel};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 
-const NEEDS: Needs = Needs::Role(Role::Admin);
+const NEEDS: Needs = Needs::Right(Right::Channels);
 
 pub struct CreateChannel {
     pub name: String,

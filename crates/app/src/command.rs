@@ -7,6 +7,7 @@ use std::time::Instant;
 use rapport_domain::company::{Company, Settings};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, RawId};
+use rapport_domain::member::Role;
 use rapport_domain::sender_check::Relay;
 use rapport_domain::time::Time;
 use rapport_store::{Job, Lane, Store, Tx, Verdict};
@@ -29,7 +30,8 @@ pub trait Command: Send + Sync + Sized + 'static {
     const LANE: Lane = Lane::Interactive;
     /// Nothing else of the company runs at the same time.
     const EXCLUSIVE: bool = false;
-    /// How many commands of one company may run in one batch, for hot commands that implement `run_many`.
+    /// How many commands of one company may run in one batch, for hot commands that implement `run_many`. None of
+    /// them needs a proof.
     const TOGETHER: usize = 1;
     /// How many such batches of one company may run at once.
     const AT_ONCE: usize = usize::MAX;
@@ -37,6 +39,12 @@ pub trait Command: Send + Sync + Sized + 'static {
     /// Its cost against the queue's limit.
     fn weight(&self) -> usize {
         1
+    }
+
+    /// Whether a person must have proved recently who they are. Programs prove it with every request.
+    fn needs_proof(&self, cx: &Context) -> bool {
+        let _ = cx;
+        false
     }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Self::Reply, Error>;
@@ -176,6 +184,9 @@ impl<C: Command> CommandJob<C> {
         };
         let answer = checked.and_then(|caller| {
             let cx = Context { now, caller, origin: self.origin, services: &services };
+            if self.command.needs_proof(&cx) {
+                cx.caller.prove(now)?;
+            }
             self.command.run(tx, &cx)
         });
         match answer {
@@ -229,7 +240,7 @@ fn nobody(now: Time) -> Caller {
         settings: Settings::default(),
         created_at: now,
     };
-    Caller { company, actor: Actor::CommandLine, role: rapport_domain::member::Role::Owner, companies: 0 }
+    Caller { company, actor: Actor::CommandLine, role: Role::Owner, companies: 0, proved_at: None }
 }
 
 impl<C: Command> Job for CommandJob<C> {

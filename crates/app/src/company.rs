@@ -2,7 +2,7 @@
 
 use rapport_domain::audit::Action;
 use rapport_domain::company::{Settings, Slug};
-use rapport_domain::credential::Kind;
+use rapport_domain::credential::{Kind, TokenRequest};
 use rapport_domain::member::{Email, Role};
 use rapport_store::member::NewPerson;
 use rapport_store::{Tx, company, member};
@@ -51,8 +51,10 @@ impl Command for CreateCompany {
             let detail = format!("the company {} already exists", self.slug.as_str());
             return Err(Error::conflict("project_taken", detail));
         };
-        let token = credential::make(tx, cx, id, Kind::ApiToken, "First token", Role::Owner)?;
-        let ingest = credential::make(tx, cx, id, Kind::IngestKey, Kind::IngestKey.as_str(), Role::Member)?;
+        let token = TokenRequest::of_company("First token", Role::Owner);
+        let token = credential::make(tx, cx, id, Kind::ApiToken, &token)?;
+        let ingest = TokenRequest::of_company(Kind::IngestKey.as_str(), Role::Member);
+        let ingest = credential::make(tx, cx, id, Kind::IngestKey, &ingest)?;
         let detail = json!({ "project": self.slug.as_str(), "owner": self.owner.as_str() });
         audit::record(tx, cx, Action::CompanyCreated, None, &detail)?;
         let invited = self.admit_owner(tx, cx)?;

@@ -2,7 +2,7 @@
 
 use rapport_domain::contact::{Contact, NewContact};
 use rapport_domain::id::AccountId;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::account::Edit;
 use rapport_store::{Tx, contact};
 
@@ -18,7 +18,7 @@ pub struct RecordContact {
 
 impl Command for RecordContact {
     type Reply = Contact;
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Work);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Contact, Error> {
         let before = lock(tx, self.account)?;

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rapport_domain::destination::{Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId, SessionId};
 use rapport_domain::sender_check::Relay;
-use rapport_domain::session::Session;
+use rapport_domain::session::{Limits, Session};
 use rapport_domain::time::Time;
 use tokio::sync::Notify;
 
@@ -23,9 +23,6 @@ use crate::mail::{MailRoute, Outside};
 use crate::metric;
 use crate::repeats::Repeats;
 use crate::vault::Vault;
-
-/// The precision with which a session's last use is known.
-const SEEN_SECONDS: i64 = 5 * 60;
 
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Time;
@@ -234,8 +231,8 @@ impl Services {
     }
 
     /// Notes that a session was used. The note is stored once the previous one is getting old.
-    pub(crate) fn note_session(&self, company: CompanyId, session: &Session, now: Time) {
-        if now >= session.last_seen_at.plus_seconds(SEEN_SECONDS) {
+    pub(crate) fn note_session(&self, company: CompanyId, limits: Limits, session: &Session, now: Time) {
+        if now >= session.last_seen_at.plus_seconds(limits.seen_seconds()) {
             self.seen.lock().insert(session.id, (company, now));
         }
     }

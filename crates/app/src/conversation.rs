@@ -3,7 +3,7 @@
 use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Log, Message, Start};
 use rapport_domain::id::{AccountId, ConversationId};
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::account::Edit;
 use rapport_store::{Tx, account, conversation, message};
 
@@ -13,7 +13,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::outbox::Outbox;
 
-const NEEDS: Needs = Needs::Role(Role::Member);
+const NEEDS: Needs = Needs::Right(Right::Work);
 
 pub struct StartConversation {
     pub account: AccountId,

@@ -8,7 +8,9 @@ use rapport_domain::company::Company;
 use rapport_domain::digest::{Audience, MAX_NAMED, Week, due};
 use rapport_domain::id::{CompanyId, FormId, MailId};
 use rapport_domain::mail::Kind;
-use rapport_domain::member::{Member, Role};
+use rapport_domain::mail_limit::Target;
+use rapport_domain::member::Member;
+use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_store::clients::{CappedCount, Client, ListClients, Tab};
 use rapport_store::{Lane, Query as _, Snapshot, Tx, clients, company, digest, member};
@@ -21,7 +23,7 @@ use crate::letter::{self, Letter, OverdueClient};
 use crate::mail::{self, Recipient};
 use crate::origin::Origin;
 use crate::submission::Once;
-use crate::{Answer, App, audit};
+use crate::{Answer, App, audit, mail_limit};
 
 /// A digest that couldn't be sent for this long is outdated.
 const WORTH_SENDING_DAYS: i64 = 2;
@@ -40,7 +42,7 @@ pub struct Rendered {
 pub async fn preview(app: &App, access: &Access) -> Result<Rendered, Error> {
     let now = app.now();
     let found =
-        app.read(access, Needs::Role(Role::Member), move |snapshot, _| overdue(snapshot, now)).await?;
+        app.read(access, Needs::Right(Right::Read), move |snapshot, _| overdue(snapshot, now)).await?;
     let (Letter { subject, plain, html, .. }, overdue) = render(app, found);
     Ok(Rendered { subject, plain, html, overdue })
 }
@@ -70,7 +72,8 @@ pub async fn send_once(
 
 async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
     let now = app.now();
-    let found = app.read(access, Needs::Role(Role::Admin), move |snapshot, _| overdue(snapshot, now)).await?;
+    let found =
+        app.read(access, Needs::Right(Right::Settings), move |snapshot, _| overdue(snapshot, now)).await?;
     let (letter, _) = render(app, found);
     Ok(SendDigest { letter, audience })
 }
@@ -82,7 +85,7 @@ struct SendDigest {
 
 impl Command for SendDigest {
     type Reply = usize;
-    const NEEDS: Needs = Needs::Role(Role::Admin);
+    const NEEDS: Needs = Needs::Right(Right::Settings);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<usize, Error> {
         if !cx.outside().mail_configured {
@@ -102,6 +105,7 @@ impl Command for SendDigest {
             return Err(Error::NotFound("member"));
         }
         let count = chosen.len();
+        mail_limit::admit(tx, cx, Kind::Digest, Target::Company(cx.company().id))?;
         let not_after = cx.now.plus_days(WORTH_SENDING_DAYS);
         mail::write(tx, cx, Kind::Digest, self.letter.clone(), chosen, not_after)?;
         audit::record(tx, cx, Action::DigestSent, None, &json!({ "mails": count }))?;
@@ -117,8 +121,13 @@ pub async fn make_due(app: &App, made: &mut Made) -> Result<(), Error> {
     for company in app.read_across(company::list).await? {
         let week = due(&company.settings, company.created_at, app.now());
         let Some(week) = week.filter(|week| made.get(&company.id) != Some(week)) else { continue };
-        if make_one(app, company.id, week).await? {
-            made.insert(company.id, week);
+        match make_one(app, company.id, week).await {
+            Err(error) if error.is_deleted_company() => {}
+            is_made => {
+                if is_made? {
+                    made.insert(company.id, week);
+                }
+            }
         }
     }
     Ok(())

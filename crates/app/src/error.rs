@@ -13,6 +13,9 @@ pub enum Error {
     NotFound(&'static str),
     #[error("{detail}")]
     Conflict { code: &'static str, detail: String },
+    /// Too much of it in a short time: wait for so many seconds.
+    #[error("{detail}")]
+    TooMany { code: &'static str, detail: String, seconds: u64 },
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// Nothing was stored; try again soon.
@@ -61,19 +64,31 @@ impl Error {
         matches!(self, Self::Invalid(invalid) if invalid.0.iter().any(|fault| fault.code == "wrong_password"))
     }
 
+    /// For the service itself: the company is gone, so there is nothing left to do.
+    pub fn is_deleted_company(&self) -> bool {
+        matches!(self, Self::Unauthenticated)
+    }
+
     /// The caller's role isn't enough.
     pub fn is_lack_of_role(&self) -> bool {
         matches!(self, Self::Forbidden { code: "role_required", .. })
     }
 
-    /// Every code of a conflict or of something that is not allowed.
-    pub const CODES: [&str; 29] = [
+    /// A person has to prove again who they are.
+    pub fn is_lack_of_proof(&self) -> bool {
+        matches!(self, Self::Forbidden { code: "proof_required", .. })
+    }
+
+    /// Every code of a conflict, of something that is not allowed, or of too much of it.
+    pub const CODES: [&str; 32] = [
         "address_taken",
         "already_a_member",
         "already_invited",
         "already_sent",
         "channel_in_use",
         "code_taken",
+        "deletion_begun",
+        "deletion_requested",
         "domain_taken",
         "foreign_project",
         "imported_id_taken",
@@ -87,6 +102,7 @@ impl Error {
         "payload_erased",
         "person_known",
         "project_taken",
+        "proof_required",
         "role_required",
         "test_required",
         "too_many_addresses",
@@ -102,6 +118,11 @@ impl Error {
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {
         debug_assert!(Self::CODES.contains(&code), "the list of codes lacks {code}");
         Self::Conflict { code, detail: detail.into() }
+    }
+
+    pub fn too_many(code: &'static str, detail: impl Into<String>, seconds: u64) -> Self {
+        debug_assert!(Self::CODES.contains(&code), "the list of codes lacks {code}");
+        Self::TooMany { code, detail: detail.into(), seconds }
     }
 
     pub fn forbidden(code: &'static str, detail: impl Into<String>) -> Self {

@@ -2,7 +2,7 @@
 
 use rapport_domain::audit::Action;
 use rapport_domain::id::CampaignId;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::Tx;
 use serde_json::json;
 
@@ -29,25 +29,48 @@ pub enum Exported {
     Accounts,
     Campaign(CampaignId),
     Audit,
+    /// Everything that the company stored.
+    Company,
+    /// What is stored about the person who asks.
+    OwnData,
+}
+
+impl Exported {
+    /// The right that it takes.
+    const fn right(self) -> Right {
+        match self {
+            Self::Accounts | Self::Campaign(_) => Right::Export,
+            Self::Audit => Right::Audit,
+            Self::Company => Right::Company,
+            Self::OwnData => Right::Own,
+        }
+    }
 }
 
 impl RecordExport {
+    /// Everything of one kind.
+    pub fn whole(what: Exported, format: &'static str) -> Self {
+        Self { what, format, filter: String::new() }
+    }
+
     /// All members of a campaign, as CSV.
     pub fn of_campaign(id: CampaignId) -> Self {
-        Self { what: Exported::Campaign(id), format: "csv", filter: String::new() }
+        Self::whole(Exported::Campaign(id), "csv")
     }
 }
 
 impl Command for RecordExport {
     type Reply = ();
-    // The read that comes before it checks the role that the data needs.
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Read);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        cx.caller.require(self.what.right())?;
         let (action, target) = match self.what {
             Exported::Accounts => (Action::AccountExported, None),
             Exported::Campaign(id) => (Action::CampaignExported, Some(id.to_string())),
             Exported::Audit => (Action::AuditExported, None),
+            Exported::Company => (Action::CompanyExported, None),
+            Exported::OwnData => (Action::PersonExported, None),
         };
         let filter: String = self.filter.chars().take(MAX_FILTER_CHARS).collect();
         let detail = if filter.is_empty() {

@@ -18,7 +18,7 @@ use rapport_domain::import::charset::Charset;
 use rapport_domain::import::head::Head;
 use rapport_domain::import::mapping::{Mapping, columns_mark};
 use rapport_domain::import::{Import, NotNow, Plan, Request, State};
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::{Tx, import, import_data};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub use error_file::ErrorFile;
 pub use run::{Release, Runner, Stepped};
 pub use upload::{Upload, UploadOptions};
 
-const NEEDS: Needs = Needs::Role(Role::Admin);
+const NEEDS: Needs = Needs::Right(Right::Import);
 /// How often a change is retried when storage is busy: each try already waits some time.
 const TRIES: usize = 12;
 

@@ -10,9 +10,13 @@ use rapport_domain::id::{InvitationId, PersonId};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::{Acceptance, INVITATION_DAYS, INVITATION_PATH, Invitation, Way, link};
 use rapport_domain::mail::Kind;
-use rapport_domain::member::{Email, Member, Role, check_password};
+use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::password::Known;
+use rapport_domain::right::Right;
 use rapport_store::member::{Login, NewPerson};
-use rapport_store::{Tx, invitation, mail as mails, member, password_reset, session};
+use rapport_store::{
+    Tx, address_change, departed, invitation, mail as mails, member, password_reset, session,
+};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -22,7 +26,7 @@ use crate::error::Error;
 use crate::mail::{self, Recipient};
 use crate::{App, audit, letter, password};
 
-const NEEDS: Needs = Needs::Role(Role::Admin);
+const NEEDS: Needs = Needs::Right(Right::Members);
 
 /// An invitation just created or renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +46,10 @@ pub struct Invite {
 impl Command for Invite {
     type Reply = Invited;
     const NEEDS: Needs = NEEDS;
+
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Invited, Error> {
         may_give(cx, self.role)?;
@@ -88,6 +96,10 @@ impl Command for ResendInvitation {
     type Reply = Invited;
     const NEEDS: Needs = NEEDS;
 
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
+
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Invited, Error> {
         let found = invitation::lock(tx, self.0)?.ok_or(Error::NotFound("invitation"))?;
         may_give(cx, found.role)?;
@@ -111,6 +123,10 @@ impl Command for RevokeInvitation {
     type Reply = ();
     const NEEDS: Needs = NEEDS;
 
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
+
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = invitation::lock(tx, self.0)?.ok_or(Error::NotFound("invitation"))?;
         may_give(cx, found.role)?;
@@ -127,13 +143,13 @@ fn send(tx: &mut Tx, cx: &Context, made: Invitation, issued: &Issued) -> Result<
     let by = made.invited_by.as_deref().filter(|_| matches!(cx.actor(), Actor::Person { .. }));
     let letter = letter::invitation(base_url, &cx.company().name, by, made.role, &issued.text);
     let recipient = Recipient { email: made.email.clone(), member: None };
-    let is_sent = mail::write(tx, cx, Kind::Invitation, letter, vec![recipient], made.expires_at)?;
+    let is_sent = mail::write_asked(tx, cx, Kind::Invitation, letter, recipient, made.expires_at)?;
     let link = (!is_sent).then(|| link(base_url, INVITATION_PATH, &issued.text));
     Ok(Invited { invitation: made, link })
 }
 
 fn may_give(cx: &Context, role: Role) -> Result<(), Error> {
-    if role > cx.caller.role {
+    if !cx.caller.manages(role) {
         return Err(Error::forbidden("role_required", "only an owner can invite an owner"));
     }
     Ok(())
@@ -203,15 +219,15 @@ impl Offer {
                 Ok(AcceptInvitation { presented: self.presented, joining: Joining::Owner(owner.person) })
             }
             Way::New => {
-                check_password(&password)
-                    .map_err(|fault| Invalid::one("/password", fault.code, fault.detail))?;
-                let password_hash = password::hash(services, &password)?;
+                let called = name.as_ref().or(self.name.as_ref()).map_or("", String::as_str);
+                let known = Known { email: &self.email, name: called, company: &self.company };
+                let password_hash = password::choose(services, &password, &known)?;
                 Ok(self.join_with(name, password_hash))
             }
         }
     }
 
-    /// Joins with a new login whose password was hashed already.
+    /// Joins with a new login whose password was checked and hashed already.
     pub fn join_with(self, name: Option<String>, password_hash: String) -> AcceptInvitation {
         let name = name.or(self.name).unwrap_or_else(|| self.email.as_str().to_owned());
         AcceptInvitation { presented: self.presented, joining: Joining::New { name, password_hash } }
@@ -249,9 +265,13 @@ impl Command for AcceptInvitation {
         }
         let person = match &self.joining {
             Joining::Owner(person) => {
+                if !departed::come_back(tx, *person)? {
+                    return Err(invalid_token());
+                }
                 // What lets somebody into their other companies must not let them in here.
                 session::delete_of_person(tx, *person)?;
                 password_reset::delete_all(tx, *person)?;
+                address_change::delete_all(tx, *person)?;
                 *person
             }
             Joining::New { name, password_hash } => {

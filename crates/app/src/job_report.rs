@@ -21,6 +21,7 @@ pub enum Job {
     Mail,
     Imports,
     Retention,
+    Deletion,
     StageTotals,
     ChannelTotals,
     CustomFields,
@@ -29,7 +30,7 @@ pub enum Job {
 }
 
 impl Job {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Deliveries,
         Self::FanOut,
         Self::Redeliveries,
@@ -38,6 +39,7 @@ impl Job {
         Self::Mail,
         Self::Imports,
         Self::Retention,
+        Self::Deletion,
         Self::StageTotals,
         Self::ChannelTotals,
         Self::CustomFields,
@@ -55,6 +57,7 @@ impl Job {
             Self::Mail => "Mail",
             Self::Imports => "Imports",
             Self::Retention => "Cleanup",
+            Self::Deletion => "Deletions",
             Self::StageTotals => "Stage totals",
             Self::ChannelTotals => "Channel totals",
             Self::CustomFields => "Custom field index",
@@ -74,6 +77,7 @@ impl Job {
             Self::Mail => "mail",
             Self::Imports => "imports",
             Self::Retention => "retention",
+            Self::Deletion => "deletion",
             Self::StageTotals => "stage_totals",
             Self::ChannelTotals => "channel_totals",
             Self::CustomFields => "custom_fields",
@@ -92,6 +96,7 @@ impl Job {
             Self::Mail => "Sends queued mail",
             Self::Imports => "Runs imports",
             Self::Retention => "Deletes expired history",
+            Self::Deletion => "Deletes companies after their waiting period, and logins without a company",
             Self::StageTotals => "Counts the accounts in each stage of large companies",
             Self::ChannelTotals => "Counts accounts and values per channel and promo code",
             Self::CustomFields => "Indexes the custom fields of accounts from before an upgrade",

@@ -1,6 +1,9 @@
 //! The text of mails, rendered from templates as plain text and HTML. Names from outside appear as text on
 //! one line, whatever they contain.
 
+pub(crate) mod address;
+pub(crate) mod deletion;
+
 use askama::Template;
 use rapport_domain::digest::MAX_NAMED;
 use rapport_domain::invitation::{INVITATION_DAYS, INVITATION_PATH, link};
@@ -227,6 +230,39 @@ pub(crate) fn test(base_url: &str, company: &str) -> Letter {
     Letter::render(subject, &TestPlain { letter: &fields }, &TestHtml { letter: &fields })
 }
 
+/// The text of a notice about somebody's login.
+pub(crate) struct NoticeFields {
+    pub subject: &'static str,
+    pub name: String,
+    pub company: String,
+    pub what: String,
+    pub when: String,
+    pub from: String,
+    pub advice: &'static str,
+    /// The text of the link that helps.
+    pub link: &'static str,
+    pub url: String,
+}
+
+#[derive(Template)]
+#[template(path = "mail/notice.txt")]
+struct NoticePlain<'a> {
+    letter: &'a NoticeFields,
+}
+
+#[derive(Template)]
+#[template(path = "mail/notice.html")]
+struct NoticeHtml<'a> {
+    letter: &'a NoticeFields,
+}
+
+pub(crate) fn notice(fields: NoticeFields) -> Letter {
+    let (name, company) = (one_line(&fields.name), one_line(&fields.company));
+    let fields = NoticeFields { name, company, ..fields };
+    let subject = format!("{} on Rapport", fields.subject);
+    Letter::render(subject, &NoticePlain { letter: &fields }, &NoticeHtml { letter: &fields })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,6 +363,34 @@ mod tests {
         assert!(letter.plain.contains("CRM <sync>") && letter.plain.contains("20"), "{}", letter.plain);
         assert!(!letter.html.contains("<sync>"), "{}", letter.html);
         assert!(letter.plain.contains(&format!("{BASE}/webhooks")), "{}", letter.plain);
+        assert_eq!(letter.secret, None);
+    }
+
+    #[test]
+    fn a_notice_says_what_when_from_where_and_what_to_do() {
+        let letter = notice(NoticeFields {
+            subject: "New login",
+            name: "Ana\r\nBcc: x@y.test".to_owned(),
+            company: "A<b>me".to_owned(),
+            what: "“<i>CRM</i>” was created.".to_owned(),
+            when: "5 Jan 2026, 10:00 CET".to_owned(),
+            from: "192.0.2.7, Firefox on Linux".to_owned(),
+            advice: "If it wasn't you, choose a new password.",
+            link: "Choose a new password",
+            url: format!("{BASE}/forgotten"),
+        });
+        assert_eq!(letter.subject, "New login on Rapport");
+        for text in [&letter.plain, &letter.html] {
+            for part in ["Ana Bcc: x@y.test", "5 Jan 2026, 10:00 CET", "192.0.2.7, Firefox on Linux"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+            assert!(
+                text.contains("choose a new password.") && text.contains(&format!("{BASE}/forgotten")),
+                "{text}"
+            );
+        }
+        assert!(letter.plain.contains("“<i>CRM</i>” was created.") && letter.plain.contains("A<b>me"));
+        assert!(!letter.html.contains("<i>") && !letter.html.contains("A<b>me"), "{}", letter.html);
         assert_eq!(letter.secret, None);
     }
 }

@@ -8,8 +8,8 @@ use rapport_domain::custom_fields::FieldChange;
 use rapport_domain::destination::Destination;
 use rapport_domain::invalid::Fault;
 use rapport_domain::lookup::{Create, Preview};
-use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::right::Right;
 use rapport_store::{Tx, account, account_site};
 
 use crate::Answer;
@@ -95,7 +95,7 @@ pub struct CreateFromLookup {
 
 impl Command for CreateFromLookup {
     type Reply = Answer<Account>;
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Work);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Answer<Account>, Error> {
         let Self { preview, create } = self;

@@ -6,6 +6,7 @@
 
 use rapport_domain::id::{CompanyId, MailId, PersonId};
 use rapport_domain::mail::{Failure, Kind, LEASE_SECONDS, MAX_ERROR_CHARS, SECRET_PLACE, retry_at};
+use rapport_domain::mail_limit::Target;
 use rapport_domain::member::{Email, Member};
 use rapport_domain::time::Time;
 use rapport_store::mail::{self, Content, DueMail, NewMail, Settled};
@@ -16,7 +17,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::letter::Letter;
 use crate::vault::Owner;
-use crate::{App, encryption_key};
+use crate::{App, encryption_key, mail_limit};
 
 /// How the service is reached, and whether it can send mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +110,22 @@ pub(crate) fn write(
     keep_as(tx, cx, content, letter)?;
     address(tx, cx, kind, content, recipients, not_after)?;
     Ok(true)
+}
+
+/// Like [`write`], for a mail that a person asked for: refused if too many were.
+pub(crate) fn write_asked(
+    tx: &mut Tx,
+    cx: &Context,
+    kind: Kind,
+    letter: Letter,
+    recipient: Recipient,
+    not_after: Time,
+) -> Result<bool, Error> {
+    if !cx.outside().mail_configured {
+        return Ok(false);
+    }
+    mail_limit::admit(tx, cx, kind, Target::Address(&recipient.email))?;
+    Ok(write(tx, cx, kind, letter, vec![recipient], not_after)?)
 }
 
 /// A mail being sent, with all its content.

@@ -3,7 +3,8 @@
 use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
 use rapport_domain::mail::Kind;
-use rapport_domain::member::{Email, Role};
+use rapport_domain::member::Email;
+use rapport_domain::right::Right;
 use rapport_store::{Tx, member};
 use serde_json::json;
 
@@ -21,14 +22,14 @@ pub struct SendTestMail;
 
 impl Command for SendTestMail {
     type Reply = Email;
-    const NEEDS: Needs = Needs::Role(Role::Admin);
+    const NEEDS: Needs = Needs::Right(Right::Settings);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Email, Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::NotFound("person")) };
         let member = member::get(tx, *id)?.ok_or(Error::NotFound("member"))?;
         let letter = letter::test(&cx.outside().base_url, &cx.company().name);
         let not_after = cx.now.plus_seconds(WORTH_SENDING_SECONDS);
-        if !mail::write(tx, cx, Kind::Test, letter, vec![Recipient::from(&member)], not_after)? {
+        if !mail::write_asked(tx, cx, Kind::Test, letter, Recipient::from(&member), not_after)? {
             let detail = "mail isn't configured on this server, so a test can't be sent";
             return Err(Error::conflict("mail_not_configured", detail));
         }

@@ -13,17 +13,22 @@ use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::link;
 use rapport_domain::mail::Kind;
-use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::mail_limit::Target;
+use rapport_domain::member::{Email, Member};
+use rapport_domain::password::Known;
 use rapport_domain::password_reset::{MAX_RESETS, RESET_PATH, RESET_SECONDS};
+use rapport_domain::right::Right;
 use rapport_store::password_reset::{self, Membership};
-use rapport_store::{Lane, Tx, mail as mails, member, session};
+use rapport_store::{Lane, Tx, address_change, mail as mails, member, session};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
+use crate::context::Services;
 use crate::error::Error;
 use crate::mail::{self, Recipient};
-use crate::{App, audit, letter};
+use crate::notice::{self, Notice};
+use crate::{App, audit, letter, mail_limit, password};
 
 /// Requests handled per round.
 const AT_ONCE: i64 = 50;
@@ -103,17 +108,26 @@ impl Command for AnswerRequest {
         password_reset::prune(tx, cx.now)?;
         let recently = cx.now.plus_seconds(-RESET_SECONDS);
         if password_reset::count(tx, self.person, recently)? >= MAX_RESETS {
+            self.log_too_many();
             return Ok(());
         }
         let Some(found) = member::get(tx, self.person)?.filter(Member::is_active) else {
             return Ok(());
         };
-        let issued = make(tx, cx, self.person, true)?;
-        let letter =
-            letter::password_reset(&cx.outside().base_url, &found.name, &cx.company().name, &issued.text);
-        let recipients = vec![Recipient::from(&found)];
-        mail::write(tx, cx, Kind::PasswordReset, letter, recipients, cx.now.plus_seconds(RESET_SECONDS))?;
-        Ok(())
+        match send(tx, cx, &found) {
+            // Whoever asked gets the same answer, so that it says nothing about the person.
+            Err(Error::TooMany { .. }) => {
+                self.log_too_many();
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+}
+
+impl AnswerRequest {
+    fn log_too_many(&self) {
+        tracing::info!(person = %self.person, "a password reset was not mailed; too many were");
     }
 }
 
@@ -123,6 +137,17 @@ fn make(tx: &mut Tx, cx: &Context, person: PersonId, by_mail: bool) -> Result<Is
     Ok(issued)
 }
 
+/// Mails a person a link. Writes nothing if too many were mailed.
+fn send(tx: &mut Tx, cx: &Context, found: &Member) -> Result<(), Error> {
+    mail_limit::admit(tx, cx, Kind::PasswordReset, Target::Address(&found.email))?;
+    let issued = make(tx, cx, found.person, true)?;
+    let letter =
+        letter::password_reset(&cx.outside().base_url, &found.name, &cx.company().name, &issued.text);
+    let not_after = cx.now.plus_seconds(RESET_SECONDS);
+    mail::write(tx, cx, Kind::PasswordReset, letter, vec![Recipient::from(found)], not_after)?;
+    Ok(())
+}
+
 /// Lets an admin make a member choose a new password: by mail, or with a returned link if mail isn't
 /// configured.
 pub struct SendReset(pub PersonId);
@@ -130,14 +155,18 @@ pub struct SendReset(pub PersonId);
 impl Command for SendReset {
     /// The link to pass on by hand; `None` if it was sent by mail.
     type Reply = Option<String>;
-    const NEEDS: Needs = Needs::Role(Role::Admin);
+    const NEEDS: Needs = Needs::Right(Right::Members);
+
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<String>, Error> {
         let found = member::get(tx, self.0)?.ok_or(Error::NotFound("member"))?;
         if !found.is_active() {
             return Err(Error::conflict("member_inactive", "this member is deactivated"));
         }
-        if found.role > cx.caller.role {
+        if !cx.caller.manages(found.role) {
             let detail = "only an owner can reset the password of an owner";
             return Err(Error::forbidden("role_required", detail));
         }
@@ -147,14 +176,13 @@ impl Command for SendReset {
             let detail = "this login isn't only for this company, so the link can only be sent by mail";
             return Err(Error::conflict("mail_not_configured", detail));
         }
-        let issued = make(tx, cx, self.0, !by_hand)?;
-        let base_url = &cx.outside().base_url;
-        let letter = letter::password_reset(base_url, &found.name, &cx.company().name, &issued.text);
-        let not_after = cx.now.plus_seconds(RESET_SECONDS);
-        mail::write(tx, cx, Kind::PasswordReset, letter, vec![Recipient::from(&found)], not_after)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": by_hand });
         audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
-        Ok(by_hand.then(|| link(base_url, RESET_PATH, &issued.text)))
+        if !by_hand {
+            return send(tx, cx, &found).map(|()| None);
+        }
+        let issued = make(tx, cx, self.0, false)?;
+        Ok(Some(link(&cx.outside().base_url, RESET_PATH, &issued.text)))
     }
 }
 
@@ -169,7 +197,7 @@ pub struct ProveAddress;
 
 impl Command for ProveAddress {
     type Reply = ();
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Own);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
@@ -178,14 +206,15 @@ impl Command for ProveAddress {
         }
         let recently = cx.now.plus_seconds(-RESET_SECONDS);
         if password_reset::count(tx, *id, recently)? >= MAX_RESETS {
-            return Err(Error::conflict("too_many_mails", "you asked for this too often; wait an hour"));
+            let seconds = u64::try_from(RESET_SECONDS).unwrap_or(0);
+            return Err(Error::too_many(
+                "too_many_mails",
+                "you asked for this too often; wait an hour",
+                seconds,
+            ));
         }
         let found = member::get(tx, *id)?.ok_or(Error::Unauthenticated)?;
-        let issued = make(tx, cx, *id, true)?;
-        let letter =
-            letter::password_reset(&cx.outside().base_url, &found.name, &cx.company().name, &issued.text);
-        let not_after = cx.now.plus_seconds(RESET_SECONDS);
-        mail::write(tx, cx, Kind::PasswordReset, letter, vec![Recipient::from(&found)], not_after)?;
+        send(tx, cx, &found)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": false });
         audit::record(tx, cx, Action::PasswordResetSent, Some(id.to_string()), &detail)?;
         Ok(())
@@ -212,6 +241,8 @@ impl Command for MakeResetLink {
 /// A usable reset, looked up before a password is hashed for it.
 pub struct OpenReset {
     pub email: Email,
+    name: String,
+    company: String,
     presented: Presented,
 }
 
@@ -224,7 +255,7 @@ impl OpenReset {
             .read(&access, Needs::Server, move |snapshot, _| password_reset::find(snapshot, &presented.hash));
         let found = found.await.map_err(of_no_company)?;
         let open = found.reply.filter(|reset| found.now < reset.expires_at).ok_or_else(invalid_token)?;
-        Ok(Self { email: open.email, presented })
+        Ok(Self { email: open.email, name: open.name, company: found.company.name, presented })
     }
 
     /// The company that sent the mail.
@@ -232,6 +263,15 @@ impl OpenReset {
         Access::System(self.presented.company)
     }
 
+    /// Checks and hashes the password that its holder chose. Slow on purpose, so call it neither on an engine thread nor
+    /// in async code.
+    pub fn choose(self, services: &Services, password: &str) -> Result<ConfirmReset, Error> {
+        let known = Known { email: &self.email, name: &self.name, company: &self.company };
+        let password_hash = password::choose(services, password, &known)?;
+        Ok(self.confirm(password_hash))
+    }
+
+    /// With a password that was checked and hashed already.
     pub fn confirm(self, password_hash: String) -> ConfirmReset {
         ConfirmReset { presented: self.presented, password_hash }
     }
@@ -255,15 +295,15 @@ impl Command for ConfirmReset {
             return Err(invalid_token());
         }
         password_reset::delete_all(tx, found.person)?;
+        address_change::delete_all(tx, found.person)?;
         member::set_password(tx, found.person, &self.password_hash)?;
         session::delete_of_person(tx, found.person)?;
-        if found.by_mail {
-            member::prove(tx, found.person, cx.now)?;
-        }
+        let proved = found.by_mail && member::prove(tx, found.person, cx.now)?;
         mails::withdraw(tx, Kind::PasswordReset, &found.email, "used", cx.now)?;
         let actor = Actor::Person { id: found.person, name: found.name };
         let target = Some(found.person.to_string());
         audit::record_by(tx, cx, actor, Action::PasswordChanged, target, &json!({ "by": "reset" }))?;
+        notice::send(tx, cx, found.person, Notice::PasswordReset { proved })?;
         Ok(())
     }
 }

@@ -5,8 +5,9 @@ use rapport_domain::credential::Presented;
 use rapport_domain::history::Actor;
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
-use rapport_domain::member::{Role, check_password};
-use rapport_store::{Tx, member, password_reset, session};
+use rapport_domain::password::Known;
+use rapport_domain::right::Right;
+use rapport_store::{Tx, address_change, member, password_reset, session};
 use serde_json::json;
 
 use crate::access::Needs;
@@ -14,9 +15,10 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::context::Services;
 use crate::error::Error;
+use crate::notice::{self, Notice};
 use crate::password;
 
-const NEEDS: Needs = Needs::Role(Role::Member);
+const NEEDS: Needs = Needs::Right(Right::Own);
 
 /// Changes the caller's name.
 pub struct Rename(pub String);
@@ -36,6 +38,15 @@ impl Command for Rename {
     }
 }
 
+/// Checks the password that a person typed into a field, as a proof that it is really them. Slow on purpose, so call it
+/// neither on an engine thread nor in async code.
+pub fn prove(login: &member::Login, typed: &str, field: &str) -> Result<(), Error> {
+    if password::verify(typed, &login.password_hash) {
+        return Ok(());
+    }
+    Err(Invalid::one(format!("/{field}"), "wrong_password", "incorrect password").into())
+}
+
 /// Changes the password of a caller who has proved they know the current one.
 pub struct ChangePassword {
     person: PersonId,
@@ -49,15 +60,12 @@ impl ChangePassword {
     pub fn check(
         services: &Services,
         login: &member::Login,
-        current: &str,
-        chosen: &str,
+        known: &Known,
+        (current, chosen): (&str, &str),
         kept: Presented,
     ) -> Result<Self, Error> {
-        if !password::verify(current, &login.password_hash) {
-            return Err(Invalid::one("/current", "wrong_password", "incorrect password").into());
-        }
-        check_password(chosen).map_err(|fault| Invalid::one("/password", fault.code, fault.detail))?;
-        let password_hash = password::hash(services, chosen)?;
+        prove(login, current, "current")?;
+        let password_hash = password::choose(services, chosen, known)?;
         Ok(Self { person: login.person, password_hash, kept })
     }
 }
@@ -69,9 +77,11 @@ impl Command for ChangePassword {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         member::set_password(tx, self.person, &self.password_hash)?;
         password_reset::delete_all(tx, self.person)?;
+        address_change::delete_all(tx, self.person)?;
         session::delete_others(tx, self.person, &self.kept.hash)?;
         let target = Some(self.person.to_string());
         audit::record(tx, cx, Action::PasswordChanged, target, &json!({ "by": "person" }))?;
+        notice::send(tx, cx, self.person, Notice::PasswordChanged)?;
         Ok(())
     }
 }

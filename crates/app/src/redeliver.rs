@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rapport_domain::audit::Action;
 use rapport_domain::delivery::Delivery;
 use rapport_domain::id::{DeliveryId, EventId};
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::manual_attempt::{self, NewManualAttempt};
 use rapport_store::{Tx, delivery, event, webhook};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub struct Redeliver(pub DeliveryId);
 
 impl Command for Redeliver {
     type Reply = Delivery;
-    const NEEDS: Needs = Needs::Role(Role::Admin);
+    const NEEDS: Needs = Needs::Right(Right::Webhooks);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Delivery, Error> {
         let found = delivery::get(tx, self.0)?.ok_or(Error::NotFound("delivery"))?;

@@ -6,8 +6,8 @@
 use rapport_domain::audit::Action;
 use rapport_domain::delivery_list::Filter;
 use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId};
-use rapport_domain::member::Role;
 use rapport_domain::redelivery::{MAX_COUNT, MAX_UNMADE, Redelivery, STEP, State, WALKED};
+use rapport_domain::right::Right;
 use rapport_store::delivery_list::{self, Bounds};
 use rapport_store::manual_attempt::{self, NewManualAttempt};
 use rapport_store::{Lane, Snapshot, Tx, redelivery};
@@ -18,7 +18,7 @@ use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::{App, Viewer, audit};
 
-const NEEDS: Needs = Needs::Role(Role::Admin);
+const NEEDS: Needs = Needs::Right(Right::Webhooks);
 /// How much one read of a count scans, and how many reads a count may take.
 const COUNT_BOUNDS: Bounds = Bounds { items: 20_000, rows: 20_000 };
 const MAX_COUNT_READS: usize = 200;

@@ -2,7 +2,7 @@
 
 use rapport_domain::audit::Action;
 use rapport_domain::credential::Presented;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::Tx;
 use serde_json::json;
 
@@ -38,7 +38,7 @@ struct RecordRefusal {
 
 impl Command for RecordRefusal {
     type Reply = ();
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Read);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let detail = json!({ "request": self.request, "reason": self.reason });

@@ -6,11 +6,11 @@ use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::{AccountId, CompanyId};
 use rapport_domain::import::{IDLE_DAYS, MAPPING_DAYS, UNDO_DAYS};
 use rapport_domain::mail::KEPT_DAYS;
-use rapport_domain::session as session_rules;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
-    Lane, Tx, activity_day, audit, digest, ingest_reject, invitation, mail, retention, session, submission,
+    Lane, Tx, activity_day, address_change, audit, digest, ingest_reject, invitation, mail, mail_budget,
+    retention, session, submission,
 };
 
 use crate::App;
@@ -137,13 +137,12 @@ impl Command for PruneHistory {
         }
         digest::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
         invitation::prune(tx, cx.now.plus_days(-KEPT_DAYS))?;
+        mail_budget::prune(tx, cx.now)?;
+        address_change::prune(tx, cx.now)?;
         ingest_reject::prune(tx, cx.now.plus_days(-REJECT_DAYS))?;
         retention::prune_redeliveries(tx, cutoff)?;
-        session::prune(
-            tx,
-            cx.now.plus_days(-session_rules::IDLE_DAYS),
-            cx.now.plus_days(-session_rules::MAX_DAYS),
-        )?;
+        let limits = cx.settings().sessions;
+        session::prune(tx, limits.unseen_since(cx.now), limits.begun_before(cx.now))?;
         submission::prune(tx, cx.now.plus_days(-FORM_DAYS))?;
         activity_day::prune(tx, last_folded_day(cx.settings(), cx.now))?;
         retention::prune_webhooks(tx, cx.now.plus_days(-WEBHOOK_DAYS))?;

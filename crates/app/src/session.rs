@@ -3,9 +3,11 @@
 
 use rapport_domain::audit::Action;
 use rapport_domain::credential::{self, Kind, Presented, issue};
+use rapport_domain::device;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, PersonId, SessionId};
-use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::member::{Email, Member};
+use rapport_domain::right::Right;
 use rapport_domain::session::MAX_BROWSER_CHARS;
 use rapport_domain::time::Time;
 use rapport_store::session::{self, Begun, Candidate, Workplace};
@@ -16,6 +18,7 @@ use crate::access::{Access, Needs};
 use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::notice::{self, Notice};
 use crate::{App, password};
 
 /// More logins with one address are not looked at. Each belongs to another company.
@@ -93,7 +96,7 @@ impl Proven {
 
     pub fn begin(self, browser: Option<&str>) -> BeginSession {
         let browser = browser.map(|text| text.chars().take(MAX_BROWSER_CHARS).collect());
-        BeginSession { person: self.person, browser, replaces: None }
+        BeginSession { person: self.person, browser, replaces: None, is_new_browser: false }
     }
 }
 
@@ -108,13 +111,30 @@ pub struct BeginSession {
     browser: Option<String>,
     /// The session used to get here.
     replaces: Option<Presented>,
+    /// Whether to tell the person that somebody logged in with a browser that never did before.
+    is_new_browser: bool,
 }
 
 impl BeginSession {
-    /// Continues in another company, in the same browser; the old session ends.
+    /// Continues in another company, in the same browser; the old session ends. That is no login: the new session is as
+    /// old as the one before, and so is its proof of who the person is.
     #[must_use]
     pub fn replacing(self, before: Presented) -> Self {
         Self { replaces: Some(before), ..self }
+    }
+
+    /// Mails the person about the login, if it is the first one with this browser.
+    #[must_use]
+    pub fn announced(self, is_new_browser: bool) -> Self {
+        Self { is_new_browser, ..self }
+    }
+
+    /// When the session began, and when the person last proved who they are.
+    fn beginning(&self, tx: &mut Tx, cx: &Context) -> Result<(Time, Time), Error> {
+        let Some(before) = self.replaces else { return Ok((cx.now, cx.now)) };
+        let listed = session::of_person(tx, self.person)?;
+        let before = listed.into_iter().find(|listed| listed.hash.matches(&before.hash));
+        before.map(|before| (before.created_at, before.proved_at)).ok_or(Error::Unauthenticated)
     }
 }
 
@@ -126,11 +146,14 @@ impl Command for BeginSession {
         let found = member::get(tx, self.person)?.filter(Member::is_active);
         let found = found.ok_or(Error::NotFound("member"))?;
         let issued = issue(Kind::Session, cx.company().id, cx.random());
+        let (created_at, proved_at) = self.beginning(tx, cx)?;
         let address = cx.address_text();
         let begun = Begun {
             id: cx.id(),
             person: self.person,
             at: cx.now,
+            created_at,
+            proved_at,
             address: address.as_deref(),
             browser: self.browser.as_deref(),
         };
@@ -138,6 +161,9 @@ impl Command for BeginSession {
         if self.replaces.is_none() {
             let actor = Actor::Person { id: self.person, name: found.name };
             audit::record_by(tx, cx, actor, Action::SessionBegun, Some(self.person.to_string()), &json!({}))?;
+        }
+        if self.is_new_browser {
+            notice::send(tx, cx, self.person, Notice::NewBrowser)?;
         }
         Ok(issued.text)
     }
@@ -148,10 +174,33 @@ pub struct EndSession(pub Presented);
 
 impl Command for EndSession {
     type Reply = ();
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Own);
 
     fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
         Ok(session::delete(tx, &self.0.hash)?)
+    }
+}
+
+/// Ends one session of the caller, in any company.
+pub struct EndOneSession(pub SessionId);
+
+impl Command for EndOneSession {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Right(Right::Own);
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
+        let ended = session::delete_one(tx, *id, self.0)?.ok_or(Error::NotFound("session"))?;
+        // Where they log in to another company is not for this one to know.
+        let detail = if ended.company == cx.company().id {
+            let browser = ended.browser.as_deref().map(device::named);
+            json!({ "session": self.0.to_string(), "browser": browser, "address": ended.address })
+        } else {
+            json!({})
+        };
+        audit::record(tx, cx, Action::SessionEnded, Some(id.to_string()), &detail)?;
+        notice::send(tx, cx, *id, Notice::SessionsEnded { all: false })?;
+        Ok(())
     }
 }
 
@@ -160,12 +209,13 @@ pub struct EndOtherSessions(pub Presented);
 
 impl Command for EndOtherSessions {
     type Reply = ();
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Own);
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
         session::delete_others(tx, *id, &self.0.hash)?;
         audit::record(tx, cx, Action::SessionsEnded, Some(id.to_string()), &json!({}))?;
+        notice::send(tx, cx, *id, Notice::SessionsEnded { all: true })?;
         Ok(())
     }
 }

@@ -30,6 +30,10 @@ impl<C: Command> Command for Once<C> {
         self.command.weight()
     }
 
+    fn needs_proof(&self, cx: &Context) -> bool {
+        self.command.needs_proof(cx)
+    }
+
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<C::Reply, Error> {
         if !submission::take(tx, self.form)? {
             return Err(Error::conflict(

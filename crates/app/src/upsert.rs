@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use rapport_domain::account::{self, Account};
 use rapport_domain::channel::{Attribution, PromoCode};
 use rapport_domain::company::Settings;
-use rapport_domain::member::Role;
 use rapport_domain::pipeline::Source;
+use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_store::account::Edit;
 use rapport_store::{Tx, channel};
@@ -37,7 +37,7 @@ pub fn foreign_project() -> Error {
 
 impl Command for Upsert {
     type Reply = Upserted;
-    const NEEDS: Needs = Needs::Role(Role::Member);
+    const NEEDS: Needs = Needs::Right(Right::Work);
     const TOGETHER: usize = 64;
     const AT_ONCE: usize = 2;
 

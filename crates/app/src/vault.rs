@@ -1,11 +1,11 @@
 //! The vault: webhook secrets and the secrets of links in mails, encrypted (ChaCha20-Poly1305) under a key
-//! that lives outside the database. It also signs what we hand to a browser and want back unchanged.
+//! that lives outside the database. It also signs or encrypts what we hand to a browser and want back unchanged.
 //!
 //! A vault knows the keys that its process was given. It encrypts under the one that the database names (see
 //! [`crate::encryption_key`]) and decrypts with any of them. The ciphertext doesn't say which key it needs: the
 //! tag shows whether a key fits.
 
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use parking_lot::RwLock;
 use rapport_domain::id::MailId;
 pub use rapport_store::sealed::Owner;
@@ -39,15 +39,19 @@ struct Known {
     fingerprint: String,
     key: LessSafeKey,
     signing: hmac::Key,
+    /// For what browsers keep for us.
+    wrapping: LessSafeKey,
 }
 
-/// What a signature is for. One made for one purpose is worth nothing for another.
+/// What a signature or a wrapped text is for. One made for one purpose is worth nothing for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The cookie with the message for the next page.
     Flash,
     /// The cookie of a browser in which a person has logged in.
     Browser,
+    /// A form that waits until its person has proved who they are.
+    Form,
 }
 
 impl Purpose {
@@ -55,6 +59,7 @@ impl Purpose {
         match self {
             Self::Flash => b"flash",
             Self::Browser => b"browser",
+            Self::Form => b"form",
         }
     }
 }
@@ -133,6 +138,31 @@ impl Vault {
         self.known.read().iter().any(|known| known.has_signed(purpose, parts, &signature))
     }
 
+    /// Encrypts a text that a browser keeps for us, with the preferred key. It opens only for the same parts.
+    pub fn wrap(
+        &self,
+        purpose: Purpose,
+        parts: &[&[u8]],
+        text: &str,
+        nonce: [u8; NONCE_LEN],
+    ) -> Option<String> {
+        self.known.read().first().map(|known| {
+            let mut wrapped = text.as_bytes().to_vec();
+            let nonce_once = Nonce::assume_unique_for_key(nonce);
+            let bound = Aad::from(message(purpose, parts));
+            let done = known.wrapping.seal_in_place_append_tag(nonce_once, bound, &mut wrapped);
+            done.expect("a form is short");
+            BASE64URL_NOPAD.encode(&[nonce.as_slice(), &wrapped].concat())
+        })
+    }
+
+    /// The text that one of the known keys wrapped for the same parts. Like `has_signed`, it doesn't read the keys again.
+    pub fn unwrap(&self, purpose: Purpose, parts: &[&[u8]], wrapped: &str) -> Option<String> {
+        let wrapped = BASE64URL_NOPAD.decode(wrapped.as_bytes()).ok()?;
+        let bound = message(purpose, parts);
+        self.known.read().iter().find_map(|known| opened(&known.wrapping, &bound, &wrapped))
+    }
+
     /// Reads the keys again.
     pub fn refresh(&self) {
         let Some(source) = &self.source else { return };
@@ -165,12 +195,16 @@ impl Vault {
 }
 
 impl Known {
-    fn new(key: &Key) -> Self {
-        let unbound = UnboundKey::new(&CHACHA20_POLY1305, key).expect("a key has 32 bytes");
-        // A key of its own, so that no signature says anything about what is encrypted.
-        let root = hmac::Key::new(hmac::HMAC_SHA256, key);
-        let signing = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&root, b"rapport signing key").as_ref());
-        Self { fingerprint: fingerprint(key), key: LessSafeKey::new(unbound), signing }
+    fn new(key_bytes: &Key) -> Self {
+        let unbound = UnboundKey::new(&CHACHA20_POLY1305, key_bytes).expect("a key has 32 bytes");
+        // Keys of their own, so that what a browser gets says nothing about what is stored.
+        let root = hmac::Key::new(hmac::HMAC_SHA256, key_bytes);
+        let derived = |purpose: &[u8]| hmac::sign(&root, purpose);
+        let signing = hmac::Key::new(hmac::HMAC_SHA256, derived(b"rapport signing key").as_ref());
+        let wrapping = derived(b"rapport wrapping key");
+        let wrapping = UnboundKey::new(&CHACHA20_POLY1305, wrapping.as_ref()).expect("a tag has 32 bytes");
+        let (key, wrapping) = (LessSafeKey::new(unbound), LessSafeKey::new(wrapping));
+        Self { fingerprint: fingerprint(key_bytes), key, signing, wrapping }
     }
 
     fn signed(&self, purpose: Purpose, parts: &[&[u8]]) -> hmac::Tag {
@@ -182,12 +216,17 @@ impl Known {
     }
 
     fn open(&self, owner: Owner, sealed: &[u8]) -> Option<String> {
-        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut text = sealed.to_vec();
-        let opened = self.key.open_in_place(nonce, Aad::from(bound_to(owner)), &mut text).ok()?;
-        String::from_utf8(opened.to_vec()).ok()
+        opened(&self.key, &bound_to(owner), sealed)
     }
+}
+
+/// The text after its nonce, if this key sealed it for the same thing.
+fn opened(key: &LessSafeKey, bound: &[u8], sealed: &[u8]) -> Option<String> {
+    let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let mut text = sealed.to_vec();
+    let opened = key.open_in_place(nonce, Aad::from(bound), &mut text).ok()?;
+    String::from_utf8(opened.to_vec()).ok()
 }
 
 /// The bytes that are signed: each part after its length, so that no two lists of parts give the same bytes.
@@ -217,6 +256,7 @@ mod tests {
 
     use super::*;
 
+    const ONE_BYTES: &[u8] = &[1; 16];
     const ONE: Owner = Owner::Webhook(WebhookId::from_bytes([1; 16]));
 
     fn sealed(key: &Key, owner: Owner) -> Vec<u8> {
@@ -263,6 +303,32 @@ mod tests {
             "another node may use the old key"
         );
         assert!(!both.has_signed(Purpose::Flash, &[b"ab"], &signature));
+    }
+
+    #[test]
+    fn a_wrapped_text_opens_only_for_its_parts_and_with_a_known_key() {
+        let vault = Vault::new(&[7; KEY_BYTES]);
+        let wrapped = vault.wrap(Purpose::Form, &[b"session", b"/path"], "name=Ana", [3; NONCE_LEN]).unwrap();
+        assert!(!wrapped.contains("Ana"));
+        let unwrap =
+            |vault: &Vault, parts: &[&[u8]], wrapped: &str| vault.unwrap(Purpose::Form, parts, wrapped);
+        let parts: &[&[u8]] = &[b"session", b"/path"];
+        assert_eq!(unwrap(&vault, parts, &wrapped).as_deref(), Some("name=Ana"));
+        let others: [&[&[u8]]; 3] = [&[b"session", b"/other"], &[b"another", b"/path"], &[b"session/path"]];
+        for other in others {
+            assert_eq!(unwrap(&vault, other, &wrapped), None, "{other:?}");
+        }
+        assert_eq!(vault.unwrap(Purpose::Flash, parts, &wrapped), None);
+        for wrong in ["", "AAAA", &wrapped[2..], &wrapped.to_lowercase(), "not base64!"] {
+            assert_eq!(unwrap(&vault, parts, wrong), None, "{wrong}");
+        }
+        assert_eq!(unwrap(&Vault::new(&[8; KEY_BYTES]), parts, &wrapped), None);
+        let both = Vault::reading(&[[8; KEY_BYTES], [7; KEY_BYTES]], || panic!("a false text reads no file"));
+        assert!(unwrap(&both, parts, &wrapped).is_some(), "another node may use the old key");
+        assert_eq!(unwrap(&both, parts, "AAAA"), None);
+        let stored = sealed(&[7; KEY_BYTES], ONE);
+        let stored = BASE64URL_NOPAD.encode(&stored);
+        assert_eq!(unwrap(&vault, &[ONE_BYTES], &stored), None, "a stored secret is not a form");
     }
 
     #[test]

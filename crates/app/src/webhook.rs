@@ -8,7 +8,8 @@ use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::id::{DeliveryId, WebhookId};
 use rapport_domain::invalid::{Fault, Invalid};
 use rapport_domain::mail::Kind as MailKind;
-use rapport_domain::member::Role;
+use rapport_domain::member::Member;
+use rapport_domain::right::Right;
 use rapport_domain::webhook::{Create, Held, Patch, Selection, Switch, Webhook, refused};
 use rapport_store::{Tx, delivery, manual_attempt, member, webhook};
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ use crate::redeliver::force;
 use crate::vault::Owner;
 use crate::{audit, encryption_key, letter};
 
-const NEEDS: Needs = Needs::Role(Role::Admin);
+const NEEDS: Needs = Needs::Right(Right::Webhooks);
 /// A notice that couldn't be sent for this long is outdated.
 const NOTICE_DAYS: i64 = 2;
 
@@ -170,6 +171,10 @@ impl Command for RotateSecret {
     type Reply = NewSecret;
     const NEEDS: Needs = NEEDS;
 
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
+
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewSecret, Error> {
         let found = lock(tx, self.0)?;
         let Issued { text, shown, .. } = issue(CredentialKind::WebhookSecret, cx.company().id, cx.random());
@@ -285,9 +290,10 @@ pub(crate) fn tell_auto_disabled(
     };
     let letter =
         letter::webhook_disabled(&cx.outside().base_url, &cx.company().name, &name, webhook.failure_streak);
-    let admins =
-        member::list(tx)?.into_iter().filter(|member| member.is_active() && member.role >= Role::Admin);
-    let recipients = admins.map(|admin| Recipient::from(&admin)).collect();
+    let grants = cx.settings().grants;
+    let manages = |member: &Member| member.is_active() && Right::Webhooks.is_held_by(member.role, grants);
+    let managing = member::list(tx)?.into_iter().filter(manages);
+    let recipients = managing.map(|member| Recipient::from(&member)).collect();
     let not_after = cx.now.plus_days(NOTICE_DAYS);
     mail::write(tx, cx, MailKind::WebhookDisabled, letter, recipients, not_after)?;
     Ok(())

@@ -88,6 +88,9 @@ actions! {
     ChannelDeleted = "channel.deleted", "Deleted a channel";
     ChannelRenamed = "channel.renamed", "Renamed a channel";
     CompanyCreated = "company.created", "Created the company";
+    CompanyDeletionCancelled = "company.deletion_cancelled", "Cancelled the deletion of the company";
+    CompanyDeletionRequested = "company.deletion_requested", "Asked to delete the company";
+    CompanyExported = "company.exported", "Exported all data of the company";
     DeliveryRedelivered = "delivery.redelivered", "Redelivered a delivery";
     DigestSent = "digest.sent", "Sent the digest";
     ImportCancelled = "import.cancelled", "Cancelled an import";
@@ -104,9 +107,13 @@ actions! {
     // Before people could only be invited.
     MemberAdded = "member.added", "Added a member";
     MemberChanged = "member.changed", "Changed a member";
+    MemberLeft = "member.left", "Left the company";
     MemberRemoved = "member.removed", "Removed a member";
     PasswordChanged = "password.changed", "Changed the password";
     PasswordResetSent = "password_reset.sent", "Sent a password-reset link";
+    PersonEmailChanged = "person.email_changed", "Changed their email address";
+    PersonEmailRequested = "person.email_requested", "Asked to change their email address";
+    PersonExported = "person.exported", "Downloaded their own data";
     PersonRenamed = "person.renamed", "Changed their name";
     PromoCodeArchived = "promo_code.archived", "Archived a promo code";
     PromoCodeCreated = "promo_code.created", "Created a promo code";
@@ -116,7 +123,9 @@ actions! {
     RedeliveryStarted = "redelivery.started", "Started a bulk redelivery";
     RequestRefused = "request.refused", "Was refused: their role doesn't allow it";
     SessionBegun = "session.begun", "Logged in";
+    SessionEnded = "session.ended", "Logged out one of their other sessions";
     SessionFailed = "session.failed", "Refused a login";
+    SessionProved = "session.proved", "Confirmed that it’s them";
     SessionsEnded = "sessions.ended", "Logged out their other sessions";
     SettingsChanged = "settings.changed", "Changed the settings";
     TokenCreated = "token.created", "Created an API token";
@@ -150,6 +159,24 @@ impl Action {
     pub const fn is_login(self) -> bool {
         matches!(self, Self::SessionBegun | Self::SessionFailed)
     }
+}
+
+/// The word in place of a value that was erased.
+pub const ERASED: &str = "erased";
+
+/// An entry's detail without the values in it. It still says what was changed, added or removed.
+pub fn erased(detail: &str) -> String {
+    let erase = |value: Value| if value.is_null() { Value::Null } else { ERASED.into() };
+    let members: Map<String, Value> = serde_json::from_str(detail).unwrap_or_default();
+    let members = members.into_iter().map(|(name, value)| match value {
+        Value::Object(change)
+            if change.len() == 2 && change.contains_key("from") && change.contains_key("to") =>
+        {
+            (name, change.into_iter().map(|(side, value)| (side, erase(value))).collect())
+        }
+        value => (name, erase(value)),
+    });
+    Value::Object(members.collect()).to_string()
 }
 
 /// The groups of actions, in alphabetical order.
@@ -267,7 +294,9 @@ mod tests {
     fn a_group_has_all_actions_about_one_thing() {
         let words =
             |text: &str| Wanted::parse(text).unwrap().actions().map(Action::as_str).collect::<Vec<_>>();
-        assert_eq!(words("session"), ["session.begun", "session.failed", "sessions.ended"]);
+        let sessions =
+            ["session.begun", "session.ended", "session.failed", "session.proved", "sessions.ended"];
+        assert_eq!(words("session"), sessions);
         assert_eq!(words("token"), ["token.created", "token.revoked"]);
         assert_eq!(words("token.revoked"), ["token.revoked"]);
         for unknown in ["", "tok", "token.", "token.lost", "sessions", "Token"] {
@@ -289,9 +318,28 @@ mod tests {
         assert_eq!(hidden, ["session.begun", "session.failed"]);
         assert!(all.admits_action("session.begun") && quiet.admits_action("from.a_later_version"));
         let sessions = Filter { action: Some(Wanted::Group("session")), ..quiet };
-        assert_eq!(sessions.actions(), Some(vec![Action::SessionsEnded]));
+        let kept = [Action::SessionEnded, Action::SessionProved, Action::SessionsEnded];
+        assert_eq!(sessions.actions().as_deref(), Some(&kept[..]));
         assert!(sessions.admits_action("sessions.ended") && !sessions.admits_action("token.created"));
         assert_eq!(quiet.actions(), None);
+    }
+
+    #[test]
+    fn an_erased_entry_says_what_was_changed_but_no_value() {
+        let detail = serde_json::json!({
+            "name": {"from": "Nordlys", "to": "Nordlys Bank"}, "imported_id": {"from": null, "to": "crm-1"},
+            "custom_fields.owner": {"from": {"from": "Bo", "to": "Cy"}, "to": null}, "email": "bo@nordlys.test",
+            "seats": 5, "nothing": null,
+        });
+        let expected = serde_json::json!({
+            "name": {"from": "erased", "to": "erased"}, "imported_id": {"from": null, "to": "erased"},
+            "custom_fields.owner": {"from": "erased", "to": null}, "email": "erased", "seats": "erased",
+            "nothing": null,
+        });
+        let erased_once = erased(&detail.to_string());
+        assert_eq!(serde_json::from_str::<Value>(&erased_once).unwrap(), expected);
+        assert_eq!(erased(&erased_once), erased_once);
+        assert_eq!(erased("not JSON"), "{}");
     }
 
     #[test]

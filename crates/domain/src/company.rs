@@ -1,5 +1,5 @@
-//! A company: the tenant. Its slug is the wire's `project`; its settings control cadence, digest and
-//! defaults.
+//! A company: the tenant. Its slug is the wire's `project`; its settings control cadence, digest, defaults and who may
+//! export and delete.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -10,10 +10,13 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::audit::{AUDIT_DAYS, DEFAULT_AUDIT_DAYS};
 use crate::id::CompanyId;
 use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str, as_text};
-use crate::member::{Email, new_password};
+use crate::member::Email;
 use crate::money::Currency;
+use crate::password::new_password;
 use crate::pipeline::Status;
+use crate::right::{Grant, Grants};
 use crate::schema::one_of;
+use crate::session::Limits;
 use crate::text::Length;
 use crate::time::Time;
 
@@ -175,6 +178,10 @@ pub struct Settings {
     pub default_currency: Currency,
     /// How long entries of the audit log are kept.
     pub audit_days: i64,
+    /// Who may export and who may delete.
+    pub grants: Grants,
+    /// How long sessions last.
+    pub sessions: Limits,
 }
 
 impl Default for Settings {
@@ -187,6 +194,8 @@ impl Default for Settings {
             time_zone: TimeZone::UTC,
             default_currency: Currency::USD,
             audit_days: DEFAULT_AUDIT_DAYS,
+            grants: Grants::default(),
+            sessions: Limits::default(),
         }
     }
 }
@@ -195,6 +204,13 @@ impl Settings {
     /// The settings after a PATCH; unknown members are rejected by name.
     pub fn patched(&self, body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
+        let settings = self.read(&mut members);
+        members.refuse_unknown();
+        members.finish().map(|()| settings)
+    }
+
+    /// The settings with the members that are given. Faults are collected there.
+    fn read(&self, members: &mut Members) -> Self {
         let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));
         let tracked_stages = members.optional("tracked_stages", TrackedStages::from_json);
         let digest_enabled = members.optional("digest_enabled", as_bool);
@@ -202,9 +218,10 @@ impl Settings {
         let time_zone = members.optional("time_zone", |value| parse_time_zone(as_str(value)?));
         let default_currency = members.optional("default_currency", Currency::from_json);
         let audit_days = members.optional("audit_days", |value| as_integer(value, AUDIT_DAYS));
-        members.refuse_unknown();
-        members.finish()?;
-        Ok(Self {
+        let export = members.optional("export_role", Grant::from_json);
+        let delete = members.optional("delete_role", Grant::from_json);
+        let sessions = self.sessions.patched(members);
+        Self {
             cadence_days: cadence_days.unwrap_or(self.cadence_days),
             tracked_stages: tracked_stages.unwrap_or(self.tracked_stages),
             digest_enabled: digest_enabled.unwrap_or(self.digest_enabled),
@@ -212,7 +229,17 @@ impl Settings {
             time_zone: time_zone.unwrap_or_else(|| self.time_zone.clone()),
             default_currency: default_currency.unwrap_or(self.default_currency),
             audit_days: audit_days.unwrap_or(self.audit_days),
-        })
+            grants: Grants {
+                export: export.unwrap_or(self.grants.export),
+                delete: delete.unwrap_or(self.grants.delete),
+            },
+            sessions,
+        }
+    }
+
+    /// Whether a change to these settings weakens or strengthens who gets in, or what is known about it later.
+    pub fn guards_differ(&self, other: &Self) -> bool {
+        self.sessions != other.sessions || self.grants != other.grants || self.audit_days != other.audit_days
     }
 }
 
@@ -223,6 +250,18 @@ pub struct Company {
     pub name: String,
     pub settings: Settings,
     pub created_at: Time,
+}
+
+impl Company {
+    /// The company after a PATCH of its name and settings; unknown members are rejected by name. Its slug stays.
+    pub fn patched(&self, body: &Map<String, Value>) -> Result<Self, Invalid> {
+        let mut members = Members::of(body);
+        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let settings = self.settings.read(&mut members);
+        members.refuse_unknown();
+        members.finish()?;
+        Ok(Self { name: name.unwrap_or_else(|| self.name.clone()), settings, ..self.clone() })
+    }
 }
 
 /// A request for a company and its owner.
@@ -266,6 +305,9 @@ mod tests {
         assert_eq!(time_zone_name(&settings.time_zone), "UTC");
         assert_eq!(settings.default_currency.code(), "USD");
         assert_eq!(settings.audit_days, 730);
+        assert_eq!(settings.grants, Grants { export: Grant::Admins, delete: Grant::Admins });
+        assert_eq!(settings.sessions.idle_minutes, 14 * 24 * 60);
+        assert_eq!(settings.sessions.max_minutes, 90 * 24 * 60);
     }
 
     #[test]
@@ -299,7 +341,8 @@ mod tests {
         let body = json!({
             "cadence_days": 0, "tracked_stages": ["lost"], "digest_enabled": "yes",
             "digest_weekday": "Monday", "time_zone": "Mars/Olympus", "default_currency": "XYZ",
-            "audit_days": 29, "more": 1,
+            "audit_days": 29, "export_role": "viewer", "delete_role": 1, "session_idle_minutes": 5,
+            "session_max_minutes": "long", "more": 1,
         });
         let invalid = Settings::default().patched(body.as_object().unwrap()).unwrap_err();
         let codes: Vec<&str> = invalid.0.iter().map(|error| error.code).collect();
@@ -311,9 +354,50 @@ mod tests {
             "unknown_time_zone",
             "unknown_currency",
             "out_of_range",
+            "unknown_role",
+            "wrong_type",
+            "out_of_range",
+            "wrong_type",
             "unknown_member",
         ];
         assert_eq!(codes, expected);
+    }
+
+    #[test]
+    fn only_some_settings_guard_the_company() {
+        let before = Settings::default();
+        let table = [
+            (json!({"cadence_days": 7, "time_zone": "Europe/Berlin"}), false),
+            (json!({"audit_days": 730, "session_idle_minutes": 20_160}), false),
+            (json!({"audit_days": 30}), true),
+            (json!({"export_role": "member"}), true),
+            (json!({"session_idle_minutes": 30}), true),
+            (json!({"session_max_minutes": 525_600}), true),
+        ];
+        for (body, differ) in table {
+            let after = before.patched(body.as_object().unwrap()).unwrap();
+            assert_eq!(before.guards_differ(&after), differ, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_company_is_renamed_like_its_settings_are_changed() {
+        let acme = Company {
+            id: CompanyId(1),
+            slug: Slug::parse("acme").unwrap(),
+            name: "Acme".to_owned(),
+            settings: Settings::default(),
+            created_at: Time::from_micros(0),
+        };
+        let patched = |body: Value| acme.patched(body.as_object().unwrap());
+        let renamed = patched(json!({"name": "Acme & Sons", "cadence_days": 7})).unwrap();
+        assert_eq!((renamed.name.as_str(), renamed.settings.cadence_days), ("Acme & Sons", 7));
+        assert_eq!((renamed.slug, renamed.id), (acme.slug.clone(), acme.id));
+        assert_eq!(patched(json!({"name": null})).unwrap(), acme);
+        let codes =
+            |body: Value| patched(body).unwrap_err().0.iter().map(|error| error.code).collect::<Vec<_>>();
+        assert_eq!(codes(json!({"name": "", "cadence_days": 0})), ["empty", "out_of_range"]);
+        assert_eq!(codes(json!({"name": "x".repeat(121), "project": "b"})), ["too_long", "unknown_member"]);
     }
 
     #[test]

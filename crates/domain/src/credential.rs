@@ -9,15 +9,18 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq;
 
+use crate::audit::person_id;
 use crate::company::MAX_NAME;
-use crate::id::{CompanyId, CredentialId, base32};
-use crate::invalid::{Invalid, Members, as_text};
+use crate::id::{CompanyId, CredentialId, PersonId, base32};
+use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
 use crate::member::Role;
 use crate::time::Time;
 
 const RANDOM_BYTES: usize = 20;
 const CHECKSUM_BYTES: usize = 4;
 const TOTAL_BYTES: usize = 8 + RANDOM_BYTES + CHECKSUM_BYTES;
+/// How far ahead a token can expire.
+pub const MAX_TOKEN_DAYS: i64 = 3_650;
 /// How much of a credential settings pages may show: its prefix and this many characters.
 const SHOWN_CHARS: usize = 4;
 
@@ -34,10 +37,12 @@ pub enum Kind {
     PasswordReset,
     /// In the cookie of a logged-in person.
     Session,
+    /// In the link that confirms a new email address.
+    AddressChange,
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ApiToken,
         Self::IngestKey,
         Self::InboundKey,
@@ -45,6 +50,7 @@ impl Kind {
         Self::Invitation,
         Self::PasswordReset,
         Self::Session,
+        Self::AddressChange,
     ];
 
     pub const fn prefix(self) -> &'static str {
@@ -56,6 +62,7 @@ impl Kind {
             Self::Invitation => "rjn_",
             Self::PasswordReset => "rpw_",
             Self::Session => "rse_",
+            Self::AddressChange => "rem_",
         }
     }
 
@@ -68,6 +75,7 @@ impl Kind {
             Self::Invitation => "invitation",
             Self::PasswordReset => "password_reset",
             Self::Session => "session",
+            Self::AddressChange => "address_change",
         }
     }
 
@@ -171,6 +179,33 @@ pub struct Credential {
     pub shown: String,
     pub created_at: Time,
     pub last_used_at: Option<Time>,
+    /// The person whose token it is. Without one, it belongs to the company.
+    pub person: Option<PersonId>,
+    /// When it stops working.
+    pub expires_at: Option<Time>,
+}
+
+impl Credential {
+    pub fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|at| now >= at)
+    }
+
+    /// The role that it acts with now, or `None` if it no longer works. `holder` is the current role of the person whose
+    /// token it is, while they are an active member.
+    pub fn role_now(&self, holder: Option<Role>, now: Time) -> Option<Role> {
+        if self.is_expired(now) {
+            return None;
+        }
+        match self.person {
+            None => Some(self.role),
+            Some(_) => holder.map(|role| role.min(self.role)),
+        }
+    }
+
+    /// The role that it takes to see or revoke it: its own, or that of the person whose token it is.
+    pub fn rank(&self, holder: Option<Role>) -> Role {
+        holder.map_or(self.role, |role| role.max(self.role))
+    }
 }
 
 /// A request for an API token.
@@ -178,16 +213,41 @@ pub struct Credential {
 pub struct TokenRequest {
     pub name: String,
     pub role: Role,
+    /// The person whose token it is to be. Without one, it belongs to the company.
+    pub person: Option<PersonId>,
+    pub expires_at: Option<Time>,
 }
 
 impl TokenRequest {
+    /// A token that belongs to the company and never expires.
+    pub fn of_company(name: impl Into<String>, role: Role) -> Self {
+        Self { name: name.into(), role, person: None, expires_at: None }
+    }
+
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
         let name = members.required("name", |value| as_text(value, MAX_NAME));
         let role = members.optional("role", Role::from_json).unwrap_or(Role::Admin);
+        let person = members.optional("owner", |value| person_id(as_str(value)?));
+        let expires_at = members.optional("expires_at", |value| {
+            Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))
+        });
         members.refuse_unknown();
-        members.build(|| Some(Self { name: name?, role }))
+        members.build(|| Some(Self { name: name?, role, person, expires_at }))
     }
+}
+
+/// Checks when a new token is to expire.
+pub fn check_expiry(expires_at: Time, now: Time) -> Result<(), Fault> {
+    if expires_at <= now {
+        return Err(Fault::new("in_the_past", "must be in the future"));
+    }
+    if expires_at > now.plus_days(MAX_TOKEN_DAYS) {
+        let detail =
+            format!("must be at most {MAX_TOKEN_DAYS} days ahead; leave it out for a token without an end");
+        return Err(Fault::new("out_of_range", detail));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -215,7 +275,14 @@ mod tests {
     fn a_token_has_a_name_and_is_an_admins_unless_said() {
         let parse =
             |body: Value| TokenRequest::parse(body.as_object().unwrap()).map_err(|invalid| invalid.0[0].code);
-        let token = |role: Role| Ok(TokenRequest { name: "CRM sync".to_owned(), role });
+        let token = |role: Role| Ok(TokenRequest::of_company("CRM sync", role));
+        let person = PersonId::from_bytes([7; 16]);
+        let ending = Time::parse("2027-01-31T00:00:00Z").unwrap();
+        let whole = TokenRequest {
+            person: Some(person),
+            expires_at: Some(ending),
+            ..TokenRequest::of_company("CRM sync", Role::Admin)
+        };
         let table = [
             (json!({"name": "CRM sync"}), token(Role::Admin)),
             (json!({"name": "CRM sync", "role": "member"}), token(Role::Member)),
@@ -224,9 +291,83 @@ mod tests {
             (json!({"name": "x".repeat(121)}), Err("too_long")),
             (json!({"name": "x", "role": "king"}), Err("unknown_role")),
             (json!({"name": "x", "kind": "api_token"}), Err("unknown_member")),
+            (json!({"name": "CRM sync", "owner": person.to_string(), "expires_at": "2027-01-31"}), Ok(whole)),
+            (json!({"name": "CRM sync", "owner": null, "expires_at": null}), token(Role::Admin)),
+            (json!({"name": "x", "owner": "crd_1"}), Err("malformed")),
+            (json!({"name": "x", "expires_at": "never"}), Err("malformed")),
+            (json!({"name": "x", "expires_at": 5}), Err("wrong_type")),
         ];
         for (body, expected) in table {
             assert_eq!(parse(body.clone()), expected, "{body}");
+        }
+    }
+
+    const NOW: Time = Time::from_micros(1_800_000_000_000_000);
+
+    fn a_token(role: Role, is_persons: bool, expires_at: Option<Time>) -> Credential {
+        Credential {
+            id: CredentialId::from_bytes([1; 16]),
+            kind: Kind::ApiToken,
+            name: String::new(),
+            role,
+            shown: String::new(),
+            created_at: NOW,
+            last_used_at: None,
+            person: is_persons.then(|| PersonId::from_bytes([7; 16])),
+            expires_at,
+        }
+    }
+
+    #[test]
+    fn a_persons_token_never_does_more_than_the_person() {
+        use Role::{Admin, Member, Owner};
+        let (past, future) = (Some(NOW), Some(NOW.plus_seconds(1)));
+        let table = [
+            (Owner, false, None, None, Some(Owner)),
+            (Owner, false, None, future, Some(Owner)),
+            (Owner, false, None, past, None),
+            (Admin, true, Some(Owner), None, Some(Admin)),
+            (Admin, true, Some(Admin), None, Some(Admin)),
+            (Admin, true, Some(Member), None, Some(Member)),
+            (Admin, true, None, None, None),
+            (Admin, true, Some(Admin), past, None),
+        ];
+        for (role, is_persons, holder, expires_at, expected) in table {
+            let token = a_token(role, is_persons, expires_at);
+            assert_eq!(
+                token.role_now(holder, NOW),
+                expected,
+                "{role:?} {is_persons} {holder:?} {expires_at:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_an_owner_touches_an_owners_token() {
+        use Role::{Admin, Member, Owner};
+        let table = [
+            (Member, None, Member),
+            (Owner, None, Owner),
+            (Member, Some(Owner), Owner),
+            (Admin, Some(Member), Admin),
+        ];
+        for (role, holder, rank) in table {
+            assert_eq!(a_token(role, holder.is_some(), None).rank(holder), rank, "{role:?} {holder:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_expires_later_but_within_ten_years() {
+        let table = [
+            (0, Err("in_the_past")),
+            (-5, Err("in_the_past")),
+            (1, Ok(())),
+            (3_650, Ok(())),
+            (3_651, Err("out_of_range")),
+        ];
+        for (days, expected) in table {
+            let checked = check_expiry(NOW.plus_days(days), NOW).map_err(|fault| fault.code);
+            assert_eq!(checked, expected, "{days}");
         }
     }
 

@@ -64,6 +64,18 @@ impl Actor {
         }
     }
 
+    /// The person, if it was one.
+    pub const fn person(&self) -> Option<PersonId> {
+        match self {
+            Self::Person { id, .. } => Some(*id),
+            Self::Token { .. }
+            | Self::IngestKey { .. }
+            | Self::InboundKey { .. }
+            | Self::CommandLine
+            | Self::System => None,
+        }
+    }
+
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Token { name, .. } | Self::Person { name, .. } => Some(name),

@@ -37,7 +37,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 68] = [
+    pub const CODES: [&str; 74] = [
         "account_mismatch",
         "already_converted",
         "bad_character",
@@ -51,6 +51,7 @@ impl Fault {
         "forbidden_address",
         "fragment",
         "in_the_future",
+        "in_the_past",
         "incomplete",
         "invalid_cursor",
         "invalid_token",
@@ -60,6 +61,7 @@ impl Fault {
         "no_address",
         "no_header",
         "no_page",
+        "not_confirmed",
         "not_html",
         "not_https",
         "not_trackable",
@@ -76,7 +78,10 @@ impl Fault {
         "too_many_columns",
         "too_many_keys",
         "too_many_redirects",
+        "too_personal",
         "too_short",
+        "too_weak",
+        "unchanged",
         "unknown_action",
         "unknown_audience",
         "unknown_choice",
@@ -93,6 +98,7 @@ impl Fault {
         "unknown_member",
         "unknown_mode",
         "unknown_parameter",
+        "unknown_person",
         "unknown_promo_code",
         "unknown_role",
         "unknown_sort",

@@ -6,6 +6,8 @@ use crate::time::Time;
 pub const KEPT_DAYS: i64 = 90;
 /// How long a node may take to send a mail before another one takes over. Longer than any attempt.
 pub const LEASE_SECONDS: i64 = 300;
+/// How long a notice about somebody's login is worth sending.
+pub const NOTICE_DAYS: i64 = 2;
 /// The placeholder for a link's secret in a stored mail.
 pub const SECRET_PLACE: &str = "%%link-secret%%";
 /// How much of a server's response is kept.
@@ -28,11 +30,28 @@ pub enum Kind {
     WebhookDisabled,
     /// Sent to check whether mail works.
     Test,
+    /// Something about the recipient's login changed.
+    Notice,
+    /// The link with which a person confirms their new address.
+    AddressChange,
+    /// Tells a person at their old address that a change was asked for or made.
+    AddressNotice,
+    /// The company will be deleted, or won't be after all.
+    CompanyDeletion,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] =
-        [Self::Digest, Self::Invitation, Self::PasswordReset, Self::WebhookDisabled, Self::Test];
+    pub const ALL: [Self; 9] = [
+        Self::Digest,
+        Self::Invitation,
+        Self::PasswordReset,
+        Self::WebhookDisabled,
+        Self::Test,
+        Self::Notice,
+        Self::AddressChange,
+        Self::AddressNotice,
+        Self::CompanyDeletion,
+    ];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,6 +60,10 @@ impl Kind {
             Self::PasswordReset => "password_reset",
             Self::WebhookDisabled => "webhook_disabled",
             Self::Test => "test",
+            Self::Notice => "notice",
+            Self::AddressChange => "address_change",
+            Self::AddressNotice => "address_notice",
+            Self::CompanyDeletion => "company_deletion",
         }
     }
 

@@ -6,17 +6,16 @@ use crate::company::MAX_NAME;
 use crate::id::PersonId;
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_str, as_text};
 use crate::schema::words;
-use crate::text::{Length, refuse_nul};
+use crate::text::refuse_nul;
 use crate::time::Time;
 
 pub const MAX_EMAIL_CHARS: usize = 254;
-pub const MIN_PASSWORD_CHARS: usize = 10;
-/// A longer password is no safer: argon2id reduces it to the same size.
-pub const MAX_PASSWORD_CHARS: usize = 256;
 
-/// What a member or a token may do. Ordered: each role includes the ones before it.
+/// What a member or a token may do. Ordered: each role includes the ones before it. `right` has the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
+    /// Sees everything that a member sees, and changes nothing but their own profile and saved views.
+    Viewer,
     /// Works with accounts.
     Member,
     /// Also manages settings, keys, members and webhooks.
@@ -26,10 +25,11 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 3] = [Self::Member, Self::Admin, Self::Owner];
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Member, Self::Admin, Self::Owner];
 
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Viewer => "viewer",
             Self::Member => "member",
             Self::Admin => "admin",
             Self::Owner => "owner",
@@ -51,8 +51,8 @@ impl Role {
 words!(
     Role,
     "Role",
-    "What a member or a token may do. `member` works with accounts; `admin` and `owner` also manage settings, keys, \
-     members and webhooks."
+    "What a member or a token may do. `viewer` only reads; `member` works with accounts; `admin` and `owner` also \
+     manage settings, keys, members and webhooks."
 );
 
 impl serde::Serialize for Role {
@@ -94,21 +94,6 @@ impl Email {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// Checks a new password: its length in characters, and that it contains no NUL.
-pub fn check_password(text: &str) -> Result<(), Fault> {
-    Length::up_to(MAX_PASSWORD_CHARS).check(text)?;
-    if text.chars().count() < MIN_PASSWORD_CHARS {
-        return Err(Fault::new("too_short", format!("must be at least {MIN_PASSWORD_CHARS} characters")));
-    }
-    Ok(())
-}
-
-/// Reads a new password.
-pub fn new_password(value: &Value) -> Result<String, Fault> {
-    let text = as_str(value)?;
-    check_password(text).map(|()| text.to_owned())
 }
 
 /// A person as a member of one company.
@@ -189,7 +174,8 @@ mod tests {
 
     #[test]
     fn roles_include_the_ones_below() {
-        assert!(Role::Owner > Role::Admin && Role::Admin > Role::Member);
+        assert!(Role::ALL.is_sorted());
+        assert_eq!(Role::ALL.map(Role::as_str), ["viewer", "member", "admin", "owner"]);
     }
 
     #[test]
@@ -200,18 +186,5 @@ mod tests {
         {
             assert!(Email::parse(bad).is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn passwords_are_ten_to_256_characters() {
-        let code = |text: &str| check_password(text).map_err(|fault| fault.code);
-        assert_eq!(code("ten chars!"), Ok(()));
-        assert_eq!(code("ÄÖÜäöüßẞéè"), Ok(()));
-        assert_eq!(code(&"x".repeat(256)), Ok(()));
-        assert_eq!(code("nine char"), Err("too_short"));
-        assert_eq!(code("äöüäöüäöü"), Err("too_short"), "characters count, not bytes");
-        assert_eq!(code(&"x".repeat(257)), Err("too_long"));
-        assert_eq!(code("with a nul \0"), Err("nul_character"));
-        assert_eq!(code(""), Err("empty"));
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::invalid::{Invalid, Members, as_str};
-use crate::member::{Email, new_password};
+use crate::member::Email;
+use crate::password::new_password;
 
 /// How long a password reset can be used.
 pub const RESET_SECONDS: i64 = 60 * 60;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::id::PersonId;
 use crate::invalid::{Invalid, Members, as_bool, as_text};
 use crate::text::Length;
 use crate::time::Time;
@@ -17,6 +18,15 @@ pub struct SavedView {
     pub name: String,
     pub query: String,
     pub created_at: Time,
+    /// `None` if a program saved it, or an older release.
+    pub created_by: Option<PersonId>,
+}
+
+impl SavedView {
+    /// Whether it belongs to this person, who may then change it without the right to work.
+    pub fn is_of(&self, person: Option<PersonId>) -> bool {
+        self.created_by.is_some() && self.created_by == person
+    }
 }
 
 /// A request to save a view.
@@ -51,6 +61,20 @@ pub fn parse_name(body: &Map<String, Value>) -> Result<String, Invalid> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_view_belongs_to_the_person_who_saved_it() {
+        let [ana, bo] = [1, 2].map(|byte| Some(PersonId::from_bytes([byte; 16])));
+        let view = |created_by| SavedView {
+            name: "Lost".to_owned(),
+            query: String::new(),
+            created_at: Time::from_micros(0),
+            created_by,
+        };
+        assert!(view(ana).is_of(ana));
+        assert!(!view(ana).is_of(bo) && !view(ana).is_of(None));
+        assert!(!view(None).is_of(ana) && !view(None).is_of(None), "nobody's own");
+    }
 
     #[test]
     fn a_view_has_a_name_of_some_length_and_perhaps_a_query() {

@@ -52,6 +52,7 @@ pub async fn round(app: &App, stop: &CancellationToken) -> Result<Option<Time>, 
         }
         let next = match sweep(app, stop, &outlook, now).await {
             Ok(next) => next,
+            Err(error) if error.is_deleted_company() => None,
             Err(error) => {
                 let company = outlook.company.id.0;
                 log_failure!(error, company, "failed to announce a company's due clients; trying again");

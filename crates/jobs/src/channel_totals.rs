@@ -11,7 +11,7 @@ use rapport_domain::channel_total::SHARE;
 use rapport_domain::id::CompanyId;
 use tokio_util::sync::CancellationToken;
 
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, unless_deleted};
 
 /// How often it checks for due counts, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ pub async fn run(app: App, stop: CancellationToken, every: Duration) {
 
 async fn all_companies(app: &App) -> Result<(), Error> {
     for company in due(app).await? {
-        count(app, company).await?;
+        unless_deleted(count(app, company).await)?;
     }
     Ok(())
 }

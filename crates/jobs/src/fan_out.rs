@@ -8,7 +8,7 @@ use rapport_app::{Access, App, Error};
 use rapport_store::fan_out::companies;
 use tokio_util::sync::CancellationToken;
 
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, unless_deleted};
 
 /// Parts of one company before the next company's turn.
 const TURN: usize = 20;
@@ -29,7 +29,8 @@ async fn round(app: &App, stop: &CancellationToken) -> Result<(), Error> {
         let mut more = false;
         for company in app.read_across(companies).await? {
             let mut left = TURN;
-            while left > 0 && !stop.is_cancelled() && app.write(&Access::System(company), Continue).await? {
+            let access = Access::System(company);
+            while left > 0 && !stop.is_cancelled() && unless_deleted(app.write(&access, Continue).await)? {
                 left -= 1;
             }
             more |= left == 0;

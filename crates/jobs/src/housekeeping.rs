@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::nodes::{Heartbeat, Watch};
 use crate::places::Gates;
 use crate::reconcile::{Suspects, reconcile};
+use crate::rounds::unless_deleted;
 use crate::sender::Message;
 
 const BEAT_EVERY: Duration = Duration::from_secs(2);
@@ -100,11 +101,11 @@ async fn take_over(app: &App, beat: &Heartbeat, watch: &mut Watch) -> Result<(),
         let companies = app.read_across(move |across| delivery::owned_companies(across, dead)).await?;
         tracing::info!(dead, companies = companies.len(), "taking over from a dead node");
         for company in companies {
-            while app.write(&Access::System(company), TakeOver { dead }).await? {}
+            while unless_deleted(app.write(&Access::System(company), TakeOver { dead }).await)? {}
         }
     }
     for (company, dead) in manual.into_iter().filter(|(_, owner)| is_dead(owner)) {
-        app.write(&Access::System(company), TakeOver { dead }).await?;
+        unless_deleted(app.write(&Access::System(company), TakeOver { dead }).await)?;
     }
     Ok(())
 }
@@ -119,7 +120,7 @@ async fn end_unwanted(app: &App) -> Result<(), Error> {
             (ending.dropped_before, "dropped")
         };
         let access = Access::System(ending.company);
-        while app.write(&access, EndDeliveries { webhook, before, error }).await? {}
+        while unless_deleted(app.write(&access, EndDeliveries { webhook, before, error }).await)? {}
     }
     Ok(())
 }

@@ -11,6 +11,7 @@
 //! - `rounds` is the loop that the periodic jobs below share.
 //! - `cadence` announces clients that became overdue.
 //! - `channel_totals` counts accounts and values per channel and promo code.
+//! - `deletion` deletes companies whose waiting is over, and logins without a company.
 //! - `fields` makes older accounts searchable by their custom fields.
 //! - `mail` sends due mail through the `mailer`; `digest` creates the weekly digest.
 //! - `import` runs imports.
@@ -24,6 +25,7 @@ pub mod cadence;
 mod certificate;
 pub mod channel_totals;
 pub mod client;
+pub mod deletion;
 pub mod digest;
 mod failure;
 mod fan_out;

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::mailer::{Letter, Mailer};
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, unless_deleted};
 
 /// How often it checks for due mail, unless some was just written.
 pub const EVERY: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ async fn round(app: &App, mailer: Option<&Arc<Mailer>>, stop: &CancellationToken
             if stop.is_cancelled() {
                 return Ok(());
             }
-            sent += some_of(app, mailer, company).await?;
+            sent += unless_deleted(some_of(app, mailer, company).await)?;
         }
         if sent == 0 {
             return Ok(());

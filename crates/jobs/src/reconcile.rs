@@ -14,6 +14,7 @@ use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId};
 use rapport_store::{delivery, manual_attempt};
 
 use crate::places::Gates;
+use crate::rounds::unless_deleted;
 
 /// Rows per read, and per transaction that gives some back.
 const PAGE: i64 = 1_000;
@@ -60,7 +61,7 @@ pub async fn reconcile(app: &App, node: i64, gates: &Gates, suspects: &mut Suspe
     for (company, owned) in lost {
         for step in owned.chunks(STEP) {
             let give_back = GiveBack { node, owned: step.to_vec() };
-            recovered += app.write(&Access::System(company), give_back).await?;
+            recovered += unless_deleted(app.write(&Access::System(company), give_back).await)?;
         }
     }
     if recovered > 0 {

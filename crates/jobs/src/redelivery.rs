@@ -32,7 +32,11 @@ async fn round(app: &App, stop: &CancellationToken) -> Result<bool, Error> {
     let under_way = app.read_across(running).await?;
     for (company, id) in &under_way {
         for _ in 0..TURN {
-            if stop.is_cancelled() || step(app, *company, *id).await? != Stepped::More {
+            let stepped = match step(app, *company, *id).await {
+                Err(error) if error.is_deleted_company() => break,
+                stepped => stepped?,
+            };
+            if stop.is_cancelled() || stepped != Stepped::More {
                 break;
             }
         }

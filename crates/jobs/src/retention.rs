@@ -10,7 +10,7 @@ use rapport_domain::id::CompanyId;
 use rapport_store::company;
 use tokio_util::sync::CancellationToken;
 
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, unless_deleted};
 
 /// How often a round runs, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_mins(10);
@@ -40,7 +40,7 @@ async fn all_companies(
             if stop.is_cancelled() {
                 return Ok(());
             }
-            if !step(app, company.id, round).await? {
+            if !unless_deleted(step(app, company.id, round).await)? {
                 break;
             }
             // Pause as long as the step took, so that this uses at most half of storage's time.

@@ -8,6 +8,14 @@ use rapport_app::{App, Error, log_failure};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+/// A company that was deleted in the meantime needs no more work.
+pub fn unless_deleted<T: Default>(done: Result<T, Error>) -> Result<T, Error> {
+    match done {
+        Err(error) if error.is_deleted_company() => Ok(T::default()),
+        done => done,
+    }
+}
+
 /// ```ignore
 /// let mut rounds = Rounds::of(Job::Digest, &app, &stop);
 /// while rounds.begin() {

@@ -14,7 +14,7 @@ use rapport_store::company;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, unless_deleted};
 
 /// How often it checks for work, unless a test sets another interval.
 pub const EVERY: Duration = Duration::from_secs(3);
@@ -52,7 +52,9 @@ impl Watches {
     /// Looks at every company. One that fails doesn't keep the others from their turn.
     async fn look(&mut self, app: &App, stop: &CancellationToken, every: Duration) -> Result<(), Error> {
         if self.listed_at.is_none_or(|at| at.elapsed() >= ANYWAY) {
-            for company in app.read_across(company::list).await? {
+            let listed = app.read_across(company::list).await?;
+            self.companies.retain(|known, _| listed.iter().any(|company| company.id == *known));
+            for company in listed {
                 self.companies.entry(company.id).or_insert_with(|| Watch::new(app, company.id));
             }
             self.listed_at = Some(Instant::now());
@@ -62,7 +64,7 @@ impl Watches {
             if stop.is_cancelled() {
                 break;
             }
-            let looked = watch.look(app, *company, every).await;
+            let looked = unless_deleted(watch.look(app, *company, every).await);
             ended = ended.and(looked);
         }
         ended

@@ -22,6 +22,7 @@ pub fn start(app: &App, metrics: PrometheusHandle, tasks: &TaskTracker, stop: &C
     tasks.spawn(keep_metrics_small(metrics, stop.clone()));
     tasks.spawn(rapport_jobs::fields::run(app.clone(), stop.clone()));
     tasks.spawn(rapport_jobs::monitoring::run(app.clone(), stop.clone(), rapport_jobs::monitoring::EVERY));
+    tasks.spawn(rapport_jobs::deletion::run(app.clone(), stop.clone(), rapport_jobs::deletion::EVERY));
     let every = rapport_jobs::stage_totals::EVERY;
     tasks.spawn(rapport_jobs::stage_totals::run(app.clone(), stop.clone(), every));
     let every = rapport_jobs::channel_totals::EVERY;

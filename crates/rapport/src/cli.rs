@@ -15,6 +15,7 @@ use rapport_domain::import::mapping::Target;
 use rapport_domain::import::reading::Delimiter;
 use rapport_domain::invalid::Fault;
 use rapport_domain::member::{Email, Role};
+use rapport_domain::time::Time;
 
 use crate::options::{self, Options};
 
@@ -40,7 +41,7 @@ pub enum Command {
     Serve,
     /// Print the effective configuration, with secrets hidden
     Config,
-    /// Create and list companies
+    /// Create, list, export and delete companies
     #[command(subcommand)]
     Company(CompanyCommand),
     /// Create, list and revoke API tokens
@@ -158,6 +159,35 @@ pub enum CompanyCommand {
     Create(CreateCompany),
     /// List the companies
     List(Output),
+    /// Export everything that a company stored, except for secrets, into one file of JSON lines
+    Export(ExportCompany),
+    /// Delete a company with all its data after 14 days, or at once; or keep it after all
+    ///
+    /// Until then everything works, its pages show the date, and any owner can cancel. Owners and admins get a mail.
+    Delete(DeleteCompany),
+}
+
+#[derive(Debug, Args)]
+pub struct ExportCompany {
+    #[arg(value_parser = slug)]
+    pub project: Slug,
+    /// The file to write, which must not exist
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct DeleteCompany {
+    #[arg(value_parser = slug)]
+    pub project: Slug,
+    /// Really delete it; without this option, nothing is done
+    #[arg(long)]
+    pub yes: bool,
+    /// Delete it at once, without waiting. Nobody can restore it
+    #[arg(long)]
+    pub now: bool,
+    /// Keep a company that is waiting to be deleted
+    #[arg(long, conflicts_with_all = ["yes", "now"])]
+    pub cancel: bool,
 }
 
 #[derive(Debug, Args)]
@@ -195,9 +225,17 @@ pub struct CreateToken {
     /// What the token is for
     #[arg(long, value_parser = name)]
     pub name: String,
-    /// The token's role: member, admin or owner
+    /// The token's role: viewer, member, admin or owner
     #[arg(long, default_value = "admin", value_parser = role)]
     pub role: Role,
+    /// The address of the member whose token it is; by default it belongs to the company
+    ///
+    /// A member's token never does more than the member may, and ends with their membership.
+    #[arg(long, value_name = "EMAIL", value_parser = email)]
+    pub owner: Option<Email>,
+    /// When it stops working, such as 2027-01-31 or 2027-01-31T12:00:00Z; by default never
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub expires: Option<Time>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -432,6 +470,10 @@ fn role(text: &str) -> Result<Role, String> {
 fn name(text: &str) -> Result<String, String> {
     company::MAX_NAME.check(text).map_err(detail)?;
     Ok(text.to_owned())
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    Time::parse(text).map_err(|error| error.to_string())
 }
 
 fn credential(text: &str) -> Result<CredentialId, String> {

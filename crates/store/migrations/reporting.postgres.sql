@@ -113,7 +113,7 @@ JOIN company c ON c.id = n.company;
 CREATE OR REPLACE VIEW reporting.project AS
 SELECT c.slug AS project, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled = 1 AS digest_enabled,
        c.digest_weekday, c.time_zone, c.default_currency, reporting.at(c.created_at) AS created_at,
-       c.audit_days
+       c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, c.session_max_minutes
 FROM company c;
 
 CREATE OR REPLACE VIEW reporting.member AS
@@ -132,7 +132,8 @@ JOIN company c ON c.id = i.company;
 -- API tokens, ingest keys and inbound keys.
 CREATE OR REPLACE VIEW reporting.credential AS
 SELECT c.slug AS project, reporting.id_text('crd_', t.id) AS id, t.kind, t.name, t.role,
-       reporting.at(t.created_at) AS created_at, reporting.at(t.last_used_at) AS last_used_at
+       reporting.at(t.created_at) AS created_at, reporting.at(t.last_used_at) AS last_used_at,
+       reporting.id_text('per_', t.person) AS person, reporting.at(t.expires_at) AS expires_at
 FROM credential t
 JOIN company c ON c.id = t.company;
 
@@ -210,7 +211,8 @@ FROM campaign m
 JOIN company c ON c.id = m.company;
 
 CREATE OR REPLACE VIEW reporting.saved_view AS
-SELECT c.slug AS project, v.name, v.query, reporting.at(v.created_at) AS created_at
+SELECT c.slug AS project, v.name, v.query, reporting.at(v.created_at) AS created_at,
+       reporting.id_text('per_', v.created_by) AS created_by
 FROM saved_view v
 JOIN company c ON c.id = v.company;
 

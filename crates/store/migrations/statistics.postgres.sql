@@ -38,7 +38,8 @@ ALTER TABLE mail_reference ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE contact ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE contact_episode ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE cadence ALTER COLUMN status SET (n_distinct = 3);
-ALTER TABLE audit ALTER COLUMN actor_id SET (n_distinct = 50), ALTER COLUMN action SET (n_distinct = 50);
+ALTER TABLE audit ALTER COLUMN actor_id SET (n_distinct = 50), ALTER COLUMN action SET (n_distinct = 50),
+    ALTER COLUMN target SET (n_distinct = -0.1);
 ALTER TABLE import_chunk ALTER COLUMN import SET (n_distinct = 200);
 ALTER TABLE import_error ALTER COLUMN import SET (n_distinct = 200);
 ALTER TABLE import_change ALTER COLUMN import SET (n_distinct = 200), ALTER COLUMN account SET (n_distinct = -0.5);

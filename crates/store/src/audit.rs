@@ -1,5 +1,5 @@
 //! The audit log: who did what, when and from where. Never contains secrets. Entries are only added; retention
-//! deletes those that are too old.
+//! deletes those that are too old, and erasure takes the values of an account out of them.
 
 use rapport_domain::audit::Filter;
 use rapport_domain::history::Actor;
@@ -8,9 +8,9 @@ use rapport_domain::time::Time;
 
 use crate::error::Error;
 use crate::page::Page;
-use crate::statement::{Statement, statements};
+use crate::statement::{Statement, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
-use crate::value::{Row, Value};
+use crate::value::{Row, Type, Value};
 use crate::values;
 
 /// Selects entries between two ids and two times, newest first.
@@ -48,9 +48,13 @@ statements! {
     );
     company BY_ACTOR = entries!("/*INDEXED BY audit_by_actor*/ ", "actor_id = $2 AND ", "$3", "$4", "$5", "$6", "$7");
     company BY_ACTION = entries!("/*INDEXED BY audit_by_action*/ ", "action = $2 AND ", "$3", "$4", "$5", "$6", "$7");
+    company ABOUT = entries!("/*INDEXED BY audit_by_target*/ ", "target = $2 AND ", "$3", "$4", "$5", "$6", "$7");
     company OLD = "SELECT id FROM audit WHERE company = $1 AND id < $2 ORDER BY id LIMIT $3";
     company DELETE = "DELETE FROM audit WHERE company = $1 AND id = ANY($2)";
 }
+
+pub(crate) static SET_DETAIL: UpdateMany =
+    UpdateMany::new("audit", &[("id", Type::Bytes)], &[("detail", Type::Text)]);
 
 /// An id is generated a little after the time stored with it, or a lot after it if the clock was set back:
 /// ids up to this much later may belong to a given time.
@@ -141,6 +145,22 @@ fn of_person(
             return Ok(found);
         }
     }
+}
+
+/// The entries about one thing, newest first, before `before` if given.
+pub fn about(
+    snapshot: &mut Snapshot,
+    target: &str,
+    before: Option<AuditId>,
+    limit: i64,
+) -> Result<Vec<AuditEntry>, Error> {
+    Range::of(&Filter::default(), before).read(snapshot, &ABOUT, Some(target.into()), limit)
+}
+
+/// Replaces the details of entries.
+pub fn set_details(tx: &mut Tx, details: &[(AuditId, String)]) -> Result<(), Error> {
+    let rows = details.iter().flat_map(|(id, detail)| [Value::from(id), Value::from(detail)]);
+    tx.update(&SET_DETAIL, &rows.collect::<Vec<Value>>())
 }
 
 /// Deletes some entries from before `cutoff`; returns how many.

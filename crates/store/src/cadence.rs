@@ -17,6 +17,7 @@ use rapport_domain::time::Time;
 
 use crate::account::Edit;
 use crate::cadence_ranges::{Derived, Which, Window};
+use crate::company::company_columns;
 use crate::error::Error;
 use crate::statement::{InsertMany, statements};
 use crate::tx::{Across, Snapshot, Tx};
@@ -52,8 +53,7 @@ statements! {
                            WHERE company = $1 AND snoozed_until <= $2 AND account = ANY($3)";
     reference OUTLOOK = concat!(
         "SELECT ", earliest!("customer"), earliest!("in_trial"), earliest!("in_negotiation"),
-        "c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, c.digest_weekday, ",
-        "c.time_zone, c.default_currency, c.audit_days, c.created_at FROM company c ORDER BY c.id"
+        company_columns!(), " FROM company c ORDER BY c.id"
     );
 }
 

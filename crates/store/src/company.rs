@@ -5,6 +5,8 @@ use rapport_domain::company::{
 };
 use rapport_domain::id::CompanyId;
 use rapport_domain::money::Currency;
+use rapport_domain::right::{Grant, Grants};
+use rapport_domain::session::Limits;
 use rapport_domain::time::Time;
 
 use crate::error::Error;
@@ -13,21 +15,31 @@ use crate::tx::{Across, Snapshot, Tx};
 use crate::value::Row;
 use crate::values;
 
+/// The columns of a company, as `c`, in the order that [`read_from`] takes them.
+macro_rules! company_columns {
+    () => {
+        "c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, c.digest_weekday, c.time_zone, \
+         c.default_currency, c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, \
+         c.session_max_minutes, c.created_at"
+    };
+}
+pub(crate) use company_columns;
+
 statements! {
-    company GET = "SELECT id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
-                   time_zone, default_currency, audit_days, created_at FROM company WHERE id = $1";
-    reference LIST = "SELECT id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
-                      time_zone, default_currency, audit_days, created_at FROM company ORDER BY id";
-    reference BY_SLUG = "SELECT id, slug, name, cadence_days, tracked_stages, digest_enabled, digest_weekday, \
-                         time_zone, default_currency, audit_days, created_at FROM company WHERE slug = $1";
+    company GET = concat!("SELECT ", company_columns!(), " FROM company c WHERE c.id = $1");
+    reference LIST = concat!("SELECT ", company_columns!(), " FROM company c ORDER BY c.id");
+    reference BY_SLUG = concat!("SELECT ", company_columns!(), " FROM company c WHERE c.slug = $1");
     reference INSERT = "INSERT INTO company (slug, name, cadence_days, tracked_stages, digest_enabled, \
-                        digest_weekday, time_zone, default_currency, audit_days, created_at) \
-                        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+                        digest_weekday, time_zone, default_currency, audit_days, export_role, delete_role, \
+                        session_idle_minutes, session_max_minutes, created_at) \
+                        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
                         ON CONFLICT (slug) DO NOTHING RETURNING id";
+    company RENAME = "UPDATE company SET name = $2 WHERE id = $1";
     company LOCK = "SELECT id FROM company WHERE id = $1 FOR UPDATE";
     company UPDATE_SETTINGS = "UPDATE company SET cadence_days = $2, tracked_stages = $3, digest_enabled = $4, \
-                               digest_weekday = $5, time_zone = $6, default_currency = $7, audit_days = $8 \
-                               WHERE id = $1";
+                               digest_weekday = $5, time_zone = $6, default_currency = $7, audit_days = $8, \
+                               export_role = $9, delete_role = $10, session_idle_minutes = $11, \
+                               session_max_minutes = $12 WHERE id = $1";
 }
 
 pub fn get(snapshot: &mut Snapshot) -> Result<Option<Company>, Error> {
@@ -63,6 +75,10 @@ pub fn create(
             time_zone_name(&settings.time_zone),
             settings.default_currency.code(),
             settings.audit_days,
+            settings.grants.export.as_str(),
+            settings.grants.delete.as_str(),
+            settings.sessions.idle_minutes,
+            settings.sessions.max_minutes,
             now,
         ],
     )?;
@@ -78,6 +94,11 @@ pub fn lock(tx: &mut Tx) -> Result<Option<Company>, Error> {
     get(tx)
 }
 
+pub fn rename(tx: &mut Tx, name: &str) -> Result<(), Error> {
+    tx.execute(&RENAME, values![name])?;
+    Ok(())
+}
+
 pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
     let stages = settings.tracked_stages.to_stored();
     tx.execute(
@@ -90,6 +111,10 @@ pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
             time_zone_name(&settings.time_zone),
             settings.default_currency.code(),
             settings.audit_days,
+            settings.grants.export.as_str(),
+            settings.grants.delete.as_str(),
+            settings.sessions.idle_minutes,
+            settings.sessions.max_minutes,
         ],
     )?;
     Ok(())
@@ -99,7 +124,7 @@ pub(crate) fn read(mut row: Row) -> Result<Company, Error> {
     read_from(&mut row)
 }
 
-/// Reads the eleven columns of a company from a row.
+/// Reads the columns of a company from a row.
 pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
     let bad = |what: &str| Error::fault(format!("a company's stored {what} is not valid"));
     Ok(Company {
@@ -114,7 +139,14 @@ pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
             time_zone: parse_time_zone(&row.take::<String>()?).map_err(|_| bad("time zone"))?,
             default_currency: Currency::parse(&row.take::<String>()?).map_err(|_| bad("currency"))?,
             audit_days: row.take()?,
+            grants: Grants { export: grant(row, "export role")?, delete: grant(row, "delete role")? },
+            sessions: Limits { idle_minutes: row.take()?, max_minutes: row.take()? },
         },
         created_at: row.take()?,
     })
+}
+
+fn grant(row: &mut Row, what: &str) -> Result<Grant, Error> {
+    let stored = Grant::parse(&row.take::<String>()?);
+    stored.map_err(|_| Error::fault(format!("a company's stored {what} is not valid")))
 }

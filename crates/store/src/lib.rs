@@ -14,6 +14,7 @@ pub mod account_list;
 pub mod account_site;
 pub mod activity;
 pub mod activity_day;
+pub mod address_change;
 pub mod audit;
 pub mod backlog;
 pub mod cadence;
@@ -24,6 +25,8 @@ pub mod channel;
 pub mod channel_total;
 pub mod clients;
 pub mod company;
+pub mod company_data;
+pub mod company_deletion;
 pub mod contact;
 pub mod conversation;
 pub mod copy;
@@ -32,6 +35,7 @@ pub mod delivery;
 pub mod delivery_health;
 pub mod delivery_list;
 mod delivery_state;
+pub mod departed;
 mod dialect;
 pub mod digest;
 pub mod doctor;
@@ -50,12 +54,14 @@ pub mod import_data;
 pub mod ingest_reject;
 pub mod invitation;
 pub mod mail;
+pub mod mail_budget;
 pub mod mail_reference;
 pub mod manual_attempt;
 pub mod member;
 pub mod message;
 mod migrate;
 pub mod node;
+pub mod own_data;
 pub mod page;
 pub mod password_reset;
 #[cfg(test)]
@@ -97,6 +103,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         account_site::STATEMENTS,
         activity::STATEMENTS,
         activity_day::STATEMENTS,
+        address_change::STATEMENTS,
         audit::STATEMENTS,
         backlog::STATEMENTS,
         cadence::STATEMENTS,
@@ -105,12 +112,14 @@ pub fn all_statements() -> Vec<&'static Statement> {
         channel_total::STATEMENTS,
         clients::STATEMENTS,
         company::STATEMENTS,
+        company_deletion::STATEMENTS,
         contact::STATEMENTS,
         conversation::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,
         delivery_health::STATEMENTS,
         delivery_list::STATEMENTS,
+        departed::STATEMENTS,
         digest::STATEMENTS,
         encryption_key::STATEMENTS,
         erasure::STATEMENTS,
@@ -120,6 +129,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         mail_reference::STATEMENTS,
         invitation::STATEMENTS,
         mail::STATEMENTS,
+        mail_budget::STATEMENTS,
         import::STATEMENTS,
         import_data::STATEMENTS,
         ingest_reject::STATEMENTS,
@@ -127,6 +137,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         member::STATEMENTS,
         message::STATEMENTS,
         node::STATEMENTS,
+        own_data::STATEMENTS,
         password_reset::STATEMENTS,
         recent::STATEMENTS,
         redelivery::STATEMENTS,

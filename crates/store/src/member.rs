@@ -20,8 +20,12 @@ statements! {
     // Another login with this address may be the proven one already; then this one stays as it is.
     reference PROVE = "UPDATE person SET proven_at = $2 WHERE id = $1 AND proven_at IS NULL AND NOT EXISTS \
                        (SELECT 1 FROM person o WHERE o.email = person.email AND o.proven_at IS NOT NULL)";
+    reference ADDRESS = "SELECT email, name FROM person WHERE id = $1";
     reference SET_PASSWORD = "UPDATE person SET password_hash = $2 WHERE id = $1";
     reference RENAME = "UPDATE person SET name = $2 WHERE id = $1";
+    // A new address is proven. If it has a proven login meanwhile, this one stays as it is.
+    reference SET_EMAIL = "UPDATE person SET email = $2, proven_at = $3 WHERE id = $1 AND NOT EXISTS \
+                           (SELECT 1 FROM person o WHERE o.email = $2 AND o.proven_at IS NOT NULL AND o.id <> $1)";
     reference COMPANIES_OF = "SELECT count(*) FROM member WHERE person = $1";
     company INSERT_MEMBER = "INSERT INTO member (company, person, role, created_at) VALUES ($1, $2, $3, $4) \
                              ON CONFLICT (company, person) DO NOTHING RETURNING person";
@@ -78,10 +82,16 @@ fn read_login(mut row: Row) -> Result<Login, Error> {
     Ok(Login { person: row.take()?, name: row.take()?, password_hash: row.take()?, proven_at: row.take()? })
 }
 
-/// Notes that the owner of the address uses this login.
-pub fn prove(tx: &mut Tx, person: PersonId, now: Time) -> Result<(), Error> {
-    tx.execute(&PROVE, values![&person, now])?;
-    Ok(())
+/// Notes that the owner of the address uses this login. Returns `false` if that was known, or another login with this
+/// address is the proven one.
+pub fn prove(tx: &mut Tx, person: PersonId, now: Time) -> Result<bool, Error> {
+    Ok(tx.execute(&PROVE, values![&person, now])? > 0)
+}
+
+/// The address and the name of a person, whatever companies they belong to.
+pub fn address(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<(Email, String)>, Error> {
+    let found = snapshot.query_opt(&ADDRESS, values![&person])?;
+    found.map(|mut row| Ok((Email::from_stored(row.take()?), row.take()?))).transpose()
 }
 
 pub fn set_password(tx: &mut Tx, person: PersonId, password_hash: &str) -> Result<(), Error> {
@@ -92,6 +102,11 @@ pub fn set_password(tx: &mut Tx, person: PersonId, password_hash: &str) -> Resul
 pub fn rename(tx: &mut Tx, person: PersonId, name: &str) -> Result<(), Error> {
     tx.execute(&RENAME, values![&person, name])?;
     Ok(())
+}
+
+/// Gives a person a new address, which they proved; returns `false` if it has another proven login.
+pub fn set_email(tx: &mut Tx, person: PersonId, email: &Email, now: Time) -> Result<bool, Error> {
+    Ok(tx.execute(&SET_EMAIL, values![&person, email.as_str(), now])? > 0)
 }
 
 /// The number of companies that a person belongs to.

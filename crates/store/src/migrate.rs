@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 23] = [
+const MIGRATIONS: [&str; 26] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -37,6 +37,9 @@ const MIGRATIONS: [&str; 23] = [
     include_str!("../migrations/0021_identity.sql"),
     include_str!("../migrations/0022_audit_filters.sql"),
     include_str!("../migrations/0023_sender_proof.sql"),
+    include_str!("../migrations/0024_rights.sql"),
+    include_str!("../migrations/0025_sessions_and_tokens.sql"),
+    include_str!("../migrations/0026_companies.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

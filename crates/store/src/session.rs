@@ -4,7 +4,7 @@
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{CompanyId, PersonId, SessionId};
 use rapport_domain::member::{Email, Role};
-use rapport_domain::session::Session;
+use rapport_domain::session::{Limits, Session};
 use rapport_domain::time::Time;
 
 use crate::error::Error;
@@ -14,20 +14,25 @@ use crate::value::Row;
 use crate::values;
 
 statements! {
+    // A session of an earlier release proved nothing since the login.
     company FIND = "SELECT s.id, s.person, p.name, m.role, s.created_at, s.last_seen_at, \
+                    coalesce(s.proved_at, s.created_at), \
                     (SELECT count(*) FROM member o WHERE o.person = s.person AND o.deactivated_at IS NULL) \
                     FROM session s JOIN member m ON m.company = s.company AND m.person = s.person \
                     JOIN person p ON p.id = s.person \
                     WHERE s.company = $1 AND s.hash = $2 AND m.deactivated_at IS NULL";
-    company INSERT = "INSERT INTO session (company, hash, id, person, created_at, last_seen_at, address, browser) \
-                      VALUES ($1, $2, $3, $4, $5, $5, $6, $7)";
+    company INSERT = "INSERT INTO session (company, hash, id, person, created_at, last_seen_at, proved_at, address, \
+                      browser) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    company PROVE = "UPDATE session SET proved_at = $3 WHERE company = $1 AND hash = $2";
     company TOUCH = "UPDATE session SET last_seen_at = $3 WHERE company = $1 AND id = $2 AND last_seen_at < $3";
     company DELETE = "DELETE FROM session WHERE company = $1 AND hash = $2";
     company DELETE_OF_MEMBER = "DELETE FROM session WHERE company = $1 AND person = $2";
     company PRUNE = "DELETE FROM session WHERE company = $1 AND (last_seen_at < $2 OR created_at < $3)";
+    reference DELETE_ONE = "DELETE FROM session WHERE person = $1 AND id = $2 RETURNING company, address, browser";
     reference DELETE_OTHERS = "DELETE FROM session WHERE person = $1 AND hash <> $2";
     reference DELETE_OF_PERSON = "DELETE FROM session WHERE person = $1";
-    reference OF_PERSON = "SELECT s.id, s.hash, c.name, s.created_at, s.last_seen_at, s.address, s.browser \
+    reference OF_PERSON = "SELECT s.id, s.hash, c.name, c.session_idle_minutes, c.session_max_minutes, \
+                           s.created_at, s.last_seen_at, coalesce(s.proved_at, s.created_at), s.address, s.browser \
                            FROM session s JOIN company c ON c.id = s.company WHERE s.person = $1 \
                            ORDER BY s.last_seen_at DESC, s.id";
     // A proven login first, then the oldest.
@@ -46,19 +51,28 @@ pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Session
     snapshot.query_opt(&FIND, values![hash])?.map(read).transpose()
 }
 
-/// Where a session was started.
+/// How and where a session starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun<'a> {
     pub id: SessionId,
     pub person: PersonId,
     pub at: Time,
+    /// When it began and when its person last proved who they are. Both are earlier than `at` if it continues another.
+    pub created_at: Time,
+    pub proved_at: Time,
     pub address: Option<&'a str>,
     pub browser: Option<&'a str>,
 }
 
 pub fn insert(tx: &mut Tx, hash: &SecretHash, begun: &Begun) -> Result<(), Error> {
-    let Begun { id, person, at, address, browser } = begun;
-    tx.execute(&INSERT, values![hash, id, person, *at, *address, *browser])?;
+    let Begun { id, person, at, created_at, proved_at, address, browser } = begun;
+    tx.execute(&INSERT, values![hash, id, person, *created_at, *at, *proved_at, *address, *browser])?;
+    Ok(())
+}
+
+/// Notes that the person proved again who they are.
+pub fn prove(tx: &mut Tx, hash: &SecretHash, at: Time) -> Result<(), Error> {
+    tx.execute(&PROVE, values![hash, at])?;
     Ok(())
 }
 
@@ -76,6 +90,22 @@ pub fn delete(tx: &mut Tx, hash: &SecretHash) -> Result<(), Error> {
 pub fn prune(tx: &mut Tx, unseen_since: Time, begun_before: Time) -> Result<(), Error> {
     tx.execute(&PRUNE, values![unseen_since, begun_before])?;
     Ok(())
+}
+
+/// Where a session was started that has just ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub company: CompanyId,
+    pub address: Option<String>,
+    pub browser: Option<String>,
+}
+
+/// Ends one of the person's sessions, in any company. `None` if there is no such session.
+pub fn delete_one(tx: &mut Tx, person: PersonId, id: SessionId) -> Result<Option<Ended>, Error> {
+    let ended = tx.query_opt(&DELETE_ONE, values![&person, &id])?;
+    ended
+        .map(|mut row| Ok(Ended { company: row.take()?, address: row.take()?, browser: row.take()? }))
+        .transpose()
 }
 
 /// Ends the person's sessions in every company except one.
@@ -102,8 +132,10 @@ pub struct Listed {
     pub id: SessionId,
     pub hash: SecretHash,
     pub company: String,
+    pub limits: Limits,
     pub created_at: Time,
     pub last_seen_at: Time,
+    pub proved_at: Time,
     pub address: Option<String>,
     pub browser: Option<String>,
 }
@@ -115,8 +147,10 @@ pub fn of_person(snapshot: &mut Snapshot, person: PersonId) -> Result<Vec<Listed
             id: row.take()?,
             hash: row.take()?,
             company: row.take()?,
+            limits: Limits { idle_minutes: row.take()?, max_minutes: row.take()? },
             created_at: row.take()?,
             last_seen_at: row.take()?,
+            proved_at: row.take()?,
             address: row.take()?,
             browser: row.take()?,
         })
@@ -180,6 +214,7 @@ fn read(mut row: Row) -> Result<Session, Error> {
         role: role(row)?,
         created_at: row.take()?,
         last_seen_at: row.take()?,
+        proved_at: row.take()?,
         companies: row.take()?,
     })
 }

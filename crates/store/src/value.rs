@@ -65,6 +65,12 @@ pub trait FromCell: Sized {
     fn from_cell(cell: Cell) -> Result<Self, Error>;
 }
 
+impl FromCell for Cell {
+    fn from_cell(cell: Cell) -> Result<Self, Error> {
+        Ok(cell)
+    }
+}
+
 fn unexpected<T>(wanted: &str, cell: &Cell) -> Result<T, Error> {
     let found = match cell {
         Cell::Null => "null",
@@ -148,6 +154,17 @@ impl FromCell for SecretHash {
 impl<T: FromCell> FromCell for Option<T> {
     fn from_cell(cell: Cell) -> Result<Self, Error> {
         if cell == Cell::Null { Ok(None) } else { T::from_cell(cell).map(Some) }
+    }
+}
+
+impl<'a> From<&'a Cell> for Value<'a> {
+    fn from(cell: &'a Cell) -> Self {
+        match cell {
+            Cell::Null => Self::Null,
+            Cell::Int(number) => Self::Int(*number),
+            Cell::Text(text) => Self::Text(text),
+            Cell::Bytes(bytes) => Self::Bytes(bytes),
+        }
     }
 }
 

@@ -37,11 +37,12 @@ use rapport_domain::account::{self, Account};
 use rapport_domain::activity::parse_batch;
 use rapport_domain::channel::{Channel, PromoCode};
 use rapport_domain::company::Slug;
-use rapport_domain::credential::{self, Kind};
+use rapport_domain::credential::{self, Kind, TokenRequest};
 use rapport_domain::event::Event;
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::id::{AccountId, CompanyId};
 use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_store::member::{self, NewPerson};
 use rapport_store::{Config, Database, Snapshot, Store, Tx};
@@ -374,7 +375,8 @@ impl TestCompany {
 
     /// A new token with this role.
     pub fn token_of(&self, role: Role) -> Access {
-        let made = self.write(CreateToken { name: format!("{} token", role.as_str()), role });
+        let request = TokenRequest::of_company(format!("{} token", role.as_str()), role);
+        let made = self.write(CreateToken(request));
         access(Kind::ApiToken, &made.expect("a token").text)
     }
 
@@ -400,7 +402,7 @@ impl TestCompany {
         &self,
         read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> T {
-        let answer = block_on(self.app.read(&self.token, Needs::Role(Role::Member), read));
+        let answer = block_on(self.app.read(&self.token, Needs::Right(Right::Read), read));
         answer.unwrap_or_else(|error| panic!("a read was refused: {error:?}")).reply
     }
 

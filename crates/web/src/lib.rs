@@ -20,3 +20,4 @@ pub use edge::closing::Drain;
 pub use edge::rate_limit::Rate;
 pub use edge::server::{Config, MetricsText, router, serve};
 pub use pages::SetupSecret;
+pub use pages::rules::{RULES as PAGE_RULES, Rule as PageRule};

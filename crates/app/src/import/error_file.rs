@@ -5,7 +5,7 @@ use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
 use rapport_domain::import::mapping::{ERROR_COLUMN, LINE_COLUMN};
 use rapport_domain::import::row::guarded;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_store::import_data::ErrorRow;
 use rapport_store::{import, import_data};
 
@@ -28,7 +28,7 @@ pub struct ErrorFile {
 
 impl ErrorFile {
     pub async fn open(app: &App, access: &Access, id: ImportId) -> Result<Self, Error> {
-        let needs = Needs::Role(Role::Member);
+        let needs = Needs::Right(Right::Export);
         let found = app.read(access, needs, move |snapshot, _| import::get(snapshot, id)).await?.reply;
         let import = found.ok_or(Error::NotFound("import"))?;
         Ok(Self { app: app.clone(), access: access.clone(), import, after: 0, is_begun: false })
@@ -47,7 +47,7 @@ impl ErrorFile {
     /// The next part; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let (id, after) = (self.import.id, self.after);
-        let needs = Needs::Role(Role::Member);
+        let needs = Needs::Right(Right::Export);
         let read = self
             .app
             .read(&self.access, needs, move |snapshot, _| import_data::errors(snapshot, id, after, PAGE));

@@ -21,6 +21,7 @@ pub mod import;
 pub mod ingest;
 pub mod mail;
 pub mod members;
+pub mod own_data;
 pub mod pipeline;
 pub mod profile;
 pub mod pulse;
@@ -33,7 +34,6 @@ pub mod webhook;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use rapport_domain::company::Settings;
-use rapport_domain::history::Actor;
 use rapport_domain::id::PersonId;
 use rapport_domain::time::{Day, Time};
 
@@ -66,14 +66,7 @@ impl Viewer {
 
     /// The person who is logged in, if the caller is one.
     pub fn person(&self) -> Option<PersonId> {
-        match self.caller.actor {
-            Actor::Person { id, .. } => Some(id),
-            Actor::Token { .. }
-            | Actor::IngestKey { .. }
-            | Actor::InboundKey { .. }
-            | Actor::CommandLine
-            | Actor::System => None,
-        }
+        self.caller.actor.person()
     }
 }
 

@@ -1,10 +1,12 @@
 //! The person who is logged in.
 
+use rapport_domain::credential::Presented;
 use rapport_domain::member::Member;
-use rapport_store::{Error, Snapshot, member, session};
+use rapport_store::{Error, Snapshot, address_change, member, session};
 
 use crate::read::Viewer;
 
+pub use rapport_store::address_change::Change;
 pub use rapport_store::member::Login;
 pub use rapport_store::session::{Listed, Workplace};
 
@@ -18,8 +20,20 @@ pub struct Profile {
 
 pub fn page(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Profile>, Error> {
     let Some((me, login)) = login(snapshot, viewer)? else { return Ok(None) };
-    let sessions = session::of_person(snapshot, me.person)?;
+    let mut sessions = session::of_person(snapshot, me.person)?;
+    // Those that are over are deleted within a day.
+    sessions.retain(|listed| !listed.limits.is_over(listed.created_at, listed.last_seen_at, viewer.now));
     Ok(Some(Profile { me, is_proven: login.proven_at.is_some(), sessions }))
+}
+
+/// The change of address that a link is for, while it can be confirmed. It may be another person's.
+pub fn address_change(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    link: Presented,
+) -> Result<Option<Change>, Error> {
+    let found = address_change::find(snapshot, &link.hash)?;
+    Ok(found.filter(|change| viewer.now < change.expires_at))
 }
 
 /// The viewer as a member, and how they log in.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::read::{CappedCount, Viewer};
 
 pub use rapport_store::cadence_preview::Difference;
+pub use rapport_store::company_deletion::get as deletion;
 
 /// Who is overdue now, and how new settings would change that.
 pub struct CadencePage {

@@ -7,6 +7,7 @@ use rapport_app::account_address::{AddAddress, RemoveAddress};
 use rapport_app::bulk::MoveAccounts;
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
+use rapport_app::erasure::erase_payloads;
 use rapport_app::export::{Exported, RecordExport};
 use rapport_app::failed_login;
 use rapport_app::invitation::{Invite, Offer, ResendInvitation, RevokeInvitation};
@@ -14,7 +15,6 @@ use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::{OpenReset, SendReset};
 use rapport_app::refusal::{self, Refused};
 use rapport_app::saved_view::{DeleteView, RenameView, SaveView};
-use rapport_app::session::{Proven, read_cookie};
 use rapport_app::settings::PatchSettings;
 use rapport_app::webhook::{DeleteWebhook, DisableWebhook, EnableWebhook, RotateSecret, TestWebhook};
 use rapport_app::{Access, Command, Error, Origin};
@@ -22,8 +22,10 @@ use rapport_domain::account::{Create, Patch, StatusChange};
 use rapport_domain::audit::Filter;
 use rapport_domain::bulk::{BulkMove, Wanted};
 use rapport_domain::channel::PromoCode;
+use rapport_domain::credential::TokenRequest;
+use rapport_domain::device::Device;
 use rapport_domain::history::Actor;
-use rapport_domain::id::{AccountId, PersonId};
+use rapport_domain::id::AccountId;
 use rapport_domain::invitation::Acceptance;
 use rapport_domain::member::{Email, Role};
 use rapport_domain::pipeline::Status;
@@ -31,8 +33,10 @@ use rapport_domain::request_id::RequestId;
 use rapport_domain::saved_view::Save;
 use rapport_domain::webhook::Held;
 use rapport_store::audit::AuditEntry;
-use rapport_testkit::{TestApp, TestCompany, block_on, create_webhook, patch_webhook};
+use rapport_testkit::{TestApp, TestCompany, block_on, create_webhook, patch_webhook, raw};
 use serde_json::{Value, json};
+
+use crate::logged_in;
 
 const FROM: &str = "192.0.2.7";
 const REQUEST: &str = "abc-1";
@@ -68,7 +72,7 @@ impl Managing<'_> {
 fn origin() -> Origin {
     // As an IPv6 listener sees an IPv4 caller.
     let address = format!("::ffff:{FROM}").parse().unwrap();
-    Origin { address, request: RequestId::parse(REQUEST.as_bytes()).unwrap() }
+    Origin { address, request: RequestId::parse(REQUEST.as_bytes()).unwrap(), device: Device::default() }
 }
 
 fn email(text: &str) -> Email {
@@ -129,7 +133,7 @@ fn settings_and_keys(managing: &mut Managing) {
         ]),
     );
     let known = managing.log().len();
-    let token = managing.run(CreateToken { name: "CRM".to_owned(), role: Role::Member });
+    let token = managing.run(CreateToken(TokenRequest::of_company("CRM", Role::Member)));
     managing.run(RevokeToken(token.credential.id));
     let (old, shown) = (managing.run(RotateKey(Key::Ingest)), token.credential.shown.clone());
     let new = managing.run(RotateKey(Key::Ingest));
@@ -300,14 +304,6 @@ fn views(managing: &mut Managing) {
     assert_eq!(targets, ["Lost", "Lost", "Lost", "Gone"].map(|name| Some(name.to_owned())));
 }
 
-/// A member who is logged in.
-fn member(company: &TestCompany, address: &str) -> (PersonId, Access) {
-    let person = company.employ(address, "Bo", Role::Member).person;
-    let proven = Proven { person, company: company.id() };
-    let cookie = company.write_as(&proven.access(), proven.begin(None)).unwrap();
-    (person, Access::Credential(read_cookie(&cookie).unwrap()))
-}
-
 /// The same changes to an account, by anyone. Returns it.
 fn work(managing: &Managing, access: &Access) -> AccountId {
     fn object(body: Value) -> serde_json::Map<String, Value> {
@@ -339,7 +335,8 @@ fn work(managing: &Managing, access: &Access) -> AccountId {
 fn what_people_do_to_accounts_is_recorded_and_of_programs_only_deletions_and_bulk_moves() {
     TestApp::on_both(|app| {
         let managing = Managing { app, secrets: Vec::new() };
-        let (person, bo) = member(app, "bo@acme.test");
+        let (person, bo) = logged_in(app, "bo@acme.test", Role::Member);
+        app.set(json!({"delete_role": "member"}));
         let known = managing.log().len();
         let account = work(&managing, &bo);
         let both = [
@@ -377,6 +374,52 @@ fn what_people_do_to_accounts_is_recorded_and_of_programs_only_deletions_and_bul
 }
 
 #[test]
+fn an_erased_account_keeps_its_entries_without_its_values() {
+    TestApp::on_both(|app| {
+        let managing = Managing { app, secrets: Vec::new() };
+        let (_, bo) = logged_in(app, "bo@acme.test", Role::Admin);
+        let kept = work(&managing, &bo);
+        let known = managing.log().len();
+        let account = work(&managing, &bo);
+        // More than one step takes.
+        for number in 0..120 {
+            let email = email(&format!("ceo{number}@client.test"));
+            let created = managing
+                .run(CreateAccount(Create::parse(json!({"name": "Other"}).as_object().unwrap()).unwrap()));
+            let id = created.reply.id;
+            managing.try_run(&bo, AddAddress { account: id, address: email.clone() }).unwrap();
+            raw::run(app.database(), &format!("UPDATE audit SET target = '{account}' WHERE target = '{id}'"));
+        }
+        let before = managing.log();
+        // Also when nothing but the log knows the account.
+        raw::run(app.database(), "DELETE FROM event");
+        block_on(erase_payloads(app.app(), app.token(), account)).unwrap();
+        let after = managing.log();
+        assert_eq!(after.len(), before.len() + 1, "the erasure itself is recorded");
+        for (was, is) in before.iter().zip(&after) {
+            let is_erased = was.target.as_deref() == Some(account.to_string().as_str());
+            assert_eq!((&is.id, &is.actor, &is.action), (&was.id, &was.actor, &was.action));
+            assert_eq!((&is.target, is.at, &is.address), (&was.target, was.at, &was.address));
+            if !is_erased {
+                assert_eq!(is.detail, was.detail, "of another account, or of none");
+            }
+        }
+        let mine =
+            after[known..].iter().filter(|entry| entry.target.as_deref() == Some(&account.to_string()));
+        let text: String = mine.map(|entry| entry.detail.clone()).collect();
+        for value in ["Acme", "client.test", "pro", "team", "customer", "lost"] {
+            assert!(!text.contains(value), "{value} in {text}");
+        }
+        assert!(text.contains("custom_fields.plan") && text.contains("erased"), "{text}");
+        assert!(
+            before
+                .iter()
+                .any(|entry| entry.target == Some(kept.to_string()) && entry.detail.contains("Acme"))
+        );
+    });
+}
+
+#[test]
 fn exports_are_recorded_with_their_filter() {
     TestApp::on_both(|app| {
         let managing = Managing { app, secrets: Vec::new() };
@@ -395,9 +438,9 @@ fn exports_are_recorded_with_their_filter() {
 fn a_failed_login_is_recorded_where_the_person_works_and_once_a_minute() {
     TestApp::on_both(|app| {
         let (globex, initech) = (app.company("globex"), app.company("initech"));
-        let (bo, _) = member(app, "bo@acme.test");
-        member(&globex, "bo@acme.test");
-        let (of_initech, _) = member(&initech, "bo@acme.test");
+        let (bo, _) = logged_in(app, "bo@acme.test", Role::Member);
+        logged_in(&globex, "bo@acme.test", Role::Member);
+        let (of_initech, _) = logged_in(&initech, "bo@acme.test", Role::Member);
         let leave = ChangeMember { person: of_initech, role: None, active: Some(false) };
         initech.write_as(&Access::CommandLine(initech.id()), leave).unwrap();
         let failures = |company: &TestCompany| {
@@ -431,7 +474,7 @@ fn a_failed_login_is_recorded_where_the_person_works_and_once_a_minute() {
 fn a_refusal_is_recorded_once_a_minute() {
     TestApp::on_both(|app| {
         let managing = Managing { app, secrets: Vec::new() };
-        let (person, bo) = member(app, "bo@acme.test");
+        let (person, bo) = logged_in(app, "bo@acme.test", Role::Member);
         let Access::Credential(by) = bo else { panic!("{bo:?}") };
         let known = managing.log().len();
         let refuse = || {

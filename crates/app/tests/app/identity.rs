@@ -9,6 +9,7 @@ use rapport_app::{Access, Error, Needs, password};
 use rapport_domain::id::CompanyId;
 use rapport_domain::invitation::{Acceptance, Way};
 use rapport_domain::member::{Email, Member, Role};
+use rapport_domain::right::Right;
 use rapport_testkit::{TestApp, TestCompany, block_on};
 
 use crate::mail::{on_both_with_mail, take};
@@ -63,7 +64,7 @@ fn session(company: &TestCompany, member: &Member) -> Access {
 }
 
 fn is_alive(company: &TestCompany, session: &Access) -> bool {
-    block_on(company.app().read(session, Needs::Role(Role::Member), |_, _| Ok(()))).is_ok()
+    block_on(company.app().read(session, Needs::Right(Right::Read), |_, _| Ok(()))).is_ok()
 }
 
 fn use_reset(company: &TestCompany, token: &str, chosen: &str) -> Result<(), Error> {

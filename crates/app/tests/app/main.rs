@@ -2,12 +2,16 @@
 //! decisions beside it, sentence by sentence. `model.rs` runs random sequences against a plain model.
 
 mod account;
+mod address_change;
 mod audit;
 mod bulk;
 mod channel;
+mod company_deletion;
+mod company_export;
 mod credential;
 mod digest;
 mod encryption_key;
+mod every_table;
 mod fan_out;
 mod identity;
 mod import_runs;
@@ -15,24 +19,33 @@ mod imports;
 mod inbound;
 mod ingest;
 mod invitation;
+mod leaving;
 mod mail;
+mod mail_limits;
 mod member;
 mod model;
+mod notice;
+mod own_data;
+mod password;
 mod password_reset;
 mod races;
 mod reading;
 mod reads;
 mod redelivery;
 mod retention;
+mod rights;
 mod saved_view;
+mod session;
 mod settings;
 mod tenancy;
 mod upsert;
 mod webhooks;
 
-use rapport_app::Error;
+use rapport_app::session::{Proven, read_cookie};
+use rapport_app::{Access, Error};
 use rapport_domain::event::Kind;
-use rapport_domain::id::AccountId;
+use rapport_domain::id::{AccountId, PersonId};
+use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
 use rapport_testkit::TestCompany;
 use serde_json::Value;
@@ -53,6 +66,14 @@ fn payloads(company: &TestCompany, account: AccountId) -> Vec<Value> {
     events.iter().map(|event| read(&event.payload)).collect()
 }
 
+/// A new member called Bo, who is logged in.
+fn logged_in(company: &TestCompany, address: &str, role: Role) -> (PersonId, Access) {
+    let person = company.employ(address, "Bo", role).person;
+    let proven = Proven { person, company: company.id() };
+    let cookie = company.write_as(&proven.access(), proven.begin(None)).expect("a session");
+    (person, Access::Credential(read_cookie(&cookie).expect("a session")))
+}
+
 /// Why something was refused, in short form: `conflict imported_id_taken`, `invalid /name empty`.
 fn refusal<T>(answer: Result<T, Error>) -> String {
     match answer {
@@ -61,6 +82,7 @@ fn refusal<T>(answer: Result<T, Error>) -> String {
         Err(Error::Forbidden { code, .. }) => format!("forbidden {code}"),
         Err(Error::NotFound(what)) => format!("no such {what}"),
         Err(Error::Conflict { code, .. }) => format!("conflict {code}"),
+        Err(Error::TooMany { code, .. }) => format!("too many {code}"),
         Err(Error::Invalid(invalid)) => {
             let faults: Vec<String> =
                 invalid.0.iter().map(|error| format!("{} {}", error.pointer, error.code)).collect();

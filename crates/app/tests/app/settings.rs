@@ -7,8 +7,10 @@ use rapport_app::settings::PatchSettings;
 use rapport_domain::audit::Filter;
 use rapport_domain::channel::PromoCode;
 use rapport_domain::company::{Company, time_zone_name};
+use rapport_domain::credential::TokenRequest;
 use rapport_domain::history::Actor;
 use rapport_domain::member::Role;
+use rapport_domain::right::{Grant, Grants};
 use rapport_store::audit::AuditEntry;
 use rapport_testkit::{TestApp, TestCompany};
 use serde_json::{Value, json};
@@ -39,6 +41,26 @@ fn a_new_company_has_the_decided_defaults() {
         );
         assert_eq!((settings.digest_enabled, settings.digest_weekday.as_str()), (true, "monday"));
         assert_eq!((time_zone_name(&settings.time_zone), settings.default_currency.code()), ("UTC", "USD"));
+        assert_eq!(settings.grants, Grants { export: Grant::Admins, delete: Grant::Admins });
+    });
+}
+
+#[test]
+fn a_company_is_renamed_and_keeps_its_short_name() {
+    TestApp::on_both(|app| {
+        let globex = app.company("globex");
+        let renamed = app.write(patch(json!({"name": "Acme & Sons", "cadence_days": 7}))).unwrap();
+        assert_eq!((company(app), renamed.slug.as_str()), (renamed.clone(), "acme"));
+        assert_eq!((renamed.name.as_str(), renamed.settings.cadence_days), ("Acme & Sons", 7));
+        let entry = audit(app).pop().unwrap();
+        let detail =
+            json!({"name": {"from": "acme", "to": "Acme & Sons"}, "cadence_days": {"from": 42, "to": 7}});
+        assert_eq!(entry.action, "settings.changed");
+        assert_eq!(serde_json::from_str::<Value>(&entry.detail).unwrap(), detail);
+        app.write(patch(json!({"name": "Acme & Sons"}))).unwrap();
+        assert_eq!(audit(app).pop().unwrap(), entry, "nothing changed, nothing is recorded");
+        assert_eq!(refusal(app.write(patch(json!({"name": ""})))), "invalid /name empty");
+        assert_eq!(company(&globex).name, "globex");
     });
 }
 
@@ -50,7 +72,7 @@ fn a_change_of_settings_is_stored_and_leaves_the_rest() {
         assert_eq!(company(app), changed);
         let all = json!({
             "tracked_stages": ["in_negotiation"], "digest_enabled": false, "digest_weekday": "sunday",
-            "default_currency": "eur",
+            "default_currency": "eur", "export_role": "member",
         });
         app.write(patch(all)).unwrap();
         let settings = company(app).settings;
@@ -61,6 +83,7 @@ fn a_change_of_settings_is_stored_and_leaves_the_rest() {
         assert_eq!((settings.digest_enabled, settings.digest_weekday.as_str()), (false, "sunday"));
         assert_eq!(time_zone_name(&settings.time_zone), "America/Sao_Paulo");
         assert_eq!(settings.default_currency.code(), "EUR");
+        assert_eq!(settings.grants, Grants { export: Grant::Members, delete: Grant::Admins });
         assert_eq!(
             company(&app.company("globex")).settings.cadence_days,
             42,
@@ -101,7 +124,7 @@ fn everything_managed_is_in_the_audit_log_with_its_actor_and_without_a_secret() 
         let code = |text: &str| PromoCode::parse(text).unwrap();
         app.set(json!({"cadence_days": 10}));
         app.set(json!({"cadence_days": 10}));
-        let token = app.write(CreateToken { name: "CRM".to_owned(), role: Role::Member }).unwrap();
+        let token = app.write(CreateToken(TokenRequest::of_company("CRM", Role::Member))).unwrap();
         app.write(RevokeToken(token.credential.id)).unwrap();
         let ingest = app.write(RotateKey(Key::Ingest)).unwrap();
         let inbound = app.write(RotateKey(Key::Inbound)).unwrap();

@@ -96,6 +96,7 @@ impl Attempting {
                 // It was pruned since, or the process is ending: the next incarnation gives it back and sends
                 // it again.
                 Err(Error::NotFound(_) | Error::Closed) => return None,
+                Err(error) if error.is_deleted_company() => return None,
                 Err(error) => {
                     tracing::debug!(%error, delivery = %dispatch.delivery, "failed to record an attempt; trying again");
                     maybe_recorded |= matches!(error, Error::OutcomeUnknown);

@@ -303,6 +303,9 @@ impl State {
                         let next_due = found.next_due.map(|due| due.max(soonest));
                         Message::Claimed { key, items, more, next_due }
                     }
+                    Err(error) if error.is_deleted_company() => {
+                        Message::Claimed { key, items: Vec::new(), more: false, next_due: None }
+                    }
                     Err(error) => {
                         log_failure!(error, "failed to claim due deliveries; trying again");
                         tokio::time::sleep(PAUSE).await;

@@ -17,7 +17,7 @@ use rapport_domain::activity::parse_batch;
 use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::destination::{AddressPolicy, Refusal};
 use rapport_domain::id::{DeliveryId, WebhookId};
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Held, Switch, Webhook};
 use rapport_domain::{account, destination::Destination};
@@ -462,7 +462,7 @@ impl Sending {
         &self,
         read: impl Fn(&mut Snapshot) -> Result<T, rapport_store::Error> + Clone + Send + 'static,
     ) -> T {
-        let (app, token, needs) = (self.test.app(), self.test.token(), Needs::Role(Role::Member));
+        let (app, token, needs) = (self.test.app(), self.test.token(), Needs::Right(Right::Read));
         let answer = patiently(|| {
             let read = read.clone();
             block_on(app.read(token, needs, move |snapshot, _| read(snapshot)))

@@ -64,7 +64,12 @@ fn who_forgot_their_password_chooses_another_by_the_link_in_the_mail() {
         let owner = app.read(rapport_store::member::list).remove(0).person;
         let login = app.read(move |snapshot| rapport_store::member::login(snapshot, owner)).unwrap();
         assert!(password::verify("a new password", &login.password_hash));
-        assert_eq!(mailing.server.received().len(), 1, "nobody got the other one");
+        let notice = mailing.received(2).remove(1);
+        assert_eq!(
+            (&notice.to[0][..], notice.header("Subject")),
+            ("owner@acme.test", "Your password was reset on Rapport")
+        );
+        assert_eq!(mailing.server.received().len(), 2, "nobody got the other one");
         node.stop();
     });
 }

@@ -1,4 +1,4 @@
-//! `rapport company`: creates and lists companies.
+//! `rapport company`: creates and lists companies. `company_end` exports and deletes them.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use rapport_app::company::{self, CreatedCompany, OwnerLogin};
 use rapport_domain::invitation::INVITATION_DAYS;
 use serde_json::{Value, json};
 
-use super::{explained, open_beside, print, print_json, write};
+use super::{company_end, explained, open_beside, print, print_json, write};
 use crate::cli::{CompanyCommand, CreateCompany, Output};
 use crate::config::Config;
 use crate::data_dir;
@@ -16,6 +16,8 @@ pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode>
     match command {
         CompanyCommand::Create(arguments) => create(config, &arguments),
         CompanyCommand::List(output) => list(config, output),
+        CompanyCommand::Export(arguments) => company_end::export(config, &arguments),
+        CompanyCommand::Delete(arguments) => company_end::delete(config, &arguments),
     }
 }
 

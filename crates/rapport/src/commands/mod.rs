@@ -2,6 +2,7 @@
 
 mod backup;
 mod company;
+mod company_end;
 mod config;
 mod copy;
 mod doctor;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use rapport_app::{Access, App, Command as UseCase, Error, Parts, patiently_blocking};
 use rapport_domain::company::{Company, Slug};
+use rapport_domain::invalid::FieldError;
 use serde_json::Value;
 
 use crate::cli::Command;
@@ -97,6 +99,11 @@ pub fn explained(error: Error) -> anyhow::Error {
     match error {
         Error::Unavailable(detail) => anyhow!("the database is not available: {detail}"),
         Error::Internal(detail) => anyhow!("internal error: {detail}"),
+        Error::Invalid(invalid) => {
+            let fault =
+                |fault: &FieldError| format!("{} {}", fault.pointer.trim_start_matches('/'), fault.detail);
+            anyhow!(invalid.0.iter().map(fault).collect::<Vec<_>>().join("; "))
+        }
         other => anyhow!("{other}"),
     }
 }

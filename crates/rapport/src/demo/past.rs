@@ -27,7 +27,7 @@ use rapport_domain::channel::PromoCode;
 use rapport_domain::company::Slug;
 use rapport_domain::contact::NewContact;
 use rapport_domain::conversation::{Log, Start};
-use rapport_domain::credential::{self, Kind};
+use rapport_domain::credential::{self, Kind, TokenRequest};
 use rapport_domain::id::{AccountId, CompanyId, ConversationId, PersonId};
 use rapport_domain::import::Request;
 use rapport_domain::invalid::Fault;
@@ -214,7 +214,7 @@ impl Past {
     }
 
     async fn token(&self, name: &str) -> anyhow::Result<Access> {
-        let made = self.as_owner(CreateToken { name: name.to_owned(), role: Role::Member }).await?;
+        let made = self.as_owner(CreateToken(TokenRequest::of_company(name, Role::Member))).await?;
         presented(Kind::ApiToken, &made.text)
     }
 

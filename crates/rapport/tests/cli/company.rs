@@ -63,6 +63,66 @@ fn without_json_the_output_is_for_people() {
 }
 
 #[test]
+fn a_company_is_exported_into_a_private_file() {
+    Place::each(|place| {
+        place.run(&CREATE);
+        let file = place.path().join("acme.jsonl");
+        let path = file.to_str().unwrap();
+        let ended = place.run(&["company", "export", "acme", path]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(&file).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&lines[0]["project"], &lines[0]["settings"]["name"]), (&json!("acme"), &json!("Acme")));
+        assert_eq!(lines.last().unwrap(), &json!({"end": true, "rows": lines.len() - 2}));
+        assert!(lines.iter().any(|line| line["row"]["email"] == "you@acme.test"), "{text}");
+        let again = place.run(&["company", "export", "acme", path]);
+        assert_eq!(again.code, Some(1), "it overwrites nothing");
+        assert!(again.stderr.contains(path), "{}", again.stderr);
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    });
+}
+
+#[test]
+fn a_company_is_deleted_after_a_while_or_at_once_or_kept() {
+    Place::each(|place| {
+        place.run(&CREATE);
+        let other =
+            ["company", "create", "globex", "--name", "Globex", "--owner", "you@globex.test", "--json"];
+        let globex = place.json(&other);
+        let delete = |options: &[&str]| place.run(&[&["company", "delete", "acme"], options].concat());
+        let projects = || -> Vec<String> {
+            let listed = place.json(&["company", "list", "--json"]);
+            listed.as_array().unwrap().iter().map(|one| one["project"].as_str().unwrap().to_owned()).collect()
+        };
+        for options in [&[][..], &["--now"]] {
+            let asked = delete(options);
+            assert_eq!((asked.code, asked.stdout.as_str()), (Some(1), ""));
+            assert!(asked.stderr.contains("rapport company export acme") && asked.stderr.contains("--yes"));
+        }
+        let scheduled = delete(&["--yes"]);
+        assert_eq!(scheduled.code, Some(0), "{}", scheduled.stderr);
+        assert!(scheduled.stdout.contains("acme will be deleted on"), "{}", scheduled.stdout);
+        assert_eq!(delete(&["--yes"]).stderr, "rapport: the company is waiting to be deleted already\n");
+        assert_eq!(delete(&["--cancel"]).stdout, "acme won't be deleted.\n");
+        assert_eq!(delete(&["--cancel"]).stderr, "rapport: no such deletion\n");
+        assert_eq!(delete(&["--cancel", "--now"]).code, Some(2));
+        assert_eq!(projects(), ["acme", "globex"]);
+
+        // Next to a running service, whose other companies notice nothing.
+        let service = place.serve();
+        let ended = delete(&["--yes", "--now"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(ended.stdout.starts_with("Deleted acme with "), "{}", ended.stdout);
+        assert_eq!(projects(), ["globex"]);
+        let token = format!("Bearer {}", globex["api_token"].as_str().unwrap());
+        let (status, _) = service.request("GET", "/api/settings/", &[("Authorization", &token)], "");
+        assert_eq!(status, 200);
+        assert_eq!(delete(&["--yes"]).stderr, "rapport: no such company: acme\n");
+    });
+}
+
+#[test]
 fn tokens_are_created_listed_and_revoked() {
     let place = Place::sqlite();
     place.run(&CREATE);
@@ -82,6 +142,37 @@ fn tokens_are_created_listed_and_revoked() {
     let again = place.run(&["token", "revoke", made["id"].as_str().unwrap()]);
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("no such token: crd_"), "{}", again.stderr);
+}
+
+#[test]
+fn a_token_expires_and_belongs_to_a_member() {
+    let place = Place::sqlite();
+    let created = place.json(&[&CREATE[..], &["--json"]].concat());
+    let service = place.serve();
+    service.accept(&created, "kestrel over 7 bridges");
+    let create = ["token", "create", "--project", "acme", "--name", "CRM", "--role", "member"];
+    let with = |options: &[&str]| place.run(&[&create[..], options].concat());
+    let owner = created["owner"]["email"].as_str().unwrap();
+    let made = place.json(
+        &[&create[..], &["--owner", owner, "--expires", "2031-01-31T12:00:00+01:00", "--json"]].concat(),
+    );
+    assert!(made["owner"].as_str().unwrap().starts_with("per_"), "{made}");
+    assert_eq!(made["expires_at"], json!("2031-01-31T11:00:00Z"));
+    let bearer = format!("Bearer {}", made["token"].as_str().unwrap());
+    assert_eq!(service.request("GET", "/api/accounts/", &[("Authorization", &bearer)], "").0, 200);
+    let listed = place.run(&["token", "list", "--project", "acme"]).stdout;
+    assert!(listed.contains(", expires 2031-01-31T11:00:00Z"), "{listed}");
+
+    let table: [(&[&str], i32, &str); 3] = [
+        (&["--owner", "nobody@acme.test"], 1, "no active member of acme has the address nobody@acme.test"),
+        (&["--expires", "2020-01-31"], 1, "expires_at must be in the future"),
+        (&["--expires", "soon"], 2, "--expires"),
+    ];
+    for (options, code, words) in table {
+        let ended = with(options);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -5,7 +5,11 @@ use serde_json::json;
 
 use crate::office::Office;
 
-with_all_hands!(a_token_is_shown_once_used_and_revoked, the_ingest_key_is_rotated_and_rejects_are_told);
+with_all_hands!(
+    a_token_is_shown_once_used_and_revoked,
+    a_token_of_a_person_ends_with_them,
+    the_ingest_key_is_rotated_and_rejects_are_told,
+);
 
 async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
     let office = Office::open();
@@ -39,6 +43,33 @@ async fn a_token_is_shown_once_used_and_revoked(hands: Hands) {
     for part in ["Revoked an API token", "Ana Ruiz", "CRM <sync>"] {
         browser.see_in("#audit tbody tr", part).await;
     }
+    browser.close();
+}
+
+async fn a_token_of_a_person_ends_with_them(hands: Hands) {
+    let office = Office::open();
+    let bo = office.employ("bo@acme.test", "Bo Lind", "member", "the password of Bo Lind");
+    let bo = bo["id"].as_str().expect("an id").to_owned();
+    let browser = office.browser_with(hands).await;
+    browser.go("/settings/tokens").await;
+    browser.fill("name", "Bo’s script").await;
+    browser.choose("role", "member").await;
+    browser.choose("owner", &bo).await;
+    browser.fill("expires_at", "2020-01-31").await;
+    browser.click("Create token").await;
+    browser.see("Must be in the future.").await;
+    browser.fill("expires_at", "2031-01-31").await;
+    browser.click("Create token").await;
+    browser.see("Copy it now. You won’t see it again.").await;
+    let bearer = format!("Bearer {}", browser.text_of("#token").await);
+    let reading = || office.status("GET", "/api/accounts/", ("Authorization", &bearer), &json!(null));
+    assert_eq!(reading(), 200);
+    browser.click("API tokens").await;
+    for part in ["Bo Lind", "2031"] {
+        browser.see_in("#tokens tbody tr", part).await;
+    }
+    office.api("DELETE", &format!("/api/members/{bo}/"), &json!(null));
+    assert_eq!(reading(), 401);
     browser.close();
 }
 

@@ -101,6 +101,11 @@ async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands
     }
 
     browser.fill("project", "nordlys").await;
+    browser.fill("password", "Nordlys 2026!").await;
+    browser.click("Create company").await;
+    browser.see("Must not consist of your email address, your name or your company's name.").await;
+    browser.expect_count("#password[aria-invalid][value='']", 1).await;
+    browser.expect_count("#name[value='Ida Berg']", 1).await;
     browser.fill("password", "a long enough one").await;
     browser.click("Create company").await;
     browser.see("shown only once").await;

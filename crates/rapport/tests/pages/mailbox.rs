@@ -1,5 +1,8 @@
 //! A mail server for an office, and the mails it received.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use rapport_testkit::{MailSecurity, MailServer, PATIENCE, ReceivedMail};
 
 use crate::office::Office;
@@ -7,6 +10,8 @@ use crate::office::Office;
 /// The paths of links in mails.
 pub const INVITATION: &str = "/invitation/";
 pub const RESET: &str = "/password-reset/";
+pub const EMAIL_CHANGE: &str = "/email-change/";
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub struct Mailbox(MailServer);
 
@@ -24,9 +29,26 @@ impl Mailbox {
         ["--smtp-url", &url, "--mail-from", "Rapport <rapport@acme.test>"].map(str::to_owned)
     }
 
-    /// The mail with this number, the first being 1, once it is there.
+    /// The mail with this number, the first being 1, once it is there. Notices about logins have their own numbers.
     pub fn mail(&self, number: usize) -> ReceivedMail {
-        self.0.wait_for(number, PATIENCE).swap_remove(number - 1)
+        self.wait_for(number, |mail| !is_notice(mail))
+    }
+
+    /// The notice with this number.
+    pub fn notice(&self, number: usize) -> ReceivedMail {
+        self.wait_for(number, is_notice)
+    }
+
+    fn wait_for(&self, number: usize, is_wanted: impl Fn(&ReceivedMail) -> bool) -> ReceivedMail {
+        let since = Instant::now();
+        loop {
+            let mut found: Vec<ReceivedMail> = self.0.received().into_iter().filter(&is_wanted).collect();
+            if found.len() >= number {
+                return found.swap_remove(number - 1);
+            }
+            assert!(since.elapsed() < PATIENCE, "{} of {number} mails arrived", found.len());
+            thread::sleep(POLL_INTERVAL);
+        }
     }
 
     /// Answers every further mail with this reply.
@@ -34,9 +56,15 @@ impl Mailbox {
         self.0.refuse(Some(answer));
     }
 
+    /// How many mails arrived, without notices.
     pub fn count(&self) -> usize {
-        self.0.received().len()
+        self.0.received().iter().filter(|mail| !is_notice(mail)).count()
     }
+}
+
+/// Only notices tell when something happened.
+fn is_notice(mail: &ReceivedMail) -> bool {
+    mail.plain.contains("\nWhen: ") || mail.plain.contains("\r\nWhen: ")
 }
 
 /// The link to one of our pages in a mail.

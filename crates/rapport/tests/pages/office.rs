@@ -5,8 +5,9 @@ use std::fs::{self, DirEntry, Permissions};
 use std::sync::LazyLock;
 use std::time::Instant;
 
+use rapport_store::Database;
 use rapport_testkit::browser::Setup;
-use rapport_testkit::{Browser, Hands, PATIENCE, Receiver};
+use rapport_testkit::{Browser, Hands, PATIENCE, Receiver, raw};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -23,6 +24,8 @@ struct NewCompany {
     /// The name, the mode and the content of each file.
     files: Vec<(OsString, Permissions, Vec<u8>)>,
     made: Value,
+    /// The cookie of a browser in which the owner has logged in.
+    browser: String,
 }
 
 impl NewCompany {
@@ -42,6 +45,12 @@ impl NewCompany {
         let made = place.json(&[&arguments[..], &["--json"]].concat());
         let mut service = place.serve();
         service.accept(&made, PASSWORD);
+        let owner = Login { email: "ana@acme.test".to_owned(), password: PASSWORD.to_owned() };
+        let head = send_login(&service, &owner, None);
+        let (session, browser) = (cookie_in(&head, "rapport"), cookie_in(&head, "browser"));
+        let cookies = format!("rapport={session}");
+        let headers = [("Cookie", cookies.as_str()), ("Sec-Fetch-Site", "same-origin")];
+        service.exchange("POST", "/logout", &headers, "").expect("an answer");
         service.signal("TERM");
         assert!(service.wait().success());
         let read = |entry: std::io::Result<DirEntry>| {
@@ -50,7 +59,7 @@ impl NewCompany {
             (entry.file_name(), permissions, fs::read(entry.path()).expect("its content"))
         };
         let files = fs::read_dir(place.path()).expect("a data directory").map(read).collect();
-        Self { files, made }
+        Self { files, made, browser }
     }
 
     fn copy(&self) -> (Place, &Value) {
@@ -70,6 +79,8 @@ pub struct Office {
     pub owner: Login,
     token: String,
     ingest_key: String,
+    /// The cookie of a browser in which the owner has logged in before.
+    known_browser: Option<String>,
     /// Its files, which are deleted with it.
     files: Files,
 }
@@ -97,7 +108,8 @@ impl Office {
         let owner = Login { email: word(&made["owner"]["email"]), password: PASSWORD.to_owned() };
         let service = place.serve_with(options);
         let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
-        Self { service, owner, token, ingest_key, files: Files::Place(place) }
+        let known_browser = Some(NEW_COMPANY.browser.clone());
+        Self { service, owner, token, ingest_key, known_browser, files: Files::Place(place) }
     }
 
     /// An office whose webhooks may point at this receiver.
@@ -116,7 +128,7 @@ impl Office {
         };
         let owner = Login { email: printed("login"), password: printed("password") };
         let (token, ingest_key) = (printed("API token"), printed("ingest key"));
-        Self { service, owner, token, ingest_key, files: Files::Temporary(temporary) }
+        Self { service, owner, token, ingest_key, known_browser: None, files: Files::Temporary(temporary) }
     }
 
     /// Creates another company on this service, and invites the same owner.
@@ -165,20 +177,17 @@ impl Office {
         browser
     }
 
-    /// Logs somebody in without filling in the page, which has its own tests, and opens the dashboard.
+    /// Makes every session's last proof of who is there an old one.
+    pub fn age_proofs(&self) {
+        let Files::Place(place) = &self.files else { panic!("the demo keeps its files to itself") };
+        let database = Database::Sqlite(place.path().join("rapport.db"));
+        raw::run(&database, "UPDATE session SET proved_at = 0");
+    }
+
+    /// Logs the owner in without filling in the page, which has its own tests, and opens the dashboard.
     async fn enter(&self, browser: &Browser, login: &Login) {
-        let mut form = url::form_urlencoded::Serializer::new(String::new());
-        form.append_pair("email", &login.email).append_pair("password", &login.password);
-        let headers =
-            [("Content-Type", "application/x-www-form-urlencoded"), ("Sec-Fetch-Site", "same-origin")];
-        let form = form.finish();
-        let log_in = || self.service.exchange("POST", "/login", &headers, &form).expect("an answer").0;
-        // A service on a loaded machine may be busy, and says so.
-        let head = (0..MOST_TRIES).map(|_| log_in()).find(|head| !head.starts_with("HTTP/1.1 503"));
-        let head = head.expect("an answer other than busy");
-        let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: rapport="));
-        let value = cookie.and_then(|cookie| cookie.split(';').next());
-        let value = value.unwrap_or_else(|| panic!("nobody is logged in: {head}"));
+        let head = send_login(&self.service, login, self.known_browser.as_deref());
+        let value = cookie_in(&head, "rapport");
         // A browser takes cookies only for a site that it is on.
         browser.go("/login").await;
         browser.add_cookie(&format!("rapport={value}")).await;
@@ -248,6 +257,31 @@ impl Office {
         let answer = self.api("POST", "/api/pulse/ingest/", &json!({ "events": events }));
         assert_eq!(answer["accepted"], json!(events.as_array().map_or(0, Vec::len)), "{answer}");
     }
+}
+
+/// Sends the form of the login page; returns the head of the answer.
+fn send_login(service: &Service, login: &Login, known_browser: Option<&str>) -> String {
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.append_pair("email", &login.email).append_pair("password", &login.password);
+    let cookies = known_browser.map_or_else(|| "theme=light".to_owned(), |value| format!("browser={value}"));
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Cookie", cookies.as_str()),
+    ];
+    let form = form.finish();
+    let log_in = || service.exchange("POST", "/login", &headers, &form).expect("an answer").0;
+    // A service on a loaded machine may be busy, and says so.
+    let head = (0..MOST_TRIES).map(|_| log_in()).find(|head| !head.starts_with("HTTP/1.1 503"));
+    head.expect("an answer other than busy")
+}
+
+/// The value of a cookie that the head of an answer sets.
+fn cookie_in(head: &str, name: &str) -> String {
+    let prefix = format!("set-cookie: {name}=");
+    let cookie = head.lines().find_map(|line| line.strip_prefix(&prefix));
+    let value = cookie.and_then(|cookie| cookie.split(';').next());
+    value.unwrap_or_else(|| panic!("nobody is logged in: {head}")).to_owned()
 }
 
 pub async fn log_in(browser: &Browser, login: &Login) {

@@ -6,11 +6,19 @@ use crate::office::Office;
 
 pub struct Page {
     pub path: String,
-    pub is_for_admins: bool,
+    pub least: Least,
+}
+
+/// The lowest role that sees a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Least {
+    Viewer,
+    Member,
+    Admin,
 }
 
 /// Pages with a fixed address that everyone sees.
-const FOR_MEMBERS: [&str; 19] = [
+const FOR_ALL: [&str; 16] = [
     "/",
     "/pipeline",
     "/pipeline/moves",
@@ -19,21 +27,21 @@ const FOR_MEMBERS: [&str; 19] = [
     "/accounts?q=nobody-is-called-so",
     "/accounts?columns=imported_id",
     "/accounts?status=nonsense&cursor=nonsense",
-    "/accounts/new",
-    "/accounts/lookup",
     "/clients",
     "/clients?tab=due_soon",
     "/clients?tab=snoozed",
     "/clients?tab=tracked",
     "/campaigns",
-    "/campaigns/new",
     "/channels",
     "/companies",
     "/profile",
 ];
 
-/// Pages with a fixed address that only admins see.
-const FOR_ADMINS: [&str; 20] = [
+/// Pages with a fixed address for those who work with accounts.
+const FOR_MEMBERS: [&str; 3] = ["/accounts/new", "/accounts/lookup", "/campaigns/new"];
+
+/// Pages with a fixed address that only admins see, or only owners.
+const FOR_ADMINS: [&str; 22] = [
     "/imports",
     "/webhooks",
     "/webhooks/new",
@@ -46,9 +54,11 @@ const FOR_ADMINS: [&str; 20] = [
     "/redeliveries/new",
     "/redeliveries/new?state=failed",
     "/settings",
+    "/settings/deletion",
     "/settings/cadence",
     "/settings/digest",
     "/settings/members",
+    "/settings/security",
     "/settings/tokens",
     "/settings/ingest",
     "/settings/mail",
@@ -74,36 +84,40 @@ pub fn for_strangers(office: &Office) -> Vec<String> {
 
 /// All pages of the demo company, with one example of each kind of object.
 pub fn pages(office: &Office) -> Vec<Page> {
-    let fixed = FOR_MEMBERS.map(|path| (path, false)).into_iter().chain(FOR_ADMINS.map(|path| (path, true)));
-    let mut pages: Vec<Page> =
-        fixed.map(|(path, is_for_admins)| Page { path: path.to_owned(), is_for_admins }).collect();
-    let mut add = |path: String, is_for_admins| pages.push(Page { path, is_for_admins });
+    let fixed =
+        [(Least::Viewer, FOR_ALL.as_slice()), (Least::Member, &FOR_MEMBERS), (Least::Admin, &FOR_ADMINS)];
+    let page = |least, path: &&str| Page { path: (*path).to_owned(), least };
+    let mut pages: Vec<Page> = fixed
+        .into_iter()
+        .flat_map(|(least, paths)| paths.iter().map(move |path| page(least, path)))
+        .collect();
+    let mut add = |path: String, least| pages.push(Page { path, least });
 
     let client = first(office, "/api/clients/?tab=overdue&limit=1", "/account/id");
-    add(format!("/accounts/{client}"), false);
+    add(format!("/accounts/{client}"), Least::Viewer);
     let (account, conversation) = conversation(office);
-    add(format!("/accounts/{account}"), false);
-    add(format!("/accounts/{account}/conversations/{conversation}"), false);
-    add(format!("/channels/{}", first(office, "/api/channels/", "/id")), false);
+    add(format!("/accounts/{account}"), Least::Viewer);
+    add(format!("/accounts/{account}/conversations/{conversation}"), Least::Viewer);
+    add(format!("/channels/{}", first(office, "/api/channels/", "/id")), Least::Viewer);
     let campaign = first(office, "/api/campaigns/?limit=1", "/id");
-    add(format!("/campaigns/{campaign}"), false);
-    add(format!("/campaigns/{campaign}/edit"), false);
+    add(format!("/campaigns/{campaign}"), Least::Viewer);
+    add(format!("/campaigns/{campaign}/edit"), Least::Member);
 
-    add(format!("/imports/{}", first(office, "/api/imports/?limit=1", "/id")), true);
+    add(format!("/imports/{}", first(office, "/api/imports/?limit=1", "/id")), Least::Admin);
     let uploaded = office.upload("Record;Company\ncrm-1;Nordlys Bank\n");
-    add(format!("/imports/{}/columns", text(&uploaded, "/id")), true);
+    add(format!("/imports/{}/columns", text(&uploaded, "/id")), Least::Admin);
     for webhook in office.api("GET", "/api/webhooks/", &Value::Null)["items"].as_array().into_iter().flatten()
     {
-        add(format!("/webhooks/{}", text(webhook, "/id")), true);
-        add(format!("/webhooks/{}/edit", text(webhook, "/id")), true);
+        add(format!("/webhooks/{}", text(webhook, "/id")), Least::Admin);
+        add(format!("/webhooks/{}/edit", text(webhook, "/id")), Least::Admin);
     }
     for state in ["succeeded", "failed", "held"] {
         let delivery = first(office, &format!("/api/deliveries/?limit=1&state={state}"), "/id");
-        add(format!("/deliveries/{delivery}"), true);
+        add(format!("/deliveries/{delivery}"), Least::Admin);
     }
     let redelivery = office.api("POST", "/api/deliveries/redeliver/", &json!({ "account": client }));
-    add(format!("/redeliveries/{}", text(&redelivery, "/id")), true);
-    add(format!("/settings/digest/{}", first(office, "/api/digests/", "/week")), true);
+    add(format!("/redeliveries/{}", text(&redelivery, "/id")), Least::Admin);
+    add(format!("/settings/digest/{}", first(office, "/api/digests/", "/week")), Least::Admin);
     pages
 }
 

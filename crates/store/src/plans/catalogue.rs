@@ -2,7 +2,8 @@
 
 use crate::clients::plans::planned;
 use crate::{
-    account, account_field, activity, activity_day, cadence, channel_total, contact, delivery, event, fan_out,
+    account, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
+    delivery, event, fan_out,
 };
 use crate::{all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message};
 use crate::{stage_totals, webhook};
@@ -21,7 +22,7 @@ pub(super) fn everything() -> Vec<Planned> {
     });
     let bulk = all_bulk().into_iter().map(|(name, sql)| (name.to_owned(), sql.to_owned()));
     let composed = planned().into_iter().map(|planned| (planned.what, planned.text));
-    let all = statements.chain(bulk).chain(composed);
+    let all = statements.chain(bulk).chain(composed).chain(company_data::planned());
     all.map(|(name, text)| Planned { parameters: parameters(&text), name, text }).collect()
 }
 
@@ -53,6 +54,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         activity::SEE_DAY,
         activity::TAKE_MARK,
         activity_day::ADD,
+        audit::SET_DETAIL,
         cadence::KEEP,
         cadence::OPEN_EPISODE,
         channel_total::INSERT,

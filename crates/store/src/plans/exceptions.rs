@@ -3,6 +3,7 @@
 /// Tables that stay short, so that any way to read them is fast.
 pub(super) const SHORT: &[(&str, &str)] = &[
     ("company", "one row per company"),
+    ("company_deletion", "companies that wait to be deleted"),
     ("person", "found by address or id; a few per company"),
     ("member", "the people of a company"),
     ("node", "one row per process"),
@@ -27,6 +28,8 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("ingest_reject", "a small bounded number per company"),
     ("reset_request", "short-lived"),
     ("password_reset", "kept for an hour"),
+    ("address_change", "kept for an hour"),
+    ("mail_budget", "kept for a day"),
     ("fan_out", "short-lived"),
     ("manual_attempt", "attempts that are still waiting"),
 ];
@@ -35,6 +38,9 @@ pub(super) const SHORT: &[(&str, &str)] = &[
 const READS_MORE: &[(&str, &str, &str)] = &[
     ("backlog::HOLDING", "webhook", "monitoring looks at all webhooks"),
     ("backlog::DISABLED", "webhook", "monitoring looks at all webhooks"),
+    ("company_data::import_change::delete", "import_change", "by account, and an account is in few imports"),
+    ("company_deletion::END_SESSIONS", "session", "everyone's access ends at once"),
+    ("company_deletion::END_WEBHOOKS", "webhook", "all webhooks of the company end at once"),
     ("delivery::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::STANDINGS", "webhook", "a page about all webhooks of the company"),

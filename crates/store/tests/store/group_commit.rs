@@ -98,6 +98,8 @@ fn break_a_key(tx: &mut Tx) -> Result<(), Error> {
         shown: issued.shown,
         created_at: time(0),
         last_used_at: None,
+        person: None,
+        expires_at: None,
     };
     credential::insert(tx, &issued.hash, &credential)?;
     credential::insert(tx, &issued.hash, &credential)

@@ -6,6 +6,7 @@ mod activity_day;
 mod audit;
 mod backlog;
 mod clients;
+mod company_data;
 mod delivery_list;
 mod group_commit;
 mod listing;

@@ -6,13 +6,19 @@ use rapport_domain::company::{Settings, Slug, TrackedStages, Weekday, parse_time
 use rapport_domain::credential::{Credential, Kind, SecretHash, issue};
 use rapport_domain::event::{self as domain_event, Occasion};
 use rapport_domain::history::{Actor, HistoryEntry};
-use rapport_domain::id::{AuditId, ChannelId, CompanyId, CredentialId, EventId, HistoryId, PersonId};
+use rapport_domain::id::{
+    AuditId, ChannelId, CompanyId, CredentialId, EventId, HistoryId, PersonId, SessionId,
+};
 use rapport_domain::member::{Email, Role};
 use rapport_domain::money::Currency;
 use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::right::{Grant, Grants};
+use rapport_domain::session::Limits;
 use rapport_store::audit::AuditEntry;
+use rapport_store::credential::{Holder, Token};
 use rapport_store::member::NewPerson;
-use rapport_store::{audit, channel, company, credential, event, history, member};
+use rapport_store::session::{Begun, Ended, Listed};
+use rapport_store::{audit, channel, company, credential, event, history, member, session};
 
 use crate::support::{World, account_id, bytes, new_account, on_both_engines, time};
 
@@ -25,6 +31,8 @@ fn settings() -> Settings {
         time_zone: parse_time_zone("Asia/Kolkata").expect("a zone"),
         default_currency: Currency::parse("EUR").expect("a currency"),
         audit_days: 90,
+        grants: Grants { export: Grant::Members, delete: Grant::Admins },
+        sessions: Limits { idle_minutes: 30, max_minutes: 600 },
     }
 }
 
@@ -111,6 +119,8 @@ fn token(company: CompanyId, number: u8, kind: Kind) -> (SecretHash, Credential)
         shown: issued.shown,
         created_at: time(0),
         last_used_at: None,
+        person: None,
+        expires_at: None,
     };
     (issued.hash, credential)
 }
@@ -130,7 +140,9 @@ fn credentials_live_until_they_are_deleted() {
             .expect("inserted");
         let live = || {
             let hashes = hashes.clone();
-            let mut live = world.read(company, move |snapshot| credential::callers(snapshot, &hashes)).live;
+            let known = world.read(company, move |snapshot| credential::callers(snapshot, &hashes)).known;
+            assert!(known.iter().all(|known| known.holder.is_none()));
+            let mut live: Vec<_> = known.into_iter().map(|known| (known.hash, known.credential)).collect();
             live.sort_by_key(|(_, credential)| credential.id);
             live
         };
@@ -150,6 +162,117 @@ fn credentials_live_until_they_are_deleted() {
         assert!(!delete(Kind::ApiToken), "gone");
         world.write(company, |tx| credential::delete_kind(tx, Kind::IngestKey)).expect("rotated");
         assert_eq!(live(), [tokens[1].clone()]);
+    });
+}
+
+#[test]
+fn a_persons_token_is_found_with_the_role_that_the_person_has_now() {
+    on_both_engines(|world| {
+        let (acme, other) = (world.company("acme"), world.company("other"));
+        let person = PersonId::from_bytes(bytes(1));
+        for (company, role) in [(acme, Role::Admin), (other, Role::Owner)] {
+            world
+                .write(company, move |tx| {
+                    let email = Email::parse("you@acme.test").expect("an address");
+                    let (id, email) = (person, &email);
+                    let new = NewPerson { id, email, name: "You", password_hash: "hash", is_proven: true };
+                    member::insert_person(tx, &new, time(0))?;
+                    member::insert(tx, person, role, time(1)).map(drop)
+                })
+                .expect("joined");
+        }
+        let (hash, mut theirs) = token(acme, 1, Kind::ApiToken);
+        (theirs.person, theirs.expires_at) = (Some(person), Some(time(99)));
+        let inserted = theirs.clone();
+        world.write(acme, move |tx| credential::insert(tx, &hash, &inserted)).expect("inserted");
+        let holder = || {
+            let mut known = world.read(acme, move |snapshot| credential::callers(snapshot, &[hash])).known;
+            assert_eq!(known[0].credential, theirs);
+            let role = known.remove(0).holder;
+            let listed = world.read(acme, credential::tokens);
+            let holder = Some(Holder { person, name: "You".to_owned(), role });
+            assert_eq!(listed, [Token { credential: theirs.clone(), holder }]);
+            role
+        };
+        assert_eq!(holder(), Some(Role::Admin));
+        let update = |role, deactivated_at| {
+            world.write(acme, move |tx| member::update(tx, person, role, deactivated_at)).expect("updated");
+        };
+        update(Role::Member, None);
+        assert_eq!(holder(), Some(Role::Member));
+        update(Role::Member, Some(time(5)));
+        assert_eq!(holder(), None, "deactivated");
+        update(Role::Owner, None);
+        assert_eq!(holder(), Some(Role::Owner));
+        world.write(acme, move |tx| member::delete(tx, person)).expect("deleted");
+        assert_eq!(holder(), None, "a member only of another company");
+    });
+}
+
+#[test]
+fn a_person_ends_one_session_or_proves_who_they_are_in_it() {
+    on_both_engines(|world| {
+        let (acme, other) = (world.company("acme"), world.company("other"));
+        let (you, somebody) = (PersonId::from_bytes(bytes(1)), PersonId::from_bytes(bytes(2)));
+        let begin = |company: CompanyId, number: u8, person| {
+            let hash = issue(Kind::Session, company, [number; 20]).hash;
+            let id = SessionId::from_bytes(bytes(u64::from(number)));
+            world
+                .write(company, move |tx| {
+                    let at = time(i64::from(number) * 10);
+                    let (address, browser) = (Some("192.0.2.7"), Some("A test"));
+                    let (created_at, proved_at) = (time(1), time(2));
+                    let begun = Begun { id, person, at, created_at, proved_at, address, browser };
+                    session::insert(tx, &hash, &begun)
+                })
+                .expect("begun");
+            (hash, id)
+        };
+        let (here, _) = begin(acme, 1, you);
+        let (_, there) = begin(other, 2, you);
+        let (_, theirs) = begin(acme, 3, somebody);
+        let listed = || world.read(acme, move |snapshot| session::of_person(snapshot, you));
+        let times = |listed: &Listed| (listed.created_at, listed.last_seen_at, listed.proved_at);
+        assert_eq!(
+            listed().iter().map(times).collect::<Vec<_>>(),
+            [(time(1), time(20), time(2)), (time(1), time(10), time(2)),]
+        );
+        world.write(acme, move |tx| session::prove(tx, &here, time(50))).expect("proved");
+        assert_eq!(listed().iter().map(|listed| listed.proved_at).collect::<Vec<_>>(), [time(2), time(50)]);
+
+        let end = |id| world.write(acme, move |tx| session::delete_one(tx, you, id)).expect("answered");
+        assert_eq!(end(theirs), None, "somebody else's");
+        let (address, browser) = (Some("192.0.2.7".to_owned()), Some("A test".to_owned()));
+        let ended = Ended { company: other, address, browser };
+        assert_eq!(end(there), Some(ended), "in another company");
+        assert_eq!(end(there), None);
+        assert_eq!(listed().into_iter().map(|listed| listed.hash).collect::<Vec<_>>(), [here]);
+    });
+}
+
+#[test]
+fn a_session_of_an_earlier_release_proved_nothing_since_its_login() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        let person = PersonId::from_bytes(bytes(1));
+        let hash = issue(Kind::Session, company, [1; 20]).hash;
+        world
+            .write(company, move |tx| {
+                let email = Email::parse("you@acme.test").expect("an address");
+                let (id, email) = (person, &email);
+                let new = NewPerson { id, email, name: "You", password_hash: "hash", is_proven: true };
+                member::insert_person(tx, &new, time(0))?;
+                member::insert(tx, person, Role::Member, time(0))?;
+                let (id, at) = (SessionId::from_bytes(bytes(1)), time(3));
+                let begun =
+                    Begun { id, person, at, created_at: at, proved_at: at, address: None, browser: None };
+                session::insert(tx, &hash, &begun)?;
+                session::touch(tx, id, time(8))
+            })
+            .expect("begun");
+        world.change("UPDATE session SET proved_at = NULL");
+        let found = world.read(company, move |snapshot| session::find(snapshot, &hash)).expect("there");
+        assert_eq!((found.created_at, found.last_seen_at, found.proved_at), (time(3), time(8), time(3)));
     });
 }
 

@@ -7,12 +7,14 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 23] = [
+const HIDDEN: [&str; 26] = [
     "account_site",
     "account_word",
     "activity_day",
+    "address_change",
     "channel_count",
     "channel_total",
+    "company_deletion",
     "digest_schedule",
     "encryption_key",
     "event_mark",
@@ -21,6 +23,7 @@ const HIDDEN: [&str; 23] = [
     "import_change",
     "import_chunk",
     "import_mapping",
+    "mail_budget",
     "mail_content",
     "mail_reference",
     "manual_attempt",

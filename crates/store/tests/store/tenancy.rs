@@ -93,6 +93,8 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
         shown: String::new(),
         created_at: time(0),
         last_used_at: None,
+        person: None,
+        expires_at: None,
     };
     credential::insert(tx, &HASH, &credential)?;
     audit::insert(
@@ -128,7 +130,8 @@ fn everything(snapshot: &mut Snapshot) -> Result<Vec<String>, Error> {
         format!("{:?}", channel::codes(snapshot, CHANNEL)?),
         format!("{:?}", channel::attributions(snapshot, &["spring".to_owned()])?),
         format!("{:?}", channel::is_in_use(snapshot, CHANNEL)?),
-        format!("{:?}", credential::callers(snapshot, &[HASH])?.live),
+        format!("{:?}", credential::callers(snapshot, &[HASH])?.known),
+        format!("{:?}", credential::tokens(snapshot)?),
         format!("{:?}", credential::list(snapshot, Kind::ApiToken)?),
         format!("{:?}", event::of_account(snapshot, id)?),
         format!("{:?}", event::get(snapshot, EventId::from_bytes([1; 16]))?),

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::api::accounts::render;
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -32,14 +32,14 @@ pub fn routes() -> OpenApiRouter<Api> {
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.", example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")),
     responses((status = 200, description = "The account.", body = AccountView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_account(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<AccountId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| account::one(snapshot, id));
+    let found = api.read(&caller, READ, id, |snapshot, _, id| account::one(snapshot, id));
     let Answer { reply, company, now } = found.await?;
     let account = reply.ok_or_else(|| Problem::not_found("account"))?;
     Ok(render(StatusCode::OK, &Answer { reply: account, company, now }))
@@ -60,7 +60,7 @@ async fn get_account(
         (status = 200, description = "The account.", body = AccountView),
         (status = 409, description = "Another account has this imported_id."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn patch_account(
     State(api): State<Api>,
@@ -83,7 +83,7 @@ async fn patch_account(
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
     responses((status = 204, description = "Deleted.")),
-    security(("token" = [])),
+    security(("token" = ["delete"])),
 )]
 async fn delete_account(
     State(api): State<Api>,
@@ -113,7 +113,7 @@ struct MovedAccount<'a> {
     params(("id" = String, Path, description = "The account's id.")),
     request_body = requests::StatusChange,
     responses((status = 200, description = "The account, and whether it moved.", body = MovedAccount)),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn change_status(
     State(api): State<Api>,

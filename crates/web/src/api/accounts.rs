@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, EXPORT, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -33,7 +33,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     tag = "Accounts",
     params(requests::AccountFilterParameters, requests::AccountListParameters, requests::PageParameters),
     responses((status = 200, description = "A page of accounts.", body = Page<AccountView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_accounts(
     State(api): State<Api>,
@@ -41,8 +41,7 @@ async fn list_accounts(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let question = question(api.app(), parameters);
-    let found =
-        api.read(&caller, MEMBER, question, |snapshot, _, question| list(snapshot, &question)).await?;
+    let found = api.read(&caller, READ, question, |snapshot, _, question| list(snapshot, &question)).await?;
     let settings = &found.company.settings;
     let page = Page {
         items: found.reply.items.iter().map(|account| account.view(settings, found.now)).collect(),
@@ -71,7 +70,7 @@ fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Probl
     tag = "Accounts",
     params(requests::AccountFilterParameters),
     responses((status = 200, description = "The accounts.", body = String, content_type = "text/csv")),
-    security(("token" = [])),
+    security(("token" = ["export"])),
 )]
 async fn export_accounts(
     State(api): State<Api>,
@@ -81,7 +80,7 @@ async fn export_accounts(
 ) -> Result<Response, Problem> {
     let filter = account_filter::read(&mut parameters);
     let question = parameters.finish().map(|()| Some(filter));
-    let Answer { reply, company, now } = api.read(&caller, MEMBER, question, begin).await?;
+    let Answer { reply, company, now } = api.read(&caller, EXPORT, question, begin).await?;
     let filter = query.unwrap_or_default();
     api.write(&caller, Ok(RecordExport { what: Exported::Accounts, format: "csv", filter })).await?;
     let begun = Answer { reply: reply.into(), company, now };
@@ -100,7 +99,7 @@ async fn export_accounts(
         (status = 201, description = "The account.", body = AccountView),
         (status = 409, description = "Another account has this imported_id."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn create_account(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, command) = call.parse(|members| account::Create::parse(members).map(CreateAccount));

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -58,7 +58,7 @@ impl From<KeptActivity> for ActivityItem {
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
     responses((status = 200, description = "A page of activity.", body = Page<ActivityItem>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn account_activity(
     State(api): State<Api>,
@@ -69,8 +69,7 @@ async fn account_activity(
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found =
-        api.read(&caller, MEMBER, question, move |snapshot, _, id| events(snapshot, id, before, limit));
+    let found = api.read(&caller, READ, question, move |snapshot, _, id| events(snapshot, id, before, limit));
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor = page.items.last().filter(|_| page.more).map(write_place);
     let items: Vec<ActivityItem> = page.items.into_iter().map(ActivityItem::from).collect();

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -52,7 +52,7 @@ impl From<Known> for AddressView {
     tag = "Conversations",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
     responses((status = 200, description = "A page of addresses, newest first.", body = Page<AddressView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_addresses(
     State(api): State<Api>,
@@ -63,7 +63,7 @@ async fn list_addresses(
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| account::addresses(snapshot, id));
+    let found = api.read(&caller, READ, question, |snapshot, _, id| account::addresses(snapshot, id));
     let known = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let key = |(address, created_at): &Known| (*created_at, address.as_str().to_owned());
     let Page { items, next_cursor } = Page::cut(known, key, after.as_ref(), limit, write_place);
@@ -94,7 +94,7 @@ fn read_place(text: &str) -> Option<(Time, String)> {
         (status = 201, description = "The address, in lower case.", body = AddressView),
         (status = 409, description = "Another account has this address, or this account has too many."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) -> Result<Response, Problem> {
     let (caller, address) = call.parse(parse_address);
@@ -116,7 +116,7 @@ async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) 
         (status = 204, description = "Removed."),
         (status = 404, description = "The account has no such address."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn remove_address(
     State(api): State<Api>,

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{AUDIT, Api, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::audit::{AuditView, Extent, respond};
@@ -33,7 +33,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     tag = "Audit",
     params(requests::AuditFilterParameters, requests::PageParameters),
     responses((status = 200, description = "A page of the log.", body = Page<AuditView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["audit"])),
 )]
 async fn list_audit(
     State(api): State<Api>,
@@ -43,7 +43,7 @@ async fn list_audit(
     let filter = filter(&mut parameters);
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(AuditId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, AUDIT, parameters.finish(), move |snapshot, _, ()| {
         audit::list(snapshot, &filter, before, limit)
     });
     let page = found.await?.reply;
@@ -66,7 +66,7 @@ async fn list_audit(
         (String = "text/csv"),
         (String = "application/jsonl"),
     ))),
-    security(("token" = ["admin"])),
+    security(("token" = ["audit"])),
 )]
 async fn export_audit(
     State(api): State<Api>,
@@ -77,7 +77,7 @@ async fn export_audit(
     let filter = filter(&mut parameters);
     let format = parameters.optional("format", Format::parse).unwrap_or_default();
     let extent = parameters.finish().map(|()| Extent { filter, format });
-    let begun = api.read(&caller, ADMIN, extent, |snapshot, _, extent| extent.begin(snapshot)).await?;
+    let begun = api.read(&caller, AUDIT, extent, |snapshot, _, extent| extent.begin(snapshot)).await?;
     let what = Exported::Audit;
     let record = RecordExport { what, format: format.as_str(), filter: query.unwrap_or_default() };
     api.write(&caller, Ok(record)).await?;

@@ -11,7 +11,9 @@ use rapport_domain::channel::MAX_CODE_CHARS;
 use rapport_domain::company::CADENCE_DAYS;
 use rapport_domain::conversation::{MAX_BODY, MAX_CHANNEL, MAX_SUBJECT};
 use rapport_domain::import::MAX_FILENAME;
-use rapport_domain::member::{MAX_EMAIL_CHARS, MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS};
+use rapport_domain::member::MAX_EMAIL_CHARS;
+use rapport_domain::password::{MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS};
+use rapport_domain::session::{IDLE_MINUTES, MAX_MINUTES};
 use rapport_domain::text::Length;
 use rapport_domain::webhook::MAX_DESCRIPTION;
 use rapport_domain::{campaign, channel, company};
@@ -36,7 +38,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 43] = [
+const MEMBERS: [(&str, &str, Bound); 48] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -70,8 +72,13 @@ const MEMBERS: [(&str, &str, Bound); 43] = [
     ("PasswordResetRequest", "email", Text(EMAIL)),
     ("Settings", "audit_days", Number(AUDIT_DAYS)),
     ("Settings", "cadence_days", Number(CADENCE_DAYS)),
+    ("Settings", "session_idle_minutes", Number(IDLE_MINUTES)),
+    ("Settings", "session_max_minutes", Number(MAX_MINUTES)),
     ("SettingsPatch", "audit_days", Number(AUDIT_DAYS)),
     ("SettingsPatch", "cadence_days", Number(CADENCE_DAYS)),
+    ("SettingsPatch", "name", Text(company::MAX_NAME)),
+    ("SettingsPatch", "session_idle_minutes", Number(IDLE_MINUTES)),
+    ("SettingsPatch", "session_max_minutes", Number(MAX_MINUTES)),
     ("SettingsPatch", "tracked_stages", Items(company::TrackedStages::ALLOWED.len())),
     ("StatusChange", "note", Text(MAX_NOTE.or_empty())),
     ("TokenCreate", "name", Text(company::MAX_NAME)),

@@ -21,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, EXPORT, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::export;
@@ -123,7 +123,7 @@ impl From<Counts> for CountsView {
     tag = "Campaigns",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of campaigns.", body = Page<CampaignView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_campaigns(
     State(api): State<Api>,
@@ -132,7 +132,7 @@ async fn list_campaigns(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(CampaignId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, READ, parameters.finish(), move |snapshot, _, ()| {
         campaign::list(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -152,7 +152,7 @@ async fn list_campaigns(
         (status = 201, description = "The campaign.", body = CampaignDetail),
         (status = 409, description = "Another campaign has this name."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, draft) = call.parse(Draft::parse);
@@ -169,12 +169,12 @@ async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response,
     tag = "Campaigns",
     request_body = requests::CampaignPreview,
     responses((status = 200, description = "How many accounts are included and excluded.", body = CountsView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, aim) = call.parse(Aim::parse);
     let found = api
-        .read(&caller, MEMBER, aim, |snapshot, viewer, aim| campaign::counts(snapshot, viewer, &aim))
+        .read(&caller, READ, aim, |snapshot, viewer, aim| campaign::counts(snapshot, viewer, &aim))
         .await?;
     Ok(json::respond(StatusCode::OK, &CountsView::from(found.reply)))
 }
@@ -186,7 +186,7 @@ async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response
     tag = "Campaigns",
     params(("id" = String, Path, description = "The campaign's id.")),
     responses((status = 200, description = "The campaign.", body = CampaignDetail)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_campaign(
     State(api): State<Api>,
@@ -209,7 +209,7 @@ async fn get_campaign(
         (status = 200, description = "The campaign.", body = CampaignDetail),
         (status = 409, description = "Another campaign has this name."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn patch_campaign(
     State(api): State<Api>,
@@ -229,7 +229,7 @@ async fn patch_campaign(
     tag = "Campaigns",
     params(("id" = String, Path, description = "The campaign's id.")),
     responses((status = 204, description = "Deleted.")),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn delete_campaign(
     State(api): State<Api>,
@@ -246,7 +246,7 @@ async fn show(
     id: Result<CampaignId, Problem>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, id, campaign::one);
+    let found = api.read(caller, READ, id, campaign::one);
     let (found, counts) = found.await?.reply.ok_or_else(|| Problem::not_found("campaign"))?;
     let detail = CampaignDetail { campaign: found.into(), counts: counts.into() };
     Ok(json::respond(status, &detail))
@@ -274,7 +274,7 @@ struct CampaignMembers<'a> {
         requests::PageParameters,
     ),
     responses((status = 200, description = "A page of members.", body = CampaignMembers)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn campaign_members(
     State(api): State<Api>,
@@ -286,7 +286,7 @@ async fn campaign_members(
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, move |snapshot, viewer, id| {
+    let found = api.read(&caller, READ, question, move |snapshot, viewer, id| {
         campaign::members(snapshot, viewer, id, Part { sort, cursor, limit })
     });
     let Answer { reply, company, now } = found.await?;
@@ -311,7 +311,7 @@ async fn campaign_members(
         (status = 200, description = "The members.", body = String, content_type = "text/csv"),
         (status = 422, description = "It takes no parameters."),
     ),
-    security(("token" = [])),
+    security(("token" = ["export"])),
 )]
 async fn export_campaign(
     State(api): State<Api>,
@@ -320,7 +320,7 @@ async fn export_campaign(
     parameters: Parameters,
 ) -> Result<Response, Problem> {
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, |snapshot, viewer, id| {
+    let found = api.read(&caller, EXPORT, question, |snapshot, viewer, id| {
         Ok((id, campaign::export(snapshot, viewer, id)?))
     });
     let Answer { reply: (id, reply), company, now } = found.await?;

@@ -14,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -77,7 +77,7 @@ impl From<ChannelCode> for CodeView {
     tag = "Channels",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of channels with their codes.", body = Page<ChannelView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_channels(
     State(api): State<Api>,
@@ -86,7 +86,7 @@ async fn list_channels(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(ChannelId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| channel::all(snapshot));
+    let found = api.read(&caller, READ, parameters.finish(), |snapshot, _, ()| channel::all(snapshot));
     let (channels, mut codes) = found.await?.reply;
     codes.sort_by_key(|code| code.channel);
     let cursor = |id: ChannelId| write_cursor(LIST, id.as_bytes());
@@ -112,7 +112,7 @@ async fn list_channels(
         (status = 201, description = "The channel. It has no codes yet.", body = ChannelView),
         (status = 409, description = "Another channel has this name."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["channels"])),
 )]
 async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, name) = call.parse(parse_name);
@@ -127,7 +127,7 @@ async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, 
     tag = "Channels",
     params(("id" = String, Path, description = "The channel's id.")),
     responses((status = 200, description = "The channel with its codes.", body = ChannelView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_channel(
     State(api): State<Api>,
@@ -148,7 +148,7 @@ async fn get_channel(
         (status = 200, description = "The channel with its codes.", body = ChannelView),
         (status = 409, description = "Another channel has this name."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["channels"])),
 )]
 async fn rename_channel(
     State(api): State<Api>,
@@ -173,7 +173,7 @@ async fn rename_channel(
         (status = 204, description = "Deleted."),
         (status = 409, description = "Accounts are attributed to it."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["channels"])),
 )]
 async fn delete_channel(
     State(api): State<Api>,
@@ -185,7 +185,7 @@ async fn delete_channel(
 }
 
 async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, id, |snapshot, _, id| channel::one(snapshot, id));
+    let found = api.read(caller, READ, id, |snapshot, _, id| channel::one(snapshot, id));
     let (found, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let codes = codes.into_iter().map(CodeView::from).collect();
     Ok(json::respond(StatusCode::OK, &ChannelView::new(found, codes)))
@@ -198,7 +198,7 @@ async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Res
     tag = "Channels",
     params(("id" = String, Path, description = "The channel's id."), requests::PageParameters),
     responses((status = 200, description = "A page of its codes.", body = Page<CodeView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_codes(
     State(api): State<Api>,
@@ -209,7 +209,7 @@ async fn list_codes(
     let after = parameters.cursor(read_code_place);
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, |snapshot, _, id| channel::one(snapshot, id));
+    let found = api.read(&caller, READ, question, |snapshot, _, id| channel::one(snapshot, id));
     let (_, codes) = found.await?.reply.ok_or_else(|| Problem::not_found("channel"))?;
     let key = |code: &ChannelCode| (code.created_at, code.code.folded());
     let Page { items, next_cursor } = Page::cut(codes, key, after.as_ref(), limit, write_code_place);
@@ -240,7 +240,7 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
         (status = 201, description = "The code.", body = CodeView),
         (status = 409, description = "The company already has this code."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["channels"])),
 )]
 async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> Result<Response, Problem> {
     let (caller, code) = call.parse(parse_code);
@@ -262,14 +262,14 @@ async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> 
         (status = 200, description = "The code.", body = CodeView),
         (status = 404, description = "This channel has no such code."),
     ),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_code(
     State(api): State<Api>,
     caller: Caller,
     Id(path): Id<(ChannelId, PromoCode)>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, path, |snapshot, _, (id, code)| channel::code(snapshot, id, &code));
+    let found = api.read(&caller, READ, path, |snapshot, _, (id, code)| channel::code(snapshot, id, &code));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("promo code"))?;
     Ok(json::respond(StatusCode::OK, &CodeView::from(found)))
 }
@@ -288,7 +288,7 @@ async fn get_code(
         (status = 200, description = "The code.", body = CodeView),
         (status = 404, description = "This channel has no such code."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["channels"])),
 )]
 async fn archive_code(
     State(api): State<Api>,
@@ -317,7 +317,7 @@ async fn archive_code(
         (status = 204, description = "Deleted."),
         (status = 404, description = "This channel has no such code."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["channels"])),
 )]
 async fn delete_code(
     State(api): State<Api>,

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::client_list::{question, write_place};
@@ -100,7 +100,7 @@ impl<'a> ClientView<'a> {
     tag = "Clients",
     params(requests::ClientParameters, requests::PageParameters),
     responses((status = 200, description = "A page of clients.", body = ClientPageView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_clients(
     State(api): State<Api>,
@@ -109,8 +109,8 @@ async fn list_clients(
 ) -> Result<Response, Problem> {
     let question = question(api.app(), parameters);
     let tab = question.as_ref().map_or(Tab::Overdue, |list| list.tab);
-    let found = api
-        .read(&caller, MEMBER, question, |snapshot, _, question| list(snapshot, &question, caps::IN_A_LIST));
+    let found =
+        api.read(&caller, READ, question, |snapshot, _, question| list(snapshot, &question, caps::IN_A_LIST));
     let found = found.await?;
     let Listed { page, counts } = found.reply;
     let settings = &found.company.settings;

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -34,7 +34,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
     responses((status = 200, description = "A page of contacts.", body = Page<Contact>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_contacts(
     State(api): State<Api>,
@@ -45,9 +45,8 @@ async fn list_contacts(
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
-        account::contacts(snapshot, id, before, limit)
-    });
+    let found = api
+        .read(&caller, READ, question, move |snapshot, _, id| account::contacts(snapshot, id, before, limit));
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor = page.items.last().filter(|_| page.more).map(write_place);
     Ok(json::respond(StatusCode::OK, &Page { items: page.items, next_cursor }))
@@ -64,7 +63,7 @@ async fn list_contacts(
     params(("id" = String, Path, description = "The account's id.")),
     request_body = requests::ContactCreate,
     responses((status = 201, description = "The contact.", body = Contact)),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn record_contact(
     State(api): State<Api>,

@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -37,7 +37,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     tag = "Conversations",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
     responses((status = 200, description = "A page of conversations.", body = Page<ConversationView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_conversations(
     State(api): State<Api>,
@@ -51,7 +51,7 @@ async fn list_conversations(
     });
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
+    let found = api.read(&caller, READ, question, move |snapshot, _, id| {
         conversation::of_account(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
@@ -69,7 +69,7 @@ async fn list_conversations(
     params(("id" = String, Path, description = "The account's id.")),
     request_body = requests::ConversationCreate,
     responses((status = 201, description = "The conversation. It has no messages yet.", body = ConversationView)),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn start_conversation(
     State(api): State<Api>,
@@ -89,14 +89,14 @@ async fn start_conversation(
     tag = "Conversations",
     params(("id" = String, Path, description = "The conversation's id.")),
     responses((status = 200, description = "The conversation.", body = ConversationView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_conversation(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<ConversationId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| conversation::one(snapshot, id));
+    let found = api.read(&caller, READ, id, |snapshot, _, id| conversation::one(snapshot, id));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     Ok(json::respond(StatusCode::OK, &found.view()))
 }
@@ -110,7 +110,7 @@ async fn get_conversation(
     tag = "Conversations",
     params(("id" = String, Path, description = "The conversation's id."), requests::PageParameters),
     responses((status = 200, description = "A page of messages.", body = Page<MessageView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_messages(
     State(api): State<Api>,
@@ -124,7 +124,7 @@ async fn list_messages(
     });
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
+    let found = api.read(&caller, READ, question, move |snapshot, _, id| {
         conversation::messages(snapshot, id, before, limit)
     });
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
@@ -144,7 +144,7 @@ async fn list_messages(
     params(("id" = String, Path, description = "The conversation's id.")),
     request_body = requests::MessageCreate,
     responses((status = 201, description = "The message.", body = MessageView)),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn log_message(
     State(api): State<Api>,

@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, PlainCall};
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, WEBHOOKS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -200,7 +200,7 @@ fn millis(micros: i64) -> f64 {
     tag = "Deliveries",
     params(requests::DeliveryListParameters, requests::PageParameters),
     responses((status = 200, description = "A page of deliveries.", body = Page<DeliveryView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn list_deliveries(
     State(api): State<Api>,
@@ -217,7 +217,7 @@ async fn list_deliveries(
     };
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(DeliveryId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, WEBHOOKS, parameters.finish(), move |snapshot, _, ()| {
         delivery::log(snapshot, &filter, before, limit)
     });
     let scan = found.await?.reply;
@@ -237,7 +237,7 @@ async fn list_deliveries(
     tag = "Deliveries",
     params(("id" = String, Path, description = "The delivery's id.")),
     responses((status = 200, description = "The delivery.", body = DeliveryDetail)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn get_delivery(
     State(api): State<Api>,
@@ -254,7 +254,7 @@ pub async fn show(
     id: Result<DeliveryId, Problem>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let found = api.read(caller, ADMIN, id, |snapshot, _, id| delivery::one(snapshot, id));
+    let found = api.read(caller, WEBHOOKS, id, |snapshot, _, id| delivery::one(snapshot, id));
     let Detail { listed, event, attempts } =
         found.await?.reply.ok_or_else(|| Problem::not_found("delivery"))?;
     let detail = DeliveryDetail {
@@ -278,7 +278,7 @@ pub async fn show(
         (status = 202, description = "The delivery. The attempt follows.", body = DeliveryDetail),
         (status = 409, description = "Its webhook was deleted or its payload was erased."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn redeliver(
     State(api): State<Api>,

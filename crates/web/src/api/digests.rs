@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, OptionalCall};
-use crate::api::{ADMIN, Api, MEMBER, requests};
+use crate::api::{Api, READ, SETTINGS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -48,7 +48,7 @@ struct DigestText {
     path = "/api/digest/preview/",
     tag = "Digest",
     responses((status = 200, description = "The digest.", body = DigestText)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn preview_digest(State(api): State<Api>, caller: Caller) -> Result<Response, Problem> {
     let found = preview(api.app(), &caller.access()).await;
@@ -75,11 +75,11 @@ struct DigestSent {
         (status = 404, description = "No such active member."),
         (status = 409, description = "The server has no mail configured."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["settings"])),
 )]
 async fn send_digest(State(api): State<Api>, call: OptionalCall) -> Result<Response, Problem> {
     let (caller, audience) = call.parse(Audience::parse);
-    api.verify(&caller, ADMIN).await?;
+    api.verify(&caller, SETTINGS).await?;
     let sent = send_now(api.app(), &caller.access(), Some(caller.origin), audience?).await;
     let mails = api.settle(&caller, sent)?;
     Ok(json::respond(StatusCode::ACCEPTED, &DigestSent { mails }))
@@ -138,7 +138,7 @@ struct WholeDigest {
     tag = "Digest",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of digests.", body = Page<DigestView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_digests(
     State(api): State<Api>,
@@ -147,7 +147,7 @@ async fn list_digests(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, READ, parameters.finish(), move |snapshot, _, ()| {
         digest::past(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -176,10 +176,10 @@ fn read_place(text: &str) -> Option<Week> {
         (status = 200, description = "The digest.", body = WholeDigest),
         (status = 404, description = "No digest for this week."),
     ),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_digest(State(api): State<Api>, caller: Caller, Id(week): Id<Week>) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, week, |snapshot, _, week| digest::of_week(snapshot, week));
+    let found = api.read(&caller, READ, week, |snapshot, _, week| digest::of_week(snapshot, week));
     let Sent { digest, counts, content } = found.await?.reply.ok_or_else(|| Problem::not_found("digest"))?;
     let view = DigestView::new(digest, counts);
     let whole = WholeDigest { view, text: content.plain, html: content.html };

@@ -1,4 +1,4 @@
-//! Erasure of an account's payloads from the delivery history.
+//! Erasure of an account's payloads from the delivery history, and of its values from the audit log.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Id, PlainCall};
-use crate::api::{ADMIN, Api};
+use crate::api::{Api, DELETE};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -27,16 +27,16 @@ struct ErasedPayloads {
 
 /// Erase an account's payloads
 ///
-/// Removes the payloads of its events and the responses of receivers from the delivery history. The metadata is kept.
-/// Open deliveries end as `failed` with the error `payload_erased`. This works for a deleted account too. Requires
-/// the admin role.
+/// Removes the payloads of its events and the responses of receivers from the delivery history, and replaces the
+/// account's names and values in the audit log. The metadata of both is kept. Open deliveries end as `failed` with the
+/// error `payload_erased`. This works for a deleted account too.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/erase-payloads/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
     responses((status = 200, description = "How many payloads were erased.", body = ErasedPayloads)),
-    security(("token" = ["admin"])),
+    security(("token" = ["delete"])),
 )]
 async fn erase_payloads(
     State(api): State<Api>,
@@ -47,7 +47,7 @@ async fn erase_payloads(
     let account = match id.and_then(|id| plain.map(|()| id)) {
         Ok(account) => account,
         Err(problem) => {
-            api.verify(&caller, ADMIN).await?;
+            api.verify(&caller, DELETE).await?;
             return Err(problem);
         }
     };

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -40,7 +40,7 @@ struct FieldView {
     tag = "Accounts",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of names.", body = Page<FieldView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_fields(
     State(api): State<Api>,
@@ -49,7 +49,7 @@ async fn list_fields(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, READ, parameters.finish(), move |snapshot, _, ()| {
         field_names(snapshot, after.as_deref(), limit)
     });
     let names = found.await?.reply;

@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -31,7 +31,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
     responses((status = 200, description = "A page of the history.", body = Page<HistoryEntry>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn account_history(
     State(api): State<Api>,
@@ -42,9 +42,8 @@ async fn account_history(
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(HistoryId::from_bytes));
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| {
-        account::history(snapshot, id, before, limit)
-    });
+    let found = api
+        .read(&caller, READ, question, move |snapshot, _, id| account::history(snapshot, id, before, limit));
     let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor =
         page.items.last().filter(|_| page.more).map(|last| write_cursor(LIST, last.id.as_bytes()));

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, OptionalCall, PlainCall};
-use crate::api::{ADMIN, Api, MEMBER, requests, upload};
+use crate::api::{Api, EXPORT, IMPORT, READ, requests, upload};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::error_file;
@@ -162,7 +162,7 @@ impl From<Import> for ImportView {
     tag = "Imports",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of imports, newest first.", body = Page<ImportView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_imports(
     State(api): State<Api>,
@@ -171,7 +171,7 @@ async fn list_imports(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(ImportId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, READ, parameters.finish(), move |snapshot, _, ()| {
         import::list(snapshot, before, limit)
     });
     let page = found.await?.reply;
@@ -188,14 +188,14 @@ async fn list_imports(
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
     responses((status = 200, description = "The import and its progress.", body = ImportView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_import(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<ImportId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| import::one(snapshot, id));
+    let found = api.read(&caller, READ, id, |snapshot, _, id| import::one(snapshot, id));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("import"))?;
     Ok(json::respond(StatusCode::OK, &ImportView::from(found)))
 }
@@ -213,7 +213,7 @@ async fn get_import(
         (status = 204, description = "Cancelled or removed."),
         (status = 409, description = "It is being undone."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["import"])),
 )]
 async fn remove_import(
     State(api): State<Api>,
@@ -240,7 +240,7 @@ async fn remove_import(
         (status = 202, description = "Started.", body = ImportView),
         (status = 409, description = "It is running or has ended."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["import"])),
 )]
 async fn preview_import(
     State(api): State<Api>,
@@ -270,7 +270,7 @@ async fn preview_import(
         (status = 202, description = "Started.", body = ImportView),
         (status = 409, description = "It is running or has ended."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["import"])),
 )]
 async fn start_import(
     State(api): State<Api>,
@@ -297,7 +297,7 @@ async fn start_import(
         (status = 202, description = "Started.", body = ImportView),
         (status = 409, description = "It has not ended, was already undone, or ended too long ago."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["import"])),
 )]
 async fn undo_import(
     State(api): State<Api>,
@@ -321,7 +321,7 @@ impl Api {
         match id.and_then(|id| Ok((id, request?))) {
             Ok(wanted) => Ok(wanted),
             Err(problem) => {
-                self.verify(caller, ADMIN).await?;
+                self.verify(caller, IMPORT).await?;
                 Err(problem)
             }
         }
@@ -339,7 +339,7 @@ impl Api {
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
     responses((status = 200, description = "The file.", body = String, content_type = "text/csv")),
-    security(("token" = [])),
+    security(("token" = ["export"])),
 )]
 async fn import_errors(
     State(api): State<Api>,
@@ -349,7 +349,7 @@ async fn import_errors(
     let id = match id {
         Ok(id) => id,
         Err(problem) => {
-            api.verify(&caller, MEMBER).await?;
+            api.verify(&caller, EXPORT).await?;
             return Err(problem);
         }
     };

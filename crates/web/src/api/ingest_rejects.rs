@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, KEYS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -65,7 +65,7 @@ impl From<Reject> for RejectView {
     tag = "Settings",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of rejected events.", body = Page<RejectView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["keys"])),
 )]
 async fn list_ingest_rejects(
     State(api): State<Api>,
@@ -74,7 +74,7 @@ async fn list_ingest_rejects(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(RejectId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, KEYS, parameters.finish(), move |snapshot, _, ()| {
         ingest::rejects(snapshot, before, limit)
     });
     let page = found.await?.reply;

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use crate::api::call::{Call, Caller, Id, OpenCall, PlainCall};
 use crate::api::hashing::refused;
 use crate::api::members::MemberView;
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, MEMBERS, requests};
 use crate::edge::guessing::Attempt;
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -89,7 +89,7 @@ impl NewInvitation {
     tag = "Invitations",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of invitations.", body = Page<InvitationView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn list_invitations(
     State(api): State<Api>,
@@ -98,7 +98,7 @@ async fn list_invitations(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(InvitationId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| invitations(snapshot));
+    let found = api.read(&caller, MEMBERS, parameters.finish(), |snapshot, _, ()| invitations(snapshot));
     let found = found.await?;
     let cursor = |id: InvitationId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(found.reply, |item| item.id, after.as_ref(), limit, cursor);
@@ -120,7 +120,7 @@ async fn list_invitations(
         (status = 201, description = "The invitation.", body = NewInvitation),
         (status = 409, description = "This person is already a member or already invited."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     invite(&api, call).await
@@ -143,7 +143,7 @@ pub(super) async fn invite(api: &Api, call: Call) -> Result<Response, Problem> {
     tag = "Invitations",
     params(("id" = String, Path, description = "The invitation's id.")),
     responses((status = 200, description = "The invitation.", body = NewInvitation)),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn resend_invitation(
     State(api): State<Api>,
@@ -165,7 +165,7 @@ async fn resend_invitation(
     tag = "Invitations",
     params(("id" = String, Path, description = "The invitation's id.")),
     responses((status = 204, description = "Revoked.")),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn revoke_invitation(
     State(api): State<Api>,

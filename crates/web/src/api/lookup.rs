@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::api::accounts::render;
 use crate::api::call::{Call, Caller};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, WORK, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::lookup::preview;
@@ -40,12 +40,12 @@ pub fn routes() -> OpenApiRouter<Api> {
         (status = 201, description = "The new account.", body = AccountView),
         (status = 409, description = "An account was already created from this domain."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
     // Verify the caller before sending a request to another host on their behalf.
-    api.verify(&caller, MEMBER).await?;
+    api.verify(&caller, WORK).await?;
     let Request { site, create } = request?;
     let preview = preview(api.app(), &site).await.map_err(|error| Problem::of(error, caller.scheme))?;
     match create {
@@ -69,7 +69,7 @@ struct LookupPreview {
 
 async fn show(api: &Api, caller: &Caller, preview: Preview) -> Result<Response, Problem> {
     let domain = preview.domain.clone();
-    let known = api.read(caller, MEMBER, Ok(domain), |snapshot, _, site| of_site(snapshot, &site));
+    let known = api.read(caller, WORK, Ok(domain), |snapshot, _, site| of_site(snapshot, &site));
     let account_id = known.await?.reply;
     Ok(json::respond(StatusCode::OK, &LookupPreview { preview, account_id }))
 }

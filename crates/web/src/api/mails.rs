@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::Caller;
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, SETTINGS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -30,7 +30,8 @@ pub fn routes() -> OpenApiRouter<Api> {
 struct MailView {
     #[schema(value_type = String, example = "mai_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: MailId,
-    /// `digest`, `invitation`, `password_reset`, `webhook_disabled` or `test`.
+    /// `digest`, `invitation`, `password_reset`, `webhook_disabled`, `test`, `notice`, `address_change`,
+    /// `address_notice` or `company_deletion`.
     #[schema(example = "digest")]
     kind: &'static str,
     #[schema(example = "ana@acme.example")]
@@ -79,7 +80,7 @@ impl From<Mail> for MailView {
     tag = "Mail",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of mails.", body = Page<MailView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["settings"])),
 )]
 async fn list_mails(
     State(api): State<Api>,
@@ -88,7 +89,7 @@ async fn list_mails(
 ) -> Result<Response, Problem> {
     let before = parameters.cursor(|text| read_cursor(LIST, text).map(MailId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, SETTINGS, parameters.finish(), move |snapshot, _, ()| {
         mail::list(snapshot, before, limit)
     });
     let page = found.await?.reply;

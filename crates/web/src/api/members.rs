@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
 use crate::api::invitations::{NewInvitation, invite};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -62,7 +62,7 @@ impl From<Member> for MemberView {
     tag = "Members",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of members.", body = Page<MemberView>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn list_members(
     State(api): State<Api>,
@@ -71,7 +71,7 @@ async fn list_members(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(read_place);
     let limit = parameters.limit();
-    let found = api.read(&caller, MEMBER, parameters.finish(), |snapshot, _, ()| members::all(snapshot));
+    let found = api.read(&caller, READ, parameters.finish(), |snapshot, _, ()| members::all(snapshot));
     let members = found.await?.reply;
     let key = |member: &Member| (member.created_at, member.person);
     let Page { items, next_cursor } = Page::cut(members, key, after.as_ref(), limit, write_place);
@@ -102,7 +102,7 @@ fn read_place(text: &str) -> Option<(Time, PersonId)> {
         (status = 201, description = "The invitation.", body = NewInvitation),
         (status = 409, description = "This person is already a member or already invited."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn invite_member(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     invite(&api, call).await
@@ -115,14 +115,14 @@ async fn invite_member(State(api): State<Api>, call: Call) -> Result<Response, P
     tag = "Members",
     params(("id" = String, Path, description = "The member's id.")),
     responses((status = 200, description = "The member.", body = MemberView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_member(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<PersonId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, |snapshot, _, id| members::one(snapshot, id));
+    let found = api.read(&caller, READ, id, |snapshot, _, id| members::one(snapshot, id));
     let member = found.await?.reply.ok_or_else(|| Problem::not_found("member"))?;
     Ok(json::respond(StatusCode::OK, &MemberView::from(member)))
 }
@@ -140,7 +140,7 @@ async fn get_member(
         (status = 200, description = "The member.", body = MemberView),
         (status = 409, description = "This is the last owner."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn change_member(
     State(api): State<Api>,
@@ -166,7 +166,7 @@ async fn change_member(
         (status = 204, description = "Removed."),
         (status = 409, description = "This is the last owner."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["members"])),
 )]
 async fn remove_member(
     State(api): State<Api>,

@@ -13,6 +13,7 @@ mod call;
 mod campaigns;
 mod channels;
 mod clients;
+mod company;
 mod contacts;
 mod conversations;
 mod deliveries;
@@ -58,7 +59,7 @@ use crate::edge::hashing::Hashing;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RateLimiter;
 use crate::edge::server::Config;
-use crate::shared::{ADMIN, MEMBER};
+use crate::shared::{AUDIT, DELETE, EXPORT, IMPORT, KEYS, MEMBERS, READ, SETTINGS, WEBHOOKS, WORK};
 
 /// The prefix of every API path.
 pub const PREFIX: &str = "/api/";
@@ -98,6 +99,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(erasure::routes())
         .merge(imports::routes())
         .merge(settings::routes())
+        .merge(company::routes())
         .merge(ingest_rejects::routes())
         .merge(tokens::routes())
         .merge(members::routes())
@@ -194,7 +196,11 @@ impl Api {
             Err(Error::Unauthenticated) => Some(false),
             Ok(_)
             | Err(
-                Error::Forbidden { .. } | Error::NotFound(_) | Error::Conflict { .. } | Error::Invalid(_),
+                Error::Forbidden { .. }
+                | Error::NotFound(_)
+                | Error::Conflict { .. }
+                | Error::TooMany { .. }
+                | Error::Invalid(_),
             ) => Some(true),
             Err(_) => None,
         };

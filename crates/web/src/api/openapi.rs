@@ -4,6 +4,8 @@ use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
 use bytes::Bytes;
+use rapport_domain::member::Role;
+use rapport_domain::right::{Grants, Right};
 use utoipa::ToSchema;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ArrayItems, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -17,6 +19,7 @@ use utoipa::openapi::{
 
 use crate::api::{Api, bounds, documented, events};
 use crate::edge::problem::Problem;
+use crate::shared::sentence;
 
 pub const PATH: &str = "/api/openapi.json";
 
@@ -36,7 +39,6 @@ const COMMON: [(&str, &str); 3] = [
     ("503", "Busy, or the database is unavailable. Try again after the number of seconds in `Retry-After`."),
 ];
 const WITH_CREDENTIAL: [(&str, &str); 1] = [("401", "No valid credential was sent.")];
-const WITH_ROLE: [(&str, &str); 1] = [("403", "The token's role must be `admin` or `owner`.")];
 const WITH_FIELDS: [(&str, &str); 1] = [("422", "Some fields or parameters are invalid. See `errors`.")];
 /// Methods with a body read it even if they need none.
 const WITH_BODY: [(&str, &str); 4] = [
@@ -124,20 +126,20 @@ fn complete(operation: &mut Operation, has_body: bool) {
     let has_query = parameters.clone().any(|parameter| parameter.parameter_in == ParameterIn::Query);
     let subject = parameters.rfind(|parameter| parameter.parameter_in == ParameterIn::Path);
     let missing = subject.map(|parameter| ("404".to_owned(), no_such(parameter)));
-    let security = operation.security.iter().flatten();
-    let is_open = security.clone().all(|requirement| *requirement == SecurityRequirement::default());
-    let needs_role = security.clone().any(names_role);
+    let mut security = operation.security.iter().flatten();
+    let is_open = security.all(|requirement| *requirement == SecurityRequirement::default());
+    let refused = right_of(operation).filter(|right| right.least_role(Grants::default()) > Role::Viewer);
+    let refused = refused.map(|right| ("403".to_owned(), sentence(&right.needed(Grants::default()))));
     let common = [
         (true, COMMON.as_slice()),
         (!is_open, &WITH_CREDENTIAL),
-        (needs_role, &WITH_ROLE),
         (has_query || has_body, &WITH_FIELDS),
         (has_body, &WITH_BODY),
     ];
     let common = common.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, responses)| responses);
     let common = common.map(|(status, description)| ((*status).to_owned(), (*description).to_owned()));
     let responses = &mut operation.responses.responses;
-    for (status, description) in common.chain(missing) {
+    for (status, description) in common.chain(refused).chain(missing) {
         let response = ResponseBuilder::new().description(description).build();
         responses.entry(status).or_insert(RefOr::T(response));
     }
@@ -157,14 +159,10 @@ fn no_such(parameter: &Parameter) -> String {
     format!("No such {}.", subject.unwrap_or(&parameter.name))
 }
 
-/// Whether a security requirement names a role, as in `"token" = ["admin"]`.
-fn names_role(requirement: &SecurityRequirement) -> bool {
-    let requirement = serde_json::to_value(requirement).unwrap_or_default();
-    requirement
-        .as_object()
-        .into_iter()
-        .flatten()
-        .any(|(_, roles)| roles.as_array().is_some_and(|it| !it.is_empty()))
+/// The right that an operation declares as the scope of its token, as in `"token" = ["export"]`.
+fn right_of(operation: &Operation) -> Option<Right> {
+    let security = serde_json::to_value(&operation.security).ok()?;
+    Right::parse(security[0]["token"][0].as_str()?)
 }
 
 /// Lists refer to the schema of their items. The derive macro of a generic type repeats it.
@@ -242,8 +240,8 @@ mod tests {
                     "/api/inbound/email/" => "inbound_key",
                     _ => "token",
                 };
-                let roles = &operation["security"][0][scheme];
-                let security = if is_open { json!([{}]) } else { json!([{ scheme: roles }]) };
+                let scopes = &operation["security"][0][scheme];
+                let security = if is_open { json!([{}]) } else { json!([{ scheme: scopes }]) };
                 assert_eq!(operation["security"], security, "{place}");
                 let responses = operation["responses"].as_object().unwrap();
                 let has_body = !["get", "delete"].contains(&method.as_str());
@@ -263,8 +261,11 @@ mod tests {
                     let is_there = responses.contains_key(status);
                     assert!(is_there || !applies, "{place} {status}");
                 }
-                assert!(roles == &json!(["admin"]) || roles == &json!([]) || is_open, "{place}: {roles}");
-                assert!(responses.contains_key("403") || roles != &json!(["admin"]), "{place}");
+                let right = scopes[0].as_str().and_then(Right::parse);
+                let declared = if scheme == "token" { json!([right.map(Right::as_str)]) } else { json!([]) };
+                assert!(scopes == &declared || is_open, "{place} must declare one right: {scopes}");
+                let for_all = right.is_none_or(|right| right.least_role(Grants::default()) == Role::Viewer);
+                assert!(responses.contains_key("403") || for_all, "{place}");
                 for (status, response) in
                     responses.iter().filter(|(status, _)| status.starts_with(['4', '5']))
                 {

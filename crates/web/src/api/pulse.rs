@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER};
+use crate::api::{Api, READ};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -58,14 +58,14 @@ struct PulseFeature {
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
     responses((status = 200, description = "The figures.", body = Pulse)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn account_pulse(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<AccountId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, MEMBER, id, pulse::figures);
+    let found = api.read(&caller, READ, id, pulse::figures);
     let figures = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     Ok(json::respond(StatusCode::OK, &Pulse::from(figures)))
 }

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, WEBHOOKS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -85,14 +85,14 @@ impl RedeliveryView {
         (status = 200, description = "With `preview`: how many deliveries match.", body = PreviewView),
         (status = 202, description = "Started.", body = RedeliveryView),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
     let Request { filter, preview } = match request {
         Ok(request) => request,
         Err(problem) => {
-            api.verify(&caller, ADMIN).await?;
+            api.verify(&caller, WEBHOOKS).await?;
             return Err(problem);
         }
     };
@@ -113,14 +113,14 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
     tag = "Deliveries",
     params(("id" = String, Path, description = "The bulk redelivery's id.")),
     responses((status = 200, description = "The progress of the bulk redelivery.", body = RedeliveryView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn get_redelivery(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<RedeliveryId>,
 ) -> Result<Response, Problem> {
-    let found = api.read(&caller, ADMIN, id, |snapshot, _, id| redelivery::progress(snapshot, id));
+    let found = api.read(&caller, WEBHOOKS, id, |snapshot, _, id| redelivery::progress(snapshot, id));
     let progress = found.await?.reply.ok_or_else(|| Problem::not_found("redelivery"))?;
     Ok(json::respond(StatusCode::OK, &RedeliveryView::new(&progress)))
 }
@@ -135,7 +135,7 @@ async fn get_redelivery(
     tag = "Deliveries",
     params(("id" = String, Path, description = "The bulk redelivery's id.")),
     responses((status = 204, description = "Cancelled, or already finished.")),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn cancel_redelivery(
     State(api): State<Api>,

@@ -15,6 +15,7 @@ use rapport_domain::import::Mode;
 use rapport_domain::invitation::Way;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::Status;
+use rapport_domain::right::Grant;
 use rapport_domain::schema::one_of;
 use rapport_domain::webhook::{Held, Selection};
 use rapport_domain::{activity, contact, event};
@@ -444,6 +445,9 @@ pub struct ImportRequest {
 
 #[derive(ToSchema)]
 pub struct SettingsPatch {
+    /// The company's name.
+    #[schema(example = "Acme")]
+    name: Option<String>,
     cadence_days: Option<i64>,
     /// One or more of `customer`, `in_trial`, `in_negotiation`.
     tracked_stages: Option<Vec<Status>>,
@@ -456,6 +460,16 @@ pub struct SettingsPatch {
     /// How many days the audit log is kept.
     #[schema(example = 730)]
     audit_days: Option<i64>,
+    /// The lowest role that may export.
+    export_role: Option<Grant>,
+    /// The lowest role that may delete accounts and erase payloads.
+    delete_role: Option<Grant>,
+    /// After how many minutes a session that nobody uses ends.
+    #[schema(example = 20160)]
+    session_idle_minutes: Option<i64>,
+    /// After how many minutes every session ends. Must not be below `session_idle_minutes`.
+    #[schema(example = 129600)]
+    session_max_minutes: Option<i64>,
 }
 
 #[derive(ToSchema)]
@@ -464,6 +478,13 @@ pub struct TokenCreate {
     name: String,
     /// Defaults to `admin`.
     role: Option<Role>,
+    /// The id of the member whose token it is. It never does more than they may, and ends with their membership. Leave
+    /// it out for a token of the company.
+    #[schema(example = "per_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    owner: Option<String>,
+    /// When it stops working: in the future, and at most ten years ahead. Leave it out for a token without an end.
+    #[schema(format = DateTime)]
+    expires_at: Option<String>,
 }
 
 #[derive(ToSchema)]
@@ -490,7 +511,8 @@ pub struct InvitationAccept {
     token: String,
     /// For a person who is new here. Defaults to the email address. Others keep their name.
     name: Option<String>,
-    /// The new password of a person who is new here, 10 to 256 characters. Others send their existing password.
+    /// The new password of a person who is new here: 10 to 256 characters, and not easy to guess. Others send their
+    /// existing password.
     password: String,
     /// Only for a link that was handed over. Defaults to `new`.
     login: Option<Way>,
@@ -507,6 +529,7 @@ pub struct PasswordResetConfirm {
     /// The last segment of the link.
     #[schema(example = "rpw_0000000000000g7d4e…")]
     token: String,
+    /// Not easy to guess, also for people who know the person.
     password: String,
 }
 

@@ -6,10 +6,13 @@ use axum::response::Response;
 use rapport_app::Answer;
 use rapport_app::credential::{Key, NewCredential, RotateKey};
 use rapport_app::read::credential::{Keys, keys};
+use rapport_app::read::settings::deletion;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::{Company, Weekday, time_zone_name};
+use rapport_domain::company_deletion::Deletion;
 use rapport_domain::credential::Credential;
 use rapport_domain::pipeline::Status;
+use rapport_domain::right::Grant;
 use rapport_domain::time::Time;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, PlainCall};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 
@@ -54,6 +57,16 @@ struct SettingsView {
     /// The number of days that the audit log is kept.
     #[schema(example = 730)]
     audit_days: i64,
+    /// The lowest role that may export.
+    export_role: Grant,
+    /// The lowest role that may delete accounts and erase payloads.
+    delete_role: Grant,
+    /// The number of minutes after which a session that nobody uses ends.
+    #[schema(example = 20160)]
+    session_idle_minutes: i64,
+    /// The number of minutes after which every session ends. Not below `session_idle_minutes`.
+    #[schema(example = 129600)]
+    session_max_minutes: i64,
     /// Null if there is no key.
     #[schema(required = true)]
     ingest_key: Option<KeyView>,
@@ -63,6 +76,29 @@ struct SettingsView {
     /// Whether the server can send mail. If not, invitations and password resets are links to pass on, and digests
     /// are only stored.
     mail_configured: bool,
+    /// Null unless an owner asked to delete the company.
+    #[schema(required = true)]
+    deletion: Option<DeletionView>,
+}
+
+/// The company will be deleted, unless an owner cancels it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CompanyDeletion)]
+struct DeletionView {
+    #[schema(value_type = String, format = DateTime)]
+    requested_at: Time,
+    /// The owner who asked. Null for the server's administrator.
+    #[schema(required = true)]
+    requested_by: Option<String>,
+    /// When the company will be deleted.
+    #[schema(value_type = String, format = DateTime)]
+    at: Time,
+}
+
+impl From<Deletion> for DeletionView {
+    fn from(Deletion { requested_at, requested_by, at, .. }: Deletion) -> Self {
+        Self { requested_at, requested_by, at }
+    }
 }
 
 /// A key without its secret.
@@ -90,6 +126,7 @@ impl SettingsView {
         ingest_key: Option<Credential>,
         inbound_key: Option<Credential>,
         mail_configured: bool,
+        deletion: Option<Deletion>,
     ) -> Self {
         let Company { slug, name, settings, .. } = company;
         Self {
@@ -102,9 +139,14 @@ impl SettingsView {
             time_zone: time_zone_name(&settings.time_zone).to_owned(),
             default_currency: settings.default_currency.code(),
             audit_days: settings.audit_days,
+            export_role: settings.grants.export,
+            delete_role: settings.grants.delete,
+            session_idle_minutes: settings.sessions.idle_minutes,
+            session_max_minutes: settings.sessions.max_minutes,
             ingest_key: ingest_key.map(KeyView::from),
             inbound_key: inbound_key.map(KeyView::from),
             mail_configured,
+            deletion: deletion.map(DeletionView::from),
         }
     }
 }
@@ -115,7 +157,7 @@ impl SettingsView {
     path = "/api/settings/",
     tag = "Settings",
     responses((status = 200, description = "The company and its settings.", body = SettingsView)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response, Problem> {
     show(&api, &caller).await
@@ -123,14 +165,15 @@ async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response
 
 /// Change the settings
 ///
-/// Only the fields you send are changed. Requires the admin role.
+/// Only the fields you send are changed. `project` can't be changed. Shorter sessions end immediately if they are too
+/// old already.
 #[utoipa::path(
     patch,
     path = "/api/settings/",
     tag = "Settings",
     request_body = requests::SettingsPatch,
     responses((status = 200, description = "The company and its settings.", body = SettingsView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["settings"])),
 )]
 async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> Result<Response, Problem> {
     api.write(&caller, body.map(|object| PatchSettings(object.members))).await?;
@@ -138,10 +181,10 @@ async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> 
 }
 
 async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
-    let found = api.read(caller, MEMBER, Ok(()), |snapshot, _, ()| keys(snapshot));
-    let Answer { reply: Keys { ingest, inbound }, company, .. } = found.await?;
+    let found = api.read(caller, READ, Ok(()), |snapshot, _, ()| Ok((keys(snapshot)?, deletion(snapshot)?)));
+    let Answer { reply: (Keys { ingest, inbound }, deletion), company, .. } = found.await?;
     let mail_configured = api.app().services().outside().mail_configured;
-    let view = SettingsView::new(company, ingest, inbound, mail_configured);
+    let view = SettingsView::new(company, ingest, inbound, mail_configured, deletion);
     Ok(json::respond(StatusCode::OK, &view))
 }
 
@@ -161,7 +204,7 @@ struct NewIngestKey<'a> {
     path = "/api/settings/ingest-key/rotate/",
     tag = "Settings",
     responses((status = 200, description = "The new key.", body = NewIngestKey)),
-    security(("token" = ["admin"])),
+    security(("token" = ["keys"])),
 )]
 async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
     let made = rotate(&api, call, Key::Ingest).await?;
@@ -184,7 +227,7 @@ struct NewInboundKey<'a> {
     path = "/api/settings/inbound-key/rotate/",
     tag = "Settings",
     responses((status = 200, description = "The new key.", body = NewInboundKey)),
-    security(("token" = ["admin"])),
+    security(("token" = ["keys"])),
 )]
 async fn rotate_inbound_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
     let made = rotate(&api, call, Key::Inbound).await?;

@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -129,7 +129,7 @@ impl<'a> TimelineItem<'a> {
     tag = "Conversations",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
     responses((status = 200, description = "A page of the timeline.", body = Page<TimelineItem>)),
-    security(("token" = [])),
+    security(("token" = ["read"])),
 )]
 async fn account_timeline(
     State(api): State<Api>,
@@ -140,7 +140,7 @@ async fn account_timeline(
     let from = parameters.cursor(read_place).unwrap_or(Place::START);
     let limit = parameters.limit();
     let question = parameters.about(id);
-    let found = api.read(&caller, MEMBER, question, move |snapshot, _, id| told(snapshot, id, from, limit));
+    let found = api.read(&caller, READ, question, move |snapshot, _, id| told(snapshot, id, from, limit));
     let (items, next) = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let items = items.iter().map(TimelineItem::of).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor: next.map(write_place) }))

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use rapport_app::credential::{CreateToken, RevokeToken};
 use rapport_app::read::credential;
 use rapport_domain::credential::{Credential, TokenRequest};
-use rapport_domain::id::CredentialId;
+use rapport_domain::id::{CredentialId, PersonId};
 use rapport_domain::member::Role;
 use rapport_domain::time::Time;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, KEYS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -43,11 +43,18 @@ struct TokenView {
     created_at: Time,
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_used_at: Option<Time>,
+    /// When it stops working. Null if it has no end.
+    #[schema(required = true, value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Time>,
+    /// The id of the member whose token it is. Null if it belongs to the company.
+    #[schema(required = true, value_type = Option<String>, example = "per_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    owner: Option<PersonId>,
 }
 
 impl From<Credential> for TokenView {
-    fn from(Credential { id, name, role, shown, created_at, last_used_at, .. }: Credential) -> Self {
-        Self { id, name, role, prefix: shown, created_at, last_used_at }
+    fn from(token: Credential) -> Self {
+        let Credential { id, name, role, shown, created_at, last_used_at, expires_at, person, .. } = token;
+        Self { id, name, role, prefix: shown, created_at, last_used_at, expires_at, owner: person }
     }
 }
 
@@ -63,14 +70,14 @@ struct NewToken {
 
 /// List API tokens
 ///
-/// Requires the admin role.
+/// Expired ones included. Only an owner sees tokens with the owner role and tokens of owners. Requires the admin role.
 #[utoipa::path(
     get,
     path = "/api/tokens/",
     tag = "Tokens",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of tokens, without their secrets.", body = Page<TokenView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["keys"])),
 )]
 async fn list_tokens(
     State(api): State<Api>,
@@ -79,8 +86,10 @@ async fn list_tokens(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(CredentialId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), |snapshot, _, ()| credential::tokens(snapshot));
-    let tokens = found.await?.reply;
+    let found = api.read(&caller, KEYS, parameters.finish(), |snapshot, viewer, ()| {
+        credential::tokens(snapshot, viewer)
+    });
+    let tokens: Vec<Credential> = found.await?.reply.into_iter().map(|token| token.credential).collect();
     let cursor = |id: CredentialId| write_cursor(LIST, id.as_bytes());
     let Page { items, next_cursor } = Page::cut(tokens, |token| token.id, after.as_ref(), limit, cursor);
     let items: Vec<TokenView> = items.into_iter().map(TokenView::from).collect();
@@ -89,33 +98,34 @@ async fn list_tokens(
 
 /// Create an API token
 ///
-/// Returns the token, once. Its role defaults to `admin` and cannot be above its creator's. Requires the admin
-/// role.
+/// Returns the token, once. Its role defaults to `admin` and cannot be above its creator's, nor above that of the member
+/// whose token it is. Such a token acts with at most that member's current role, and ends when the member is removed or
+/// deactivated. Requires the admin role; only an owner can create a token for an owner.
 #[utoipa::path(
     post,
     path = "/api/tokens/",
     tag = "Tokens",
     request_body = requests::TokenCreate,
     responses((status = 201, description = "The token.", body = NewToken)),
-    security(("token" = ["admin"])),
+    security(("token" = ["keys"])),
 )]
 async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(TokenRequest::parse);
-    let command = request.map(|TokenRequest { name, role }| CreateToken { name, role });
-    let made = api.write(&caller, command).await?;
+    let made = api.write(&caller, request.map(CreateToken)).await?;
     Ok(json::respond(StatusCode::CREATED, &NewToken { token: made.text, view: made.credential.into() }))
 }
 
 /// Revoke an API token
 ///
-/// The token stops working immediately. Requires the admin role.
+/// The token stops working immediately. Requires the admin role; only an owner can revoke a token with the owner role or
+/// a token of an owner.
 #[utoipa::path(
     delete,
     path = "/api/tokens/{id}/",
     tag = "Tokens",
     params(("id" = String, Path, description = "The token's id.")),
     responses((status = 204, description = "Revoked.")),
-    security(("token" = ["admin"])),
+    security(("token" = ["keys"])),
 )]
 async fn revoke_token(
     State(api): State<Api>,

@@ -15,7 +15,7 @@ use rapport_domain::import::{Import, MAX_FILENAME};
 
 use crate::api::call::Caller;
 use crate::api::imports::ImportView;
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, IMPORT, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::parameters::Parameters;
@@ -43,7 +43,7 @@ const MEDIA_TYPES: [&str; 5] =
         (status = 413, description = "The file is larger than this server allows."),
         (status = 415, description = "The body is not sent as text/csv, or it has a Content-Encoding."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["import"])),
 )]
 pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
@@ -68,7 +68,7 @@ pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<R
 /// Checks everything that can be checked before the file arrives, starting with the credential.
 async fn prepare(api: &Api, parts: &mut Parts, announced: u64) -> Result<(Caller, UploadOptions), Problem> {
     let caller = Caller::from_request_parts(parts, api).await?;
-    api.verify(&caller, ADMIN).await?;
+    api.verify(&caller, IMPORT).await?;
     let Ok(mut parameters) = Parameters::from_request_parts(parts, api).await;
     let filename = parameters.optional("filename", |text| MAX_FILENAME.check(text).map(|()| text.to_owned()));
     let charset = parameters.optional("encoding", Charset::parse);

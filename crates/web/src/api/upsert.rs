@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
-use crate::api::{Api, MEMBER, requests};
+use crate::api::{Api, WORK, requests};
 use crate::edge::json::{self, Object};
 use crate::edge::problem::Problem;
 
@@ -50,9 +50,9 @@ struct UpsertReply<'a> {
     responses(
         (status = 200, description = "The account existed. `changed` lists what changed.", body = UpsertReply),
         (status = 201, description = "The account was created.", body = UpsertReply),
-        (status = 403, description = "`project` is not the token's company."),
+        (status = 403, description = "`project` is not the token's company, or the token only reads."),
     ),
-    security(("token" = [])),
+    security(("token" = ["work"])),
 )]
 async fn upsert_by_imported_id(
     State(api): State<Api>,
@@ -70,7 +70,7 @@ async fn upsert_by_imported_id(
 /// The response to an invalid request. A `project` of another company takes precedence over any other error. A text
 /// with a NUL character is not a project name.
 async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Problem {
-    let company = match api.verify(caller, MEMBER).await {
+    let company = match api.verify(caller, WORK).await {
         Ok(company) => company,
         Err(refused) => return refused,
     };

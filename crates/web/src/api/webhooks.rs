@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id, OptionalCall, PlainCall};
 use crate::api::deliveries::{self, DeliveryDetail};
-use crate::api::{ADMIN, Api, requests};
+use crate::api::{Api, WEBHOOKS, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
@@ -125,7 +125,7 @@ impl From<Described> for WebhookView {
     tag = "Webhooks",
     params(requests::PageParameters),
     responses((status = 200, description = "A page of webhooks, without their secrets.", body = Page<WebhookView>)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn list_webhooks(
     State(api): State<Api>,
@@ -134,7 +134,7 @@ async fn list_webhooks(
 ) -> Result<Response, Problem> {
     let after = parameters.cursor(|text| read_cursor(LIST, text).map(WebhookId::from_bytes));
     let limit = parameters.limit();
-    let found = api.read(&caller, ADMIN, parameters.finish(), move |snapshot, _, ()| {
+    let found = api.read(&caller, WEBHOOKS, parameters.finish(), move |snapshot, _, ()| {
         let cursor = |id: WebhookId| write_cursor(LIST, id.as_bytes());
         let all = webhook::all(snapshot)?;
         let Page { items, next_cursor } = Page::cut(all, |webhook| webhook.id, after.as_ref(), limit, cursor);
@@ -154,14 +154,14 @@ async fn list_webhooks(
     tag = "Webhooks",
     request_body = requests::WebhookCreate,
     responses((status = 201, description = "The webhook with its secret.", body = NewSecretView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, create) = call.parse(Create::parse);
     let command = match create {
         Ok(create) => {
             // First, so that strangers cannot use the service to resolve names.
-            api.verify(&caller, ADMIN).await?;
+            api.verify(&caller, WEBHOOKS).await?;
             Ok(CreateWebhook::checked(api.app().services(), create).await?)
         }
         Err(problem) => Err(problem),
@@ -178,7 +178,7 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
     responses((status = 200, description = "The webhook.", body = WebhookView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn get_webhook(
     State(api): State<Api>,
@@ -190,7 +190,7 @@ async fn get_webhook(
 }
 
 async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Result<WebhookView, Problem> {
-    let found = api.read(caller, ADMIN, id, |snapshot, _, id| webhook::described(snapshot, id));
+    let found = api.read(caller, WEBHOOKS, id, |snapshot, _, id| webhook::described(snapshot, id));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("webhook"))?;
     Ok(WebhookView::from(found))
 }
@@ -206,7 +206,7 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
     params(("id" = String, Path, description = "The webhook's id.")),
     request_body = requests::WebhookPatch,
     responses((status = 200, description = "The webhook.", body = WebhookView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn patch_webhook(
     State(api): State<Api>,
@@ -217,7 +217,7 @@ async fn patch_webhook(
     let changes = match patch {
         Ok(patch) => {
             if patch.url.is_some() {
-                api.verify(&caller, ADMIN).await?;
+                api.verify(&caller, WEBHOOKS).await?;
             }
             Ok(Changes::checked(api.app().services(), patch).await?)
         }
@@ -238,7 +238,7 @@ async fn patch_webhook(
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
     responses((status = 204, description = "Deleted.")),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn delete_webhook(
     State(api): State<Api>,
@@ -259,7 +259,7 @@ async fn delete_webhook(
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
     responses((status = 202, description = "The delivery of the test event.", body = DeliveryDetail)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn test_webhook(
     State(api): State<Api>,
@@ -281,7 +281,7 @@ async fn test_webhook(
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
     responses((status = 200, description = "The webhook with its new secret.", body = NewSecretView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn rotate_secret(
     State(api): State<Api>,
@@ -309,7 +309,7 @@ async fn rotate_secret(
         (status = 200, description = "The webhook.", body = WebhookView),
         (status = 409, description = "A test must succeed first (`test_required`)."),
     ),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn enable_webhook(
     State(api): State<Api>,
@@ -332,7 +332,7 @@ async fn enable_webhook(
     tag = "Webhooks",
     params(("id" = String, Path, description = "The webhook's id.")),
     responses((status = 200, description = "The webhook.", body = WebhookView)),
-    security(("token" = ["admin"])),
+    security(("token" = ["webhooks"])),
 )]
 async fn disable_webhook(
     State(api): State<Api>,

@@ -22,7 +22,7 @@ use rapport_domain::request_id::RequestId;
 /// Parameters of routes that are secrets.
 const SECRET_PARAMETERS: [&str; 2] = ["{token}", "{secret}"];
 /// The beginnings of links with secrets. A path that is no route may still contain such a link, with a slash too many.
-const SECRET_LINKS: [&str; 3] = ["/invitation/", "/password-reset/", "/setup/"];
+const SECRET_LINKS: [&str; 4] = ["/email-change/", "/invitation/", "/password-reset/", "/setup/"];
 
 /// Who sent a request, as far as it becomes known while it is served.
 #[derive(Debug, Clone, Default)]
@@ -144,6 +144,7 @@ mod tests {
             (Some("/setup/{secret}"), "/setup/hunter2", "/setup/{secret}"),
             (None, "/wp-login.php", "/wp-login.php"),
             (None, "/password-reset/hunter2/", "/password-reset/…"),
+            (None, "/email-change/hunter2/", "/email-change/…"),
             (None, "/Invitation/hunter2", "/Invitation/…"),
             (None, "//setup/hunter2/setup/hunter2", "//setup/…"),
             (None, "/über", "/über"),

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Extensions, Method, StatusCode, Version};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rapport_app::refusal::{self, Refused};
 use rapport_app::{App, Origin, metric};
+use rapport_domain::device::Device;
 use rapport_domain::id::CompanyId;
 use rapport_domain::request_id::RequestId;
 use tracing::Instrument;
@@ -39,11 +41,16 @@ const ONE_YEAR_OF_HTTPS: &str = "max-age=31536000";
 /// The upload paths of the API and of the pages.
 const UPLOAD_PATHS: [&str; 2] = [upload::PATH, imports::PATH];
 
-/// The address and the id of a request for a page.
-pub fn origin_of(extensions: &Extensions) -> Origin {
-    let id = extensions.get::<RequestId>().copied();
+/// Where a request for a page comes from.
+pub fn origin_of(parts: &Parts) -> Origin {
+    let id = parts.extensions.get::<RequestId>().copied();
     let request = id.unwrap_or_else(|| RequestId::numbered(0, 0));
-    Origin { address: Client::of(extensions).address, request }
+    Origin { address: Client::of(&parts.extensions).address, request, device: device_of(&parts.headers) }
+}
+
+fn device_of(headers: &HeaderMap) -> Device {
+    let sent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    sent.map_or_else(Device::default, Device::of)
 }
 
 pub struct Front {
@@ -191,11 +198,8 @@ impl Front {
             Some(presented) => self.limiter.admit_credential(&presented.hash, address, now),
             None => (self.limiter.admit_address(address, now), false),
         };
-        request.extensions_mut().insert(Arrival {
-            credential,
-            origin: Origin { address, request: id },
-            known,
-        });
+        let origin = Origin { address, request: id, device: device_of(request.headers()) };
+        request.extensions_mut().insert(Arrival { credential, origin, known });
         let mut response = match verdict {
             Verdict::Pass(_) => guarded(self.timeout(&request), next.run(request)).await,
             Verdict::Wait(_, seconds) => {

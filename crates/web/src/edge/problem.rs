@@ -212,6 +212,9 @@ impl Problem {
             Error::Forbidden { code, detail } => Self::new(StatusCode::FORBIDDEN, code, detail),
             Error::NotFound(what) => Self::not_found(what),
             Error::Conflict { code, detail } => Self::new(StatusCode::CONFLICT, code, detail),
+            Error::TooMany { code, detail, seconds } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail).retry_after(seconds)
+            }
             Error::Invalid(invalid) => invalid.into(),
             Error::Busy => Self::unavailable(
                 "busy",
@@ -408,6 +411,7 @@ mod tests {
             (Error::forbidden("role_required", "no"), 403, "role_required"),
             (Error::NotFound("account"), 404, "not_found"),
             (Error::conflict("code_taken", "taken"), 409, "code_taken"),
+            (Error::too_many("too_many_mails", "wait", 60), 429, "too_many_mails"),
             (Error::Invalid(invalid()), 422, "invalid"),
             (Error::Busy, 503, "busy"),
             (Error::OutcomeUnknown, 503, "outcome_unknown"),
@@ -426,7 +430,7 @@ mod tests {
             assert!(!body.to_string().contains("secret"), "internal details must not leak: {body}");
             let response = problem.into_response();
             assert_eq!(response.headers()["content-type"], "application/problem+json");
-            assert_eq!(response.headers().contains_key("retry-after"), status == 503);
+            assert_eq!(response.headers().contains_key("retry-after"), [429, 503].contains(&status));
             assert_eq!(response.headers().contains_key("www-authenticate"), status == 401);
         }
     }

@@ -6,7 +6,7 @@
 //! - `words/`: times, numbers and money as text. `chart/`: SVG charts.
 //! - `shell/`: what surrounds the pages in a browser: assets, live updates, palette, theme.
 //! - `entry/`: for people who are not logged in: the first run, login, and links from mails.
-//! - One folder for each area.
+//! - One folder for each area. `rules`: what each of their routes needs.
 
 mod chart;
 mod kit;
@@ -24,6 +24,7 @@ pub mod imports;
 mod pipeline;
 mod profile;
 mod redeliveries;
+pub mod rules;
 mod settings;
 mod shell;
 mod webhooks;
@@ -47,7 +48,7 @@ use crate::pages::kit::frame::{Frame, Shown};
 use crate::pages::kit::replay::Replays;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::shell::streams::Streams;
-use crate::shared::{ADMIN, MEMBER};
+use crate::shared::{AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, MEMBERS, READ, SETTINGS, WEBHOOKS, WORK};
 
 pub use entry::setup::SetupSecret;
 pub use kit::origin::is_own_path;
@@ -55,6 +56,15 @@ pub use kit::refusal::Refusal;
 
 /// The routes of all pages.
 pub fn routes(pages: Pages) -> Router {
+    areas()
+        .layer(from_fn_with_state(pages.clone(), kit::replay::once))
+        .layer(axum::middleware::from_fn(kit::origin::guard))
+        .with_state(pages)
+        .merge(shell::assets::routes())
+}
+
+/// The routes of every area, each with its rule in `rules`.
+fn areas() -> Router<Pages> {
     Router::new()
         .merge(account::routes())
         .merge(clients::routes())
@@ -71,10 +81,6 @@ pub fn routes(pages: Pages) -> Router {
         .merge(settings::routes())
         .merge(entry::routes())
         .merge(shell::routes())
-        .layer(from_fn_with_state(pages.clone(), kit::replay::once))
-        .layer(axum::middleware::from_fn(kit::origin::guard))
-        .with_state(pages)
-        .merge(shell::assets::routes())
 }
 
 /// The state that the pages share.

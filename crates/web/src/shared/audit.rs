@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::shared::ADMIN;
+use crate::shared::AUDIT;
 use crate::shared::csv::{self, BYTE_ORDER_MARK, safe};
 use crate::shared::paged_file::{self, Label, Part, Source};
 
@@ -139,7 +139,7 @@ impl Source for File {
         let filter = self.extent.filter;
         let found = self
             .app
-            .read(&self.access, ADMIN, move |snapshot, _| list(snapshot, &filter, Some(before), MAX_LIMIT));
+            .read(&self.access, AUDIT, move |snapshot, _| list(snapshot, &filter, Some(before), MAX_LIMIT));
         Ok(self.extent.part(found.await?.reply))
     }
 }

@@ -11,7 +11,7 @@ use rapport_domain::channel::PromoCode;
 use rapport_domain::time::Time;
 use serde_json::{Map, Value};
 
-use crate::shared::MEMBER;
+use crate::shared::EXPORT;
 use crate::shared::csv::{BYTE_ORDER_MARK, MEDIA_TYPE, safe, write};
 use crate::shared::paged_file::{self, Label, Part, Source};
 
@@ -91,7 +91,7 @@ impl Source for Export {
     async fn part(&self, cursor: Cursor) -> Result<Part<Cursor>, Error> {
         let extent = self.extent.clone();
         let found =
-            self.app.read(&self.access, MEMBER, move |snapshot, _| extent.page(snapshot, Some(cursor)));
+            self.app.read(&self.access, EXPORT, move |snapshot, _| extent.page(snapshot, Some(cursor)));
         let page = found.await?.reply;
         Ok(Part { text: self.table.rows(&page.items), next: page.next })
     }

@@ -3,22 +3,41 @@
 //! - `parameters`: query parameters and cursors. `paging`: pages cut from a list. `subject`: ids in paths.
 //! - `account_filter`, `client_list`: the questions that both ask.
 //! - `lookup`: what a domain's home page says.
-//! - `audit`, `export`, `error_file`: files, sent as they are read. `csv`, `paged_file`: what they are made with.
+//! - `audit`, `company_export`, `export`, `error_file`, `own_data`: files, sent as they are read. `csv`, `paged_file`: what
+//!   they are made with.
 
 pub mod account_filter;
 pub mod audit;
 pub mod client_list;
+pub mod company_export;
 pub mod csv;
 pub mod error_file;
 pub mod export;
 pub mod lookup;
+pub mod own_data;
 pub mod paged_file;
 pub mod paging;
 pub mod parameters;
 pub mod subject;
 
 use rapport_app::Needs;
-use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 
-pub const MEMBER: Needs = Needs::Role(Role::Member);
-pub const ADMIN: Needs = Needs::Role(Role::Admin);
+pub const READ: Needs = Needs::Right(Right::Read);
+pub const WORK: Needs = Needs::Right(Right::Work);
+pub const EXPORT: Needs = Needs::Right(Right::Export);
+pub const DELETE: Needs = Needs::Right(Right::Delete);
+pub const IMPORT: Needs = Needs::Right(Right::Import);
+pub const WEBHOOKS: Needs = Needs::Right(Right::Webhooks);
+pub const KEYS: Needs = Needs::Right(Right::Keys);
+pub const MEMBERS: Needs = Needs::Right(Right::Members);
+pub const SETTINGS: Needs = Needs::Right(Right::Settings);
+pub const AUDIT: Needs = Needs::Right(Right::Audit);
+pub const COMPANY: Needs = Needs::Right(Right::Company);
+
+/// Turns a detail, which is written to follow a field's name, into a sentence.
+pub fn sentence(detail: &str) -> String {
+    let mut letters = detail.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}

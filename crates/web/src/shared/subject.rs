@@ -7,7 +7,7 @@ use rapport_domain::channel::PromoCode;
 use rapport_domain::digest::Week;
 use rapport_domain::id::{
     AccountId, CampaignId, ChannelId, ConversationId, CredentialId, DeliveryId, ImportId, InvitationId,
-    PersonId, RedeliveryId, WebhookId,
+    PersonId, RedeliveryId, SessionId, WebhookId,
 };
 use rapport_domain::member::Email;
 
@@ -80,6 +80,7 @@ subjects! {
     PersonId = "member", |segment| segment.parse().ok();
     PromoCode = "promo code", |segment| PromoCode::parse(segment).ok();
     RedeliveryId = "redelivery", |segment| segment.parse().ok();
+    SessionId = "session", |segment| segment.parse().ok();
     WebhookId = "webhook", |segment| segment.parse().ok();
     Week = "digest", |segment| Week::parse(segment);
 }

@@ -136,7 +136,7 @@ struct NoteContact {
 
 impl rapport_app::Command for NoteContact {
     type Reply = ();
-    const NEEDS: rapport_app::Needs = rapport_app::Needs::Role(rapport_domain::member::Role::Member);
+    const NEEDS: rapport_app::Needs = rapport_app::Needs::Right(rapport_domain::right::Right::Read);
 
     fn run(&self, tx: &mut rapport_store::Tx, cx: &rapport_app::Context) -> Result<(), rapport_app::Error> {
         let before = rapport_store::account::lock(tx, &[self.id])?.remove(0);

@@ -22,15 +22,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rapport_app::Parts;
 use rapport_app::credential::CreateToken;
 use rapport_domain::audit::{Action, Filter};
-use rapport_domain::credential::Kind;
+use rapport_domain::credential::{Kind, TokenRequest};
 use rapport_domain::id::AccountId;
 use rapport_domain::member::Role;
 use rapport_store::account_list::{AccountFilter, ListAccounts, Sort};
@@ -300,10 +301,8 @@ impl Tenant {
 
     /// A new token with a role.
     pub fn token_of(&self, role: Role) -> String {
-        self.company
-            .write(CreateToken { name: format!("a {} token", role.as_str()), role })
-            .expect("a token")
-            .text
+        let request = TokenRequest::of_company(format!("a {} token", role.as_str()), role);
+        self.company.write(CreateToken(request)).expect("a token").text
     }
 
     /// Every item of a list, from all its pages.
@@ -544,10 +543,24 @@ impl<'a> Call<'a> {
         }
     }
 
-    async fn send_once(self) -> Answer {
+    /// Sends the request and returns the beginning of its response, without the body, which may never end.
+    pub async fn begin(self) -> Answer {
+        let since = Instant::now();
+        loop {
+            let (said, response) = self.clone().respond().await;
+            let (parts, _) = response.into_parts();
+            let status = parts.status.as_u16();
+            if status != BUSY || since.elapsed() > PATIENCE {
+                return Answer { said, status, headers: parts.headers, body: Bytes::new() };
+            }
+            tokio::time::sleep(BUSY_PAUSE).await;
+        }
+    }
+
+    async fn respond(self) -> (String, Response<Incoming>) {
         let said = format!("{} {}", self.method, self.path);
         let mut request = Request::builder()
-            .method(self.method.clone())
+            .method(self.method)
             .uri(format!("http://{}{}", self.tenant.address, self.path))
             .body(Full::new(self.body))
             .expect("a request");
@@ -555,10 +568,16 @@ impl<'a> Call<'a> {
         let sent = tokio::time::timeout(PATIENCE, self.tenant.client.request(request)).await;
         let response = sent.unwrap_or_else(|_| panic!("{said}: timed out"));
         let response = response.unwrap_or_else(|error| panic!("{said}: {error:?}"));
+        (said, response)
+    }
+
+    async fn send_once(self) -> Answer {
+        let (method, path) = (self.method.clone(), self.path.clone());
+        let (said, response) = self.respond().await;
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap_or_else(|error| panic!("{said}: {error:?}")).to_bytes();
         let answer = Answer { said, status: parts.status.as_u16(), headers: parts.headers, body };
-        described::check(&self.method, &self.path, &answer);
+        described::check(&method, &path, &answer);
         answer
     }
 }

@@ -1,6 +1,8 @@
 //! The management API: lists and their filters, accounts by hand, settings, tokens, members, channels, audit.
 
+use rapport_domain::credential::{Kind, issue};
 use rapport_domain::member::Role;
+use rapport_domain::time::Time;
 use rapport_testkit::app::START;
 use serde_json::{Value, json};
 
@@ -36,6 +38,7 @@ on_both_engines! {
     tracked_stages_decide_who_is_tracked,
     keys_are_shown_once_and_rotate_immediately,
     tokens_are_shown_once_listed_and_revoked,
+    a_token_expires_and_belongs_to_a_member,
     members_are_invited_changed_and_removed,
     a_company_keeps_an_owner,
     channels_are_listed_renamed_and_deleted_unless_in_use,
@@ -614,8 +617,9 @@ async fn settings_of_a_new_company_are_the_decided_defaults(acme: Tenant) {
     let expected = json!({
         "project": acme.slug(), "name": acme.slug(), "cadence_days": 42, "tracked_stages": ["customer", "in_trial"],
         "digest_enabled": true, "digest_weekday": "monday", "time_zone": "UTC", "default_currency": "USD",
-        "audit_days": 730,
+        "audit_days": 730, "export_role": "admin", "delete_role": "admin", "session_idle_minutes": 20_160, "session_max_minutes": 129_600,
         "ingest_key": settings["ingest_key"], "inbound_key": settings["inbound_key"], "mail_configured": false,
+        "deletion": null,
     });
     assert_eq!(settings, expected);
     let key = &settings["ingest_key"];
@@ -632,12 +636,18 @@ async fn settings_of_a_new_company_are_the_decided_defaults(acme: Tenant) {
 async fn settings_change_member_by_member(acme: Tenant) {
     let mut current = acme.get("/api/settings/").send().await.expect(200);
     let changes = [
+        json!({"name": "Acme & Sons"}),
         json!({"cadence_days": 14}),
         json!({"tracked_stages": ["customer", "in_trial", "in_negotiation"]}),
         json!({"digest_enabled": false}),
         json!({"digest_weekday": "sunday"}),
         json!({"time_zone": "Europe/Berlin"}),
         json!({"default_currency": "EUR"}),
+        json!({"export_role": "member"}),
+        json!({"delete_role": "member", "export_role": "admin"}),
+        json!({"session_idle_minutes": 30}),
+        json!({"session_max_minutes": 60}),
+        json!({"session_idle_minutes": 129_600, "session_max_minutes": 525_600}),
         json!({"cadence_days": 1, "time_zone": "UTC"}),
         json!({}),
     ];
@@ -663,11 +673,18 @@ async fn invalid_settings_are_refused(acme: Tenant) {
         (json!({"tracked_stages": ["won"]}), "/tracked_stages", "unknown_status"),
         (json!({"tracked_stages": "customer"}), "/tracked_stages", "wrong_type"),
         (json!({"digest_enabled": "yes"}), "/digest_enabled", "wrong_type"),
+        (json!({"export_role": "viewer"}), "/export_role", "unknown_role"),
+        (json!({"delete_role": "owner"}), "/delete_role", "unknown_role"),
+        (json!({"delete_role": true}), "/delete_role", "wrong_type"),
         (json!({"digest_weekday": "Monday"}), "/digest_weekday", "unknown_weekday"),
         (json!({"digest_weekday": 1}), "/digest_weekday", "wrong_type"),
         (json!({"time_zone": "Mars/Olympus"}), "/time_zone", "unknown_time_zone"),
         (json!({"time_zone": ""}), "/time_zone", "unknown_time_zone"),
         (json!({"default_currency": "XYZ"}), "/default_currency", "unknown_currency"),
+        (json!({"session_idle_minutes": 14}), "/session_idle_minutes", "out_of_range"),
+        (json!({"session_idle_minutes": "long"}), "/session_idle_minutes", "wrong_type"),
+        (json!({"session_max_minutes": 525_601}), "/session_max_minutes", "out_of_range"),
+        (json!({"session_max_minutes": 20_159}), "/session_max_minutes", "out_of_range"),
         (json!({"project": "other"}), "/project", "unknown_member"),
         (json!({"ingest_key": null}), "/ingest_key", "unknown_member"),
     ];
@@ -711,7 +728,14 @@ async fn keys_are_shown_once_and_rotate_immediately(acme: Tenant) {
 
 async fn tokens_are_shown_once_listed_and_revoked(acme: Tenant) {
     let made = acme.post("/api/tokens/").json(&json!({"name": "CRM"})).send().await.expect(201);
-    assert_eq!(members_of(&made), ["created_at", "id", "last_used_at", "name", "prefix", "role", "token"]);
+    let members =
+        ["created_at", "expires_at", "id", "last_used_at", "name", "owner", "prefix", "role", "token"];
+    assert_eq!(members_of(&made), members);
+    assert_eq!(
+        (&made["expires_at"], &made["owner"]),
+        (&Value::Null, &Value::Null),
+        "the company's, without an end"
+    );
     assert_eq!(made["role"], json!("admin"), "the default role");
     let token = made["token"].as_str().unwrap();
     assert!(token.starts_with("rap_") && token.len() >= 36, "{token}");
@@ -729,6 +753,60 @@ async fn tokens_are_shown_once_listed_and_revoked(acme: Tenant) {
         .json(&body)
         .expect_faults(&[("/name", "required"), ("/role", "unknown_role")])
         .await;
+}
+
+async fn a_token_expires_and_belongs_to_a_member(server: Server) {
+    let ana = server.company.employ("ana@acme.test", "Ana", Role::Admin).person.to_string();
+    let tokens = || server.post("/api/tokens/");
+    let body =
+        json!({"name": "CRM", "role": "admin", "owner": ana, "expires_at": "2026-02-01T00:00:00+01:00"});
+    let made = tokens().json(&body).send().await.expect(201);
+    assert_eq!((&made["owner"], &made["expires_at"]), (&json!(ana), &json!("2026-01-31T23:00:00Z")));
+    let token = made["token"].as_str().unwrap();
+    let channel = |name: &str| server.post("/api/channels/").token(token).json(&json!({"name": name}));
+    channel("Fair").send().await.expect(201);
+    let path = format!("/api/members/{ana}/");
+    server.patch(&path).json(&json!({"role": "member"})).send().await.expect(200);
+    channel("Partners").expect_refused(403, "role_required").await;
+    server.get("/api/accounts/").token(token).send().await.expect(200);
+
+    let admin = server.token_of(Role::Admin);
+    let listed = server.get("/api/tokens/").token(&admin).send().await.expect(200);
+    let names: Vec<String> = column(listed["items"].as_array().unwrap(), "name");
+    assert_eq!(names, ["a admin token", "CRM"], "not the owner's");
+    let owners = server.all_pages("/api/tokens/", 50).await;
+    assert_eq!(column(&owners, "name"), ["a admin token", "CRM", "First token"]);
+    let first = format!("/api/tokens/{}/", owners[2]["id"].as_str().unwrap());
+    server.delete(&first).token(&admin).expect_refused(403, "role_required").await;
+
+    server.app.clock().set(Time::parse("2026-01-31T23:00:00Z").unwrap());
+    let expired = server.get("/api/accounts/").token(token).send().await;
+    let unknown = server.get("/api/accounts/").token(&unknown_token(&server)).send().await;
+    assert_eq!(
+        expired.expect_problem(401, "unauthenticated"),
+        unknown.expect_problem(401, "unauthenticated")
+    );
+
+    let fresh = tokens().json(&json!({"name": "x", "role": "member", "owner": ana})).send().await.expect(201);
+    let fresh = fresh["token"].as_str().unwrap();
+    server.get("/api/accounts/").token(fresh).send().await.expect(200);
+    server.delete(&path).send().await.expect(204);
+    server.get("/api/accounts/").token(fresh).expect_refused(401, "unauthenticated").await;
+    let faults: [(Value, &str, &str); 5] = [
+        (json!({"name": "x", "expires_at": "2026-01-01"}), "/expires_at", "in_the_past"),
+        (json!({"name": "x", "expires_at": "2036-02-01"}), "/expires_at", "out_of_range"),
+        (json!({"name": "x", "expires_at": "never"}), "/expires_at", "malformed"),
+        (json!({"name": "x", "owner": ana}), "/owner", "unknown_person"),
+        (json!({"name": "x", "owner": "ana"}), "/owner", "malformed"),
+    ];
+    for (body, pointer, code) in faults {
+        tokens().json(&body).expect_faults(&[(pointer, code)]).await;
+    }
+}
+
+/// A well-formed token of the company that was never created.
+fn unknown_token(tenant: &Tenant) -> String {
+    issue(Kind::ApiToken, tenant.company.id(), [7; 20]).text
 }
 
 async fn members_are_invited_changed_and_removed(acme: Tenant) {

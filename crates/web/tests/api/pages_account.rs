@@ -29,7 +29,7 @@ on_both_engines!(
     never_seen_is_not_nothing_connected,
     forms_only_redirect_to_our_own_pages,
     deleting_is_permanent,
-    payloads_are_erased_by_admins_only,
+    payloads_are_erased_by_those_who_may_delete,
     accounts_of_other_companies_are_not_found,
 );
 
@@ -571,7 +571,9 @@ async fn forms_only_redirect_to_our_own_pages(acme: Tenant) {
 
 async fn deleting_is_permanent(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
-    let ana = Person::of(&acme, Role::Member);
+    let (bo, ana) = (Person::of(&acme, Role::Member), Person::of(&acme, Role::Admin));
+    bo.see(&page(&account)).await.expect(200).says_not("Delete this account");
+    bo.send(&format!("{}/delete", page(&account)), &[]).await.expect(403);
     ana.see(&page(&account)).await.says("Delete this account").says("You can’t undo this.");
     let deleted = ana.send(&format!("{}/delete", page(&account)), &[]).await;
     deleted.leads_to("/accounts");
@@ -581,11 +583,12 @@ async fn deleting_is_permanent(acme: Tenant) {
     acme.get(&path_of(&account)).send().await.expect_problem(404, "not_found");
 }
 
-async fn payloads_are_erased_by_admins_only(acme: Tenant) {
+async fn payloads_are_erased_by_those_who_may_delete(acme: Tenant) {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     let (ana, admin) = (Person::of(&acme, Role::Member), Person::of(&acme, Role::Admin));
     let erase = format!("{}/erase-payloads", page(&account));
     ana.send(&erase, &[]).await.expect(403);
+    ana.see(&page(&account)).await.says_not("Erase payloads");
     assert_eq!(acme.company.events(id_of(&account)).len(), 1);
     admin.see(&page(&account)).await.says("Erase payloads");
     let erased = admin.send(&erase, &[]).await;

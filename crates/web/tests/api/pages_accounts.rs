@@ -376,7 +376,7 @@ async fn the_export_has_the_listed_accounts(acme: Tenant) {
         });
         acme.account(body).await;
     }
-    let ana = Person::of(&acme, Role::Member);
+    let ana = Person::of(&acme, Role::Admin);
     let page = ana.see("/accounts?status=customer&columns=value&columns=field.plan").await.expect(200);
     let href = "/accounts/export?status=customer&columns=value&columns=field.plan";
     page.says(&href.replace('&', "&#38;"));

@@ -31,7 +31,7 @@ async fn campaigns(acme: &Tenant) -> Vec<Value> {
 
 async fn a_campaign_is_created_shown_and_exported(acme: Tenant) {
     fill(&acme).await;
-    let ana = Person::of(&acme, Role::Member);
+    let ana = Person::of(&acme, Role::Admin);
     ana.see("/campaigns").await.expect(200).says("No campaigns yet").says("href=\"/campaigns/new\"");
     let fields = [
         ("name", "Spring <fair>"),

@@ -13,6 +13,7 @@ on_both_engines!(
     settings_are_for_admins,
     the_company_is_shown_and_its_settings_are_saved,
     a_refused_value_stays_in_its_field,
+    the_company_decides_who_may_export_and_delete,
     a_preview_of_the_cadence_counts_and_saves_nothing,
     a_preview_shows_exactly_who_becomes_overdue,
     an_invalid_cadence_is_refused,
@@ -26,11 +27,12 @@ on_both_engines!(
     the_system_page_shows_the_database_and_the_jobs,
 );
 
-const TABS: [&str; 9] = [
+const TABS: [&str; 10] = [
     "/settings",
     "/settings/cadence",
     "/settings/digest",
     "/settings/members",
+    "/settings/security",
     "/settings/tokens",
     "/settings/ingest",
     "/settings/mail",
@@ -57,12 +59,13 @@ async fn settings_are_for_admins(acme: Tenant) {
         assert!(page.len() < 100_000, "{path} has {} bytes", page.len());
     }
     let before = settings(&acme).await;
-    let forms: [(&str, &[(&str, &str)]); 6] = [
+    let forms: [(&str, &[(&str, &str)]); 7] = [
         ("/settings", &[("time_zone", "Asia/Tokyo"), ("default_currency", "JPY")]),
         ("/settings/cadence", &[("cadence_days", "1"), ("tracked_stages", "customer")]),
         ("/settings/digest", &[("digest_weekday", "friday")]),
         ("/settings/digest/send", &[]),
         ("/settings/ingest/key", &[]),
+        ("/settings/security", &[("session_idle_minutes", "15")]),
         ("/settings/tokens", &[("name", "x"), ("role", "member")]),
     ];
     for (path, fields) in forms {
@@ -92,6 +95,33 @@ async fn a_refused_value_stays_in_its_field(acme: Tenant) {
     let page = page.says("value=\"Nowhere/&#34;At all\"").says("Must be an IANA time zone");
     page.says("aria-invalid=\"true\" aria-describedby=\"default_currency-note\"");
     assert_eq!(settings(&acme).await, before);
+}
+
+async fn the_company_decides_who_may_export_and_delete(acme: Tenant) {
+    let (ana, bo) = (Person::of(&acme, Role::Admin), Person::of(&acme, Role::Member));
+    let page = ana.see("/settings").await.expect(200).says("Who may export").says("Who may delete");
+    let page = page.says("<option value=\"admin\" selected>Admins and owners</option>");
+    page.says("<option value=\"member\">Members, admins and owners</option>");
+    bo.see("/accounts/export").await.expect(403).says("Only admins and owners can export data");
+    let save = async |export: &str, delete: &str| {
+        let fields = [("time_zone", "UTC"), ("default_currency", "USD"), ("audit_days", "730")];
+        ana.send("/settings", &[&fields[..], &[("export_role", export), ("delete_role", delete)]].concat())
+            .await
+    };
+    let refused = save("member", "viewer").await.expect(422);
+    refused
+        .says("Must be one of: admin, member.")
+        .says("id=\"delete_role\" name=\"delete_role\" aria-invalid");
+    bo.see("/accounts/export").await.expect(403);
+    save("member", "admin").await.leads_to("/settings");
+    let found = settings(&acme).await;
+    assert_eq!((&found["export_role"], &found["delete_role"]), (&json!("member"), &json!("admin")));
+    bo.see("/accounts/export").await.expect(200);
+    ana.see("/settings").await.says("<option value=\"member\" selected>Members, admins and owners</option>");
+    ana.see("/settings/audit")
+        .await
+        .says("export role: <del><bdi>admin</bdi></del>")
+        .says("<ins><bdi>member</bdi></ins>");
 }
 
 async fn a_preview_of_the_cadence_counts_and_saves_nothing(server: Server) {

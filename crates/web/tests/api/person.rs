@@ -7,11 +7,13 @@
 //! ```
 
 use rapport_app::session::Proven;
+use rapport_app::{Access, password};
 use rapport_domain::id::{FormId, PersonId};
-use rapport_domain::member::Role;
+use rapport_domain::member::{Email, Role};
+use rapport_testkit::app::Hire;
 use rapport_testkit::block_on;
 
-use crate::harness::{Answer, Tenant};
+use crate::harness::{Answer, Call, Tenant};
 
 /// A logged-in member of a tenant's company.
 pub struct Person<'a> {
@@ -26,6 +28,20 @@ impl<'a> Person<'a> {
         let number = tenant.company.app().services().random::<8>();
         let email = format!("{}@acme.test", u64::from_be_bytes(number));
         let id = tenant.company.employ(&email, &format!("A {}", role.as_str()), role).person;
+        Self::with_session(tenant, id)
+    }
+
+    /// A new member with this address and a password that can be typed, logged in.
+    pub fn with_password(tenant: &'a Tenant, email: &str, role: Role, password: &str) -> Self {
+        let (company, email) = (&tenant.company, Email::parse(email).expect("an address"));
+        let password_hash = password::hash(company.app().services(), password).expect("a hash");
+        let hire = Hire { email, name: "Ana Ruiz".to_owned(), role, password_hash, is_proven: false };
+        let hired = block_on(company.app().write(&Access::System(company.id()), hire));
+        Self::with_session(tenant, hired.expect("a member").person)
+    }
+
+    /// A person with another session.
+    pub fn with_session(tenant: &'a Tenant, id: PersonId) -> Self {
         let proven = Proven { person: id, company: tenant.company.id() };
         let begun = block_on(tenant.company.app().write(&proven.access(), proven.begin(Some("A test"))));
         Self { tenant, id, cookie: format!("rapport={}", begun.expect("a session")) }
@@ -34,6 +50,15 @@ impl<'a> Person<'a> {
     pub async fn see(&self, path: &str) -> Seen {
         let call = self.tenant.get(path).without_credential().header("cookie", &self.cookie);
         Seen(call.send().await)
+    }
+
+    /// The beginning of the response to a page or to a form without fields.
+    pub async fn try_out(&self, method: &str, path: &str) -> Answer {
+        let call = match method {
+            "GET" => self.tenant.get(path).without_credential().header("cookie", &self.cookie),
+            _ => self.filled_in(path, self.form(), &[]),
+        };
+        call.begin().await
     }
 
     /// Sends a form that was just loaded.
@@ -49,11 +74,15 @@ impl<'a> Person<'a> {
 
     /// Sends the form with this id.
     pub async fn send_form(&self, path: &str, form: FormId, fields: &[(&str, &str)]) -> Seen {
+        Seen(self.filled_in(path, form, fields).send().await)
+    }
+
+    fn filled_in(&self, path: &str, form: FormId, fields: &[(&str, &str)]) -> Call<'a> {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.append_pair("form", &form.to_string()).extend_pairs(fields);
         let call = self.tenant.post(path).without_credential().header("cookie", &self.cookie);
         let call = call.text(&body.finish()).header("content-type", "application/x-www-form-urlencoded");
-        Seen(call.header("sec-fetch-site", "same-origin").send().await)
+        call.header("sec-fetch-site", "same-origin")
     }
 }
 

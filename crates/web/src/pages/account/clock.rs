@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::page::AccountPage;
 use super::words::{short, take_local_time};
 use super::{back, before, path_of};
+use crate::pages::WORK;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
@@ -22,14 +23,14 @@ use crate::pages::words::number::counted;
 use crate::pages::words::when::date;
 
 pub async fn log_contact(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let Answer { company, now, .. } = before(&action).await?;
+    let Answer { company, now, .. } = before(&action, WORK).await?;
     let mut members =
         action.form.members(&[("kind", As::Text), ("note", As::Text), ("occurred_at", As::Text)]);
     take_local_time(&mut members, "occurred_at", &company.settings.time_zone);
     let contact =
         NewContact::parse(&members, now).map(|contact| RecordContact { account: action.id, contact });
     action.run(contact, |page: &mut AccountPage, draft| page.forms.contact = draft).await?;
-    let after = before(&action).await?;
+    let after = before(&action, WORK).await?;
     let text = format!("Contact with {} logged{}.", short(&after.reply.name), next(&after));
     action.done(&back(&action), text)
 }
@@ -49,7 +50,7 @@ fn next(answer: &Answer<Account>) -> String {
 
 /// Snoozes an account until a date, or ends its snooze if there is no date.
 pub async fn snooze(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let was = before(&action).await?.reply.snoozed_until;
+    let was = before(&action, WORK).await?.reply.snoozed_until;
     // A preset button overrides the date field beside it.
     let chosen = action.form.given("preset").or_else(|| action.form.given("snoozed_until"));
     let command = if chosen.is_none() && !action.form.is_ticked("end") {
@@ -78,7 +79,7 @@ fn snooze_again(until: Option<Date>, form: &Form) -> Vec<(String, String)> {
 
 /// Sets the account's own cadence, or goes back to the company's.
 pub async fn change_cadence(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let had = before(&action).await?.reply.cadence_override;
+    let had = before(&action, WORK).await?.reply.cadence_override;
     let members = action.form.members(&[("cadence_days", As::ClearableNumber)]);
     let is_default = action.form.is_ticked("company");
     let days = if is_default { Value::Null } else { members["cadence_days"].clone() };

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartWithMessage};
 use rapport_app::read::conversation::{self, Place};
-use rapport_app::{Answer, Error};
+use rapport_app::{Answer, Error, Needs};
 use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Direction, Log, Message, Start};
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
@@ -16,13 +16,13 @@ use serde_json::{Map, Value};
 use super::page::AccountPage;
 use super::words::{take_local_time, who};
 use super::{back, before, path_of, words};
-use crate::pages::MEMBER;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
+use crate::pages::{READ, WORK};
 use crate::shared::parameters::{read_cursor, write_cursor};
 
 const MESSAGES: u8 = b'M';
@@ -73,8 +73,14 @@ impl Spoken {
 
 impl Load<(AccountId, ConversationId)> for ConversationPage {
     async fn load(visit: &Visit<(AccountId, ConversationId)>) -> Result<Self, Refusal> {
+        Self::read(visit, READ).await
+    }
+}
+
+impl ConversationPage {
+    async fn read(visit: &Visit<(AccountId, ConversationId)>, needs: Needs) -> Result<Self, Refusal> {
         let (ids, from) = (visit.id, read_place(visit.query.text("before")));
-        let found = visit.read(MEMBER, move |snapshot, _| conversation::page(snapshot, ids, from));
+        let found = visit.read(needs, move |snapshot, _| conversation::page(snapshot, ids, from));
         let Shown { frame, reply } = found.await?;
         let conversation::ConversationPage { account, conversation, messages } =
             reply.ok_or_else(|| Refusal::not_found("conversation"))?;
@@ -83,9 +89,7 @@ impl Load<(AccountId, ConversationId)> for ConversationPage {
         let form = Draft::new([("direction", "outbound".to_owned())]);
         Ok(Self { frame, account, conversation, messages, older, is_newest: from.is_none(), form })
     }
-}
 
-impl ConversationPage {
     fn path(&self) -> String {
         conversation_path(self.account.id, self.conversation.id)
     }
@@ -103,7 +107,7 @@ fn conversation_path(account: AccountId, conversation: ConversationId) -> String
 pub async fn log(action: Action<(AccountId, ConversationId)>) -> Result<Response, Refusal> {
     let (account, conversation) = action.id;
     // The account's conversation, not any other.
-    let page = ConversationPage::load(&action).await?;
+    let page = ConversationPage::read(&action, WORK).await?;
     let log = Log::parse(&typed(&action.form, page.frame.zone()), page.frame.now);
     let command = log.map(|log| LogMessage { conversation, log });
     action.run(command, |page: &mut ConversationPage, draft| page.form = draft).await?;
@@ -112,7 +116,7 @@ pub async fn log(action: Action<(AccountId, ConversationId)>) -> Result<Response
 
 /// Logs a message on an account, in an existing or a new conversation.
 pub async fn log_on_account(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let Answer { company, now, .. } = before(&action).await?;
+    let Answer { company, now, .. } = before(&action, WORK).await?;
     let log = Log::parse(&typed(&action.form, &company.settings.time_zone), now);
     let logged = write(&action, log).await;
     action.settle(logged, |page: &mut AccountPage, draft| page.forms.message = draft).await?;
@@ -130,7 +134,7 @@ async fn write(action: &Action<AccountId>, log: Result<Log, Invalid>) -> Result<
         || Invalid::one("/conversation", "unknown_conversation", "is not a conversation of this account");
     let conversation: ConversationId = conversation.parse().map_err(|_| unknown())?;
     let (app, access) = (action.pages.app(), action.visitor.access());
-    let found = app.read(&access, MEMBER, move |snapshot, _| conversation::one(snapshot, conversation));
+    let found = app.read(&access, WORK, move |snapshot, _| conversation::one(snapshot, conversation));
     found.await?.reply.filter(|found| found.account == account).ok_or_else(unknown)?;
     action.submit(LogMessage { conversation, log: log? }).await
 }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::page::{AccountPage, Edit};
 use super::words::short;
 use super::{before, field_text, path_of, was};
+use crate::pages::WORK;
 use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
@@ -48,7 +49,7 @@ fn patch(id: AccountId, members: &Map<String, Value>) -> Result<PatchAccount, In
 
 /// Adds or changes a custom field.
 pub async fn put_field(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let known = before(&action).await?.reply.custom_fields.to_map();
+    let known = before(&action, WORK).await?.reply.custom_fields.to_map();
     let (key, is_new) = (action.form.text("key").trim(), action.form.is_ticked("new"));
     let members = field(&action.form, |key| is_new && known.contains_key(key));
     let put = |page: &mut AccountPage, draft| {

@@ -16,18 +16,18 @@ pub mod words;
 
 use axum::Router;
 use axum::routing::{get, post};
-use rapport_app::Answer;
 use rapport_app::read::account::one;
+use rapport_app::{Answer, Needs};
 use rapport_domain::account::Account;
 use rapport_domain::id::{AccountId, ConversationId};
 
+use crate::pages::Pages;
 use crate::pages::account::conversation::ConversationPage;
 use crate::pages::account::page::AccountPage;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::origin::own_path;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Visit, show};
-use crate::pages::{MEMBER, Pages};
 
 pub use page::snoozes;
 
@@ -67,9 +67,9 @@ fn was(name: &str) -> String {
 }
 
 /// Reads the account and its company before a form changes anything.
-async fn before(visit: &Visit<AccountId>) -> Result<Answer<Account>, Refusal> {
+async fn before(visit: &Visit<AccountId>, needs: Needs) -> Result<Answer<Account>, Refusal> {
     let (id, access) = (visit.id, visit.visitor.access());
-    let found = visit.pages.app().read(&access, MEMBER, move |snapshot, _| one(snapshot, id));
+    let found = visit.pages.app().read(&access, needs, move |snapshot, _| one(snapshot, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visit.visitor.refused(error))?;
     let account = reply.ok_or_else(|| Refusal::not_found("account"))?;
     Ok(Answer { reply: account, company, now })

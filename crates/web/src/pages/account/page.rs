@@ -16,7 +16,7 @@ use super::field_text::{self, FieldRow};
 use super::pulse::Pulse;
 use super::timeline::{SHOWS, Timeline, Wanted};
 use super::{was, words};
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Shown, framed};
@@ -92,8 +92,9 @@ impl Load<AccountId> for AccountPage {
         let view = View::read(&visit.query);
         let (id, wanted) = (visit.id, view.timeline);
         let found =
-            visit.read(MEMBER, move |snapshot, viewer| account::page(snapshot, viewer, id, wanted.part));
+            visit.read(READ, move |snapshot, viewer| account::page(snapshot, viewer, id, wanted.part));
         let Shown { frame, reply } = found.await?;
+        let edit = if frame.may_work() { view.edit } else { Edit::Nothing };
         let account::AccountPage { account, why, addresses, conversations, pulse, timeline } =
             reply.ok_or_else(|| Refusal::not_found("account"))?;
         Ok(Self {
@@ -104,8 +105,8 @@ impl Load<AccountId> for AccountPage {
             conversations,
             pulse: Pulse::new(pulse, frame.now.day_in(frame.zone())),
             timeline: Timeline::new(id, wanted, timeline),
-            forms: Forms::of(&account, &frame.company.settings, &view.edit),
-            edit: view.edit,
+            forms: Forms::of(&account, &frame.company.settings, &edit),
+            edit,
             account,
             frame,
         })
@@ -165,7 +166,9 @@ impl AccountPage {
             return "No older entries.";
         }
         match self.timeline.wanted.word {
+            "messages" if !self.frame.may_work() => "No messages yet.",
             "messages" => "No messages yet. Log one above, or have mail logged automatically.",
+            "contacts" if !self.frame.may_work() => "No contact logged yet.",
             "contacts" => {
                 "No contact logged yet. Log a call, a meeting or a mail with the button at the top."
             }

@@ -9,18 +9,19 @@ use rapport_domain::id::AccountId;
 use super::page::AccountPage;
 use super::words::short;
 use super::{before, path_of};
-use crate::pages::kit::action::Action;
+use crate::pages::DELETE;
+use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::words::number::counted;
 
 pub async fn delete(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let name = short(&before(&action).await?.reply.name);
+    let name = short(&before(&action, DELETE).await?.reply.name);
     action.act::<AccountPage, _>(DeleteAccount(action.id)).await?;
     action.done("/accounts", format!("{name} deleted."))
 }
 
 pub async fn erase_payloads(action: Action<AccountId>) -> Result<Response, Refusal> {
-    let erased = erase(&action).await.map_err(|error| action.visitor.refused(error))?;
+    let erased = action.settle(erase(&action).await, banner::<AccountPage>).await?;
     let payloads = counted(i64::try_from(erased).unwrap_or(i64::MAX), "payload", "payloads");
     action.done(&path_of(action.id), format!("{payloads} erased from the delivery history."))
 }

@@ -9,7 +9,7 @@ use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
 use serde_json::{Map, Value};
 
-use crate::pages::MEMBER;
+use crate::pages::WORK;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::{As, Form};
@@ -32,7 +32,7 @@ framed!("accounts": NewPage);
 
 impl Load<()> for NewPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let found = visit.read(MEMBER, |snapshot, _| suggestions(snapshot));
+        let found = visit.read(WORK, |snapshot, _| suggestions(snapshot));
         let Shown { frame, reply: Suggestions { codes, fields } } = found.await?;
         let draft = Draft::new([("status", Status::Prospect.as_str().to_owned())]);
         Ok(Self { frame, draft, codes, keys: fields })

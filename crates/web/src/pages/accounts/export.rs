@@ -7,7 +7,7 @@ use rapport_app::export::{Exported, RecordExport};
 use rapport_app::read::accounts::Sort;
 use rapport_app::read::export::Extent;
 
-use crate::pages::MEMBER;
+use crate::pages::EXPORT;
 use crate::pages::accounts::asked::Asked;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
@@ -19,7 +19,7 @@ pub async fn export(visit: Visit) -> Result<Response, Refusal> {
     let columns = asked.columns().into_iter().flat_map(|column| column.exported());
     let columns = ["name", "imported_id"].map(Column::Member).into_iter().chain(columns).collect();
     let found =
-        visit.pages.app().read(&access, MEMBER, move |snapshot, viewer| match asked.filter(viewer.zone()) {
+        visit.pages.app().read(&access, EXPORT, move |snapshot, viewer| match asked.filter(viewer.zone()) {
             Ok(filter) => {
                 let extent = Extent::new(viewer, filter, asked.sort() == Sort::Newest);
                 let page = extent.page(snapshot, None)?;

@@ -1,7 +1,7 @@
 //! Faults in the query of the list, which the page shows above the filters.
 
 use crate::edge::problem::Problem;
-use crate::pages::kit::draft::sentence;
+use crate::shared::sentence;
 
 /// An invalid parameter.
 #[derive(Debug, PartialEq, Eq)]

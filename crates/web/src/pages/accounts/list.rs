@@ -10,7 +10,7 @@ use rapport_domain::pipeline::Status;
 use rapport_domain::saved_view::SavedView;
 use serde_json::{Map, Value};
 
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::accounts::asked::Asked;
 use crate::pages::accounts::chip::{Chip, chips};
 use crate::pages::accounts::column::Column;
@@ -82,7 +82,7 @@ impl Load<()> for AccountsPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let (asked, _) = Asked::read(&visit.query);
         let wanted = asked.clone();
-        let found = visit.read(MEMBER, move |snapshot, viewer| {
+        let found = visit.read(READ, move |snapshot, viewer| {
             let question = question(&wanted, viewer);
             Ok((list_page(snapshot, question.as_ref().ok())?, question.err().unwrap_or_default()))
         });
@@ -119,6 +119,11 @@ impl AccountsPage {
     fn view(&self) -> Option<&SavedView> {
         let query = self.asked.query();
         self.views.iter().find(|view| view.query == query)
+    }
+
+    /// Whether the visitor may rename and delete a view: a viewer only their own.
+    fn may_change(&self, view: &SavedView) -> bool {
+        self.frame.may_work() || view.is_of(Some(self.frame.person))
     }
 
     /// The channels to choose from, including the selected ones.

@@ -11,7 +11,7 @@ use rapport_domain::lookup::{Preview, Request};
 use rapport_domain::pipeline::Status;
 use serde_json::Value;
 
-use crate::pages::MEMBER;
+use crate::pages::WORK;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::As;
@@ -42,7 +42,7 @@ impl LookupPage {
 
 impl Load<()> for LookupPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let frame = visit.frame(MEMBER).await?;
+        let frame = visit.frame(WORK).await?;
         Ok(Self { frame, draft: Draft::default(), found: None, known: None })
     }
 }
@@ -69,7 +69,7 @@ async fn fetch(action: &Action) -> Result<Preview, Error> {
 }
 
 pub async fn create(action: Action) -> Result<Response, Refusal> {
-    action.frame(MEMBER).await?;
+    action.frame(WORK).await?;
     let mut found = None;
     let created = try_create(&action, &mut found).await;
     let put = |page: &mut LookupPage, draft| {
@@ -94,6 +94,6 @@ async fn try_create(action: &Action, found: &mut Option<Preview>) -> Result<Acco
 
 async fn known(visit: &Visit, preview: &Preview) -> Result<Option<AccountId>, Refusal> {
     let (access, domain) = (visit.visitor.access(), preview.domain.clone());
-    let found = visit.pages.app().read(&access, MEMBER, move |snapshot, _| of_site(snapshot, &domain));
+    let found = visit.pages.app().read(&access, WORK, move |snapshot, _| of_site(snapshot, &domain));
     Ok(found.await.map_err(|error| visit.visitor.refused(error))?.reply)
 }

@@ -14,7 +14,7 @@ use rapport_domain::pipeline::Status;
 
 use super::PATH;
 use super::fields::{self, FieldRow};
-use crate::pages::MEMBER;
+use crate::pages::WORK;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
@@ -59,7 +59,7 @@ impl EditPage {
         id: Option<CampaignId>,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
         let form = visit.query.clone();
-        let found = visit.read(MEMBER, move |snapshot, viewer| {
+        let found = visit.read(WORK, move |snapshot, viewer| {
             let Some(offered) = campaign::form(snapshot, id)? else { return Ok(None) };
             let zone = viewer.zone();
             let form = match &offered.existing {
@@ -138,7 +138,7 @@ async fn count<I: Sync>(visit: &Visit<I>, id: Option<CampaignId>) -> Result<Resp
 
 pub async fn create(action: Action) -> Result<Response, Refusal> {
     let action = typed_on_page(action);
-    let zone = action.frame(MEMBER).await?.zone().clone();
+    let zone = action.frame(WORK).await?.zone().clone();
     let command = fields::draft(&action.form, &zone).map(CreateCampaign);
     let created = action.run(command, |page: &mut EditPage, draft| page.draft = draft).await?;
     action.done(&format!("{PATH}/{}", created.id), format!("{} saved.", created.name))
@@ -146,7 +146,7 @@ pub async fn create(action: Action) -> Result<Response, Refusal> {
 
 pub async fn change(action: Action<CampaignId>) -> Result<Response, Refusal> {
     let action = typed_on_page(action);
-    let (id, zone) = (action.id, action.frame(MEMBER).await?.zone().clone());
+    let (id, zone) = (action.id, action.frame(WORK).await?.zone().clone());
     let command = fields::patch(&action.form, &zone).map(|patch| PatchCampaign { id, patch });
     let changed = action.run(command, |page: &mut EditPage, draft| page.draft = draft).await?;
     action.done(&format!("{PATH}/{id}"), format!("{} saved.", changed.name))

@@ -8,7 +8,7 @@ use rapport_domain::campaign::Campaign;
 use rapport_domain::channel::Channel;
 
 use super::words;
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
@@ -36,7 +36,7 @@ impl ListPage {
 
 pub async fn show(visit: Visit) -> Result<Response, Refusal> {
     let before = visit.query.text("before").parse().ok();
-    let found = visit.read(MEMBER, move |snapshot, _| list_page(snapshot, before));
+    let found = visit.read(READ, move |snapshot, _| list_page(snapshot, before));
     let Shown { frame, reply: (campaigns, channels) } = found.await?;
     Ok(ListPage { frame, campaigns, channels, is_later: before.is_some() }.respond())
 }

@@ -13,11 +13,11 @@ use rapport_domain::id::CampaignId;
 
 use super::edit::Counted;
 use super::{PATH, words};
-use crate::pages::MEMBER;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
+use crate::pages::{EXPORT, READ};
 use crate::shared::export as csv;
 
 #[derive(Template)]
@@ -44,7 +44,7 @@ impl Load<CampaignId> for ShowPage {
         // An invalid cursor leads to the beginning.
         let cursor = Cursor::parse(visit.query.text("cursor"), PAGE_SORT).ok();
         let (id, is_later) = (visit.id, cursor.is_some());
-        let found = visit.read(MEMBER, move |snapshot, viewer| campaign::page(snapshot, viewer, id, cursor));
+        let found = visit.read(READ, move |snapshot, viewer| campaign::page(snapshot, viewer, id, cursor));
         let Shown { frame, reply } = found.await?;
         let CampaignPage { campaign, counts, members, channels } =
             reply.ok_or_else(|| Refusal::not_found("campaign"))?;
@@ -56,7 +56,7 @@ impl Load<CampaignId> for ShowPage {
 /// The members as CSV.
 pub async fn export(visit: Visit<CampaignId>) -> Result<Response, Refusal> {
     let (app, access, id) = (visit.pages.app(), visit.visitor.access(), visit.id);
-    let found = app.read(&access, MEMBER, move |snapshot, viewer| campaign::export(snapshot, viewer, id));
+    let found = app.read(&access, EXPORT, move |snapshot, viewer| campaign::export(snapshot, viewer, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visit.visitor.refused(error))?;
     let (name, begun) = reply.ok_or_else(|| Refusal::not_found("campaign"))?;
     visit.write(RecordExport::of_campaign(id)).await?;

@@ -9,7 +9,7 @@ use rapport_domain::channel_total::{CodeTotal, Counted};
 use rapport_domain::id::ChannelId;
 use rapport_domain::invalid::Invalid;
 
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
 use crate::pages::channels::path_of;
 use crate::pages::kit::action::Action;
@@ -59,7 +59,7 @@ impl Listed {
 impl Load<()> for ChannelsPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
-        let found = visit.read(MEMBER, |snapshot, _| channel::list_page(snapshot));
+        let found = visit.read(READ, |snapshot, _| channel::list_page(snapshot));
         let Shown { frame, reply: ListPage { mut channels, codes, totals, counted } } = found.await?;
         let place =
             after.and_then(|after: ChannelId| channels.iter().position(|channel| channel.id == after));

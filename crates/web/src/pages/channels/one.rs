@@ -6,7 +6,7 @@ use rapport_domain::channel::Channel;
 use rapport_domain::channel_total::Counted;
 use rapport_domain::id::ChannelId;
 
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::channels::figures::{CodeRow, Shown as Figures, State, code_rows};
 use crate::pages::channels::path_of;
 use crate::pages::kit::draft::Draft;
@@ -36,7 +36,7 @@ impl Load<ChannelId> for ChannelPage {
     /// Loads the codes after the one in the query, or from the beginning.
     async fn load(visit: &Visit<ChannelId>) -> Result<Self, Refusal> {
         let (id, after) = (visit.id, visit.query.given("after"));
-        let found = visit.read(MEMBER, move |snapshot, _| channel::page(snapshot, id));
+        let found = visit.read(READ, move |snapshot, _| channel::page(snapshot, id));
         let Shown { frame, reply } = found.await?;
         let channel::ChannelPage { channel, codes, totals, counted } =
             reply.ok_or_else(|| Refusal::not_found("channel"))?;

@@ -18,7 +18,7 @@ use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
 use crate::pages::words::{money, number};
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{Pages, READ};
 use crate::shared::client_list::{question, write_place};
 use crate::shared::parameters::Parameters;
 
@@ -48,7 +48,7 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
     let asked = question(visit.pages.app(), Parameters::of(pairs.collect())).map_err(Refusal::Page)?;
     let (tab, after) = (asked.tab, asked.after);
     let asked = ListClients { limit: DEFAULT_LIMIT, ..asked };
-    let found = visit.read(MEMBER, move |snapshot, _| list(snapshot, &asked, caps::ON_A_PAGE));
+    let found = visit.read(READ, move |snapshot, _| list(snapshot, &asked, caps::ON_A_PAGE));
     let Shown { frame, reply: Listed { page, counts } } = found.await?;
     let next = page.next.map(|place| format!("{}&cursor={}", path_of(&tab), write_place(tab, place)));
     let cursor = after.map(|place| format!("&cursor={}", write_place(tab, place)));

@@ -15,7 +15,7 @@ use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
 use crate::pages::words::number::{counted, grouped};
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{Pages, READ};
 
 pub fn routes() -> Router<Pages> {
     Router::new().route("/", get(show))
@@ -59,7 +59,7 @@ impl DashboardPage {
 }
 
 async fn show(visit: Visit) -> Result<Response, Refusal> {
-    let Shown { frame, reply: figures } = visit.read(MEMBER, dashboard::figures).await?;
+    let Shown { frame, reply: figures } = visit.read(READ, dashboard::figures).await?;
     if figures.has_no_accounts() {
         let base_url = visit.pages.app().services().outside().base_url.clone();
         return Ok(FirstRunPage { frame, base_url }.respond());

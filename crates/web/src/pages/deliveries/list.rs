@@ -9,7 +9,7 @@ use rapport_domain::event::Kind;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::webhook::Webhook;
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::deliveries::filter::{self, state_name};
 use crate::pages::deliveries::row::Row;
 use crate::pages::kit::draft::Draft;
@@ -73,7 +73,7 @@ pub async fn show(visit: Visit) -> Result<Response, Refusal> {
     let form = &visit.query;
     let before: Option<DeliveryId> = form.text("before").parse().ok();
     let typed = filter::typed(form);
-    let found = visit.read(ADMIN, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
+    let found = visit.read(WEBHOOKS, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
     let Shown { frame, reply } = found.await?;
     let LogPage { filter, webhooks, account, rows, next } = reply;
     let refused = filter.as_ref().err().cloned();

@@ -11,7 +11,7 @@ use rapport_domain::delivery_list::Shown as DeliveryState;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::json_layout::indented;
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::chart::phases::Phases;
 use crate::pages::deliveries::PATH;
 use crate::pages::deliveries::row::{Row, without_code};
@@ -93,7 +93,7 @@ impl AttemptView {
 impl Load<DeliveryId> for DeliveryPage {
     async fn load(visit: &Visit<DeliveryId>) -> Result<Self, Refusal> {
         let (id, services) = (visit.id, std::sync::Arc::clone(visit.pages.app().services()));
-        let found = visit.read(ADMIN, move |snapshot, _| delivery::page(snapshot, &services, id));
+        let found = visit.read(WEBHOOKS, move |snapshot, _| delivery::page(snapshot, &services, id));
         let Shown { frame, reply } = found.await?;
         let delivery::DeliveryPage { row, payload, signature, attempts } =
             reply.ok_or_else(|| Refusal::not_found("delivery"))?;
@@ -112,7 +112,7 @@ impl Load<DeliveryId> for DeliveryPage {
 /// The exact bytes of the payload, to download and to sign.
 pub async fn payload(visit: Visit<DeliveryId>) -> Result<Response, Refusal> {
     let (id, access) = (visit.id, visit.visitor.access());
-    let found = visit.pages.app().read(&access, ADMIN, move |snapshot, _| delivery::payload(snapshot, id));
+    let found = visit.pages.app().read(&access, WEBHOOKS, move |snapshot, _| delivery::payload(snapshot, id));
     let found = found.await.map_err(|error| visit.visitor.refused(error))?.reply;
     let mut response = Response::new(Body::from(found.ok_or_else(|| Refusal::not_found("payload"))?));
     let headers = response.headers_mut();

@@ -9,8 +9,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use rapport_app::session::{EndSession, LogIn, Proven};
 use rapport_app::{Origin, failed_login};
+use rapport_domain::invitation::Way;
 use rapport_domain::member::Email;
-use rapport_domain::session::MAX_DAYS;
+use rapport_domain::session::COOKIE_DAYS;
 
 use crate::pages::kit::cookie::{self, Keep};
 use crate::pages::kit::flash::Flash;
@@ -20,7 +21,7 @@ use crate::pages::kit::known_browser;
 use crate::pages::kit::origin::own_path;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::{Stranger, Visitor};
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{Pages, READ};
 
 pub fn routes() -> Router<Pages> {
     Router::new().route("/login", get(show).post(log_in)).route("/logout", post(log_out))
@@ -46,7 +47,7 @@ async fn show(
     let (next, project) = (own_path(query.text("next")), query.text("project").to_owned());
     if let Some(session) = stranger.session {
         let access = rapport_app::Access::Credential(session);
-        if pages.app().read(&access, MEMBER, |_, _| Ok(())).await.is_ok() {
+        if pages.app().read(&access, READ, |_, _| Ok(())).await.is_ok() {
             return Ok(Redirect::to(&next).into_response());
         }
     }
@@ -72,7 +73,7 @@ async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> R
         let page = LoginPage { frame, next, email: typed, project, error };
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
-    pages.begin(&stranger, proven, &email, &next).await
+    pages.begin(&stranger, proven, &email, Way::Existing, &next).await
 }
 
 /// Checks a password, unless there were too many attempts.
@@ -100,7 +101,7 @@ async fn prove(
 
 impl Pages {
     /// Logs a failed login now and records it later: the response must not take longer for an address that is known.
-    fn note_failed_login(&self, typed: &str, origin: Origin) {
+    pub fn note_failed_login(&self, typed: &str, origin: Origin) {
         let Some(email) = failed_login::log(typed, origin) else { return };
         let app = self.app().clone();
         tokio::spawn(async move {
@@ -110,15 +111,19 @@ impl Pages {
         });
     }
 
-    /// Starts a session of the person with this address, remembers the browser, and redirects to a page.
+    /// Starts a session of the person with this address, remembers the browser, and redirects to a page. The person is
+    /// told by mail if they never logged in with this browser before.
     pub async fn begin(
         &self,
         stranger: &Stranger,
         proven: Proven,
         email: &Email,
+        login: Way,
         next: &str,
     ) -> Result<Response, Refusal> {
+        let is_known = stranger.look.known.name_for(self, email).is_some();
         let command = proven.begin(stranger.look.browser.as_deref());
+        let command = command.announced(login == Way::Existing && !is_known);
         let begun = self.write_as(&proven.access(), stranger.origin, command).await;
         let mut response = Redirect::to(next).into_response();
         response.headers_mut().append(SET_COOKIE, self.session_cookie(&begun.map_err(Refusal::of)?));
@@ -130,7 +135,7 @@ impl Pages {
 
     pub fn session_cookie(&self, text: &str) -> axum::http::HeaderValue {
         let is_secure = self.is_secure();
-        cookie::write(cookie::session_name(is_secure), text, Keep::Days(MAX_DAYS), is_secure)
+        cookie::write(cookie::session_name(is_secure), text, Keep::Days(COOKIE_DAYS), is_secure)
     }
 }
 

@@ -8,19 +8,23 @@ use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use rapport_app::company::{CreateCompany, CreatedCompany, OwnerLogin};
 use rapport_app::read::system::is_new;
 use rapport_app::session::LogIn;
-use rapport_app::{Access, Error, password};
+use rapport_app::{Access, Error, Services, password};
 use rapport_domain::company::Create;
+use rapport_domain::member::Email;
+use rapport_domain::password::Known;
 use subtle::ConstantTimeEq as _;
 
 use crate::pages::Pages;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{PlainFrame, html};
+use crate::pages::kit::known_browser;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Stranger;
 
@@ -110,7 +114,12 @@ async fn create(
     match found(&pages, &stranger, &form).await {
         Ok((created, cookie)) => {
             let mut response = html(StatusCode::OK, SetupDonePage { frame, created }.render());
-            response.headers_mut().append(axum::http::header::SET_COOKIE, pages.session_cookie(&cookie));
+            response.headers_mut().append(SET_COOKIE, pages.session_cookie(&cookie));
+            // Their next login with this browser is not from a new one.
+            let email = Email::parse(form.text("email").trim()).ok();
+            if let Some(browser) = email.and_then(|email| known_browser::remember(&pages, &email)) {
+                response.headers_mut().append(SET_COOKIE, browser);
+            }
             Ok(response)
         }
         Err(error) => {
@@ -130,8 +139,12 @@ async fn found(pages: &Pages, stranger: &Stranger, form: &Form) -> Result<(Creat
         ("password", As::Verbatim),
     ]);
     let Create { slug, name, owner, owner_name, password } = Create::parse(&members)?;
-    let chosen = password.clone();
-    let password_hash = pages.slowly(move |services| password::hash(services, &chosen)).await?;
+    let (chosen, about) = (password.clone(), (owner.clone(), owner_name.clone(), name.clone()));
+    let hash = move |services: &Services| {
+        let (email, name, company) = &about;
+        password::choose(services, &chosen, &Known { email, name, company })
+    };
+    let password_hash = pages.slowly(hash).await?;
     let project = Some(slug.as_str().to_owned());
     let owner_login = OwnerLogin::Chosen { password_hash };
     let command = CreateCompany { slug, name, owner: owner.clone(), owner_name, owner_login };

@@ -9,7 +9,7 @@ use axum::routing::get;
 use rapport_app::invitation::Offer;
 use rapport_app::password_reset::{OpenReset, RequestReset};
 use rapport_app::session::Proven;
-use rapport_app::{Access, Error, password};
+use rapport_app::{Access, Error};
 use rapport_domain::invitation::{Acceptance, Way};
 use rapport_domain::password_reset::{Confirmation, parse_email};
 use serde_json::{Map, Value};
@@ -90,20 +90,23 @@ async fn confirm(
 ) -> Result<Response, Refusal> {
     stranger.admit(&pages)?;
     let open = OpenReset::look(pages.app(), &token).await.map_err(link_is_over)?;
+    let (email, access) = (open.email.as_str().to_owned(), open.access());
     let members = with_token(form.members(&[("password", As::Verbatim)]), token);
     let chosen = match Confirmation::parse(&members) {
-        Ok(confirmation) => confirmation.password,
-        Err(invalid) => {
-            let draft = Draft::refused(&form, invalid.into()).map_err(Refusal::of)?;
-            let email = open.email.as_str().to_owned();
+        Ok(Confirmation { password, .. }) => {
+            pages.slowly(move |services| open.choose(services, &password)).await
+        }
+        Err(invalid) => Err(invalid.into()),
+    };
+    let command = match chosen {
+        Ok(command) => command,
+        Err(error) => {
+            let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
             let page = ResetPage { frame: PlainFrame::new(&stranger, &pages), email, draft };
             return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
         }
     };
-    let access = open.access();
-    let hashed =
-        pages.slowly(move |services| password::hash(services, &chosen)).await.map_err(Refusal::of)?;
-    let done = pages.write_as(&access, stranger.origin, open.confirm(hashed)).await;
+    let done = pages.write_as(&access, stranger.origin, command).await;
     done.map_err(link_is_over)?;
     Ok(pages.done("/login", Flash::good("Password changed. Log in with your new password.")))
 }
@@ -173,7 +176,10 @@ async fn accept(
         guess.settle(joined.as_ref().is_err_and(Error::is_wrong_password));
     }
     match joined {
-        Ok(proven) => pages.begin(&stranger, proven, &email, "/").await,
+        Ok(proven) => {
+            let login = if guesses { Way::Existing } else { Way::New };
+            pages.begin(&stranger, proven, &email, login, "/").await
+        }
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(Refusal::of)?;
             Ok(html(StatusCode::UNPROCESSABLE_ENTITY, InvitationPage { draft, ..refused }.render()))

@@ -7,7 +7,7 @@ use rapport_domain::import::Request;
 
 use super::one::ImportPage;
 use super::{PATH, path_of};
-use crate::pages::ADMIN;
+use crate::pages::EXPORT;
 use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
@@ -38,7 +38,7 @@ pub async fn remove(action: Action<ImportId>) -> Result<Response, Refusal> {
 }
 
 pub async fn errors(visit: Visit<ImportId>) -> Result<Response, Refusal> {
-    visit.frame(ADMIN).await?;
+    visit.frame(EXPORT).await?;
     let file = ErrorFile::open(visit.pages.app(), &visit.visitor.access(), visit.id).await;
     Ok(error_file::respond(file.map_err(|error| visit.visitor.refused(error))?))
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::words::{self, CUSTOM, Step};
 use super::{find, path_of, settle};
-use crate::pages::ADMIN;
+use crate::pages::IMPORT;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::{As, Form};
@@ -56,7 +56,7 @@ struct Column {
 impl Load<ImportId> for ColumnsPage {
     async fn load(visit: &Visit<ImportId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let read = visit.read(ADMIN, move |snapshot, _| with_beginning(snapshot, id));
+        let read = visit.read(IMPORT, move |snapshot, _| with_beginning(snapshot, id));
         let Shown { frame, reply } = read.await?;
         let (import, first) = reply.ok_or_else(|| Refusal::not_found("import"))?;
         let rows = import.first_rows(&first, SHOWN_ROWS).into_iter();

@@ -6,7 +6,7 @@ use rapport_domain::id::ImportId;
 use rapport_domain::import::Import;
 
 use super::words;
-use crate::pages::ADMIN;
+use crate::pages::IMPORT;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
@@ -32,7 +32,7 @@ framed!("imports": ListPage);
 impl Load<()> for ListPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = visit.query.text("before").parse().ok();
-        let read = visit.read(ADMIN, move |snapshot, _| import::list(snapshot, before, PAGE));
+        let read = visit.read(IMPORT, move |snapshot, _| import::list(snapshot, before, PAGE));
         let Shown { frame, reply } = read.await?;
         let automatic = [("", "Detect automatically")];
         Ok(Self {

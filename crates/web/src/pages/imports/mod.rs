@@ -25,7 +25,7 @@ use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::Shown;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Visit, show};
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{IMPORT, Pages};
 
 /// The list, and the target of the upload.
 pub const PATH: &str = "/imports";
@@ -51,7 +51,7 @@ fn path_of(id: ImportId) -> String {
 
 async fn find(visit: &Visit<ImportId>) -> Result<Shown<Import>, Refusal> {
     let id = visit.id;
-    let Shown { frame, reply } = visit.read(ADMIN, move |snapshot, _| import::one(snapshot, id)).await?;
+    let Shown { frame, reply } = visit.read(IMPORT, move |snapshot, _| import::one(snapshot, id)).await?;
     let reply = reply.ok_or_else(|| Refusal::not_found("import"))?;
     Ok(Shown { frame, reply })
 }

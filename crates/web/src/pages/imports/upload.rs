@@ -23,7 +23,7 @@ use crate::pages::kit::frame::Page as _;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load as _, Visit};
 use crate::pages::kit::visitor::Visitor;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{IMPORT, Pages};
 
 const FILE: &str = "file";
 /// The longest field besides the file.
@@ -69,7 +69,7 @@ async fn receive(
     leash: &Leash,
     fields: &mut Vec<(String, String)>,
 ) -> Result<Import, Error> {
-    pages.app().read(&visitor.access(), ADMIN, |_, _| Ok(())).await?;
+    pages.app().read(&visitor.access(), IMPORT, |_, _| Ok(())).await?;
     if announced > pages.0.max_import_bytes + ENVELOPE_BYTES {
         return Err(too_large(pages));
     }

@@ -3,6 +3,8 @@
 //! - It is valid: its command runs once, and the visitor goes on to another page, which says what was done.
 //! - Its input is invalid: its page again (422) with the faults at their fields and everything that was typed.
 //! - It conflicts with what is there: the same, at the field that conflicts, else as a banner.
+//! - It does something sensitive, and the visitor proved too long ago who they are: a page that asks for their password,
+//!   and then goes on with it (`proof`).
 //! - The visitor lacks the role: the page that says so. Their session has ended: the login.
 
 use std::ops::Deref;
@@ -16,13 +18,17 @@ use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::Page;
+use crate::pages::kit::proof;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
+use crate::pages::kit::visitor::path_of;
 use crate::shared::subject::InPath;
 
 /// A form, with the visit in which it was sent.
 pub struct Action<I = ()> {
     visit: Visit<I>,
+    /// The address that the form was sent to.
+    path: String,
     pub form: Form,
 }
 
@@ -34,14 +40,16 @@ impl<I> Deref for Action<I> {
     }
 }
 
-impl<I: InPath> FromRequest<Pages> for Action<I> {
+impl<I: InPath + Sync> FromRequest<Pages> for Action<I> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, pages: &Pages) -> Result<Self, Refusal> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, pages).await?;
+        let path = path_of(&parts.uri);
         let form = Form::from_request(Request::from_parts(parts, body), pages).await?;
-        Ok(Self { visit, form })
+        let form = proof::answered(&visit, &path, form).await?;
+        Ok(Self { visit, path, form })
     }
 }
 
@@ -98,6 +106,10 @@ impl<I: Send + Sync> Action<I> {
     ) -> Result<T, Refusal> {
         let error = match done {
             Ok(done) => return Ok(done),
+            Err(error) if error.is_lack_of_proof() => {
+                let page = proof::ask(&self.visit, &self.path, &self.form).await?;
+                return Err(Refusal::Again(Box::new(page)));
+            }
             Err(error) => error,
         };
         let draft = Draft::refused(&self.form, error).map_err(|error| self.visitor.refused(error))?;

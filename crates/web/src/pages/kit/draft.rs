@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rapport_app::Error;
 
 use crate::pages::kit::form::{FORM, Form};
+use crate::shared::sentence;
 
 /// The conflicts that are the fault of one field.
 const CONFLICTS: [(&str, &str); 3] =
@@ -46,6 +47,7 @@ impl Draft {
                     None => draft.error = Some(sentence(&detail)),
                 }
             }
+            Error::TooMany { detail, .. } => draft.error = Some(sentence(&detail)),
             other => return Err(other),
         }
         Ok(draft)
@@ -88,13 +90,6 @@ fn about(name: &str, fault: &str) -> String {
     sentence(&format!("{} {first}{}", name.replace('_', " "), letters.as_str()))
 }
 
-/// Turns a detail, which is written to follow a field's name, into a sentence.
-pub fn sentence(detail: &str) -> String {
-    let mut letters = detail.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +119,8 @@ mod tests {
         assert_eq!(faults(b"name=Ana", "name_taken"), (sentence.clone(), None));
         assert_eq!(faults(b"other=1", "name_taken"), (String::new(), Some(sentence.clone())));
         assert_eq!(faults(b"name=Ana", "in_use"), (String::new(), Some(sentence)));
+        let too_many = Error::too_many("too_many_mails", "wait an hour", 3_600);
+        let draft = Draft::refused(&Form::parse(b"name=Ana"), too_many).unwrap();
+        assert_eq!((draft.value("name"), draft.error.as_deref()), ("Ana", Some("Wait an hour.")));
     }
 }

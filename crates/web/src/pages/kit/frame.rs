@@ -14,6 +14,7 @@ use rapport_domain::company::Company;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{FormId, PersonId};
 use rapport_domain::member::Role;
+use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 
 use crate::edge::problem::{Fault, Problem};
@@ -55,7 +56,7 @@ pub struct Frame {
 impl Frame {
     pub fn around<T>(found: Found<(Counts, T)>, visitor: &Visitor, pages: &Pages) -> Shown<T> {
         let Found { reply: (counts, reply), viewer: Viewer { caller, now } } = found;
-        let Caller { company, actor, role, companies } = caller;
+        let Caller { company, actor, role, companies, .. } = caller;
         let (person, name) = match actor {
             Actor::Person { id, name } => (id, name),
             other => (PersonId::from_bytes([0; 16]), other.kind().to_owned()),
@@ -81,8 +82,51 @@ impl Frame {
         self.services.id(self.now)
     }
 
-    pub fn is_admin(&self) -> bool {
-        self.role >= Role::Admin
+    /// Whether the visitor has a right. What they may not do isn't offered to them.
+    pub fn may(&self, right: Right) -> bool {
+        right.is_held_by(self.role, self.company.settings.grants)
+    }
+
+    pub fn may_work(&self) -> bool {
+        self.may(Right::Work)
+    }
+
+    pub fn may_export(&self) -> bool {
+        self.may(Right::Export)
+    }
+
+    pub fn may_delete(&self) -> bool {
+        self.may(Right::Delete)
+    }
+
+    pub fn may_import(&self) -> bool {
+        self.may(Right::Import)
+    }
+
+    pub fn may_change_channels(&self) -> bool {
+        self.may(Right::Channels)
+    }
+
+    pub fn may_manage_webhooks(&self) -> bool {
+        self.may(Right::Webhooks)
+    }
+
+    pub fn may_manage_keys(&self) -> bool {
+        self.may(Right::Keys)
+    }
+
+    pub fn may_change_settings(&self) -> bool {
+        self.may(Right::Settings)
+    }
+
+    pub fn is_owner(&self) -> bool {
+        self.role == Role::Owner
+    }
+
+    /// A day in the company's time zone, written out.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    pub fn day(&self, time: &Time) -> String {
+        time.day_in(self.zone()).date().strftime("%-d %B %Y").to_string()
     }
 
     pub fn zone(&self) -> &TimeZone {

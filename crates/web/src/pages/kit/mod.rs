@@ -4,7 +4,8 @@
 //! - `frame`: the frame of every page. `refusal`: error pages.
 //! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
 //!   message on the next page about what was done. `origin`: only our own pages may send forms. `cookie`.
-//!   `known_browser`: where a person has logged in before.
+//!   `known_browser`: where a person has logged in before. `password`: their password, typed again. `proof`: asks for
+//!   it before something sensitive.
 
 pub mod action;
 pub mod cookie;
@@ -14,6 +15,8 @@ pub mod form;
 pub mod frame;
 pub mod known_browser;
 pub mod origin;
+pub mod password;
+pub mod proof;
 pub mod refusal;
 pub mod replay;
 pub mod visit;

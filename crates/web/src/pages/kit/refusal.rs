@@ -9,9 +9,9 @@ use rapport_domain::invalid::Invalid;
 
 use crate::edge::auth::Scheme;
 use crate::edge::problem::Problem;
-use crate::pages::kit::draft::sentence;
 use crate::pages::kit::form::MAX_BYTES;
 use crate::pages::kit::frame::{PlainFrame, html};
+use crate::shared::sentence;
 
 /// The response instead of the requested page.
 #[derive(Debug)]
@@ -43,6 +43,12 @@ impl Refusal {
     pub fn link_is_over() -> Self {
         let detail = "this link was already used, was replaced or has expired; ask for a new one";
         Self::Page(Problem::new(StatusCode::NOT_FOUND, "link_over", detail))
+    }
+
+    /// A link in a mail that another person asked for.
+    pub fn link_of_another() -> Self {
+        let detail = "this link is for another login; log out and open it again";
+        Self::Page(Problem::new(StatusCode::NOT_FOUND, "link_of_another", detail))
     }
 
     pub fn too_large() -> Self {
@@ -111,6 +117,9 @@ fn words(problem: &Problem) -> (StatusCode, &'static str, String) {
             ),
         ),
         StatusCode::FORBIDDEN => ("Not allowed", sentence(problem.detail())),
+        StatusCode::TOO_MANY_REQUESTS if problem.code() == "too_many_mails" => {
+            ("Too many mails", sentence(problem.detail()))
+        }
         StatusCode::TOO_MANY_REQUESTS => ("Too many attempts", "Wait a moment, then try again.".to_owned()),
         StatusCode::INTERNAL_SERVER_ERROR => {
             ("Something went wrong", "The server has logged the error. Nothing else is lost.".to_owned())

@@ -43,6 +43,11 @@ impl Visitor {
         Access::Credential(self.session)
     }
 
+    /// The page that a form was sent from, or the dashboard.
+    pub fn page_before(&self) -> &str {
+        self.next.as_deref().unwrap_or("/")
+    }
+
     /// Tells the access log who this turned out to be.
     pub fn is_known(&self, caller: &Caller) {
         if let (Some(who), Actor::Person { id, .. }) = (&self.who, &caller.actor) {
@@ -75,7 +80,7 @@ impl FromRequestParts<Pages> for Visitor {
             // Return to the page with the form, not to the form's target.
             _ => page_before(&parts.headers),
         };
-        let origin = origin_of(&parts.extensions);
+        let origin = origin_of(parts);
         let session = session(&parts.headers, pages).ok_or_else(|| Refusal::LogIn { next: next.clone() })?;
         let who = parts.extensions.get::<Who>().cloned();
         if let Some(who) = &who {
@@ -143,7 +148,7 @@ impl FromRequestParts<Pages> for Stranger {
     async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Refusal> {
         let session = session(&parts.headers, pages);
         let look = Look::of(&parts.headers, pages, session);
-        Ok(Self { look, origin: origin_of(&parts.extensions), session })
+        Ok(Self { look, origin: origin_of(parts), session })
     }
 }
 
@@ -159,6 +164,6 @@ fn page_before(headers: &HeaderMap) -> Option<String> {
     (page.authority().map(Authority::as_str) == text(header::HOST)).then(|| path_of(&page))
 }
 
-fn path_of(uri: &Uri) -> String {
+pub fn path_of(uri: &Uri) -> String {
     uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
 }

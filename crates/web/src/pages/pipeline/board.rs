@@ -10,7 +10,7 @@ use rapport_domain::cadence::Due;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
@@ -68,7 +68,7 @@ impl<I: Sync> Load<I> for BoardPage {
         let places = Places::read(&visit.query);
         let wanted = places.clone();
         let found = visit
-            .read(MEMBER, move |snapshot, viewer| board(snapshot, viewer, |status| wanted.beginning(status)));
+            .read(READ, move |snapshot, viewer| board(snapshot, viewer, |status| wanted.beginning(status)));
         let Shown { frame, reply } = found.await?;
         let as_of = reply.iter().filter_map(|(stage, _)| stage.as_of).min();
         let columns = reply.into_iter().map(|(stage, page)| places.column(stage, page, &frame));

@@ -7,7 +7,7 @@ use rapport_app::read::{DEFAULT_LIMIT, Page};
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::pipeline::{Source, Status};
 
-use crate::pages::MEMBER;
+use crate::pages::READ;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
@@ -24,7 +24,7 @@ framed!("pipeline": MovesPage);
 
 pub async fn show(visit: Visit) -> Result<Response, Refusal> {
     let before = visit.query.text("before").parse().ok();
-    let read = visit.read(MEMBER, move |snapshot, _| pipeline::moves(snapshot, before, DEFAULT_LIMIT));
+    let read = visit.read(READ, move |snapshot, _| pipeline::moves(snapshot, before, DEFAULT_LIMIT));
     let Shown { frame, reply: moves } = read.await?;
     Ok(MovesPage { frame, moves, is_later: before.is_some() }.respond())
 }

@@ -1,4 +1,9 @@
-//! The profile page: name, password, sessions and theme; and the page that switches between companies.
+//! The profile page: name, address, password, sessions, theme and one's own data; and the page that switches between
+//! companies.
+
+mod data;
+mod email;
+mod leaving;
 
 use askama::Template;
 use axum::Router;
@@ -9,9 +14,11 @@ use rapport_app::Error;
 use rapport_app::password_reset::ProveAddress;
 use rapport_app::person::{ChangePassword, Rename};
 use rapport_app::read::profile::{self, Listed, Profile, Workplace};
-use rapport_app::session::{self, EndOtherSessions, EndSession, Proven};
-use rapport_domain::invalid::Invalid;
-use rapport_domain::member::{Email, Member, parse_name};
+use rapport_app::session::{self, EndOneSession, EndOtherSessions, EndSession, Proven};
+use rapport_domain::departed::KEPT_DAYS;
+use rapport_domain::device;
+use rapport_domain::id::SessionId;
+use rapport_domain::member::{Email, parse_name};
 
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
@@ -20,8 +27,9 @@ use crate::pages::kit::form::As;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
+use crate::pages::kit::visitor::Visitor;
 use crate::pages::shell::theme::Theme;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{Pages, READ};
 
 const PATH: &str = "/profile";
 
@@ -32,7 +40,11 @@ pub fn routes() -> Router<Pages> {
         .route("/profile/password", post(change_password))
         .route("/profile/address", post(prove_address))
         .route("/profile/sessions/end", post(end_others))
+        .route("/profile/sessions/{id}/end", post(end_one))
         .route("/companies", get(show::<CompaniesPage, ()>).post(switch))
+        .merge(data::routes())
+        .merge(email::routes())
+        .merge(leaving::routes())
 }
 
 #[derive(Template)]
@@ -44,14 +56,17 @@ struct ProfilePage {
     is_mail_configured: bool,
     sessions: Vec<(Listed, bool)>,
     name: Draft,
+    new_email: Draft,
     password: Draft,
+    /// How long a login without a company is kept.
+    kept_days: i64,
 }
 framed!("profile": ProfilePage, CompaniesPage);
 
-impl Load<()> for ProfilePage {
-    async fn load(visit: &Visit) -> Result<Self, Refusal> {
+impl<I: Sync> Load<I> for ProfilePage {
+    async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let current = visit.visitor.session.hash;
-        let Shown { frame, reply } = visit.read(MEMBER, profile::page).await?;
+        let Shown { frame, reply } = visit.read(READ, profile::page).await?;
         let Profile { me, is_proven, sessions } = reply.ok_or_else(|| Refusal::not_found("person"))?;
         let sessions = sessions.into_iter().map(|listed| {
             let is_current = listed.hash.matches(&current);
@@ -63,9 +78,18 @@ impl Load<()> for ProfilePage {
             is_mail_configured: visit.pages.app().services().outside().mail_configured,
             sessions: sessions.collect(),
             name: Draft::new([("name", me.name)]),
+            new_email: Draft::default(),
             password: Draft::default(),
+            kept_days: KEPT_DAYS,
             frame,
         })
+    }
+}
+
+impl ProfilePage {
+    /// The browser and the system of a session, in words.
+    fn device(session: &Listed) -> String {
+        device::named(session.browser.as_deref().unwrap_or_default())
     }
 }
 
@@ -82,21 +106,12 @@ async fn change_password(action: Action) -> Result<Response, Refusal> {
 }
 
 async fn try_password(action: &Action) -> Result<(), Error> {
-    let (pages, visitor, form) = (&action.pages, &action.visitor, &action.form);
-    let (current, access) = (visitor.session, visitor.access());
-    let found = pages.app().read(&access, MEMBER, profile::login).await?;
-    let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
-    let now = pages.app().now();
-    let (attempt, guessing) = (visitor.attempt(pages, &email), &pages.0.limiter.guessing);
-    let Ok(guess) = guessing.admit(attempt, now) else {
-        let detail = "too many incorrect passwords; wait a minute";
-        return Err(Invalid::one("/current", "too_many", detail).into());
-    };
-    let (typed, chosen) = (form.text("current").to_owned(), form.text("password").to_owned());
-    let checked =
-        pages.slowly(move |services| ChangePassword::check(services, &login, &typed, &chosen, current)).await;
-    guess.settle(checked.as_ref().is_err_and(Error::is_wrong_password));
-    action.submit(checked?).await
+    let (kept, chosen) = (action.visitor.session, action.form.text("password").to_owned());
+    let typed = ("current", action.form.text("current"));
+    let changing = action.pages.check_password(&action.visitor, typed, move |services, holder, typed| {
+        ChangePassword::check(services, &holder.login, &holder.known(), (typed, &chosen), kept)
+    });
+    action.submit(changing.await?).await
 }
 
 async fn prove_address(action: Action) -> Result<Response, Refusal> {
@@ -109,6 +124,11 @@ async fn end_others(action: Action) -> Result<Response, Refusal> {
     action.done(PATH, "Your other sessions are logged out.")
 }
 
+async fn end_one(action: Action<SessionId>) -> Result<Response, Refusal> {
+    action.act::<ProfilePage, _>(EndOneSession(action.id)).await?;
+    action.done(PATH, "Session logged out.")
+}
+
 #[derive(Template)]
 #[template(path = "companies.html")]
 struct CompaniesPage {
@@ -118,7 +138,7 @@ struct CompaniesPage {
 
 impl Load<()> for CompaniesPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let frame = visit.frame(MEMBER).await?;
+        let frame = visit.frame(READ).await?;
         let workplaces = session::workplaces(visit.pages.app(), frame.person).await.map_err(Refusal::of)?;
         Ok(Self { frame, workplaces })
     }
@@ -130,12 +150,22 @@ async fn switch(action: Action) -> Result<Response, Refusal> {
     let wanted = workplaces.into_iter().find(|place| place.slug == action.form.text("project"));
     let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;
     let proven = Proven { person: frame.person, company };
-    let (pages, visitor) = (&action.pages, &action.visitor);
+    let entered =
+        enter(&action.pages, &action.visitor, proven, Flash::good(format!("Switched to {name}."))).await?;
+    let _ = action
+        .pages
+        .write_as(&action.visitor.access(), action.visitor.origin, EndSession(action.visitor.session))
+        .await;
+    Ok(entered)
+}
+
+/// Starts a session in another company, in the same browser.
+async fn enter(pages: &Pages, visitor: &Visitor, proven: Proven, flash: Flash) -> Result<Response, Refusal> {
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
-    let begun = pages.write_as(&proven.access(), visitor.origin, begin).await.map_err(Refusal::of)?;
-    let _ = pages.write_as(&visitor.access(), visitor.origin, EndSession(visitor.session)).await;
+    let begun = pages.write_as(&proven.access(), visitor.origin, begin).await;
+    let begun = begun.map_err(|error| visitor.refused(error))?;
     let session = session::read_cookie(&begun).unwrap_or(visitor.session);
-    let mut response = pages.done_for(session, "/", Flash::good(format!("Switched to {name}.")));
+    let mut response = pages.done_for(session, "/", flash);
     response.headers_mut().append(SET_COOKIE, pages.session_cookie(&begun));
     Ok(response)
 }

@@ -22,7 +22,7 @@ use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::webhooks::place;
 use crate::pages::words::number::{capped_at, counted};
 use crate::pages::words::when::local;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{Pages, WEBHOOKS};
 
 const PATH: &str = "/redeliveries";
 
@@ -60,7 +60,7 @@ impl NewPage {
 /// Shows the count and asks for confirmation.
 async fn ask(visit: Visit) -> Result<Response, Refusal> {
     let typed = filter::typed(&visit.query);
-    let found = visit.read(ADMIN, move |snapshot, viewer| {
+    let found = visit.read(WEBHOOKS, move |snapshot, viewer| {
         Ok(match delivery::filter(snapshot, viewer, typed)?.map(or_failed) {
             Ok(filter) => Ok((filter, names(snapshot, &filter)?)),
             Err(invalid) => Err(invalid),
@@ -82,7 +82,7 @@ fn or_failed(filter: Filter) -> Filter {
 
 async fn start(action: Action) -> Result<Response, Refusal> {
     // Check the role before the form.
-    action.frame(ADMIN).await?;
+    action.frame(WEBHOOKS).await?;
     let started = try_start(&action).await;
     let started = action.settle(started, banner::<ListPage>).await?;
     let text = "The bulk redelivery has started. It continues in the background when you leave this page.";
@@ -153,7 +153,7 @@ impl View {
 
 impl Load<()> for ListPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let Shown { frame, reply } = visit.read(ADMIN, |snapshot, _| recent(snapshot)).await?;
+        let Shown { frame, reply } = visit.read(WEBHOOKS, |snapshot, _| recent(snapshot)).await?;
         let lines = reply.into_iter().map(|found| View::new(found, frame.zone())).collect();
         Ok(Self { frame, lines })
     }
@@ -169,7 +169,7 @@ struct ProgressPage {
 impl Load<RedeliveryId> for ProgressPage {
     async fn load(visit: &Visit<RedeliveryId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let Shown { frame, reply } = visit.read(ADMIN, move |snapshot, _| one(snapshot, id)).await?;
+        let Shown { frame, reply } = visit.read(WEBHOOKS, move |snapshot, _| one(snapshot, id)).await?;
         let view = View::new(reply.ok_or_else(|| Refusal::not_found("redelivery"))?, frame.zone());
         Ok(Self { frame, view })
     }

@@ -23,7 +23,7 @@ use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
 use crate::pages::words::when::local;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{AUDIT, Pages};
 use crate::shared::audit::{Extent, respond};
 
 const PATH: &str = "/settings/audit";
@@ -79,7 +79,7 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
     let form = &visit.query;
     let before: Option<AuditId> = form.text("before").parse().ok();
     let typed = typed(form);
-    let found = visit.read(ADMIN, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
+    let found = visit.read(AUDIT, move |snapshot, viewer| log_page(snapshot, viewer, typed, before));
     let Shown { frame, reply: LogPage { filter, entries, members } } = found.await?;
     let Page { items, more } = entries;
     let draft = match filter.as_ref().err().cloned() {
@@ -109,7 +109,7 @@ async fn export(visit: Visit) -> Result<Response, Refusal> {
     let format = Format::parse(form.given("format").unwrap_or(Format::default().as_str()));
     let format = format.map_err(|fault| Invalid::one("/format", fault.code, fault.detail))?;
     let (access, typed) = (visit.visitor.access(), typed(form));
-    let found = visit.pages.app().read(&access, ADMIN, move |snapshot, viewer| match filter(viewer, typed) {
+    let found = visit.pages.app().read(&access, AUDIT, move |snapshot, viewer| match filter(viewer, typed) {
         Ok(filter) => Extent { filter, format }.begin(snapshot).map(Ok),
         Err(invalid) => Ok(Err(invalid)),
     });

@@ -21,7 +21,7 @@ use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings/cadence";
 
@@ -50,8 +50,9 @@ impl CadencePage {
         visit: &Visit,
         members: Option<Map<String, Value>>,
     ) -> Result<(Self, Option<Invalid>), Refusal> {
-        let found = visit
-            .read(ADMIN, move |snapshot, viewer| settings::cadence_page(snapshot, viewer, members.as_ref()));
+        let found = visit.read(SETTINGS, move |snapshot, viewer| {
+            settings::cadence_page(snapshot, viewer, members.as_ref())
+        });
         let Shown { frame, reply: settings::CadencePage { overdue, preview } } = found.await?;
         let settings = &frame.company.settings;
         let stages = settings.tracked_stages.statuses().into_iter();

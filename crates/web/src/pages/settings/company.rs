@@ -1,4 +1,4 @@
-//! The company: its name, time zone and currency, and how long its audit log is kept.
+//! The company: its name, time zone and currency, how long its audit log is kept, and who may export and delete.
 
 use std::sync::LazyLock;
 
@@ -8,6 +8,7 @@ use axum::response::{Redirect, Response};
 use axum::routing::get;
 use rapport_app::settings::PatchSettings;
 use rapport_domain::company::time_zone_name;
+use rapport_domain::right::Grant;
 use serde_json::Value;
 
 use super::{tabbed, typed};
@@ -17,7 +18,7 @@ use crate::pages::kit::form::As;
 use crate::pages::kit::frame::{Frame, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings";
 const FIELDS: [&str; 2] = ["time_zone", "default_currency"];
@@ -41,20 +42,26 @@ struct CompanyPage {
     draft: Draft,
     zones: &'static [String],
     currencies: &'static [&'static str],
+    /// Who a right can be granted to.
+    grants: [(&'static str, &'static str); 2],
 }
 framed!("settings": CompanyPage);
 tabbed!("company": CompanyPage);
 
 impl Load<()> for CompanyPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        let frame = visit.frame(ADMIN).await?;
+        let frame = visit.frame(SETTINGS).await?;
         let settings = &frame.company.settings;
         let draft = Draft::new([
+            ("name", frame.company.name.clone()),
             ("time_zone", time_zone_name(&settings.time_zone).to_owned()),
             ("default_currency", settings.default_currency.code().to_owned()),
             ("audit_days", settings.audit_days.to_string()),
+            ("export_role", settings.grants.export.as_str().to_owned()),
+            ("delete_role", settings.grants.delete.as_str().to_owned()),
         ]);
-        Ok(Self { frame, draft, zones: &ZONES, currencies: &CURRENCIES })
+        let grants = Grant::ALL.map(|grant| (grant.as_str(), grant.label()));
+        Ok(Self { frame, draft, zones: &ZONES, currencies: &CURRENCIES, grants })
     }
 }
 
@@ -73,10 +80,18 @@ static ZONES: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 async fn save(action: Action) -> Result<Response, Refusal> {
     let mut members = typed(&action.form, &FIELDS);
-    members.extend(action.form.members(&[("audit_days", As::Number)]));
-    if action.form.is_ticked("audit_days") {
-        // An empty field is an invalid number, not a missing member.
-        members.entry("audit_days").or_insert_with(|| Value::from(""));
+    let others = [
+        ("name", As::Text),
+        ("audit_days", As::Number),
+        ("export_role", As::Text),
+        ("delete_role", As::Text),
+    ];
+    members.extend(action.form.members(&others));
+    for name in ["audit_days", "name"] {
+        if action.form.is_ticked(name) {
+            // An empty field is an invalid value, not a missing member.
+            members.entry(name).or_insert_with(|| Value::from(""));
+        }
     }
     let command = PatchSettings(members);
     action.send(command, |page: &mut CompanyPage, draft| page.draft = draft).await?;

@@ -22,7 +22,7 @@ use crate::pages::kit::frame::{Frame, Shown, framed, html};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::words::number::counted;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings/digest";
 /// Allows the inline styles of a mail, and nothing else.
@@ -64,7 +64,7 @@ tabbed!("digest": DigestPage, OnePage);
 impl Load<()> for DigestPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = Week::parse(visit.query.text("before"));
-        let found = visit.read(ADMIN, move |snapshot, _| digest::past(snapshot, before, DEFAULT_LIMIT));
+        let found = visit.read(SETTINGS, move |snapshot, _| digest::past(snapshot, before, DEFAULT_LIMIT));
         let Shown { frame, reply: Listed { items: past, more } } = found.await?;
         let preview = preview(visit.pages.app(), &visit.visitor.access()).await;
         let preview = preview.map_err(|error| visit.visitor.refused(error))?;
@@ -87,7 +87,7 @@ async fn save(action: Action) -> Result<Response, Refusal> {
 
 /// Sends the digest now, to the visitor or to everyone.
 async fn send(action: Action) -> Result<Response, Refusal> {
-    let frame = action.frame(ADMIN).await?;
+    let frame = action.frame(SETTINGS).await?;
     let is_everyone = action.form.text("to") == "everyone";
     let audience = if is_everyone { Audience::Everyone } else { Audience::Member(frame.person) };
     let sent = send_as(&action, audience).await;
@@ -103,7 +103,7 @@ async fn send_as(action: &Action, audience: Audience) -> Result<usize, Error> {
 }
 
 async fn preview_as_mail(visit: Visit) -> Result<Response, Refusal> {
-    visit.frame(ADMIN).await?;
+    visit.frame(SETTINGS).await?;
     let made = preview(visit.pages.app(), &visit.visitor.access()).await;
     Ok(as_mail(made.map_err(|error| visit.visitor.refused(error))?.html))
 }
@@ -127,7 +127,7 @@ struct OnePage {
 impl Load<Week> for OnePage {
     async fn load(visit: &Visit<Week>) -> Result<Self, Refusal> {
         let week = visit.id;
-        let found = visit.read(ADMIN, move |snapshot, _| digest::of_week(snapshot, week));
+        let found = visit.read(SETTINGS, move |snapshot, _| digest::of_week(snapshot, week));
         let Shown { frame, reply } = found.await?;
         let Sent { digest, counts, content } = reply.ok_or_else(|| Refusal::not_found("digest"))?;
         Ok(Self { frame, made: digest, counts, content })

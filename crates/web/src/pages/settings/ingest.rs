@@ -17,7 +17,7 @@ use crate::pages::kit::action::Action;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{KEYS, Pages};
 
 const PATH: &str = "/settings/ingest";
 
@@ -44,7 +44,7 @@ tabbed!("ingest": IngestPage);
 impl Load<()> for IngestPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = visit.query.text("before").parse().ok();
-        let found = visit.read(ADMIN, move |snapshot, _| ingest::page(snapshot, before));
+        let found = visit.read(KEYS, move |snapshot, _| ingest::page(snapshot, before));
         let Shown { frame, reply: (Keys { ingest, inbound }, rejects) } = found.await?;
         Ok(Self { frame, ingest_key: ingest, inbound_key: inbound, rejects, made: None })
     }

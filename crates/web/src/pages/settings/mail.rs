@@ -16,7 +16,7 @@ use crate::pages::kit::action::Action;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings/mail";
 
@@ -39,7 +39,7 @@ tabbed!("mail": MailPage);
 impl Load<()> for MailPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let before = visit.query.text("before").parse().ok();
-        let found = visit.read(ADMIN, move |snapshot, _| mail::list(snapshot, before, DEFAULT_LIMIT));
+        let found = visit.read(SETTINGS, move |snapshot, _| mail::list(snapshot, before, DEFAULT_LIMIT));
         let Shown { frame, reply: mails } = found.await?;
         let route = visit.pages.app().services().mail_route().cloned();
         Ok(Self { frame, route, mails })
@@ -59,6 +59,10 @@ const fn kind_label(kind: Kind) -> &'static str {
         Kind::PasswordReset => "Password reset",
         Kind::WebhookDisabled => "Webhook disabled",
         Kind::Test => "Test",
+        Kind::Notice => "Login notice",
+        Kind::AddressChange => "New address",
+        Kind::AddressNotice => "Notice about an address",
+        Kind::CompanyDeletion => "Deletion of the company",
     }
 }
 

@@ -13,7 +13,7 @@ use rapport_domain::invitation::Invitation;
 use rapport_domain::member::{Member, Patch};
 use serde_json::Value;
 
-use super::{back_to, roles_up_to, stretch, tabbed};
+use super::{back_to, role_draft, roles_up_to, stretch, tabbed};
 use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
@@ -21,7 +21,7 @@ use crate::pages::kit::form::{As, Form};
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{MEMBERS, Pages};
 
 pub(super) const PATH: &str = "/settings/members";
 
@@ -59,11 +59,11 @@ struct Link {
 impl<I: Sync> Load<I> for MembersPage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
-        let found = visit.read(ADMIN, |snapshot, _| members::page(snapshot));
+        let found = visit.read(MEMBERS, |snapshot, _| members::page(snapshot));
         let Shown { frame, reply: (members, invitations) } = found.await?;
         let (members, next) = stretch(members, |member| member.person, after.as_ref());
         let roles = roles_up_to(frame.role);
-        Ok(Self { frame, members, next, invitations, roles, draft: Draft::default(), link: None })
+        Ok(Self { frame, members, next, invitations, roles, draft: role_draft(), link: None })
     }
 }
 

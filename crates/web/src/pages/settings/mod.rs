@@ -1,15 +1,17 @@
-//! The settings area: company, cadence, digest, members, tokens and keys, mail, audit log and system. For admins only.
-//! Tabs link its pages.
+//! The settings area: company, cadence, digest, members, security, tokens and keys, mail, audit log and system. For
+//! admins only, and the deletion of the company for owners only. Tabs link its pages.
 
 mod audit;
 mod audit_words;
 mod cadence;
 mod company;
+mod deletion;
 mod digest;
 mod ingest;
 mod invitations;
 mod mail;
 mod members;
+mod security;
 mod system;
 mod tokens;
 
@@ -20,6 +22,7 @@ use rapport_domain::member::Role;
 use serde_json::{Map, Value};
 
 use crate::pages::Pages;
+use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
 
 /// How many rows a page of a list shows.
@@ -28,11 +31,13 @@ const ROWS: usize = 50;
 pub fn routes() -> Router<Pages> {
     Router::new()
         .merge(company::routes())
+        .merge(deletion::routes())
         .merge(cadence::routes())
         .merge(digest::routes())
         .merge(members::routes())
         .merge(invitations::routes())
         .merge(tokens::routes())
+        .merge(security::routes())
         .merge(ingest::routes())
         .merge(mail::routes())
         .merge(audit::routes())
@@ -69,10 +74,16 @@ fn roles_up_to(highest: Role) -> Vec<(&'static str, &'static str)> {
 
 const fn role_label(role: Role) -> &'static str {
     match role {
+        Role::Viewer => "Viewer: sees everything a member sees",
         Role::Member => "Member: works with accounts",
         Role::Admin => "Admin: also manages settings, keys, members and webhooks",
         Role::Owner => "Owner: an admin that only an owner can remove",
     }
+}
+
+/// A new form that asks for a role. Most people and programs work with accounts.
+fn role_draft() -> Draft {
+    Draft::new([("role", Role::Member.as_str().to_owned())])
 }
 
 /// A page of a list that was read completely, and the start of the next page if there is one.

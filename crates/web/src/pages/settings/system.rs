@@ -12,7 +12,7 @@ use super::tabbed;
 use crate::pages::kit::frame::{Frame, Page as _, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
-use crate::pages::{ADMIN, Pages};
+use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings/system";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,7 +36,7 @@ framed!("settings": SystemPage);
 tabbed!("system": SystemPage);
 
 async fn show(visit: Visit) -> Result<Response, Refusal> {
-    let frame = visit.frame(ADMIN).await?;
+    let frame = visit.frame(SETTINGS).await?;
     let facts = visit.pages.app().read_across(facts).await.map_err(|error| visit.visitor.refused(error))?;
     let waiting = visit.pages.app().store().figures().waiting;
     let jobs = visit.pages.app().services().jobs().all();

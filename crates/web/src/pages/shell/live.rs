@@ -18,7 +18,7 @@ use crate::edge::rate_limit::network;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
 use crate::pages::kit::visitor::Visitor;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::{Pages, READ};
 
 /// The shortest time between two messages.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ pub fn routes() -> Router<Pages> {
 
 async fn changes(visit: Visit) -> Result<Response, Refusal> {
     let Visit { pages, visitor, .. } = visit;
-    let found = pages.app().read(&visitor.access(), MEMBER, |_, _| Ok(())).await;
+    let found = pages.app().read(&visitor.access(), READ, |_, _| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
     let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.origin.address)) else {
         return Err(Refusal::of(rapport_app::Error::Busy));
@@ -92,7 +92,7 @@ async fn tell(
         // Continue after a change or a timeout alike.
         let _ = timeout(AT_LEAST_EVERY, commits.changed()).await;
         commits.mark_unchanged();
-        let still = pages.app().read(&visitor.access(), MEMBER, |_, _| Ok(())).await;
+        let still = pages.app().read(&visitor.access(), READ, |_, _| Ok(())).await;
         // Wait for an empty queue, so that there is always room for the last message of the stream.
         let Ok(mut places) = messages.reserve_many(QUEUED).await else { return };
         match places.next() {

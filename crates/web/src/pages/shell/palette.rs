@@ -5,12 +5,12 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use rapport_app::read::accounts::search;
-use rapport_domain::member::Role;
 use serde::Serialize;
 
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
-use crate::pages::{MEMBER, Pages};
+use crate::pages::rules::{Rule, rule_of_page};
+use crate::pages::{Pages, READ};
 
 pub fn routes() -> Router<Pages> {
     Router::new().route("/palette", get(find))
@@ -23,43 +23,48 @@ struct Hit {
     href: String,
 }
 
-/// The pages and actions, with the role that each needs.
-const PLACES: [(&str, &str, &str, Role); 24] = [
-    ("Dashboard", "Page", "/", Role::Member),
-    ("Pipeline", "Page", "/pipeline", Role::Member),
-    ("Accounts", "Page", "/accounts", Role::Member),
-    ("New account", "Action", "/accounts/new", Role::Member),
-    ("Look up a company by its domain", "Action", "/accounts/lookup", Role::Member),
-    ("Clients", "Page", "/clients", Role::Member),
-    ("Campaigns", "Page", "/campaigns", Role::Member),
-    ("New campaign", "Action", "/campaigns/new", Role::Member),
-    ("Channels", "Page", "/channels", Role::Member),
-    ("Import accounts", "Action", "/imports", Role::Admin),
-    ("Webhooks", "Page", "/webhooks", Role::Admin),
-    ("New webhook", "Action", "/webhooks/new", Role::Admin),
-    ("Deliveries", "Page", "/deliveries", Role::Admin),
-    ("Ingest key", "Page", "/settings/ingest", Role::Admin),
-    ("API documentation", "Page", "/api/docs", Role::Member),
-    ("API tokens", "Page", "/settings/tokens", Role::Admin),
-    ("Company settings", "Page", "/settings", Role::Admin),
-    ("Cadence settings", "Page", "/settings/cadence", Role::Admin),
-    ("Weekly digest", "Page", "/settings/digest", Role::Admin),
-    ("Members", "Page", "/settings/members", Role::Admin),
-    ("Mail", "Page", "/settings/mail", Role::Admin),
-    ("Audit log", "Page", "/settings/audit", Role::Admin),
-    ("System", "Page", "/settings/system", Role::Admin),
-    ("Your profile", "Page", "/profile", Role::Member),
+/// The pages and actions. Those that the visitor may not see are left out.
+const PLACES: [(&str, &str, &str); 25] = [
+    ("Dashboard", "Page", "/"),
+    ("Pipeline", "Page", "/pipeline"),
+    ("Accounts", "Page", "/accounts"),
+    ("New account", "Action", "/accounts/new"),
+    ("Look up a company by its domain", "Action", "/accounts/lookup"),
+    ("Clients", "Page", "/clients"),
+    ("Campaigns", "Page", "/campaigns"),
+    ("New campaign", "Action", "/campaigns/new"),
+    ("Channels", "Page", "/channels"),
+    ("Import accounts", "Action", "/imports"),
+    ("Webhooks", "Page", "/webhooks"),
+    ("New webhook", "Action", "/webhooks/new"),
+    ("Deliveries", "Page", "/deliveries"),
+    ("Ingest key", "Page", "/settings/ingest"),
+    ("API documentation", "Page", "/api/docs"),
+    ("API tokens", "Page", "/settings/tokens"),
+    ("Company settings", "Page", "/settings"),
+    ("Cadence settings", "Page", "/settings/cadence"),
+    ("Weekly digest", "Page", "/settings/digest"),
+    ("Members", "Page", "/settings/members"),
+    ("Security", "Page", "/settings/security"),
+    ("Mail", "Page", "/settings/mail"),
+    ("Audit log", "Page", "/settings/audit"),
+    ("System", "Page", "/settings/system"),
+    ("Your profile", "Page", "/profile"),
 ];
 
 async fn find(visit: Visit) -> Result<Response, Refusal> {
     let typed = visit.query.text("q").trim().to_lowercase();
     let (text, access) = (typed.clone(), visit.visitor.access());
-    let found =
-        visit.pages.app().find(&access, MEMBER, move |snapshot, viewer| search(snapshot, viewer, text));
+    let found = visit.pages.app().find(&access, READ, move |snapshot, viewer| search(snapshot, viewer, text));
     let found = found.await.map_err(|error| visit.visitor.refused(error))?;
-    let places = PLACES.iter().filter(|(.., role)| found.viewer.caller.role >= *role);
+    let caller = &found.viewer.caller;
+    let is_allowed = |path: &str| match rule_of_page(path) {
+        Some(Rule::Right(right)) => caller.may(right),
+        Some(Rule::Open) | None => true,
+    };
+    let places = PLACES.iter().filter(|(.., href)| is_allowed(href));
     let places = places.filter(|(title, ..)| title.to_lowercase().contains(&typed));
-    let places = places.map(|(title, hint, href, _)| Hit {
+    let places = places.map(|(title, hint, href)| Hit {
         title: (*title).to_owned(),
         hint: (*hint).to_owned(),
         href: (*href).to_owned(),

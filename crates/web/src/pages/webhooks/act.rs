@@ -8,7 +8,7 @@ use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::Held;
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::kit::action::{Action, banner};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::As;
@@ -26,7 +26,7 @@ pub async fn test(action: Action<WebhookId>) -> Result<Response, Refusal> {
 
 pub async fn rotate(action: Action<WebhookId>) -> Result<Response, Refusal> {
     let NewSecret { webhook, secret, .. } = action.act::<WebhookPage, _>(RotateSecret(action.id)).await?;
-    Ok(SecretPage::rotated(action.frame(ADMIN).await?, webhook, secret).respond())
+    Ok(SecretPage::rotated(action.frame(WEBHOOKS).await?, webhook, secret).respond())
 }
 
 pub async fn enable(action: Action<WebhookId>) -> Result<Response, Refusal> {

@@ -7,7 +7,7 @@ use rapport_app::signature::{self, Change, Check, Finding, Mistake, Secret};
 use rapport_domain::signature::Malformed;
 use rapport_domain::webhook::Webhook;
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
@@ -33,7 +33,7 @@ impl CheckPage {
 
 pub async fn show(visit: Visit) -> Result<Response, Refusal> {
     let chosen = visit.query.text("webhook").to_owned();
-    let Shown { frame, reply: webhooks } = visit.read(ADMIN, |snapshot, _| choices(snapshot)).await?;
+    let Shown { frame, reply: webhooks } = visit.read(WEBHOOKS, |snapshot, _| choices(snapshot)).await?;
     let draft = Draft::new([("webhook", chosen)]);
     Ok(CheckPage { frame, webhooks, draft, finding: None }.respond())
 }
@@ -52,7 +52,7 @@ pub async fn check(action: Action) -> Result<Response, Refusal> {
         secret,
     };
     let services = std::sync::Arc::clone(action.pages.app().services());
-    let found = action.read(ADMIN, move |snapshot, _| {
+    let found = action.read(WEBHOOKS, move |snapshot, _| {
         Ok((signature::check(&services, snapshot, &check)?, choices(snapshot)?))
     });
     let Shown { frame, reply: (finding, webhooks) } = found.await?;

@@ -10,7 +10,7 @@ use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::{Create, Patch, SELECTABLE, Webhook};
 use serde_json::{Map, Value};
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::kit::action::Action;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::{As, Form};
@@ -45,7 +45,7 @@ impl EditPage {
 /// The form of a new webhook.
 impl Load<()> for EditPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
-        Ok(Self::new(visit.frame(ADMIN).await?, None, Draft::new([(WHICH, ALL.to_owned())])))
+        Ok(Self::new(visit.frame(WEBHOOKS).await?, None, Draft::new([(WHICH, ALL.to_owned())])))
     }
 }
 
@@ -53,7 +53,7 @@ impl Load<()> for EditPage {
 impl Load<WebhookId> for EditPage {
     async fn load(visit: &Visit<WebhookId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let Shown { frame, reply } = visit.read(ADMIN, move |snapshot, _| one(snapshot, id)).await?;
+        let Shown { frame, reply } = visit.read(WEBHOOKS, move |snapshot, _| one(snapshot, id)).await?;
         let webhook = reply.ok_or_else(|| Refusal::not_found("webhook"))?;
         let is_all = webhook.events.kinds().len() == SELECTABLE.len();
         let which = if is_all { ALL } else { SOME };
@@ -71,7 +71,7 @@ impl Load<WebhookId> for EditPage {
 pub async fn create(action: Action) -> Result<Response, Refusal> {
     let made = try_create(&action).await;
     let made = action.settle(made, |page: &mut EditPage, draft| page.draft = draft).await?;
-    Ok(SecretPage::made(action.frame(ADMIN).await?, made.webhook, made.secret).respond())
+    Ok(SecretPage::made(action.frame(WEBHOOKS).await?, made.webhook, made.secret).respond())
 }
 
 async fn try_create(action: &Action) -> Result<NewSecret, Error> {
@@ -107,8 +107,8 @@ fn members(form: &Form) -> Map<String, Value> {
     members
 }
 
-/// Checks the role before a destination is checked, so that only admins can have names resolved.
+/// Checks the right before a destination is checked, so that only those who manage webhooks can have names resolved.
 async fn verify<I>(visit: &Visit<I>) -> Result<(), Error> {
-    visit.pages.app().read(&visit.visitor.access(), ADMIN, |_, _| Ok(())).await?;
+    visit.pages.app().read(&visit.visitor.access(), WEBHOOKS, |_, _| Ok(())).await?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use rapport_app::read::webhook::{RATED, RATED_DAYS, Rated, Tally, rated};
 use rapport_domain::id::WebhookId;
 use rapport_domain::webhook::{MAX_STREAK, SELECTABLE, Switch, Webhook};
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::chart::success::share;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
@@ -55,7 +55,7 @@ impl Line {
 
 pub async fn show(visit: Visit) -> Result<Response, Refusal> {
     let after: Option<WebhookId> = visit.query.text("after").parse().ok();
-    let found = visit.read(ADMIN, move |snapshot, viewer| rated(snapshot, viewer, after));
+    let found = visit.read(WEBHOOKS, move |snapshot, viewer| rated(snapshot, viewer, after));
     let Shown { frame, reply: Rated { webhooks, next } } = found.await?;
     let lines = webhooks.into_iter().map(|(webhook, tally)| Line { webhook, tally }).collect();
     Ok(ListPage { frame, lines, next, is_first: after.is_none() }.respond())

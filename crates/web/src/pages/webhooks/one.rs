@@ -9,7 +9,7 @@ use rapport_domain::id::WebhookId;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{MAX_STREAK, Switch, Webhook};
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::chart::success::{Bar, SuccessChart};
 use crate::pages::deliveries::filter::state_name;
 use crate::pages::deliveries::row::{Row, without_code};
@@ -88,7 +88,7 @@ impl WebhookPage {
 impl Load<WebhookId> for WebhookPage {
     async fn load(visit: &Visit<WebhookId>) -> Result<Self, Refusal> {
         let id = visit.id;
-        let found = visit.read(ADMIN, move |snapshot, viewer| read::page(snapshot, viewer, id));
+        let found = visit.read(WEBHOOKS, move |snapshot, viewer| read::page(snapshot, viewer, id));
         let Shown { frame, reply } = found.await?;
         let read::WebhookPage { webhook, secret_shown, held, last_failure, days, latest, has_more } =
             reply.ok_or_else(|| Refusal::not_found("webhook"))?;

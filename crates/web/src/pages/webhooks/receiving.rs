@@ -6,7 +6,7 @@ use rapport_domain::delivery::{HISTORY_DAYS, SCHEDULE_SECONDS, TOTAL_TIMEOUT_SEC
 use rapport_domain::event::Kind;
 use rapport_domain::webhook::{MAX_STREAK, SELECTABLE};
 
-use crate::pages::ADMIN;
+use crate::pages::WEBHOOKS;
 use crate::pages::kit::frame::{Frame, Page as _, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
@@ -38,7 +38,7 @@ struct ReceivingPage {
 framed!("webhooks": ReceivingPage);
 
 pub async fn show(visit: Visit) -> Result<Response, Refusal> {
-    let frame = visit.frame(ADMIN).await?;
+    let frame = visit.frame(WEBHOOKS).await?;
     let kinds = SELECTABLE.into_iter().chain([Kind::WebhookTest]);
     let kinds = kinds.map(|kind| (kind, meaning(kind))).collect();
     Ok(ReceivingPage { frame, snippets: &SNIPPETS, kinds, schedule: schedule() }.respond())

@@ -1,6 +1,5 @@
 //! Numbers, money and times as text.
 
-pub mod browser;
 pub mod money;
 pub mod number;
 pub mod total;

@@ -1,0 +1,53 @@
+//! The password of a person who is logged in, typed again: for changes that somebody at their unlocked computer, or with
+//! a stolen session, must not make.
+
+use rapport_app::read::profile::{self, Login};
+use rapport_app::{Error, Services};
+use rapport_domain::invalid::Invalid;
+use rapport_domain::member::{Email, Member};
+use rapport_domain::password::Known;
+
+use crate::pages::kit::visitor::Visitor;
+use crate::pages::{Pages, READ};
+
+/// The person whose password is asked for.
+pub struct Holder {
+    pub login: Login,
+    email: Email,
+    company: String,
+}
+
+impl Holder {
+    /// What others know about them, which their password must not consist of.
+    pub fn known(&self) -> Known<'_> {
+        Known { email: &self.email, name: &self.login.name, company: &self.company }
+    }
+}
+
+impl Pages {
+    /// Checks what the person who is logged in typed into a field as their password, unless there were too many wrong
+    /// ones. A wrong one is a failed login.
+    pub async fn check_password<T: Send + 'static>(
+        &self,
+        visitor: &Visitor,
+        (field, typed): (&str, &str),
+        check: impl FnOnce(&Services, &Holder, &str) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let found = self.app().read(&visitor.access(), READ, profile::login).await?;
+        let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
+        let attempt = visitor.attempt(self, &email);
+        let Ok(guess) = self.0.limiter.guessing.admit(attempt, self.app().now()) else {
+            let detail = "too many incorrect passwords; wait a minute";
+            return Err(Invalid::one(format!("/{field}"), "too_many", detail).into());
+        };
+        let holder = Holder { login, email: email.clone(), company: found.company.name };
+        let typed = typed.to_owned();
+        let checked = self.slowly(move |services| check(services, &holder, &typed)).await;
+        let was_wrong = checked.as_ref().is_err_and(Error::is_wrong_password);
+        guess.settle(was_wrong);
+        if was_wrong {
+            self.note_failed_login(email.as_str(), visitor.origin);
+        }
+        checked
+    }
+}
