@@ -6,6 +6,7 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::CompanyId;
 use rapport_domain::member::Role;
 use rapport_domain::right::Right;
+use rapport_domain::second_factor::Step;
 use rapport_domain::session::is_recent_proof;
 use rapport_domain::time::Time;
 use rapport_store::credential::{self, Callers, KnownCredential};
@@ -40,8 +41,11 @@ impl Access {
 /// What a use case requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// An API token or a session whose role has this right.
+    /// An API token or a session whose role has this right. A session must have shown a second factor if its person has
+    /// one or its company requires one.
     Right(Right),
+    /// A session, also one whose person still has to show or set up a second factor.
+    Login,
     /// The company's ingest key.
     IngestKey,
     /// The company's inbound key.
@@ -61,6 +65,8 @@ pub struct Caller {
     /// When a person last proved in their session who they are. `None` for everyone without a session: a token is its
     /// own proof.
     pub proved_at: Option<Time>,
+    /// What a person still has to do about their second factor.
+    pub step: Step,
 }
 
 impl Caller {
@@ -126,7 +132,7 @@ pub(crate) fn check(
     }
     let one = |access: &&Access| {
         let company = company.clone().ok_or(Error::Unauthenticated)?;
-        let (mut companies, mut proved_at) = (1, None);
+        let (mut companies, mut proved_at, mut step) = (1, None, Step::Nothing);
         let (actor, role) = match access {
             Access::CommandLine(_) => (Actor::CommandLine, Role::Owner),
             Access::System(_) => (Actor::System, Role::Owner),
@@ -135,6 +141,7 @@ pub(crate) fn check(
                 let (_, session) = known.ok_or(Error::Unauthenticated)?;
                 services.note_session(company.id, limits, session, now);
                 (companies, proved_at) = (session.companies, Some(session.proved_at));
+                step = session.next_step(company.settings.second_factor_required);
                 (Actor::Person { id: session.person, name: session.name.clone() }, session.role)
             }
             Access::Credential(presented) => {
@@ -148,7 +155,7 @@ pub(crate) fn check(
                 (actor_of(credential), role)
             }
         };
-        let caller = Caller { company, actor, role, companies, proved_at };
+        let caller = Caller { company, actor, role, companies, proved_at, step };
         permit(access, needs, &caller)?;
         Ok(caller)
     };
@@ -163,9 +170,11 @@ fn permit(access: &Access, needs: Needs, caller: &Caller) -> Result<(), Error> {
     match (needs, kind) {
         (_, None)
         | (Needs::IngestKey, Some(Kind::IngestKey))
-        | (Needs::InboundKey, Some(Kind::InboundKey)) => Ok(()),
+        | (Needs::InboundKey, Some(Kind::InboundKey))
+        | (Needs::Login, Some(Kind::Session)) => Ok(()),
+        (Needs::Right(_), Some(Kind::Session)) if caller.step != Step::Nothing => Err(Error::lacks_factor()),
         (Needs::Right(right), Some(Kind::ApiToken | Kind::Session)) => caller.require(right),
-        (Needs::Right(_) | Needs::IngestKey | Needs::InboundKey | Needs::Server, Some(_)) => {
+        (Needs::Right(_) | Needs::Login | Needs::IngestKey | Needs::InboundKey | Needs::Server, Some(_)) => {
             Err(Error::Unauthenticated)
         }
     }

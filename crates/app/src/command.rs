@@ -8,6 +8,7 @@ use rapport_domain::company::{Company, Settings};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, RawId};
 use rapport_domain::member::Role;
+use rapport_domain::second_factor::Step;
 use rapport_domain::sender_check::Relay;
 use rapport_domain::time::Time;
 use rapport_store::{Job, Lane, Store, Tx, Verdict};
@@ -240,7 +241,8 @@ fn nobody(now: Time) -> Caller {
         settings: Settings::default(),
         created_at: now,
     };
-    Caller { company, actor: Actor::CommandLine, role: Role::Owner, companies: 0, proved_at: None }
+    let (actor, role, step) = (Actor::CommandLine, Role::Owner, Step::Nothing);
+    Caller { company, actor, role, companies: 0, proved_at: None, step }
 }
 
 impl<C: Command> Job for CommandJob<C> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rapport_domain::destination::{Destination, Refusal};
 use rapport_domain::id::{CompanyId, CredentialId, IdSequence, RawId, SessionId};
+use rapport_domain::relying_party::NoPasskeys;
 use rapport_domain::sender_check::Relay;
 use rapport_domain::session::{Limits, Session};
 use rapport_domain::time::Time;
@@ -21,6 +22,7 @@ use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages, NoHomePages};
 use crate::mail::{MailRoute, Outside};
 use crate::metric;
+use crate::passkey::RelyingParty;
 use crate::repeats::Repeats;
 use crate::vault::Vault;
 
@@ -95,6 +97,7 @@ pub struct Services {
     home_pages: Arc<dyn HomePages>,
     vault: Vault,
     outside: Outside,
+    passkeys: Result<RelyingParty, NoPasskeys>,
     mail_written: Arc<Notify>,
     mail_route: Option<MailRoute>,
     trusted_relay: Option<Relay>,
@@ -127,6 +130,7 @@ impl Services {
             fan_out: Arc::default(),
             home_pages,
             vault,
+            passkeys: RelyingParty::of(&outside.base_url),
             outside,
             mail_written: Arc::default(),
             mail_route,
@@ -200,6 +204,11 @@ impl Services {
 
     pub fn outside(&self) -> &Outside {
         &self.outside
+    }
+
+    /// This service as passkeys know it, or why it can't offer them.
+    pub fn passkeys(&self) -> Result<&RelyingParty, NoPasskeys> {
+        self.passkeys.as_ref().map_err(|reason| *reason)
     }
 
     pub fn mail_route(&self) -> Option<&MailRoute> {

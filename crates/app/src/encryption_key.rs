@@ -5,7 +5,8 @@
 //!
 //! 1. [`ChangeKey`] notes the new key. It waits for open transactions that encrypt under the old one; from then on
 //!    everything new is encrypted under the new key.
-//! 2. [`Reencrypt`] goes through every encrypted column, company by company, in short transactions.
+//! 2. [`Reencrypt`] goes through every encrypted column, company by company, and through those of people, in short
+//!    transactions.
 //! 3. [`FinishChange`] notes that nothing needs the old key any more.
 
 use rapport_domain::id::CompanyId;
@@ -105,22 +106,33 @@ pub fn unreadable(app: &App) -> Result<Vec<(CompanyId, Owner)>, Error> {
     Ok(found)
 }
 
-fn each_secret(app: &App, mut see: impl FnMut(CompanyId, Owner, &[u8])) -> Result<(), Error> {
+/// Where secrets are: for each company its own columns, and once those of people, which belong to no company. Each with
+/// an owner before all others.
+pub fn columns(app: &App) -> Result<Vec<(CompanyId, Owner)>, Error> {
+    let (of_company, others): (Vec<Owner>, Vec<Owner>) =
+        Owner::BEFORE_ALL.into_iter().partition(|owner| owner.is_of_company());
+    let mut columns = Vec::new();
     for company in app.read_across_blocking(company::list)? {
-        for mut owner in Owner::BEFORE_ALL {
-            loop {
-                let page = move |snapshot: &mut Snapshot| sealed::after(snapshot, owner, AT_ONCE);
-                let read = app.store().read(company.id, page).blocking_recv();
-                let page = read.unwrap_or(Err(rapport_store::Error::Closed))?;
-                for Sealed { owner, secret } in &page {
-                    if let Some(secret) = secret {
-                        see(company.id, *owner, secret);
-                    }
+        columns.extend(of_company.iter().map(|owner| (company.id, *owner)));
+    }
+    columns.extend(others.into_iter().map(|owner| (Access::NO_COMPANY.company(), owner)));
+    Ok(columns)
+}
+
+fn each_secret(app: &App, mut see: impl FnMut(CompanyId, Owner, &[u8])) -> Result<(), Error> {
+    for (company, mut owner) in columns(app)? {
+        loop {
+            let page = move |snapshot: &mut Snapshot| sealed::after(snapshot, owner, AT_ONCE);
+            let read = app.store().read(company, page).blocking_recv();
+            let page = read.unwrap_or(Err(rapport_store::Error::Closed))?;
+            for Sealed { owner, secret } in &page {
+                if let Some(secret) = secret {
+                    see(company, *owner, secret);
                 }
-                match next_after(&page) {
-                    Some(last) => owner = last,
-                    None => break,
-                }
+            }
+            match next_after(&page) {
+                Some(last) => owner = last,
+                None => break,
             }
         }
     }
@@ -171,7 +183,7 @@ impl Command for ChangeKey {
     }
 }
 
-/// Encrypts the next secrets of a company's column under the key with this fingerprint.
+/// Encrypts the next secrets of a column under the key with this fingerprint.
 pub struct Reencrypt {
     pub after: Owner,
     pub to: String,

@@ -69,6 +69,15 @@ impl Error {
         matches!(self, Self::Unauthenticated)
     }
 
+    /// Whether the person has to show or set up a second factor first.
+    pub fn is_lack_of_factor(&self) -> bool {
+        matches!(self, Self::Forbidden { code: "second_factor_required", .. })
+    }
+
+    pub fn lacks_factor() -> Self {
+        Self::forbidden("second_factor_required", "this requires a second factor")
+    }
+
     /// The caller's role isn't enough.
     pub fn is_lack_of_role(&self) -> bool {
         matches!(self, Self::Forbidden { code: "role_required", .. })
@@ -80,7 +89,7 @@ impl Error {
     }
 
     /// Every code of a conflict, of something that is not allowed, or of too much of it.
-    pub const CODES: [&str; 32] = [
+    pub const CODES: [&str; 39] = [
         "address_taken",
         "already_a_member",
         "already_invited",
@@ -93,22 +102,29 @@ impl Error {
         "foreign_project",
         "imported_id_taken",
         "last_owner",
+        "login_not_confined",
         "mail_not_configured",
         "member_inactive",
         "name_taken",
+        "no_second_factor",
         "not_ended",
         "not_running",
         "not_uploaded",
+        "own_second_factor",
+        "passkey_known",
         "payload_erased",
         "person_known",
         "project_taken",
         "proof_required",
         "role_required",
+        "second_factor_required",
         "test_required",
         "too_many_addresses",
         "too_many_imports",
         "too_many_mails",
+        "too_many_passkeys",
         "too_many_views",
+        "totp_known",
         "undo_expired",
         "undoing",
         "uploaded",

@@ -8,6 +8,7 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::PersonId;
 use rapport_domain::mail::{Kind, NOTICE_DAYS, one_line};
 use rapport_domain::member::Role;
+use rapport_domain::second_factor::Factor;
 use rapport_store::{Tx, member};
 
 use crate::command::Context;
@@ -24,14 +25,49 @@ pub(crate) enum Notice<'a> {
     /// By somebody who knew the old password.
     PasswordChanged,
     /// With a link. One that came by mail can also have proved the address.
-    PasswordReset { proved: bool },
+    PasswordReset {
+        proved: bool,
+    },
     /// A token that acts for the person.
-    TokenCreated { name: &'a str, role: Role, by: Option<&'a str> },
+    TokenCreated {
+        name: &'a str,
+        role: Role,
+        by: Option<&'a str>,
+    },
     /// Somebody logged in with a browser that never did before.
     NewBrowser,
     /// All sessions but the one that asked for it, or a single one.
-    SessionsEnded { all: bool },
+    SessionsEnded {
+        all: bool,
+    },
+    /// A second factor. Passkeys have names.
+    FactorAdded {
+        factor: Factor,
+        name: Option<&'a str>,
+    },
+    FactorRemoved {
+        factor: Factor,
+        name: Option<&'a str>,
+    },
+    /// All second factors, by an owner of this company or on the server.
+    FactorsReset {
+        by: Option<&'a str>,
+    },
+    RecoveryCodesCreated,
+    RecoveryCodeUsed {
+        left: i64,
+    },
+    /// Somebody who knows the password tried too many codes.
+    CodesRefused {
+        wrong: i64,
+    },
 }
+
+/// What to do about somebody else's second factor. It would outlive a new password.
+const FOREIGN_FACTOR: &str = "If this wasn't you, choose a new password now. That logs out everyone else. Then look at \
+                              the ways to log in on your profile page, and remove those that aren't yours. If you \
+                              can't log in any more, ask an owner of your company or the administrator of this \
+                              server.";
 
 /// The words of a notice.
 struct Words {
@@ -92,7 +128,68 @@ impl Notice<'_> {
                          out everyone.",
                 link: PROFILE,
             },
+            Self::FactorAdded { factor, name } => Words {
+                subject: "A way to log in was added",
+                what: format!(
+                    "{} was added to your login, and your other sessions were logged out.",
+                    factor_words(*factor, *name)
+                ),
+                advice: FOREIGN_FACTOR,
+                link: FORGOTTEN,
+            },
+            Self::FactorRemoved { factor, name } => Words {
+                subject: "A way to log in was removed",
+                what: format!(
+                    "{} was removed from your login, and your other sessions were logged out.",
+                    factor_words(*factor, *name)
+                ),
+                advice: FOREIGN_FACTOR,
+                link: FORGOTTEN,
+            },
+            Self::FactorsReset { by } => Words {
+                subject: "Your second factor was reset",
+                what: format!(
+                    "{} removed all passkeys, the authenticator app and the recovery codes from your login, and all your \
+                     sessions were logged out.",
+                    by.map_or_else(
+                        || "The server's administrator".to_owned(),
+                        |company| format!("An owner of {}", one_line(company))
+                    )
+                ),
+                advice: "If you didn't expect this, choose a new password now, and ask them why.",
+                link: FORGOTTEN,
+            },
+            Self::RecoveryCodesCreated => Words {
+                subject: "New recovery codes",
+                what: "New recovery codes were made for your login. The old ones no longer work.".to_owned(),
+                advice: FOREIGN_FACTOR,
+                link: FORGOTTEN,
+            },
+            Self::RecoveryCodeUsed { left } => Words {
+                subject: "A recovery code was used",
+                what: format!("Somebody logged in as you with a recovery code. Unused codes left: {left}."),
+                advice: FOREIGN_FACTOR,
+                link: FORGOTTEN,
+            },
+            Self::CodesRefused { wrong } => Words {
+                subject: "Somebody knows your password",
+                what: format!(
+                    "Somebody who knows your password tried {wrong} wrong codes. Codes from your authenticator app are \
+                     refused until you log in with a recovery code or a passkey."
+                ),
+                advice: "If this wasn't you, choose a new password now.",
+                link: FORGOTTEN,
+            },
         }
+    }
+}
+
+fn factor_words(factor: Factor, name: Option<&str>) -> String {
+    match (factor, name) {
+        (Factor::Passkey, Some(name)) => format!("The passkey “{}”", one_line(name)),
+        (Factor::Passkey, None) => "A passkey".to_owned(),
+        (Factor::Totp, _) => "An authenticator app".to_owned(),
+        (Factor::RecoveryCode, _) => "A recovery code".to_owned(),
     }
 }
 

@@ -18,8 +18,8 @@ use rapport_domain::member::{Email, Member};
 use rapport_domain::password::Known;
 use rapport_domain::password_reset::{MAX_RESETS, RESET_PATH, RESET_SECONDS};
 use rapport_domain::right::Right;
-use rapport_store::password_reset::{self, Membership};
-use rapport_store::{Lane, Tx, address_change, mail as mails, member, session};
+use rapport_store::password_reset::{self, Membership, Reset, Way};
+use rapport_store::{Lane, Tx, address_change, mail as mails, member, second_factor, session};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -28,7 +28,7 @@ use crate::context::Services;
 use crate::error::Error;
 use crate::mail::{self, Recipient};
 use crate::notice::{self, Notice};
-use crate::{App, audit, letter, mail_limit, password};
+use crate::{App, audit, letter, mail_limit, password, second_factor as factors};
 
 /// Requests handled per round.
 const AT_ONCE: i64 = 50;
@@ -114,7 +114,7 @@ impl Command for AnswerRequest {
         let Some(found) = member::get(tx, self.person)?.filter(Member::is_active) else {
             return Ok(());
         };
-        match send(tx, cx, &found) {
+        match send(tx, cx, &found, Way::ByMail) {
             // Whoever asked gets the same answer, so that it says nothing about the person.
             Err(Error::TooMany { .. }) => {
                 self.log_too_many();
@@ -131,16 +131,16 @@ impl AnswerRequest {
     }
 }
 
-fn make(tx: &mut Tx, cx: &Context, person: PersonId, by_mail: bool) -> Result<Issued, rapport_store::Error> {
+fn make(tx: &mut Tx, cx: &Context, person: PersonId, way: Way) -> Result<Issued, rapport_store::Error> {
     let issued = issue(CredentialKind::PasswordReset, cx.company().id, cx.random());
-    password_reset::insert(tx, &issued.hash, person, cx.now, cx.now.plus_seconds(RESET_SECONDS), by_mail)?;
+    password_reset::insert(tx, &issued.hash, person, cx.now, cx.now.plus_seconds(RESET_SECONDS), way)?;
     Ok(issued)
 }
 
 /// Mails a person a link. Writes nothing if too many were mailed.
-fn send(tx: &mut Tx, cx: &Context, found: &Member) -> Result<(), Error> {
+fn send(tx: &mut Tx, cx: &Context, found: &Member, way: Way) -> Result<(), Error> {
     mail_limit::admit(tx, cx, Kind::PasswordReset, Target::Address(&found.email))?;
-    let issued = make(tx, cx, found.person, true)?;
+    let issued = make(tx, cx, found.person, way)?;
     let letter =
         letter::password_reset(&cx.outside().base_url, &found.name, &cx.company().name, &issued.text);
     let not_after = cx.now.plus_seconds(RESET_SECONDS);
@@ -179,15 +179,15 @@ impl Command for SendReset {
         let detail = json!({ "email": found.email.as_str(), "by_hand": by_hand });
         audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
         if !by_hand {
-            return send(tx, cx, &found).map(|()| None);
+            return send(tx, cx, &found, Way::ByMail).map(|()| None);
         }
-        let issued = make(tx, cx, self.0, false)?;
+        let issued = make(tx, cx, self.0, Way::ByHand)?;
         Ok(Some(link(&cx.outside().base_url, RESET_PATH, &issued.text)))
     }
 }
 
 /// Whether the login can never let its holder into another company. With a link to it, an admin could take it over.
-fn works_only_here(tx: &mut Tx, person: PersonId) -> Result<bool, Error> {
+pub(crate) fn works_only_here(tx: &mut Tx, person: PersonId) -> Result<bool, Error> {
     let is_proven = member::login(tx, person)?.is_some_and(|login| login.proven_at.is_some());
     Ok(!is_proven && member::companies_of(tx, person)? <= 1)
 }
@@ -198,6 +198,11 @@ pub struct ProveAddress;
 impl Command for ProveAddress {
     type Reply = ();
     const NEEDS: Needs = Needs::Right(Right::Own);
+
+    /// The link removes second factors.
+    fn needs_proof(&self, _: &Context) -> bool {
+        true
+    }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
@@ -214,7 +219,7 @@ impl Command for ProveAddress {
             ));
         }
         let found = member::get(tx, *id)?.ok_or(Error::Unauthenticated)?;
-        send(tx, cx, &found)?;
+        send(tx, cx, &found, Way::ForProof)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": false });
         audit::record(tx, cx, Action::PasswordResetSent, Some(id.to_string()), &detail)?;
         Ok(())
@@ -231,7 +236,7 @@ impl Command for MakeResetLink {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<String, Error> {
         let found = member::get(tx, self.0)?.filter(Member::is_active).ok_or(Error::NotFound("member"))?;
         password_reset::prune(tx, cx.now)?;
-        let issued = make(tx, cx, self.0, false)?;
+        let issued = make(tx, cx, self.0, Way::ByHand)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": true });
         audit::record(tx, cx, Action::PasswordResetSent, Some(self.0.to_string()), &detail)?;
         Ok(link(&cx.outside().base_url, RESET_PATH, &issued.text))
@@ -298,7 +303,7 @@ impl Command for ConfirmReset {
         address_change::delete_all(tx, found.person)?;
         member::set_password(tx, found.person, &self.password_hash)?;
         session::delete_of_person(tx, found.person)?;
-        let proved = found.by_mail && member::prove(tx, found.person, cx.now)?;
+        let proved = prove(tx, cx, &found)?;
         mails::withdraw(tx, Kind::PasswordReset, &found.email, "used", cx.now)?;
         let actor = Actor::Person { id: found.person, name: found.name };
         let target = Some(found.person.to_string());
@@ -306,6 +311,25 @@ impl Command for ConfirmReset {
         notice::send(tx, cx, found.person, Notice::PasswordReset { proved })?;
         Ok(())
     }
+}
+
+/// Notes that the address is the person's, if the link shows it; returns whether that is new.
+///
+/// A second factor may belong to somebody else: a login that was handed over was set up by whoever got the link. So an
+/// ordinary link proves nothing about a login that has one. A link that was asked for in a session in order to prove the
+/// address does, and removes the second factors: whoever reads the mail sets up their own.
+fn prove(tx: &mut Tx, cx: &Context, reset: &Reset) -> Result<bool, Error> {
+    let is_proven = member::login(tx, reset.person)?.is_some_and(|login| login.proven_at.is_some());
+    if is_proven || reset.way == Way::ByHand {
+        return Ok(false);
+    }
+    if second_factor::count(tx, reset.person)? > 0 {
+        if reset.way == Way::ByMail {
+            return Ok(false);
+        }
+        factors::remove_all(tx, reset.person)?;
+    }
+    Ok(member::prove(tx, reset.person, cx.now)?)
 }
 
 fn invalid_token() -> Error {

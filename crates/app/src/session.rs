@@ -8,9 +8,10 @@ use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, PersonId, SessionId};
 use rapport_domain::member::{Email, Member};
 use rapport_domain::right::Right;
+use rapport_domain::second_factor::Factor;
 use rapport_domain::session::MAX_BROWSER_CHARS;
 use rapport_domain::time::Time;
-use rapport_store::session::{self, Begun, Candidate, Workplace};
+use rapport_store::session::{self, Begun, Candidate, Listed, Workplace};
 use rapport_store::{Lane, Tx, member};
 use serde_json::json;
 
@@ -74,11 +75,7 @@ impl LogIn {
             account.filter(|_| is_right)
         });
         let Account { person, workplaces, .. } = owner.or(of_company)?;
-        // The company they used last, else the one they joined first.
-        let joined_first = workplaces.first()?.company;
-        let last = workplaces.into_iter().filter(|place| place.last_seen_at.is_some());
-        let last = last.max_by_key(|place| place.last_seen_at).map(|place| place.company);
-        Some(Proven { person, company: last.unwrap_or(joined_first) })
+        Proven::of(person, workplaces)
     }
 }
 
@@ -90,14 +87,28 @@ pub struct Proven {
 }
 
 impl Proven {
+    /// In the company they used last, else the one they joined first; `None` if they have none.
+    pub(crate) fn of(person: PersonId, workplaces: Vec<Workplace>) -> Option<Self> {
+        let joined_first = workplaces.first()?.company;
+        let last = workplaces.into_iter().filter(|place| place.last_seen_at.is_some());
+        let last = last.max_by_key(|place| place.last_seen_at).map(|place| place.company);
+        Some(Self { person, company: last.unwrap_or(joined_first) })
+    }
+
     pub fn access(&self) -> Access {
         Access::System(self.company)
     }
 
+    /// A session without a second factor. See [`crate::second_step`] for people who have one.
     pub fn begin(self, browser: Option<&str>) -> BeginSession {
-        let browser = browser.map(|text| text.chars().take(MAX_BROWSER_CHARS).collect());
+        let browser = shortened(browser);
         BeginSession { person: self.person, browser, replaces: None, is_new_browser: false }
     }
+}
+
+/// As much of a browser's name as is stored.
+pub(crate) fn shortened(browser: Option<&str>) -> Option<String> {
+    browser.map(|text| text.chars().take(MAX_BROWSER_CHARS).collect())
 }
 
 /// The companies in which a person may work.
@@ -117,7 +128,7 @@ pub struct BeginSession {
 
 impl BeginSession {
     /// Continues in another company, in the same browser; the old session ends. That is no login: the new session is as
-    /// old as the one before, and so is its proof of who the person is.
+    /// old as the one before, and so are its proof of who the person is and its second factor.
     #[must_use]
     pub fn replacing(self, before: Presented) -> Self {
         Self { replaces: Some(before), ..self }
@@ -129,12 +140,28 @@ impl BeginSession {
         Self { is_new_browser, ..self }
     }
 
-    /// When the session began, and when the person last proved who they are.
-    fn beginning(&self, tx: &mut Tx, cx: &Context) -> Result<(Time, Time), Error> {
-        let Some(before) = self.replaces else { return Ok((cx.now, cx.now)) };
-        let listed = session::of_person(tx, self.person)?;
-        let before = listed.into_iter().find(|listed| listed.hash.matches(&before.hash));
-        before.map(|before| (before.created_at, before.proved_at)).ok_or(Error::Unauthenticated)
+    fn start(&self, tx: &mut Tx, cx: &Context) -> Result<Start, Error> {
+        let login = Start { created_at: cx.now, proved_at: cx.now, second_factor_at: None };
+        self.replaces.map_or(Ok(login), |before| Start::of(tx, self.person, before))
+    }
+}
+
+/// When a session began, when its person last proved who they are, and when they showed a second factor.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "they are called like what they are stored as")]
+pub(crate) struct Start {
+    pub created_at: Time,
+    pub proved_at: Time,
+    pub second_factor_at: Option<Time>,
+}
+
+impl Start {
+    /// Those of a session that another one takes the place of.
+    pub fn of(tx: &mut Tx, person: PersonId, before: Presented) -> Result<Self, Error> {
+        let listed = session::of_person(tx, person)?;
+        let found = listed.into_iter().find(|listed| listed.hash.matches(&before.hash));
+        let Listed { created_at, proved_at, second_factor_at, .. } = found.ok_or(Error::Unauthenticated)?;
+        Ok(Self { created_at, proved_at, second_factor_at })
     }
 }
 
@@ -143,30 +170,51 @@ impl Command for BeginSession {
     const NEEDS: Needs = Needs::Server;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<String, Error> {
-        let found = member::get(tx, self.person)?.filter(Member::is_active);
-        let found = found.ok_or(Error::NotFound("member"))?;
-        let issued = issue(Kind::Session, cx.company().id, cx.random());
-        let (created_at, proved_at) = self.beginning(tx, cx)?;
-        let address = cx.address_text();
-        let begun = Begun {
-            id: cx.id(),
-            person: self.person,
-            at: cx.now,
-            created_at,
-            proved_at,
-            address: address.as_deref(),
-            browser: self.browser.as_deref(),
-        };
-        session::insert(tx, &issued.hash, &begun)?;
+        let start = self.start(tx, cx)?;
+        let (text, member) = write(tx, cx, self.person, self.browser.as_deref(), start)?;
         if self.replaces.is_none() {
-            let actor = Actor::Person { id: self.person, name: found.name };
-            audit::record_by(tx, cx, actor, Action::SessionBegun, Some(self.person.to_string()), &json!({}))?;
+            record(tx, cx, member, None)?;
         }
         if self.is_new_browser {
             notice::send(tx, cx, self.person, Notice::NewBrowser)?;
         }
-        Ok(issued.text)
+        Ok(text)
     }
+}
+
+/// Writes a session of an active member; returns the text for the cookie, and the member.
+pub(crate) fn write(
+    tx: &mut Tx,
+    cx: &Context,
+    person: PersonId,
+    browser: Option<&str>,
+    start: Start,
+) -> Result<(String, Member), Error> {
+    let found = member::get(tx, person)?.filter(Member::is_active);
+    let found = found.ok_or(Error::NotFound("member"))?;
+    let issued = issue(Kind::Session, cx.company().id, cx.random());
+    let (id, address) = (cx.id(), cx.address_text());
+    let Start { created_at, proved_at, second_factor_at } = start;
+    let begun = Begun {
+        id,
+        person,
+        at: cx.now,
+        created_at,
+        proved_at,
+        address: address.as_deref(),
+        browser,
+        second_factor_at,
+    };
+    session::insert(tx, &issued.hash, &begun)?;
+    Ok((issued.text, found))
+}
+
+/// Records a login, and the second factor that was shown.
+pub(crate) fn record(tx: &mut Tx, cx: &Context, member: Member, factor: Option<Factor>) -> Result<(), Error> {
+    let target = Some(member.person.to_string());
+    let actor = Actor::Person { id: member.person, name: member.name };
+    let detail = factor.map_or(json!({}), |factor| json!({ "factor": factor.as_str() }));
+    Ok(audit::record_by(tx, cx, actor, Action::SessionBegun, target, &detail)?)
 }
 
 /// Logs out: the session ends immediately, on every node.
@@ -174,7 +222,7 @@ pub struct EndSession(pub Presented);
 
 impl Command for EndSession {
     type Reply = ();
-    const NEEDS: Needs = Needs::Right(Right::Own);
+    const NEEDS: Needs = Needs::Login;
 
     fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
         Ok(session::delete(tx, &self.0.hash)?)

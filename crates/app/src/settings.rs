@@ -65,5 +65,6 @@ pub(crate) fn shown(company: &Company) -> Value {
         "delete_role": settings.grants.delete.as_str(),
         "session_idle_minutes": settings.sessions.idle_minutes,
         "session_max_minutes": settings.sessions.max_minutes,
+        "second_factor_required": settings.second_factor_required,
     })
 }

@@ -1,5 +1,6 @@
-//! The vault: webhook secrets and the secrets of links in mails, encrypted (ChaCha20-Poly1305) under a key
-//! that lives outside the database. It also signs or encrypts what we hand to a browser and want back unchanged.
+//! The vault: webhook secrets, the secrets of links in mails and those of authenticator apps, encrypted
+//! (ChaCha20-Poly1305) under a key that lives outside the database. It also signs or encrypts what we hand to a browser
+//! and want back unchanged.
 //!
 //! A vault knows the keys that its process was given. It encrypts under the one that the database names (see
 //! [`crate::encryption_key`]) and decrypts with any of them. The ciphertext doesn't say which key it needs: the
@@ -7,7 +8,7 @@
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use parking_lot::RwLock;
-use rapport_domain::id::MailId;
+use rapport_domain::id::{MailId, PersonId};
 pub use rapport_store::sealed::Owner;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{digest, hmac};
@@ -52,6 +53,12 @@ pub enum Purpose {
     Browser,
     /// A form that waits until its person has proved who they are.
     Form,
+    /// The cookie of a person who gave their password and still has to show a second factor.
+    FirstStep,
+    /// The state of a challenge that a passkey answers.
+    Passkey,
+    /// The state of a challenge with which a passkey is added.
+    NewPasskey,
 }
 
 impl Purpose {
@@ -60,6 +67,9 @@ impl Purpose {
             Self::Flash => b"flash",
             Self::Browser => b"browser",
             Self::Form => b"form",
+            Self::FirstStep => b"first step",
+            Self::Passkey => b"passkey",
+            Self::NewPasskey => b"new passkey",
         }
     }
 }
@@ -239,11 +249,12 @@ fn message(purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// What a secret is bound to. A mail's includes its type, so that it never equals a webhook's.
+/// What a secret is bound to. All but a webhook's include their type, so that no two are equal.
 fn bound_to(owner: Owner) -> Vec<u8> {
     match owner {
         Owner::Webhook(id) => id.as_bytes().to_vec(),
         Owner::MailLink(id) => [MailId::PREFIX.as_bytes(), id.as_bytes()].concat(),
+        Owner::Totp(id) => [PersonId::PREFIX.as_bytes(), id.as_bytes()].concat(),
     }
 }
 
@@ -269,8 +280,11 @@ mod tests {
         let secret = sealed(&[7; KEY_BYTES], ONE);
         assert!(!secret.windows(6).any(|part| part == b"secret"));
         assert_eq!(vault.open(ONE, &secret).as_deref(), Ok("whs_secret"));
-        let others =
-            [Owner::Webhook(WebhookId::from_bytes([2; 16])), Owner::MailLink(MailId::from_bytes([1; 16]))];
+        let others = [
+            Owner::Webhook(WebhookId::from_bytes([2; 16])),
+            Owner::MailLink(MailId::from_bytes([1; 16])),
+            Owner::Totp(PersonId::from_bytes([1; 16])),
+        ];
         for other in others {
             assert_eq!(vault.open(other, &secret), Err(CannotOpen));
         }

@@ -93,6 +93,10 @@ actions! {
     CompanyExported = "company.exported", "Exported all data of the company";
     DeliveryRedelivered = "delivery.redelivered", "Redelivered a delivery";
     DigestSent = "digest.sent", "Sent the digest";
+    FactorAdded = "factor.added", "Added a second factor";
+    FactorChanged = "factor.changed", "Renamed a passkey";
+    FactorRemoved = "factor.removed", "Removed a second factor";
+    FactorsReset = "factor.reset", "Reset a member's second factors";
     ImportCancelled = "import.cancelled", "Cancelled an import";
     ImportRemoved = "import.removed", "Removed an import";
     ImportStarted = "import.started", "Started an import";
@@ -119,6 +123,7 @@ actions! {
     PromoCodeCreated = "promo_code.created", "Created a promo code";
     PromoCodeDeleted = "promo_code.deleted", "Deleted a promo code";
     PromoCodeRestored = "promo_code.restored", "Restored a promo code";
+    RecoveryCodesCreated = "recovery_codes.created", "Created new recovery codes";
     RedeliveryCancelled = "redelivery.cancelled", "Cancelled a bulk redelivery";
     RedeliveryStarted = "redelivery.started", "Started a bulk redelivery";
     RequestRefused = "request.refused", "Was refused: their role doesn't allow it";

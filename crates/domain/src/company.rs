@@ -182,6 +182,8 @@ pub struct Settings {
     pub grants: Grants,
     /// How long sessions last.
     pub sessions: Limits,
+    /// Whether members need a second factor to log in.
+    pub second_factor_required: bool,
 }
 
 impl Default for Settings {
@@ -196,6 +198,7 @@ impl Default for Settings {
             audit_days: DEFAULT_AUDIT_DAYS,
             grants: Grants::default(),
             sessions: Limits::default(),
+            second_factor_required: false,
         }
     }
 }
@@ -221,6 +224,7 @@ impl Settings {
         let export = members.optional("export_role", Grant::from_json);
         let delete = members.optional("delete_role", Grant::from_json);
         let sessions = self.sessions.patched(members);
+        let second_factor_required = members.optional("second_factor_required", as_bool);
         Self {
             cadence_days: cadence_days.unwrap_or(self.cadence_days),
             tracked_stages: tracked_stages.unwrap_or(self.tracked_stages),
@@ -234,12 +238,16 @@ impl Settings {
                 delete: delete.unwrap_or(self.grants.delete),
             },
             sessions,
+            second_factor_required: second_factor_required.unwrap_or(self.second_factor_required),
         }
     }
 
     /// Whether a change to these settings weakens or strengthens who gets in, or what is known about it later.
     pub fn guards_differ(&self, other: &Self) -> bool {
-        self.sessions != other.sessions || self.grants != other.grants || self.audit_days != other.audit_days
+        let guards = |settings: &Self| {
+            (settings.sessions, settings.grants, settings.second_factor_required, settings.audit_days)
+        };
+        guards(self) != guards(other)
     }
 }
 
@@ -308,6 +316,7 @@ mod tests {
         assert_eq!(settings.grants, Grants { export: Grant::Admins, delete: Grant::Admins });
         assert_eq!(settings.sessions.idle_minutes, 14 * 24 * 60);
         assert_eq!(settings.sessions.max_minutes, 90 * 24 * 60);
+        assert!(!settings.second_factor_required);
     }
 
     #[test]
@@ -342,7 +351,7 @@ mod tests {
             "cadence_days": 0, "tracked_stages": ["lost"], "digest_enabled": "yes",
             "digest_weekday": "Monday", "time_zone": "Mars/Olympus", "default_currency": "XYZ",
             "audit_days": 29, "export_role": "viewer", "delete_role": 1, "session_idle_minutes": 5,
-            "session_max_minutes": "long", "more": 1,
+            "session_max_minutes": "long", "second_factor_required": "yes", "more": 1,
         });
         let invalid = Settings::default().patched(body.as_object().unwrap()).unwrap_err();
         let codes: Vec<&str> = invalid.0.iter().map(|error| error.code).collect();
@@ -357,6 +366,7 @@ mod tests {
             "unknown_role",
             "wrong_type",
             "out_of_range",
+            "wrong_type",
             "wrong_type",
             "unknown_member",
         ];
@@ -373,6 +383,7 @@ mod tests {
             (json!({"export_role": "member"}), true),
             (json!({"session_idle_minutes": 30}), true),
             (json!({"session_max_minutes": 525_600}), true),
+            (json!({"second_factor_required": true}), true),
         ];
         for (body, differ) in table {
             let after = before.patched(body.as_object().unwrap()).unwrap();

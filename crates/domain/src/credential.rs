@@ -154,7 +154,7 @@ pub fn read(kind: Kind, text: &str) -> Result<Presented, Malformed> {
     Ok(Presented { kind, company: CompanyId(i64::from_be_bytes(company)), hash: hash(text) })
 }
 
-fn hash(text: &str) -> SecretHash {
+pub(crate) fn hash(text: &str) -> SecretHash {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
     SecretHash(bytes)

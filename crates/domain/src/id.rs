@@ -95,6 +95,8 @@ ids! {
     InvitationId = "inv_";
     /// A logged-in session (the record, never the secret).
     SessionId = "ses_";
+    /// A passkey of a person (the record, never the secret).
+    PasskeyId = "psk_";
     /// One rendering of a form: submitting it twice counts once.
     FormId = "frm_";
     /// An activity event that was rejected.

@@ -25,6 +25,7 @@ pub enum Right {
     Settings,
     Audit,
     Owners,
+    Factors,
     Company,
 }
 
@@ -36,7 +37,7 @@ enum Least {
 }
 
 impl Right {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Read,
         Self::Own,
         Self::Work,
@@ -50,6 +51,7 @@ impl Right {
         Self::Settings,
         Self::Audit,
         Self::Owners,
+        Self::Factors,
         Self::Company,
     ];
 
@@ -70,6 +72,7 @@ impl Right {
             Self::Settings => ("settings", "manage settings, the digest and mail", Fixed(Role::Admin)),
             Self::Audit => ("audit", "see and export the audit log", Fixed(Role::Admin)),
             Self::Owners => ("owners", "manage owners", Fixed(Role::Owner)),
+            Self::Factors => ("factors", "reset second factors of members", Fixed(Role::Owner)),
             Self::Company => ("company", "export all data and delete the company", Fixed(Role::Owner)),
         }
     }
@@ -226,6 +229,7 @@ mod tests {
             (Right::Settings, [no, no, yes, yes]),
             (Right::Audit, [no, no, yes, yes]),
             (Right::Owners, [no, no, no, yes]),
+            (Right::Factors, [no, no, no, yes]),
             (Right::Company, [no, no, no, yes]),
         ];
         assert_eq!(table.map(|(right, _)| right), Right::ALL);

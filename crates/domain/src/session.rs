@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use crate::id::{PersonId, SessionId};
 use crate::invalid::{Fault, Members, as_integer};
 use crate::member::Role;
+use crate::second_factor::{Step, next_step};
 use crate::time::Time;
 
 const HOUR_MINUTES: i64 = 60;
@@ -91,11 +92,20 @@ pub struct Session {
     pub proved_at: Time,
     /// The number of companies in which the person is an active member.
     pub companies: i64,
+    /// When a second factor was shown, if one was.
+    pub second_factor_at: Option<Time>,
+    /// Whether the person has a second factor.
+    pub has_factor: bool,
 }
 
 impl Session {
     pub fn is_over(&self, limits: Limits, now: Time) -> bool {
         limits.is_over(self.created_at, self.last_seen_at, now)
+    }
+
+    /// What the person has to do before they see a company that requires a second factor, or doesn't.
+    pub const fn next_step(&self, is_required: bool) -> Step {
+        next_step(self.second_factor_at.is_some(), self.has_factor, is_required)
     }
 }
 

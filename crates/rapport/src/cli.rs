@@ -313,18 +313,32 @@ pub enum KeyKind {
 pub enum PersonCommand {
     /// Print a link with which a person can choose a new password; it works once, for an hour
     ResetLink(ResetLink),
+    /// Remove a person's passkeys, authenticator app and recovery codes, and log them out everywhere
+    ResetFactors(ResetFactors),
 }
 
 #[derive(Debug, Args)]
 pub struct ResetLink {
+    #[command(flatten)]
+    pub login: Login,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct ResetFactors {
+    #[command(flatten)]
+    pub login: Login,
+}
+
+#[derive(Debug, Args)]
+pub struct Login {
     /// The person's email address
     #[arg(value_parser = email)]
     pub email: Email,
     /// The company that the login is for, if several companies have one for this address
     #[arg(long, value_parser = slug)]
     pub project: Option<Slug>,
-    #[command(flatten)]
-    pub output: Output,
 }
 
 #[derive(Debug, Subcommand)]

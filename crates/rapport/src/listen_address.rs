@@ -37,6 +37,14 @@ impl ListenAddress {
             Host::Name(name) => BaseUrl::of_host(name, self.port),
         }
     }
+
+    /// The same once it is known which address and port were taken.
+    pub fn base_url_at(&self, listening: SocketAddr) -> BaseUrl {
+        match &self.host {
+            Host::Ip(_) => BaseUrl::of_listener(listening),
+            Host::Name(name) => BaseUrl::of_host(name, listening.port()),
+        }
+    }
 }
 
 impl FromStr for ListenAddress {
@@ -86,6 +94,13 @@ mod tests {
         for (text, shown, url) in table {
             let address: ListenAddress = text.parse().unwrap();
             assert_eq!((address.to_string().as_str(), address.base_url().as_str()), (shown, url), "{text}");
+        }
+        let listening = SocketAddr::from(([127, 0, 0, 1], 4711));
+        for (text, url) in
+            [("localhost:0", "http://localhost:4711"), ("127.0.0.1:0", "http://127.0.0.1:4711")]
+        {
+            let address: ListenAddress = text.parse().unwrap();
+            assert_eq!(address.base_url_at(listening).as_str(), url);
         }
         for bad in ["", "8080", "localhost", "localhost:", ":", ":99999", "a b:1", "::1:80", "http://a:1"] {
             assert!(bad.parse::<ListenAddress>().is_err(), "{bad}");

@@ -122,7 +122,7 @@ fn base_url(config: &Config, listening: SocketAddr) -> BaseUrl {
     if !configured.is_default() {
         return configured.value.clone();
     }
-    BaseUrl::of_listener(listening).over_tls(config.tls_files().is_some())
+    config.listen.value.base_url_at(listening).over_tls(config.tls_files().is_some())
 }
 
 struct Service<'a> {

@@ -113,7 +113,8 @@ JOIN company c ON c.id = n.company;
 CREATE OR REPLACE VIEW reporting.project AS
 SELECT c.slug AS project, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled = 1 AS digest_enabled,
        c.digest_weekday, c.time_zone, c.default_currency, reporting.at(c.created_at) AS created_at,
-       c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, c.session_max_minutes
+       c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, c.session_max_minutes,
+       c.second_factor_required = 1 AS second_factor_required
 FROM company c;
 
 CREATE OR REPLACE VIEW reporting.member AS

@@ -63,21 +63,25 @@ mod migrate;
 pub mod node;
 pub mod own_data;
 pub mod page;
+pub mod passkey;
 pub mod password_reset;
 #[cfg(test)]
 mod plans;
 mod queue;
 pub mod recent;
+pub mod recovery_code;
 pub mod redelivery;
 pub mod retention;
 pub mod saved_view;
 pub mod sealed;
+pub mod second_factor;
 pub mod session;
 pub mod stage_totals;
 mod statement;
 pub mod story;
 pub mod submission;
 pub mod timeline;
+pub mod totp;
 mod tx;
 mod value;
 pub mod webhook;
@@ -138,16 +142,20 @@ pub fn all_statements() -> Vec<&'static Statement> {
         message::STATEMENTS,
         node::STATEMENTS,
         own_data::STATEMENTS,
+        passkey::STATEMENTS,
         password_reset::STATEMENTS,
         recent::STATEMENTS,
+        recovery_code::STATEMENTS,
         redelivery::STATEMENTS,
         retention::STATEMENTS,
         saved_view::STATEMENTS,
         sealed::STATEMENTS,
+        second_factor::STATEMENTS,
         session::STATEMENTS,
         stage_totals::STATEMENTS,
         submission::STATEMENTS,
         timeline::STATEMENTS,
+        totp::STATEMENTS,
         webhook::STATEMENTS,
     ]
     .concat()

@@ -27,6 +27,9 @@ statements! {
     reference SET_EMAIL = "UPDATE person SET email = $2, proven_at = $3 WHERE id = $1 AND NOT EXISTS \
                            (SELECT 1 FROM person o WHERE o.email = $2 AND o.proven_at IS NOT NULL AND o.id <> $1)";
     reference COMPANIES_OF = "SELECT count(*) FROM member WHERE person = $1";
+    reference EMAIL = "SELECT email FROM person WHERE id = $1";
+    reference REQUIRING = "SELECT count(*) FROM member m JOIN company c ON c.id = m.company \
+                           WHERE m.person = $1 AND m.deactivated_at IS NULL AND c.second_factor_required = 1";
     company INSERT_MEMBER = "INSERT INTO member (company, person, role, created_at) VALUES ($1, $2, $3, $4) \
                              ON CONFLICT (company, person) DO NOTHING RETURNING person";
     company LIST = "SELECT m.person, p.email, p.name, m.role, m.created_at, m.deactivated_at FROM member m \
@@ -112,6 +115,17 @@ pub fn set_email(tx: &mut Tx, person: PersonId, email: &Email, now: Time) -> Res
 /// The number of companies that a person belongs to.
 pub fn companies_of(snapshot: &mut Snapshot, person: PersonId) -> Result<i64, Error> {
     snapshot.query_opt(&COMPANIES_OF, values![&person])?.map_or(Ok(0), |mut row| row.take())
+}
+
+/// The address of a login, whatever companies it works for.
+pub fn email(snapshot: &mut Snapshot, person: PersonId) -> Result<Option<Email>, Error> {
+    let found = snapshot.query_opt(&EMAIL, values![&person])?;
+    found.map(|mut row| row.take().map(Email::from_stored)).transpose()
+}
+
+/// The number of companies that require a second factor of this person.
+pub fn companies_requiring_factor(snapshot: &mut Snapshot, person: PersonId) -> Result<i64, Error> {
+    snapshot.query_opt(&REQUIRING, values![&person])?.map_or(Ok(0), |mut row| row.take())
 }
 
 /// Makes the person a member; returns `false` if they already are one.

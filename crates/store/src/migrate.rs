@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 26] = [
+const MIGRATIONS: [&str; 27] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -40,6 +40,7 @@ const MIGRATIONS: [&str; 26] = [
     include_str!("../migrations/0024_rights.sql"),
     include_str!("../migrations/0025_sessions_and_tokens.sql"),
     include_str!("../migrations/0026_companies.sql"),
+    include_str!("../migrations/0027_factors.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

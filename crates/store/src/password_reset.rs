@@ -23,9 +23,9 @@ statements! {
                              JOIN company c ON c.id = m.company WHERE p.email = $1 AND m.deactivated_at IS NULL \
                              ORDER BY m.created_at, m.company";
     reference COUNT = "SELECT count(*) FROM password_reset WHERE person = $1 AND created_at > $2";
-    reference INSERT = "INSERT INTO password_reset (hash, person, created_at, expires_at, by_mail) \
-                        VALUES ($1, $2, $3, $4, $5)";
-    reference FIND = "SELECT r.person, p.email, p.name, r.expires_at, r.by_mail FROM password_reset r \
+    reference INSERT = "INSERT INTO password_reset (hash, person, created_at, expires_at, by_mail, for_proof) \
+                        VALUES ($1, $2, $3, $4, $5, $6)";
+    reference FIND = "SELECT r.person, p.email, p.name, r.expires_at, r.by_mail, r.for_proof FROM password_reset r \
                       JOIN person p ON p.id = r.person WHERE r.hash = $1";
     reference CONSUME = "DELETE FROM password_reset WHERE hash = $1 RETURNING person";
     reference DELETE_ALL = "DELETE FROM password_reset WHERE person = $1";
@@ -77,15 +77,27 @@ pub fn count(snapshot: &mut Snapshot, person: PersonId, since: Time) -> Result<i
     snapshot.query_opt(&COUNT, values![&person, since])?.map_or(Ok(0), |mut row| row.take())
 }
 
+/// How a link reaches its person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Somebody hands it over.
+    ByHand,
+    /// It goes to the address.
+    ByMail,
+    /// It goes to the address, and was asked for in a session in order to prove it.
+    ForProof,
+}
+
 pub fn insert(
     tx: &mut Tx,
     hash: &SecretHash,
     person: PersonId,
     now: Time,
     expires_at: Time,
-    by_mail: bool,
+    way: Way,
 ) -> Result<(), Error> {
-    tx.execute(&INSERT, values![hash, &person, now, expires_at, i64::from(by_mail)])?;
+    let (by_mail, for_proof) = (way != Way::ByHand, way == Way::ForProof);
+    tx.execute(&INSERT, values![hash, &person, now, expires_at, by_mail, for_proof])?;
     Ok(())
 }
 
@@ -96,21 +108,21 @@ pub struct Reset {
     pub email: Email,
     pub name: String,
     pub expires_at: Time,
-    /// Whether the link went to the address, so that using it proves the address.
-    pub by_mail: bool,
+    pub way: Way,
 }
 
 pub fn find(snapshot: &mut Snapshot, hash: &SecretHash) -> Result<Option<Reset>, Error> {
     let row = snapshot.query_opt(&FIND, values![hash])?;
     row.map(|mut row| {
         let row = &mut row;
-        Ok(Reset {
-            person: row.take()?,
-            email: Email::from_stored(row.take()?),
-            name: row.take()?,
-            expires_at: row.take()?,
-            by_mail: row.take::<i64>()? != 0,
-        })
+        let (person, email, name) = (row.take()?, Email::from_stored(row.take()?), row.take()?);
+        let expires_at = row.take()?;
+        let way = match (row.take()?, row.take()?) {
+            (false, _) => Way::ByHand,
+            (true, false) => Way::ByMail,
+            (true, true) => Way::ForProof,
+        };
+        Ok(Reset { person, email, name, expires_at, way })
     })
     .transpose()
 }

@@ -1,7 +1,7 @@
 //! The encrypted columns. This is the only list of them: the vault seals for an [`Owner`] and for nothing else, so
 //! a new encrypted column needs a variant here, and then changing the key reaches it too.
 
-use rapport_domain::id::{MailId, WebhookId};
+use rapport_domain::id::{MailId, PersonId, WebhookId};
 
 use crate::error::Error;
 use crate::statement::{Statement, statements};
@@ -11,8 +11,10 @@ use crate::values;
 statements! {
     company WEBHOOKS = "SELECT id, secret FROM webhook WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company LINKS = "SELECT id, secret FROM mail_content WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
+    reference APPS = "SELECT person, secret FROM totp WHERE person > $1 ORDER BY person LIMIT $2";
     company REPLACE_WEBHOOK = "UPDATE webhook SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
     company REPLACE_LINK = "UPDATE mail_content SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
+    reference REPLACE_APP = "UPDATE totp SET secret = $3 WHERE person = $1 AND secret = $2";
 }
 
 /// The row that an encrypted secret belongs to.
@@ -22,18 +24,32 @@ pub enum Owner {
     Webhook(WebhookId),
     /// The secret of the link in a mail that has not been sent yet.
     MailLink(MailId),
+    /// What a person's authenticator app makes its codes from.
+    Totp(PersonId),
 }
 
 impl Owner {
     /// For each encrypted column, an owner before all others.
-    pub const BEFORE_ALL: [Self; 2] =
-        [Self::Webhook(WebhookId::from_bytes([0; 16])), Self::MailLink(MailId::from_bytes([0; 16]))];
+    pub const BEFORE_ALL: [Self; 3] = [
+        Self::Webhook(WebhookId::from_bytes([0; 16])),
+        Self::MailLink(MailId::from_bytes([0; 16])),
+        Self::Totp(PersonId::from_bytes([0; 16])),
+    ];
+
+    /// Whether each company has secrets of its own in the column. The others are read once, in no company.
+    pub const fn is_of_company(self) -> bool {
+        match self {
+            Self::Webhook(_) | Self::MailLink(_) => true,
+            Self::Totp(_) => false,
+        }
+    }
 
     /// The table and the column that the secret is in.
     pub const fn column(self) -> (&'static str, &'static str) {
         match self {
             Self::Webhook(_) => ("webhook", "secret"),
             Self::MailLink(_) => ("mail_content", "secret"),
+            Self::Totp(_) => ("totp", "secret"),
         }
     }
 }
@@ -45,7 +61,7 @@ pub struct Sealed {
     pub secret: Option<Vec<u8>>,
 }
 
-/// The next secrets of the same column, in the order of their owners.
+/// The next secrets of the same column, in the order of their owners: those of the company, if each has its own.
 pub fn after(snapshot: &mut Snapshot, owner: Owner, limit: i64) -> Result<Vec<Sealed>, Error> {
     match owner {
         Owner::Webhook(id) => {
@@ -58,6 +74,10 @@ pub fn after(snapshot: &mut Snapshot, owner: Owner, limit: i64) -> Result<Vec<Se
             rows.map(|mut row| Ok(Sealed { owner: Owner::MailLink(row.take()?), secret: row.take()? }))
                 .collect()
         }
+        Owner::Totp(person) => {
+            let rows = snapshot.query(&APPS, values![&person, limit])?.into_iter();
+            rows.map(|mut row| Ok(Sealed { owner: Owner::Totp(row.take()?), secret: row.take()? })).collect()
+        }
     }
 }
 
@@ -67,6 +87,7 @@ pub fn replace(tx: &mut Tx, owner: Owner, before: &[u8], sealed: &[u8]) -> Resul
     match owner {
         Owner::Webhook(id) => run(&REPLACE_WEBHOOK, id.as_bytes())?,
         Owner::MailLink(id) => run(&REPLACE_LINK, id.as_bytes())?,
+        Owner::Totp(person) => run(&REPLACE_APP, person.as_bytes())?,
     };
     Ok(())
 }

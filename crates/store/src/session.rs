@@ -17,13 +17,16 @@ statements! {
     // A session of an earlier release proved nothing since the login.
     company FIND = "SELECT s.id, s.person, p.name, m.role, s.created_at, s.last_seen_at, \
                     coalesce(s.proved_at, s.created_at), \
-                    (SELECT count(*) FROM member o WHERE o.person = s.person AND o.deactivated_at IS NULL) \
+                    (SELECT count(*) FROM member o WHERE o.person = s.person AND o.deactivated_at IS NULL), \
+                    s.second_factor_at, (SELECT count(*) FROM passkey k WHERE k.person = s.person) + \
+                    (SELECT count(*) FROM totp t WHERE t.person = s.person AND t.confirmed_at IS NOT NULL) \
                     FROM session s JOIN member m ON m.company = s.company AND m.person = s.person \
                     JOIN person p ON p.id = s.person \
                     WHERE s.company = $1 AND s.hash = $2 AND m.deactivated_at IS NULL";
     company INSERT = "INSERT INTO session (company, hash, id, person, created_at, last_seen_at, proved_at, address, \
-                      browser) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+                      browser, second_factor_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     company PROVE = "UPDATE session SET proved_at = $3 WHERE company = $1 AND hash = $2";
+    company NOTE_FACTOR = "UPDATE session SET second_factor_at = $3 WHERE company = $1 AND hash = $2";
     company TOUCH = "UPDATE session SET last_seen_at = $3 WHERE company = $1 AND id = $2 AND last_seen_at < $3";
     company DELETE = "DELETE FROM session WHERE company = $1 AND hash = $2";
     company DELETE_OF_MEMBER = "DELETE FROM session WHERE company = $1 AND person = $2";
@@ -32,8 +35,8 @@ statements! {
     reference DELETE_OTHERS = "DELETE FROM session WHERE person = $1 AND hash <> $2";
     reference DELETE_OF_PERSON = "DELETE FROM session WHERE person = $1";
     reference OF_PERSON = "SELECT s.id, s.hash, c.name, c.session_idle_minutes, c.session_max_minutes, \
-                           s.created_at, s.last_seen_at, coalesce(s.proved_at, s.created_at), s.address, s.browser \
-                           FROM session s JOIN company c ON c.id = s.company WHERE s.person = $1 \
+                           s.created_at, s.last_seen_at, coalesce(s.proved_at, s.created_at), s.second_factor_at, \
+                           s.address, s.browser FROM session s JOIN company c ON c.id = s.company WHERE s.person = $1 \
                            ORDER BY s.last_seen_at DESC, s.id";
     // A proven login first, then the oldest.
     reference LOGINS = "SELECT p.id, p.password_hash, p.proven_at FROM person p WHERE p.email = $1 AND EXISTS \
@@ -62,17 +65,27 @@ pub struct Begun<'a> {
     pub proved_at: Time,
     pub address: Option<&'a str>,
     pub browser: Option<&'a str>,
+    /// When a second factor was shown, if one was.
+    pub second_factor_at: Option<Time>,
 }
 
 pub fn insert(tx: &mut Tx, hash: &SecretHash, begun: &Begun) -> Result<(), Error> {
-    let Begun { id, person, at, created_at, proved_at, address, browser } = begun;
-    tx.execute(&INSERT, values![hash, id, person, *created_at, *at, *proved_at, *address, *browser])?;
+    let Begun { id, person, at, created_at, proved_at, address, browser, second_factor_at } = begun;
+    let values =
+        values![hash, id, person, *created_at, *at, *proved_at, *address, *browser, *second_factor_at];
+    tx.execute(&INSERT, values)?;
     Ok(())
 }
 
 /// Notes that the person proved again who they are.
 pub fn prove(tx: &mut Tx, hash: &SecretHash, at: Time) -> Result<(), Error> {
     tx.execute(&PROVE, values![hash, at])?;
+    Ok(())
+}
+
+/// Notes that a second factor was shown in a session.
+pub fn note_factor(tx: &mut Tx, hash: &SecretHash, at: Time) -> Result<(), Error> {
+    tx.execute(&NOTE_FACTOR, values![hash, at])?;
     Ok(())
 }
 
@@ -136,6 +149,8 @@ pub struct Listed {
     pub created_at: Time,
     pub last_seen_at: Time,
     pub proved_at: Time,
+    /// When a second factor was shown, if one was.
+    pub second_factor_at: Option<Time>,
     pub address: Option<String>,
     pub browser: Option<String>,
 }
@@ -151,6 +166,7 @@ pub fn of_person(snapshot: &mut Snapshot, person: PersonId) -> Result<Vec<Listed
             created_at: row.take()?,
             last_seen_at: row.take()?,
             proved_at: row.take()?,
+            second_factor_at: row.take()?,
             address: row.take()?,
             browser: row.take()?,
         })
@@ -216,5 +232,7 @@ fn read(mut row: Row) -> Result<Session, Error> {
         last_seen_at: row.take()?,
         proved_at: row.take()?,
         companies: row.take()?,
+        second_factor_at: row.take()?,
+        has_factor: row.take()?,
     })
 }

@@ -8,7 +8,7 @@ use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
     AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CredentialId,
-    DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, PersonId,
+    DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, PasskeyId, PersonId,
     RedeliveryId, RejectId, SessionId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
@@ -279,6 +279,7 @@ id_values!(
     EventId,
     HistoryId,
     MessageId,
+    PasskeyId,
     PersonId,
     RedeliveryId,
     RejectId,

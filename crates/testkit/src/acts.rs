@@ -78,8 +78,13 @@ impl Browser {
 
     /// Types into the field with this name, replacing what it held.
     pub async fn fill(&self, name: &str, text: &str) {
+        self.fill_css(&field_of(name), text).await;
+    }
+
+    /// The same in the field that a selector finds, if several have the same name.
+    pub async fn fill_css(&self, selector: &str, text: &str) {
         let write = async |field: Element| self.write(&field, text).await;
-        self.in_field(&field_of(name), text, write).await;
+        self.in_field(selector, text, write).await;
     }
 
     /// Chooses a file.

@@ -40,7 +40,7 @@ use rapport_domain::company::Slug;
 use rapport_domain::credential::{self, Kind, TokenRequest};
 use rapport_domain::event::Event;
 use rapport_domain::history::HistoryEntry;
-use rapport_domain::id::{AccountId, CompanyId};
+use rapport_domain::id::{AccountId, CompanyId, PersonId};
 use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::right::Right;
 use rapport_domain::time::Time;
@@ -296,6 +296,22 @@ impl Command for Hire {
         }
         member::insert(tx, person, *role, cx.now)?;
         member::get(tx, person)?.ok_or(Error::NotFound("member"))
+    }
+}
+
+/// A person who becomes a member of another company too.
+pub struct Join {
+    pub person: PersonId,
+    pub role: Role,
+}
+
+impl Command for Join {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Server;
+
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        member::insert(tx, self.person, self.role, cx.now)?;
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the tests of the other crates share: the application on either engine with a clock that tests move, a
 //! temporary PostgreSQL server, proxies that break or intercept connections to it, a pooler, a webhook receiver that can misbehave, a mail
-//! server, and a browser. Nothing here is part of the service.
+//! server, a passkey, and a browser. Nothing here is part of the service.
 
 mod acts;
 pub mod app;
+pub mod authenticator;
 pub mod browser;
 pub mod chance;
 pub mod disk;
@@ -22,9 +23,11 @@ pub mod raw;
 pub mod receiver;
 pub mod recording;
 mod sight;
+mod virtual_authenticator;
 pub mod webhook;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
+pub use crate::authenticator::Authenticator;
 pub use crate::browser::Browser;
 pub use crate::chance::Chance;
 pub use crate::disk::{Disk, DiskError};
@@ -40,4 +43,5 @@ pub use crate::power_cut::Unsynced;
 pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};
 pub use crate::recording::Recording;
 pub use crate::sight::PATIENCE;
+pub use crate::virtual_authenticator::VirtualAuthenticator;
 pub use crate::webhook::{create_webhook, patch_webhook};

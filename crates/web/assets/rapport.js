@@ -1,5 +1,5 @@
-// Adds what HTML alone cannot do: the palette, keyboard shortcuts, copying, live updates, drag and drop. Every page works
-// without it.
+// Adds what HTML alone cannot do: the palette, keyboard shortcuts, copying, passkeys, live updates, drag and drop. Every
+// page works without it, but there are no passkeys then.
 
 const one = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -8,6 +8,7 @@ const typing = (target) => target.closest?.("input, textarea, select, [contented
 // Shows the controls that only work with this script.
 function dress(within = document) {
   all("[data-copy], [data-palette]", within).forEach((button) => (button.hidden = false));
+  if (window.PublicKeyCredential) all("form[data-passkey]", within).forEach((form) => (form.hidden = false));
   if (!/Mac|iP/.test(navigator.platform)) all("[data-palette] kbd", within).forEach((key) => (key.textContent = "Ctrl K"));
   // Show exact times in the viewer's zone.
   all("time[datetime]", within).forEach((time) => {
@@ -37,6 +38,47 @@ document.addEventListener("click", async (event) => {
   const label = button.textContent;
   button.textContent = "Copied";
   setTimeout(() => (button.textContent = label), 1500);
+});
+
+// Passkeys. The server sends a challenge for the form, the authenticator answers it, and the form takes the answer along.
+const toBytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (letter) => letter.charCodeAt(0));
+const toText = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+async function askPasskey(form) {
+  const fields = new URLSearchParams(new FormData(form));
+  // The form itself is sent later, and only once.
+  fields.delete("form");
+  const answer = await fetch(form.dataset.passkey, { method: "POST", body: fields });
+  const asked = await answer.json().catch(() => ({}));
+  // The person has to prove who they are first: the server asks for that when it gets the form as it is.
+  if (asked.code === "proof_required") return;
+  const faults = asked.errors?.map((error) => `${error.pointer.slice(1)} ${error.detail}.`).join(" ");
+  if (!asked.options) throw new Error(faults ?? asked.detail ?? "That didn’t work. Reload the page and try again.");
+  const { publicKey } = asked.options;
+  publicKey.challenge = toBytes(publicKey.challenge);
+  for (const known of [...(publicKey.allowCredentials ?? []), ...(publicKey.excludeCredentials ?? [])]) known.id = toBytes(known.id);
+  if (publicKey.user) publicKey.user.id = toBytes(publicKey.user.id);
+  const made = publicKey.user ? await navigator.credentials.create({ publicKey }) : await navigator.credentials.get({ publicKey });
+  const response = Object.fromEntries(["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"].filter((name) => made.response[name]).map((name) => [name, toText(made.response[name])]));
+  form.elements.state.value = asked.state;
+  form.elements.credential.value = JSON.stringify({ id: made.id, rawId: toText(made.rawId), type: made.type, response, clientExtensionResults: {} });
+}
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.passkey) return;
+  event.preventDefault();
+  if (form.dataset.sent) return;
+  form.dataset.sent = "yes";
+  const fault = one("[data-passkey-fault]", form);
+  fault.hidden = true;
+  try {
+    await askPasskey(form);
+    form.submit();
+  } catch (error) {
+    const text = error.name === "NotAllowedError" ? "The passkey wasn’t used." : error.name === "InvalidStateError" ? "This device already has a passkey for you." : error.message;
+    fault.textContent = text.charAt(0).toUpperCase() + text.slice(1);
+    fault.hidden = false;
+    delete form.dataset.sent;
+  }
 });
 
 // Send a form only once. The server checks this as well.

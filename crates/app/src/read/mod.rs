@@ -16,6 +16,7 @@ pub mod dashboard;
 pub mod delivery;
 pub mod digest;
 pub mod export;
+pub mod factors;
 pub mod frame;
 pub mod import;
 pub mod ingest;

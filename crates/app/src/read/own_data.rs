@@ -5,6 +5,7 @@
 use rapport_domain::audit::Filter;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{AuditId, PersonId};
+use rapport_domain::second_factor::Passkey;
 use rapport_domain::time::Time;
 use rapport_store::audit::AuditEntry;
 use rapport_store::company_data::{Place as RowPlace, Rows, page_of_person};
@@ -14,6 +15,7 @@ use rapport_store::{Error, Snapshot, address_change, audit, session};
 use serde_json::{Map, Value, json};
 
 use crate::read::Viewer;
+use crate::read::factors::{self, Factors};
 
 /// Entries of the audit log per page.
 const ENTRIES: i64 = 100;
@@ -26,6 +28,7 @@ pub fn login(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Map<Stri
     let sessions = session::of_person(snapshot, person)?;
     let resets = own_data::resets(snapshot, person)?;
     let changes = address_change::of_person(snapshot, person)?;
+    let factors = factors::of(snapshot, person)?;
     // Somebody else may own an address that was never proven.
     let invitations =
         if login.proven_at.is_some() { own_data::invitations(snapshot, &login.email)? } else { Vec::new() };
@@ -36,6 +39,7 @@ pub fn login(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Map<Stri
         "login": shown_login(person, &login),
         "companies": companies.iter().map(shown_membership).collect::<Vec<_>>(),
         "sessions": sessions.iter().map(shown_session).collect::<Vec<_>>(),
+        "second_factors": shown_factors(&factors),
         "password_resets": resets.into_iter().map(shown_link).collect::<Vec<_>>(),
         "address_changes": changes.iter().map(|(email, created_at, expires_at)| json!({
             "email": email.as_str(),
@@ -142,12 +146,36 @@ fn shown_membership(membership: &OwnMembership) -> Value {
     })
 }
 
+/// What a person has, without what it is checked with.
+fn shown_factors(factors: &Factors) -> Value {
+    let passkey = |passkey: &Passkey| {
+        json!({
+            "id": passkey.id.to_string(),
+            "name": passkey.name,
+            "created_at": passkey.created_at.to_string(),
+            "last_used_at": passkey.last_used_at.map(|at| at.to_string()),
+        })
+    };
+    let app = factors.app.as_ref().map(|app| {
+        json!({
+            "confirmed_at": app.confirmed_at.to_string(),
+            "last_used_at": app.last_used_at.map(|at| at.to_string()),
+        })
+    });
+    json!({
+        "passkeys": factors.passkeys.iter().map(passkey).collect::<Vec<_>>(),
+        "authenticator_app": app,
+        "unused_recovery_codes": factors.recovery_codes,
+    })
+}
+
 fn shown_session(session: &Listed) -> Value {
     json!({
         "id": session.id.to_string(),
         "company": session.company,
         "created_at": session.created_at.to_string(),
         "last_seen_at": session.last_seen_at.to_string(),
+        "second_factor_at": session.second_factor_at.map(|at| at.to_string()),
         "address": session.address,
         "browser": session.browser,
     })

@@ -5,6 +5,7 @@ use rapport_domain::member::Member;
 use rapport_store::{Error, Snapshot, address_change, member, session};
 
 use crate::read::Viewer;
+use crate::read::factors::{self, Factors};
 
 pub use rapport_store::address_change::Change;
 pub use rapport_store::member::Login;
@@ -16,6 +17,7 @@ pub struct Profile {
     /// Whether they proved that the address is theirs.
     pub is_proven: bool,
     pub sessions: Vec<Listed>,
+    pub factors: Factors,
 }
 
 pub fn page(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Profile>, Error> {
@@ -23,7 +25,8 @@ pub fn page(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Profile>,
     let mut sessions = session::of_person(snapshot, me.person)?;
     // Those that are over are deleted within a day.
     sessions.retain(|listed| !listed.limits.is_over(listed.created_at, listed.last_seen_at, viewer.now));
-    Ok(Some(Profile { me, is_proven: login.proven_at.is_some(), sessions }))
+    let factors = factors::of(snapshot, me.person)?;
+    Ok(Some(Profile { me, is_proven: login.proven_at.is_some(), sessions, factors }))
 }
 
 /// The change of address that a link is for, while it can be confirmed. It may be another person's.

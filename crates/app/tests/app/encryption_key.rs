@@ -3,8 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use rapport_app::encryption_key::{AT_ONCE, ChangeKey, FinishChange, Fit, Reencrypt, adopt, examine};
+use rapport_app::encryption_key::{
+    AT_ONCE, ChangeKey, FinishChange, Fit, Reencrypt, adopt, columns, examine,
+};
 use rapport_app::invitation::Invite;
+use rapport_app::member::RemoveMember;
+use rapport_app::session::{Proven, read_cookie};
+use rapport_app::totp::SetUpApp;
 use rapport_app::vault::{Key, Owner, fingerprint};
 use rapport_app::{Access, Command, Outside, Vault};
 use rapport_domain::member::{Email, Role};
@@ -40,6 +45,16 @@ fn add_webhook(app: &TestApp) -> bool {
 
 fn invite(app: &TestApp, email: &str) {
     app.write(Invite { email: Email::parse(email).unwrap(), name: None, role: Role::Member }).unwrap();
+}
+
+/// A member's authenticator app, which belongs to no company.
+fn set_up_app(app: &TestApp) {
+    let member = app.employ("bo@acme.test", "Bo", Role::Member);
+    let proven = Proven { person: member.person, company: app.id() };
+    let cookie = block_on(app.app().write(&proven.access(), proven.begin(None))).unwrap();
+    app.write_as(&Access::Credential(read_cookie(&cookie).unwrap()), SetUpApp).unwrap();
+    // Their login works for nobody any more, and the secret is still theirs.
+    app.write(RemoveMember(member.person)).unwrap();
 }
 
 fn as_operator<C: Command>(app: &TestApp, access: &Access, command: C) -> C::Reply {
@@ -80,21 +95,27 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
             assert!(add_webhook(app));
         }
         invite(app, "ana@acme.test");
+        set_up_app(app);
         let (old, new) = (BTreeSet::from([fingerprint(&OLD)]), BTreeSet::from([fingerprint(&NEW)]));
         for column in Owner::BEFORE_ALL {
             assert_eq!(keys_of(app, column), old, "every column has something to re-encrypt");
         }
 
+        app.company("globex");
+        let listed = columns(app.app()).unwrap();
+        assert_eq!(listed.len(), 5, "two columns of each company, and once that of people");
         *file.lock().unwrap() = vec![OLD, NEW];
         change(app);
         assert!(add_webhook(app));
-        let [webhooks, links] = Owner::BEFORE_ALL;
+        let [webhooks, links, apps] = Owner::BEFORE_ALL;
         assert_eq!(keys_of(app, webhooks).len(), 2, "what is new is under the new key");
         assert_eq!(reencrypt(app, webhooks), many);
         assert_eq!(reencrypt(app, webhooks), 0, "a second run finds nothing left");
-        assert_eq!((keys_of(app, webhooks), keys_of(app, links)), (new.clone(), old));
+        assert_eq!((keys_of(app, webhooks), keys_of(app, links)), (new.clone(), old.clone()));
+        assert_eq!(keys_of(app, apps), old);
         assert_eq!(reencrypt(app, links), 1);
-        assert_eq!(keys_of(app, links), new);
+        assert_eq!(reencrypt(app, apps), 1);
+        assert_eq!((keys_of(app, links), keys_of(app, apps)), (new.clone(), new));
         as_operator(app, &Access::NO_COMPANY, FinishChange(fingerprint(&NEW)));
 
         *file.lock().unwrap() = vec![NEW];

@@ -147,10 +147,18 @@ fn nothing_of_a_person_is_left_when_their_login_ends() {
         // Whatever else knows the person by their id.
         let tables = with_column(app, "person");
         let about_people: BTreeSet<&str> = tables.keys().map(String::as_str).collect();
-        assert_eq!(
-            about_people,
-            BTreeSet::from(["address_change", "credential", "mail", "member", "password_reset", "session"])
-        );
+        let expected = [
+            "address_change",
+            "credential",
+            "mail",
+            "member",
+            "passkey",
+            "password_reset",
+            "recovery_code",
+            "session",
+            "totp",
+        ];
+        assert_eq!(about_people, BTreeSet::from(expected));
         let hex: String = ana.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         let id = match app.database() {
             rapport_store::Database::Sqlite(_) => format!("x'{hex}'"),
@@ -158,7 +166,11 @@ fn nothing_of_a_person_is_left_when_their_login_ends() {
         };
         let insert = format!(
             "INSERT INTO password_reset (hash, person, created_at, expires_at, by_mail) VALUES ({id}, {id}, 0, 0, 0); \
-             INSERT INTO address_change (hash, person, email, created_at, expires_at) VALUES ({id}, {id}, 'x', 0, 0)"
+             INSERT INTO address_change (hash, person, email, created_at, expires_at) VALUES ({id}, {id}, 'x', 0, 0); \
+             INSERT INTO passkey (person, id, credential, public_key, name, created_at) \
+             VALUES ({id}, {id}, {id}, 'x', 'x', 0); \
+             INSERT INTO totp (person, secret, created_at) VALUES ({id}, {id}, 0); \
+             INSERT INTO recovery_code (person, hash, created_at) VALUES ({id}, {id}, 0)"
         );
         raw::run(app.database(), &insert);
         app.clock().advance_days(30);

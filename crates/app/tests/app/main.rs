@@ -35,6 +35,7 @@ mod redelivery;
 mod retention;
 mod rights;
 mod saved_view;
+mod second_factor;
 mod session;
 mod settings;
 mod tenancy;

@@ -8,11 +8,13 @@ use rapport_app::invitation::Invite;
 use rapport_app::member::ChangeMember;
 use rapport_app::read::own_data::{Place, login, records};
 use rapport_app::session::{Proven, read_cookie};
+use rapport_app::totp::{ConfirmApp, SetUpApp};
 use rapport_app::{Access, Needs};
 use rapport_domain::account::StatusChange;
 use rapport_domain::member::{Email, Member, Role};
 use rapport_domain::pipeline::Status;
 use rapport_domain::right::Right;
+use rapport_domain::totp::TotpSecret;
 use rapport_testkit::app::Hire;
 use rapport_testkit::{TestApp, TestCompany, block_on};
 use serde_json::{Value, json};
@@ -103,6 +105,32 @@ fn a_person_gets_what_is_stored_about_them_and_nothing_else() {
             assert!(!text.contains(other), "{other} in {text}");
         }
         assert!(download(&globex, &there).to_string().contains("by Ana at Globex"));
+    });
+}
+
+#[test]
+fn second_factors_are_told_without_what_they_are_checked_with() {
+    TestApp::on_both(|app| {
+        let ana = hire(app, true);
+        let here = session(app, &ana);
+        let nothing = json!({"passkeys": [], "authenticator_app": null, "unused_recovery_codes": 0});
+        assert_eq!(download(app, &here)["second_factors"], nothing);
+        let Access::Credential(presented) = here else { panic!("a session") };
+        let secret = app.write_as(&here, SetUpApp).unwrap().secret;
+        let typed = TotpSecret::parse(&secret).unwrap().code_at(app.clock().now());
+        let confirmed = app.write_as(&here, ConfirmApp { typed, session: presented }).unwrap();
+        let got = download(app, &here);
+        let now = app.clock().now().to_string();
+        let expected = json!({
+            "passkeys": [],
+            "authenticator_app": {"confirmed_at": now, "last_used_at": null},
+            "unused_recovery_codes": 10,
+        });
+        assert_eq!(got["second_factors"], expected);
+        assert_eq!(got["sessions"][0]["second_factor_at"], json!(now));
+        let text = got.to_string();
+        let codes = confirmed.recovery_codes.expect("ten codes");
+        assert!(codes.iter().chain([&secret]).all(|secret| !text.contains(secret.as_str())), "{text}");
     });
 }
 

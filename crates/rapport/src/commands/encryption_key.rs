@@ -13,7 +13,7 @@ use rapport_app::encryption_key::{
 use rapport_app::vault::{Key, Owner, fingerprint};
 use rapport_app::{Access, App};
 use rapport_domain::id::CompanyId;
-use rapport_store::{Snapshot, webhook};
+use rapport_store::{Snapshot, member, webhook};
 
 use super::{explained, open_beside, open_whatever_key, print, write};
 use crate::cli::{ReEncrypt, ResetKey as Reset};
@@ -126,17 +126,15 @@ impl Plan {
 
 fn reencrypt_all(app: &App, to: &str) -> anyhow::Result<Vec<(CompanyId, Owner)>> {
     let (mut changed, mut lost) = (0, Vec::new());
-    for company in app.read_across_blocking(rapport_store::company::list).map_err(explained)? {
-        for mut after in Owner::BEFORE_ALL {
-            loop {
-                let step = || Reencrypt { after, to: to.to_owned() };
-                let done: Reencrypted = write(app, &Access::CommandLine(company.id), step)?;
-                changed += done.changed;
-                lost.extend(done.unreadable.into_iter().map(|owner| (company.id, owner)));
-                match done.next {
-                    Some(next) => after = next,
-                    None => break,
-                }
+    for (company, mut after) in encryption_key::columns(app).map_err(explained)? {
+        loop {
+            let step = || Reencrypt { after, to: to.to_owned() };
+            let done: Reencrypted = write(app, &Access::CommandLine(company), step)?;
+            changed += done.changed;
+            lost.extend(done.unreadable.into_iter().map(|owner| (company, owner)));
+            match done.next {
+                Some(next) => after = next,
+                None => break,
             }
         }
     }
@@ -190,14 +188,28 @@ fn described(app: &App, lost: &[(CompanyId, Owner)]) -> anyhow::Result<String> {
     for (company, owner) in lost {
         let found = companies.iter().find(|known| known.id == *company);
         let project = found.map_or("", |company| company.slug.as_str());
-        let Owner::Webhook(id) = *owner else {
-            let _ = writeln!(text, "  {project}: the link in an unsent mail");
-            continue;
-        };
-        let read = app.store().read(*company, move |snapshot: &mut Snapshot| webhook::get(snapshot, id));
-        // A deleted webhook needs no secret.
-        if let Ok(Ok(Some(webhook))) = read.blocking_recv() {
-            let _ = writeln!(text, "  {project}: webhook {id} to {}", webhook.url);
+        match *owner {
+            Owner::MailLink(_) => {
+                let _ = writeln!(text, "  {project}: the link in an unsent mail");
+            }
+            Owner::Webhook(id) => {
+                let read =
+                    app.store().read(*company, move |snapshot: &mut Snapshot| webhook::get(snapshot, id));
+                // A deleted webhook needs no secret.
+                if let Ok(Ok(Some(webhook))) = read.blocking_recv() {
+                    let _ = writeln!(text, "  {project}: webhook {id} to {}", webhook.url);
+                }
+            }
+            Owner::Totp(person) => {
+                let read = app
+                    .store()
+                    .read(*company, move |snapshot: &mut Snapshot| member::email(snapshot, person));
+                if let Ok(Ok(Some(email))) = read.blocking_recv() {
+                    let email = email.as_str();
+                    let _ =
+                        writeln!(text, "  the authenticator app of {email} (rapport person reset-factors)");
+                }
+            }
         }
     }
     if text.is_empty() {

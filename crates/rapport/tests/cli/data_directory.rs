@@ -7,13 +7,14 @@ fn only_the_service_and_a_first_company_create_it() {
     let place = Place::sqlite();
     let missing = place.path().join("missing");
     let data_dir = missing.to_str().unwrap();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["company", "list"],
         &["token", "list", "--project", "acme"],
         &["key", "rotate", "ingest", "--project", "acme"],
         &["key", "re-encrypt"],
         &["key", "reset", "--yes"],
         &["person", "reset-link", "you@acme.test"],
+        &["person", "reset-factors", "you@acme.test"],
         &["import", "undo", "imp_00000000000000000000000000"],
         &["migrate"],
         &["listen", "--port", "0"],

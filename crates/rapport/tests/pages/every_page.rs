@@ -8,17 +8,23 @@ use rapport_testkit::{Browser, Hands, PATIENCE};
 use serde_json::json;
 
 use crate::office::Office;
-use crate::paths::{Page, for_strangers, pages};
+use crate::paths::{ABOUT_LOGIN, Page, for_strangers, pages};
 
 async fn has_no_violations(setup: Setup) {
     let office = Office::demo();
     let browser = office.browser_as(setup).await;
     let mut found = Vec::new();
-    for Page { path: page, .. } in pages(&office) {
+    for page in every_path(&office) {
         look_at(&browser, &page, &mut found).await;
     }
     browser.close();
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+/// All pages that the owner sees.
+fn every_path(office: &Office) -> Vec<String> {
+    let paths = pages(office).into_iter().map(|Page { path, .. }| path);
+    paths.chain(ABOUT_LOGIN.map(str::to_owned)).collect()
 }
 
 /// Collects the faults of a page.
@@ -77,7 +83,7 @@ async fn every_page_is_whole_without_scripts() {
     let office = Office::demo();
     let with = office.browser().await;
     let without = office.browser_as(Setup { hands: Hands::NoScripts, ..Setup::default() }).await;
-    for Page { path: page, .. } in pages(&office) {
+    for page in every_path(&office) {
         is_the_same(&with, &without, &page).await;
     }
     with.close();

@@ -15,6 +15,7 @@ mod dashboard;
 mod deliveries;
 mod documentation;
 mod every_page;
+mod factors;
 mod first_run;
 mod hostile_text;
 mod identity;

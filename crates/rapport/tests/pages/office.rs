@@ -104,9 +104,20 @@ impl Office {
     /// With further options for the service.
     pub fn open_with(options: &[&str]) -> Self {
         let (place, made) = NEW_COMPANY.copy();
+        let service = place.serve_with(options);
+        Self::of(place, made, service)
+    }
+
+    /// At `localhost` instead of an IP address, because passkeys need a host name.
+    pub fn open_by_name() -> Self {
+        let (place, made) = NEW_COMPANY.copy();
+        let service = place.start(&mut place.command(&["serve", "--listen", "localhost:0"]));
+        Self::of(place, made, service)
+    }
+
+    fn of(place: Place, made: &Value, service: Service) -> Self {
         let word = |value: &Value| value.as_str().expect("a text").to_owned();
         let owner = Login { email: word(&made["owner"]["email"]), password: PASSWORD.to_owned() };
-        let service = place.serve_with(options);
         let (token, ingest_key) = (word(&made["api_token"]), word(&made["ingest_key"]));
         let known_browser = Some(NEW_COMPANY.browser.clone());
         Self { service, owner, token, ingest_key, known_browser, files: Files::Place(place) }

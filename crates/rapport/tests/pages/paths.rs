@@ -66,6 +66,9 @@ const FOR_ADMINS: [&str; 22] = [
     "/settings/system",
 ];
 
+/// Pages about a person's own login. They show nothing of the company.
+pub const ABOUT_LOGIN: [&str; 3] = ["/profile/app", "/profile/passkeys", "/profile/recovery-codes"];
+
 /// Pages for people who are not logged in.
 pub fn for_strangers(office: &Office) -> Vec<String> {
     let invitation = json!({ "email": "cy@acme.test", "role": "member" });

@@ -1,6 +1,6 @@
 //! What a database says about its encryption key, read without changing anything, whatever its schema version.
 
-use rapport_domain::id::{MailId, WebhookId};
+use rapport_domain::id::{MailId, PersonId, WebhookId};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{SESSION, STATEMENT_LIMIT, only, open_read_only};
@@ -40,13 +40,15 @@ fn noted_sql() -> &'static str {
 
 fn secrets_sql(before: Owner) -> String {
     let (table, column) = before.column();
-    format!("SELECT id, {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY company, id LIMIT {SOME}")
+    let (id, order) = if before.is_of_company() { ("id", "company, id") } else { ("person", "person") };
+    format!("SELECT {id}, {column} FROM {table} WHERE {column} IS NOT NULL ORDER BY {order} LIMIT {SOME}")
 }
 
 fn owner_like(before: Owner, id: [u8; 16]) -> Owner {
     match before {
         Owner::Webhook(_) => Owner::Webhook(WebhookId::from_bytes(id)),
         Owner::MailLink(_) => Owner::MailLink(MailId::from_bytes(id)),
+        Owner::Totp(_) => Owner::Totp(PersonId::from_bytes(id)),
     }
 }
 

@@ -30,6 +30,10 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("password_reset", "kept for an hour"),
     ("address_change", "kept for an hour"),
     ("mail_budget", "kept for a day"),
+    ("passkey", "a few per person"),
+    ("totp", "at most one per person"),
+    ("recovery_code", "at most ten per person"),
+    ("spent_challenge", "kept for minutes"),
     ("fan_out", "short-lived"),
     ("manual_attempt", "attempts that are still waiting"),
 ];

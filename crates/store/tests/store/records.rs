@@ -33,6 +33,7 @@ fn settings() -> Settings {
         audit_days: 90,
         grants: Grants { export: Grant::Members, delete: Grant::Admins },
         sessions: Limits { idle_minutes: 30, max_minutes: 600 },
+        second_factor_required: true,
     }
 }
 
@@ -222,7 +223,16 @@ fn a_person_ends_one_session_or_proves_who_they_are_in_it() {
                     let at = time(i64::from(number) * 10);
                     let (address, browser) = (Some("192.0.2.7"), Some("A test"));
                     let (created_at, proved_at) = (time(1), time(2));
-                    let begun = Begun { id, person, at, created_at, proved_at, address, browser };
+                    let begun = Begun {
+                        id,
+                        person,
+                        at,
+                        created_at,
+                        proved_at,
+                        address,
+                        browser,
+                        second_factor_at: Some(time(3)),
+                    };
                     session::insert(tx, &hash, &begun)
                 })
                 .expect("begun");
@@ -232,6 +242,7 @@ fn a_person_ends_one_session_or_proves_who_they_are_in_it() {
         let (_, there) = begin(other, 2, you);
         let (_, theirs) = begin(acme, 3, somebody);
         let listed = || world.read(acme, move |snapshot| session::of_person(snapshot, you));
+        assert!(listed().iter().all(|listed| listed.second_factor_at == Some(time(3))));
         let times = |listed: &Listed| (listed.created_at, listed.last_seen_at, listed.proved_at);
         assert_eq!(
             listed().iter().map(times).collect::<Vec<_>>(),
@@ -264,8 +275,10 @@ fn a_session_of_an_earlier_release_proved_nothing_since_its_login() {
                 member::insert_person(tx, &new, time(0))?;
                 member::insert(tx, person, Role::Member, time(0))?;
                 let (id, at) = (SessionId::from_bytes(bytes(1)), time(3));
+                let (address, browser, second_factor_at) = (None, None, None);
+                let (created_at, proved_at) = (at, at);
                 let begun =
-                    Begun { id, person, at, created_at: at, proved_at: at, address: None, browser: None };
+                    Begun { id, person, at, created_at, proved_at, address, browser, second_factor_at };
                 session::insert(tx, &hash, &begun)?;
                 session::touch(tx, id, time(8))
             })

@@ -7,7 +7,7 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 26] = [
+const HIDDEN: [&str; 30] = [
     "account_site",
     "account_word",
     "activity_day",
@@ -28,12 +28,16 @@ const HIDDEN: [&str; 26] = [
     "mail_reference",
     "manual_attempt",
     "node",
+    "passkey",
     "password_reset",
+    "recovery_code",
     "reset_request",
     "schema_version",
     "session",
+    "spent_challenge",
     "stage_total",
     "submission",
+    "totp",
 ];
 /// What tables that are shown keep to themselves.
 const SECRETS: [(&str, &str); 5] = [

@@ -21,6 +21,7 @@ mod digests;
 mod docs;
 mod erasure;
 mod events;
+mod factor_reset;
 mod fields;
 mod hashing;
 mod history;
@@ -105,6 +106,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(members::routes())
         .merge(invitations::routes())
         .merge(password_reset::routes())
+        .merge(factor_reset::routes())
         .merge(digests::routes())
         .merge(mails::routes())
         .merge(audit::routes())

@@ -470,6 +470,8 @@ pub struct SettingsPatch {
     /// After how many minutes every session ends. Must not be below `session_idle_minutes`.
     #[schema(example = 129600)]
     session_max_minutes: Option<i64>,
+    /// Whether members need a second factor to log in. API tokens aren't affected.
+    second_factor_required: Option<bool>,
 }
 
 #[derive(ToSchema)]

@@ -67,6 +67,8 @@ struct SettingsView {
     /// The number of minutes after which every session ends. Not below `session_idle_minutes`.
     #[schema(example = 129600)]
     session_max_minutes: i64,
+    /// Whether members need a second factor to log in. API tokens aren't affected.
+    second_factor_required: bool,
     /// Null if there is no key.
     #[schema(required = true)]
     ingest_key: Option<KeyView>,
@@ -143,6 +145,7 @@ impl SettingsView {
             delete_role: settings.grants.delete,
             session_idle_minutes: settings.sessions.idle_minutes,
             session_max_minutes: settings.sessions.max_minutes,
+            second_factor_required: settings.second_factor_required,
             ingest_key: ingest_key.map(KeyView::from),
             inbound_key: inbound_key.map(KeyView::from),
             mail_configured,

@@ -48,7 +48,9 @@ use crate::pages::kit::frame::{Frame, Shown};
 use crate::pages::kit::replay::Replays;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::shell::streams::Streams;
-use crate::shared::{AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, MEMBERS, READ, SETTINGS, WEBHOOKS, WORK};
+use crate::shared::{
+    AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, LOGIN, MEMBERS, READ, SETTINGS, WEBHOOKS, WORK,
+};
 
 pub use entry::setup::SetupSecret;
 pub use kit::origin::is_own_path;

@@ -9,11 +9,14 @@ use rapport_domain::right::Right;
 pub enum Rule {
     /// Nothing: pages for people who are not logged in, and addresses that lead to another page.
     Open,
+    /// A session, also one whose person still has to show or set up a second factor.
+    Login,
     /// A session whose role has this right.
     Right(Right),
 }
 
 const OPEN: Rule = Rule::Open;
+const LOGIN: Rule = Rule::Login;
 const READ: Rule = Rule::Right(Right::Read);
 const OWN: Rule = Rule::Right(Right::Own);
 const WORK: Rule = Rule::Right(Right::Work);
@@ -26,6 +29,7 @@ const KEYS: Rule = Rule::Right(Right::Keys);
 const MEMBERS: Rule = Rule::Right(Right::Members);
 const SETTINGS: Rule = Rule::Right(Right::Settings);
 const AUDIT: Rule = Rule::Right(Right::Audit);
+const FACTORS: Rule = Rule::Right(Right::Factors);
 const COMPANY: Rule = Rule::Right(Right::Company);
 
 /// The methods and the path of every route, with its rule.
@@ -120,6 +124,8 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("POST", "/settings/members/{id}/reactivate", MEMBERS),
     ("GET", "/settings/members/{id}/password-reset", OPEN),
     ("POST", "/settings/members/{id}/password-reset", MEMBERS),
+    ("GET", "/settings/members/{id}/factor-reset", OPEN),
+    ("POST", "/settings/members/{id}/factor-reset", FACTORS),
     ("GET", "/settings/members/{id}/remove", OPEN),
     ("POST", "/settings/members/{id}/remove", MEMBERS),
     ("GET", "/settings/invitations/{id}/resend", OPEN),
@@ -154,14 +160,31 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/profile/data", READ),
     ("POST", "/profile/email", OWN),
     ("POST", "/profile/leave", OWN),
+    ("GET POST", "/profile/app", LOGIN),
+    ("GET", "/profile/app/confirm", OPEN),
+    ("POST", "/profile/app/confirm", LOGIN),
+    ("POST", "/profile/app/remove", OWN),
+    ("GET POST", "/profile/passkeys", LOGIN),
+    ("POST", "/profile/passkeys/challenge", LOGIN),
+    ("POST", "/profile/passkeys/proof", LOGIN),
+    ("POST", "/profile/passkeys/{id}/name", OWN),
+    ("POST", "/profile/passkeys/{id}/remove", OWN),
+    ("GET", "/profile/recovery-codes", LOGIN),
+    ("POST", "/profile/recovery-codes", OWN),
     ("GET", "/email-change/{token}", READ),
     ("POST", "/email-change/{token}", OWN),
     ("GET", "/companies", READ),
-    ("POST", "/companies", OWN),
+    ("POST", "/companies", LOGIN),
     ("GET", "/live", READ),
     ("GET", "/palette", READ),
     ("POST", "/theme", OPEN),
     ("GET POST", "/login", OPEN),
+    ("POST", "/login/passkey", OPEN),
+    ("POST", "/login/passkey/challenge", OPEN),
+    ("GET POST", "/login/second", OPEN),
+    ("POST", "/login/second/challenge", OPEN),
+    ("POST", "/login/second/passkey", OPEN),
+    ("GET", "/login/set-up", LOGIN),
     ("POST", "/logout", OPEN),
     ("GET", "/setup", OPEN),
     ("GET POST", "/setup/{secret}", OPEN),

@@ -34,6 +34,8 @@ pub const MEMBERS: Needs = Needs::Right(Right::Members);
 pub const SETTINGS: Needs = Needs::Right(Right::Settings);
 pub const AUDIT: Needs = Needs::Right(Right::Audit);
 pub const COMPANY: Needs = Needs::Right(Right::Company);
+/// A person who may still have to show or set up a second factor.
+pub const LOGIN: Needs = Needs::Login;
 
 /// Turns a detail, which is written to follow a field's name, into a sentence.
 pub fn sentence(detail: &str) -> String {

@@ -7,7 +7,7 @@ use rapport_domain::channel::PromoCode;
 use rapport_domain::digest::Week;
 use rapport_domain::id::{
     AccountId, CampaignId, ChannelId, ConversationId, CredentialId, DeliveryId, ImportId, InvitationId,
-    PersonId, RedeliveryId, SessionId, WebhookId,
+    PasskeyId, PersonId, RedeliveryId, SessionId, WebhookId,
 };
 use rapport_domain::member::Email;
 
@@ -77,6 +77,7 @@ subjects! {
     Email = "address", |segment| Email::parse(segment).ok();
     ImportId = "import", |segment| segment.parse().ok();
     InvitationId = "invitation", |segment| segment.parse().ok();
+    PasskeyId = "passkey", |segment| segment.parse().ok();
     PersonId = "member", |segment| segment.parse().ok();
     PromoCode = "promo code", |segment| PromoCode::parse(segment).ok();
     RedeliveryId = "redelivery", |segment| segment.parse().ok();

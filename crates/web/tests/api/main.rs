@@ -32,6 +32,7 @@ mod pages_channels;
 mod pages_clients;
 mod pages_dashboard;
 mod pages_deliveries;
+mod pages_factors;
 mod pages_identity;
 mod pages_imports;
 mod pages_ingest;

@@ -617,7 +617,7 @@ async fn settings_of_a_new_company_are_the_decided_defaults(acme: Tenant) {
     let expected = json!({
         "project": acme.slug(), "name": acme.slug(), "cadence_days": 42, "tracked_stages": ["customer", "in_trial"],
         "digest_enabled": true, "digest_weekday": "monday", "time_zone": "UTC", "default_currency": "USD",
-        "audit_days": 730, "export_role": "admin", "delete_role": "admin", "session_idle_minutes": 20_160, "session_max_minutes": 129_600,
+        "audit_days": 730, "export_role": "admin", "delete_role": "admin", "session_idle_minutes": 20_160, "session_max_minutes": 129_600, "second_factor_required": false,
         "ingest_key": settings["ingest_key"], "inbound_key": settings["inbound_key"], "mail_configured": false,
         "deletion": null,
     });

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use rapport_domain::credential::{Kind, issue};
 use rapport_domain::id::{
-    AccountId, CampaignId, ChannelId, ConversationId, CredentialId, DeliveryId, ImportId, InvitationId,
-    PersonId, RedeliveryId, SessionId, WebhookId,
+    AccountId, CampaignId, ChannelId, CompanyId, ConversationId, CredentialId, DeliveryId, ImportId,
+    InvitationId, PasskeyId, PersonId, RedeliveryId, SessionId, WebhookId,
 };
 use rapport_domain::member::Role;
 use rapport_domain::right::{Grants, Right};
@@ -21,11 +22,14 @@ on_both_engines! {
     every_operation_follows_its_rule,
     every_page_follows_its_rule,
     pages_for_everyone_refuse_no_role,
+    a_session_that_lacks_its_second_factor_reaches_only_what_sets_it_up,
     pages_offer_nothing_that_their_visitor_may_not_do,
     pages_offer_what_was_granted,
 }
 
 const NOBODY: [u8; 16] = [7; 16];
+/// Who leaves is logged out. Each time, somebody else does.
+const LEAVE: &str = "/profile/leave";
 
 fn grant(acme: &Tenant, grants: Grants) {
     let Grants { export, delete } = grants;
@@ -78,6 +82,7 @@ fn example(route: &str) -> String {
         ("/settings/invitations/", InvitationId::from_bytes(NOBODY).to_string()),
         ("/settings/tokens/", CredentialId::from_bytes(NOBODY).to_string()),
         ("/profile/sessions/", SessionId::from_bytes(NOBODY).to_string()),
+        ("/profile/passkeys/", PasskeyId::from_bytes(NOBODY).to_string()),
         ("/accounts/", AccountId::from_bytes(NOBODY).to_string()),
         ("/pipeline/", AccountId::from_bytes(NOBODY).to_string()),
         ("/campaigns/", CampaignId::from_bytes(NOBODY).to_string()),
@@ -87,12 +92,14 @@ fn example(route: &str) -> String {
         ("/deliveries/", DeliveryId::from_bytes(NOBODY).to_string()),
         ("/redeliveries/", RedeliveryId::from_bytes(NOBODY).to_string()),
     ];
+    let link = issue(Kind::AddressChange, CompanyId(1), [7; 20]);
     let id = kinds.into_iter().find(|(prefix, _)| route.starts_with(prefix)).map(|(_, id)| id);
     let path = route
         .replace("{id}", id.as_deref().unwrap_or("{id}"))
         .replace("{conversation}", &ConversationId::from_bytes(NOBODY).to_string())
         .replace("{week}", "2026-W03")
         .replace("{secret}", "x")
+        .replace("/email-change/{token}", &format!("/email-change/{}", link.text))
         .replace("{token}", "x");
     assert!(!path.contains('{'), "say what the id in {route} is");
     path
@@ -114,6 +121,8 @@ async fn every_page_follows_its_rule(acme: Tenant) {
         for (method, route, rule) in page_rules() {
             let PageRule::Right(right) = rule else { continue };
             for (role, person) in &people {
+                let leaving = (route == LEAVE).then(|| Person::of(&acme, *role));
+                let person = leaving.as_ref().unwrap_or(person);
                 let answer = person.try_out(method, &example(route)).await;
                 let place = format!("{method} {route} as {} with {grants:?}", role.as_str());
                 assert_eq!(
@@ -123,7 +132,8 @@ async fn every_page_follows_its_rule(acme: Tenant) {
                     answer.status
                 );
                 let is_logged_out = answer.header("location").is_some_and(|to| to.starts_with("/login"));
-                assert!(!is_logged_out && answer.status < 500, "{place}: {}", answer.status);
+                assert_eq!(is_logged_out, leaving.is_some(), "{place}");
+                assert!(answer.status < 500, "{place}: {}", answer.status);
             }
         }
     }
@@ -131,11 +141,22 @@ async fn every_page_follows_its_rule(acme: Tenant) {
 
 async fn pages_for_everyone_refuse_no_role(acme: Tenant) {
     for role in Role::ALL {
-        for (method, route, rule) in page_rules().filter(|(.., rule)| *rule == PageRule::Open) {
-            assert_eq!(rule, PageRule::Open);
+        for (method, route, _) in page_rules().filter(|(.., rule)| !matches!(rule, PageRule::Right(_))) {
             // One of them logs out.
             let answer = Person::of(&acme, role).try_out(method, &example(route)).await;
             assert!(answer.status != 403 && answer.status < 500, "{method} {route}: {}", answer.status);
+        }
+    }
+}
+
+async fn a_session_that_lacks_its_second_factor_reaches_only_what_sets_it_up(acme: Tenant) {
+    let people = Role::ALL.map(|role| Person::of(&acme, role));
+    acme.company.set(json!({ "second_factor_required": true }));
+    for person in &people {
+        for (method, route, rule) in page_rules().filter(|(.., rule)| *rule != PageRule::Open) {
+            let answer = person.try_out(method, &example(route)).await;
+            let is_asked = answer.header("location").is_some_and(|to| to.starts_with("/login/second"));
+            assert_eq!(is_asked, rule != PageRule::Login, "{method} {route}: {}", answer.status);
         }
     }
 }
@@ -253,7 +274,7 @@ async fn pages_offer_nothing_that_their_visitor_may_not_do(acme: Tenant) {
                             panic!("{page}: {method} {to} is no route")
                         };
                         let may = match rule {
-                            PageRule::Open => true,
+                            PageRule::Open | PageRule::Login => true,
                             PageRule::Right(right) => right.is_held_by(role, grants),
                         };
                         assert!(may, "{page} offers {method} {to} to a {} with {grants:?}", role.as_str());

@@ -32,7 +32,7 @@ const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 const OPEN: [&str; 3] = ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
 /// Paths of the management API with their methods.
-const MANAGEMENT: [(&str, &str); 31] = [
+const MANAGEMENT: [(&str, &str); 32] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
     ("/api/accounts/{id}/activity/", "get"),
@@ -57,6 +57,7 @@ const MANAGEMENT: [(&str, &str); 31] = [
     ("/api/invitations/{id}/resend/", "post"),
     ("/api/members/", "get post"),
     ("/api/members/{id}/", "delete get patch"),
+    ("/api/members/{id}/factor-reset/", "post"),
     ("/api/settings/", "get patch"),
     ("/api/settings/inbound-key/rotate/", "post"),
     ("/api/settings/ingest-key/rejects/", "get"),

@@ -46,30 +46,14 @@ fn ana_after_a_while(server: &Server) -> Person<'_> {
     ana
 }
 
-/// The value of a hidden field.
-fn hidden(page: &Seen, name: &str) -> String {
-    let text = page.0.text();
-    let rest = text.split(&format!("name=\"{name}\" value=\"")).nth(1);
-    let rest = rest.unwrap_or_else(|| panic!("no {name} in {text}"));
-    rest.split('"').next().unwrap().to_owned()
-}
-
-/// Answers the question on a page with a password.
-async fn confirm(person: &Person<'_>, path: &str, asked: &Seen, password: &str) -> Seen {
-    let waiting = hidden(asked, "waiting_form");
-    person
-        .send(path, &[("waiting_form", &waiting), ("back", "/settings/tokens"), ("password", password)])
-        .await
-}
-
 async fn a_sensitive_form_asks_who_is_there_and_then_goes_on(server: Server) {
     let ana = ana_after_a_while(&server);
     let fields = [("name", "CRM"), ("role", "member")];
     let asked = ana.send(TOKENS, &fields).await.expect(403).says("Confirm it’s you");
     assert_eq!(column(&server.all_pages("/api/tokens/", 50).await, "name"), ["First token"]);
-    let wrong = confirm(&ana, TOKENS, &asked, "not this one").await.expect(422).says("Incorrect password.");
-    assert_eq!(hidden(&wrong, "back"), "/settings/tokens");
-    confirm(&ana, TOKENS, &wrong, PASSWORD).await.expect(200).says("New token: <bdi>CRM</bdi>").says("rap_");
+    let wrong = ana.confirm(TOKENS, &asked, "not this one").await.expect(422).says("Incorrect password.");
+    assert_eq!(wrong.hidden("back"), asked.hidden("back"));
+    ana.confirm(TOKENS, &wrong, PASSWORD).await.expect(200).says("New token: <bdi>CRM</bdi>").says("rap_");
     assert_eq!(column(&server.all_pages("/api/tokens/", 50).await, "name"), ["CRM", "First token"]);
     // The proof holds for a while.
     ana.send(TOKENS, &[("name", "Another"), ("role", "member")]).await.expect(200);
@@ -88,21 +72,21 @@ async fn nothing_of_a_form_is_lost_or_shown_while_it_waits(server: Server) {
     let asked = ana.send(path, &[("email", email), ("role", "admin")]).await.expect(403);
     let asked =
         asked.says("action=\"/settings/members\"").says("value=\"ana@acme.test\"").says_not("+x@acme");
-    confirm(&ana, path, &asked, PASSWORD).await.expect(200).says("/invitation/rjn_");
+    ana.confirm(path, &asked, PASSWORD).await.expect(200).says("/invitation/rjn_");
     let invited = server.all_pages("/api/invitations/", 50).await;
     let expected = (&json!("bö+x@acme.test"), &json!("admin"));
     assert_eq!((&invited[0]["email"], &invited[0]["role"]), expected);
     // A form that is refused after the question still says why, with what was typed.
     server.app.clock().advance_seconds(16 * 60);
     let asked = ana.send(path, &[("email", email), ("role", "admin")]).await.expect(403);
-    let again = confirm(&ana, path, &asked, PASSWORD).await.expect(422);
+    let again = ana.confirm(path, &asked, PASSWORD).await.expect(422);
     again.says("This address already has an open invitation").says("value=\"Bö+x@acme.test\"");
 }
 
 async fn a_form_that_waits_is_good_for_its_session_and_its_address_only(server: Server) {
     let ana = ana_after_a_while(&server);
     let asked = ana.send("/settings/ingest/key", &[]).await.expect(403);
-    let waiting = hidden(&asked, "waiting_form");
+    let waiting = asked.hidden("waiting_form");
     let send = async |person: &Person<'_>, path: &str, waiting: &str| {
         person.send(path, &[("waiting_form", waiting), ("password", PASSWORD)]).await
     };
@@ -121,7 +105,7 @@ async fn a_form_that_waits_is_good_for_its_session_and_its_address_only(server: 
 async fn a_form_that_waited_counts_once(server: Server) {
     let ana = ana_after_a_while(&server);
     let asked = ana.send(TOKENS, &[("name", "CRM"), ("role", "member")]).await.expect(403);
-    let (waiting, form) = (hidden(&asked, "waiting_form"), ana.form());
+    let (waiting, form) = (asked.hidden("waiting_form"), ana.form());
     let fields = [("waiting_form", waiting.as_str()), ("password", PASSWORD)];
     let token = |page: &Seen| page.0.text().split("<code id=\"token\">").nth(1).unwrap()[..56].to_owned();
     let first = ana.send_form(TOKENS, form, &fields).await.expect(200);
@@ -136,12 +120,9 @@ async fn a_wrong_password_is_a_failed_login_and_limited(server: Server) {
     let ana = ana_after_a_while(&server);
     let asked = ana.send("/settings/ingest/key", &[]).await.expect(403);
     for _ in 0..10 {
-        confirm(&ana, "/settings/ingest/key", &asked, "a guess")
-            .await
-            .expect(422)
-            .says("Incorrect password.");
+        ana.confirm("/settings/ingest/key", &asked, "a guess").await.expect(422).says("Incorrect password.");
     }
-    let limited = confirm(&ana, "/settings/ingest/key", &asked, PASSWORD).await.expect(422);
+    let limited = ana.confirm("/settings/ingest/key", &asked, PASSWORD).await.expect(422);
     limited.says("Too many incorrect passwords; wait a minute.");
     let since = Instant::now();
     // It is recorded after the response.
@@ -156,7 +137,7 @@ async fn a_wrong_password_is_a_failed_login_and_limited(server: Server) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     server.app.clock().advance_seconds(30);
-    confirm(&ana, "/settings/ingest/key", &asked, PASSWORD).await.expect(200).says("rik_");
+    ana.confirm("/settings/ingest/key", &asked, PASSWORD).await.expect(200).says("rik_");
 }
 
 async fn who_may_not_do_it_is_not_asked(server: Server) {
@@ -170,7 +151,7 @@ async fn an_ended_session_leads_to_the_login(server: Server) {
     let ana = ana_after_a_while(&server);
     let asked = ana.send("/settings/ingest/key", &[]).await.expect(403);
     ana.send("/logout", &[]).await.leads_to("/login");
-    confirm(&ana, "/settings/ingest/key", &asked, PASSWORD).await.leads_to("/login");
+    ana.confirm("/settings/ingest/key", &asked, PASSWORD).await.leads_to("/login");
 }
 
 async fn people_end_one_of_their_sessions(acme: Tenant) {

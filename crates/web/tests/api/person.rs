@@ -77,6 +77,12 @@ impl<'a> Person<'a> {
         Seen(self.filled_in(path, form, fields).send().await)
     }
 
+    /// Answers the question on a page that asks who is there with a password.
+    pub async fn confirm(&self, path: &str, asked: &Seen, password: &str) -> Seen {
+        let (waiting, back) = (asked.hidden("waiting_form"), asked.hidden("back"));
+        self.send(path, &[("waiting_form", &waiting), ("back", &back), ("password", password)]).await
+    }
+
     fn filled_in(&self, path: &str, form: FormId, fields: &[(&str, &str)]) -> Call<'a> {
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.append_pair("form", &form.to_string()).extend_pairs(fields);
@@ -109,6 +115,15 @@ impl Seen {
         let said = squeezed(self.0.text()).contains(&squeezed(text));
         assert!(!said, "the page says {text:?}:\n{}", self.0.text());
         self
+    }
+
+    /// The value of a hidden field.
+    #[track_caller]
+    pub fn hidden(&self, name: &str) -> String {
+        let text = self.0.text();
+        let rest = text.split(&format!("name=\"{name}\" value=\"")).nth(1);
+        let rest = rest.unwrap_or_else(|| panic!("no {name} in {text}"));
+        rest.split('"').next().unwrap_or_default().to_owned()
     }
 
     /// Asserts that the response redirects to a path with this prefix, and returns the location.

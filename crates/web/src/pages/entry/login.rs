@@ -8,9 +8,11 @@ use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use rapport_app::session::{EndSession, LogIn, Proven};
-use rapport_app::{Origin, failed_login};
+use rapport_app::{Origin, failed_login, second_step};
+use rapport_domain::id::PersonId;
 use rapport_domain::invitation::Way;
 use rapport_domain::member::Email;
+use rapport_domain::second_factor::Factor;
 use rapport_domain::session::COOKIE_DAYS;
 
 use crate::pages::kit::cookie::{self, Keep};
@@ -36,6 +38,21 @@ struct LoginPage {
     /// The short name of the company whose login is meant.
     project: String,
     error: Option<&'static str>,
+    has_passkeys: bool,
+}
+
+impl LoginPage {
+    fn new(pages: &Pages, stranger: &Stranger, next: String) -> Self {
+        let frame = PlainFrame::new(stranger, pages);
+        let has_passkeys = pages.app().services().passkeys().is_ok();
+        Self { frame, next, email: String::new(), project: String::new(), error: None, has_passkeys }
+    }
+}
+
+/// The login page of somebody whose passkey wasn't accepted.
+pub(super) fn refused(pages: &Pages, stranger: &Stranger, next: String, error: &'static str) -> Response {
+    let page = LoginPage { error: Some(error), ..LoginPage::new(pages, stranger, next) };
+    html(StatusCode::UNPROCESSABLE_ENTITY, page.render())
 }
 
 async fn show(
@@ -54,8 +71,7 @@ async fn show(
     if pages.0.setup.is_open(&pages).await? {
         return Ok(Redirect::to("/setup").into_response());
     }
-    let (frame, email) = (PlainFrame::new(&stranger, &pages), String::new());
-    let page = LoginPage { frame, next, email, project, error: None };
+    let page = LoginPage { project, ..LoginPage::new(&pages, &stranger, next) };
     Ok(html(StatusCode::OK, page.render()))
 }
 
@@ -69,11 +85,11 @@ async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> R
     };
     let Some((proven, email)) = proven.zip(email) else {
         pages.note_failed_login(&typed, stranger.origin);
-        let (frame, error) = (PlainFrame::new(&stranger, &pages), Some("Incorrect email or password."));
-        let page = LoginPage { frame, next, email: typed, project, error };
+        let error = Some("Incorrect email or password.");
+        let page = LoginPage { email: typed, project, error, ..LoginPage::new(&pages, &stranger, next) };
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
-    pages.begin(&stranger, proven, &email, Way::Existing, &next).await
+    pages.admit(&stranger, proven, &email, Way::Existing, &next).await
 }
 
 /// Checks a password, unless there were too many attempts.
@@ -111,9 +127,19 @@ impl Pages {
         });
     }
 
-    /// Starts a session of the person with this address, remembers the browser, and redirects to a page. The person is
-    /// told by mail if they never logged in with this browser before.
-    pub async fn begin(
+    /// The same for a second factor of a person who is known.
+    pub fn note_failed_factor(&self, person: PersonId, factor: Factor, origin: Origin) {
+        let app = self.app().clone();
+        tokio::spawn(async move {
+            if let Err(error) = failed_login::record_factor(&app, person, factor, origin).await {
+                rapport_app::log_failure!(error, "failed to record a failed login");
+            }
+        });
+    }
+
+    /// Lets a person in who gave the password of this address, or asks for their second factor. They are told by mail if
+    /// they never logged in with this browser before.
+    pub async fn admit(
         &self,
         stranger: &Stranger,
         proven: Proven,
@@ -121,16 +147,23 @@ impl Pages {
         login: Way,
         next: &str,
     ) -> Result<Response, Refusal> {
-        let is_known = stranger.look.known.name_for(self, email).is_some();
+        if let Some(ticket) = second_step::begin(self.app(), proven).await.map_err(Refusal::of)? {
+            return Ok(self.ask_second(&ticket, next));
+        }
         let command = proven.begin(stranger.look.browser.as_deref());
-        let command = command.announced(login == Way::Existing && !is_known);
+        let command = command.announced(login == Way::Existing && !stranger.knows(self, email));
         let begun = self.write_as(&proven.access(), stranger.origin, command).await;
+        Ok(self.begun(&begun.map_err(Refusal::of)?, email, next))
+    }
+
+    /// Starts a session in this browser, remembers the browser, and redirects to a page.
+    pub fn begun(&self, session: &str, email: &Email, next: &str) -> Response {
         let mut response = Redirect::to(next).into_response();
-        response.headers_mut().append(SET_COOKIE, self.session_cookie(&begun.map_err(Refusal::of)?));
+        response.headers_mut().append(SET_COOKIE, self.session_cookie(session));
         if let Some(browser) = known_browser::remember(self, email) {
             response.headers_mut().append(SET_COOKIE, browser);
         }
-        Ok(response)
+        response
     }
 
     pub fn session_cookie(&self, text: &str) -> axum::http::HeaderValue {

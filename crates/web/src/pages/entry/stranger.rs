@@ -178,7 +178,7 @@ async fn accept(
     match joined {
         Ok(proven) => {
             let login = if guesses { Way::Existing } else { Way::New };
-            pages.begin(&stranger, proven, &email, login, "/").await
+            pages.admit(&stranger, proven, &email, login, "/").await
         }
         Err(error) => {
             let draft = Draft::refused(&form, error).map_err(Refusal::of)?;

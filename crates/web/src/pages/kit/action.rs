@@ -3,8 +3,8 @@
 //! - It is valid: its command runs once, and the visitor goes on to another page, which says what was done.
 //! - Its input is invalid: its page again (422) with the faults at their fields and everything that was typed.
 //! - It conflicts with what is there: the same, at the field that conflicts, else as a banner.
-//! - It does something sensitive, and the visitor proved too long ago who they are: a page that asks for their password,
-//!   and then goes on with it (`proof`).
+//! - It does something sensitive, and the visitor proved too long ago who they are: a page that asks for their password or
+//!   a passkey, and then goes on with it (`proof`).
 //! - The visitor lacks the role: the page that says so. Their session has ended: the login.
 
 use std::ops::Deref;
@@ -106,16 +106,22 @@ impl<I: Send + Sync> Action<I> {
     ) -> Result<T, Refusal> {
         let error = match done {
             Ok(done) => return Ok(done),
-            Err(error) if error.is_lack_of_proof() => {
-                let page = proof::ask(&self.visit, &self.path, &self.form).await?;
-                return Err(Refusal::Again(Box::new(page)));
-            }
             Err(error) => error,
         };
-        let draft = Draft::refused(&self.form, error).map_err(|error| self.visitor.refused(error))?;
+        let draft = self.refused(error).await?;
         let mut page = P::load(&self.visit).await?;
         put(&mut page, draft);
         Err(Refusal::Again(Box::new(page.refuse())))
+    }
+
+    /// The faults of a form. For an error that isn't one, there is another page: for the lack of a proof, the page that
+    /// asks for it.
+    pub async fn refused(&self, error: Error) -> Result<Draft, Refusal> {
+        if error.is_lack_of_proof() {
+            let page = proof::ask(&self.visit, &self.path, &self.form).await?;
+            return Err(Refusal::Again(Box::new(page)));
+        }
+        Draft::refused(&self.form, error).map_err(|error| self.visitor.refused(error))
     }
 
     /// Leads to another page, which says what was done.

@@ -196,7 +196,7 @@ macro_rules! framed {
 }
 pub(in crate::pages) use framed;
 
-/// The frame for a person who is not logged in.
+/// The frame for a person who is not logged in, or not yet in a company.
 #[derive(Clone, Default)]
 pub struct PlainFrame {
     pub look: Look,
@@ -205,9 +205,14 @@ pub struct PlainFrame {
 
 impl PlainFrame {
     pub fn new(stranger: &Stranger, pages: &Pages) -> Self {
+        Self::of(&stranger.look, pages)
+    }
+
+    /// For a page about a person's login, which belongs to no company.
+    pub fn of(look: &Look, pages: &Pages) -> Self {
         let services = Arc::clone(pages.app().services());
         let now = services.now();
-        Self { look: stranger.look.clone(), services: Some((services, now)) }
+        Self { look: look.clone(), services: Some((services, now)) }
     }
 
     pub fn form(&self) -> String {

@@ -8,7 +8,7 @@ use rapport_domain::member::{Email, Member};
 use rapport_domain::password::Known;
 
 use crate::pages::kit::visitor::Visitor;
-use crate::pages::{Pages, READ};
+use crate::pages::{LOGIN, Pages};
 
 /// The person whose password is asked for.
 pub struct Holder {
@@ -33,7 +33,8 @@ impl Pages {
         (field, typed): (&str, &str),
         check: impl FnOnce(&Services, &Holder, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let found = self.app().read(&visitor.access(), READ, profile::login).await?;
+        // Somebody whose company requires a second factor proves who they are before they set it up.
+        let found = self.app().read(&visitor.access(), LOGIN, profile::login).await?;
         let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
         let attempt = visitor.attempt(self, &email);
         let Ok(guess) = self.0.limiter.guessing.admit(attempt, self.app().now()) else {

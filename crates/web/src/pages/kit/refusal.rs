@@ -13,11 +13,18 @@ use crate::pages::kit::form::MAX_BYTES;
 use crate::pages::kit::frame::{PlainFrame, html};
 use crate::shared::sentence;
 
+/// The page that asks for a second factor.
+pub const SECOND_STEP: &str = "/login/second";
+
 /// The response instead of the requested page.
 #[derive(Debug)]
 pub enum Refusal {
     /// The person has to log in first.
     LogIn {
+        next: Option<String>,
+    },
+    /// The person has to show or set up a second factor first.
+    SecondFactor {
         next: Option<String>,
     },
     Page(Problem),
@@ -83,11 +90,10 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let problem = match self {
             Self::LogIn { next } => {
-                let query = url::form_urlencoded::Serializer::new(String::new())
-                    .extend_pairs(next.filter(|next| next != "/").map(|next| ("next", next)))
-                    .finish();
-                let path = if query.is_empty() { "/login".to_owned() } else { format!("/login?{query}") };
-                return Redirect::to(&path).into_response();
+                return Redirect::to(&leading_back("/login", next.as_deref())).into_response();
+            }
+            Self::SecondFactor { next } => {
+                return Redirect::to(&leading_back(SECOND_STEP, next.as_deref())).into_response();
             }
             Self::Page(problem) => problem,
             Self::Again(response) => return *response,
@@ -102,6 +108,14 @@ impl IntoResponse for Refusal {
         super::frame::write_headers(response.headers_mut());
         response
     }
+}
+
+/// A page that leads to another one afterwards.
+pub fn leading_back(path: &str, next: Option<&str>) -> String {
+    let query = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(next.filter(|next| *next != "/").map(|next| ("next", next)))
+        .finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 /// The title and text of an error page. Where the API's message mentions headers or members, a page has its own.

@@ -5,14 +5,15 @@ use std::future::Future;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
+use rapport_app::read::factors::{self, Holder};
 use rapport_app::{Command, Needs, Viewer};
 use rapport_store::{Error, Snapshot};
 
-use crate::pages::Pages;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Page, Shown};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
+use crate::pages::{LOGIN, Pages};
 use crate::shared::subject::{InPath, in_path};
 
 pub struct Visit<I = ()> {
@@ -37,6 +38,15 @@ impl<I> Visit<I> {
     pub async fn write<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         let done = self.pages.write_as(&self.visitor.access(), self.visitor.origin, command).await;
         done.map_err(|error| self.visitor.refused(error))
+    }
+
+    /// The person who visits, also one who still has to show or set up a second factor.
+    pub async fn holder(&self) -> Result<Holder, Refusal> {
+        let visitor = &self.visitor;
+        let found = self.pages.app().find(&visitor.access(), LOGIN, factors::holder).await;
+        let found = found.map_err(|error| visitor.refused(error))?;
+        visitor.is_known(&found.viewer.caller);
+        found.reply.ok_or_else(|| Refusal::not_found("person"))
     }
 
     /// Only the frame, for a page that shows nothing else from the database.

@@ -55,10 +55,12 @@ impl Visitor {
         }
     }
 
-    /// The response for an error. If the session has ended, the visitor is asked to log in.
+    /// The response for an error. If the session has ended, the visitor is asked to log in; if it lacks a second factor,
+    /// for that.
     pub fn refused(&self, error: Error) -> Refusal {
         match error {
             Error::Unauthenticated => Refusal::LogIn { next: self.next.clone() },
+            error if error.is_lack_of_factor() => Refusal::SecondFactor { next: self.next.clone() },
             error => Refusal::Page(Problem::for_caller(error, Scheme::Token, self.session, self.origin)),
         }
     }
@@ -131,6 +133,11 @@ impl Stranger {
     /// An attempt at the password of this address.
     pub fn attempt<'a>(&'a self, pages: &Pages, email: &'a Email) -> Attempt<'a> {
         Attempt { email, address: self.origin.address, browser: self.look.known.name_for(pages, email) }
+    }
+
+    /// Whether this address has logged in with this browser before.
+    pub fn knows(&self, pages: &Pages, email: &Email) -> bool {
+        self.look.known.name_for(pages, email).is_some()
     }
 
     /// Applies the rate limit for actions without a login, such as trying a password.

@@ -1,9 +1,19 @@
-//! The profile page: name, address, password, sessions, theme and one's own data; and the page that switches between
-//! companies.
+//! The profile page: name, address, password, ways to log in, sessions, theme and one's own data; and the page that
+//! switches between companies.
+//!
+//! - `factors`: what the forms on the page do with second factors.
+//! - `app`, `passkey`, `recovery`: pages that add one. They show nothing of the company, because it may require a second
+//!   factor before it lets the person in. `holder`: who opens them.
 
+mod app;
 mod data;
 mod email;
+mod factors;
+mod holder;
 mod leaving;
+mod passkey;
+mod qr;
+mod recovery;
 
 use askama::Template;
 use axum::Router;
@@ -13,6 +23,7 @@ use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::password_reset::ProveAddress;
 use rapport_app::person::{ChangePassword, Rename};
+use rapport_app::read::factors::Factors;
 use rapport_app::read::profile::{self, Listed, Profile, Workplace};
 use rapport_app::session::{self, EndOneSession, EndOtherSessions, EndSession, Proven};
 use rapport_domain::departed::KEPT_DAYS;
@@ -45,6 +56,10 @@ pub fn routes() -> Router<Pages> {
         .merge(data::routes())
         .merge(email::routes())
         .merge(leaving::routes())
+        .merge(factors::routes())
+        .merge(app::routes())
+        .merge(passkey::routes())
+        .merge(recovery::routes())
 }
 
 #[derive(Template)]
@@ -60,6 +75,9 @@ struct ProfilePage {
     password: Draft,
     /// How long a login without a company is kept.
     kept_days: i64,
+    factors: Factors,
+    /// Why there are no passkeys, if there are none.
+    no_passkeys: Option<String>,
 }
 framed!("profile": ProfilePage, CompaniesPage);
 
@@ -67,7 +85,8 @@ impl<I: Sync> Load<I> for ProfilePage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let current = visit.visitor.session.hash;
         let Shown { frame, reply } = visit.read(READ, profile::page).await?;
-        let Profile { me, is_proven, sessions } = reply.ok_or_else(|| Refusal::not_found("person"))?;
+        let Profile { me, is_proven, sessions, factors } =
+            reply.ok_or_else(|| Refusal::not_found("person"))?;
         let sessions = sessions.into_iter().map(|listed| {
             let is_current = listed.hash.matches(&current);
             (listed, is_current)
@@ -76,11 +95,13 @@ impl<I: Sync> Load<I> for ProfilePage {
             email: me.email,
             is_proven,
             is_mail_configured: visit.pages.app().services().outside().mail_configured,
+            no_passkeys: visit.pages.app().services().passkeys().err().map(|reason| reason.to_string()),
             sessions: sessions.collect(),
             name: Draft::new([("name", me.name)]),
             new_email: Draft::default(),
             password: Draft::default(),
             kept_days: KEPT_DAYS,
+            factors,
             frame,
         })
     }
@@ -146,26 +167,29 @@ impl Load<()> for CompaniesPage {
 
 /// Switches to another company: starts a session there and ends the one here.
 async fn switch(action: Action) -> Result<Response, Refusal> {
-    let CompaniesPage { frame, workplaces } = CompaniesPage::load(&action).await?;
+    // Also out of a company that requires a second factor.
+    let person = action.holder().await?.person;
+    let workplaces = session::workplaces(action.pages.app(), person).await.map_err(Refusal::of)?;
     let wanted = workplaces.into_iter().find(|place| place.slug == action.form.text("project"));
     let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;
-    let proven = Proven { person: frame.person, company };
-    let entered =
-        enter(&action.pages, &action.visitor, proven, Flash::good(format!("Switched to {name}."))).await?;
-    let _ = action
-        .pages
-        .write_as(&action.visitor.access(), action.visitor.origin, EndSession(action.visitor.session))
-        .await;
-    Ok(entered)
+    let (pages, visitor) = (&action.pages, &action.visitor);
+    let begun = begin(pages, visitor, Proven { person, company }).await?;
+    let _ = pages.write_as(&visitor.access(), visitor.origin, EndSession(visitor.session)).await;
+    Ok(go_on(pages, visitor, &begun, Flash::good(format!("Switched to {name}."))))
 }
 
-/// Starts a session in another company, in the same browser.
-async fn enter(pages: &Pages, visitor: &Visitor, proven: Proven, flash: Flash) -> Result<Response, Refusal> {
+/// Starts a session in another company, in the same browser; returns the text for the cookie. It continues the one here,
+/// which must still be there.
+async fn begin(pages: &Pages, visitor: &Visitor, proven: Proven) -> Result<String, Refusal> {
     let begin = proven.begin(visitor.look.browser.as_deref()).replacing(visitor.session);
     let begun = pages.write_as(&proven.access(), visitor.origin, begin).await;
-    let begun = begun.map_err(|error| visitor.refused(error))?;
-    let session = session::read_cookie(&begun).unwrap_or(visitor.session);
+    begun.map_err(|error| visitor.refused(error))
+}
+
+/// Leads to the dashboard of the company that the session is in.
+fn go_on(pages: &Pages, visitor: &Visitor, begun: &str, flash: Flash) -> Response {
+    let session = session::read_cookie(begun).unwrap_or(visitor.session);
     let mut response = pages.done_for(session, "/", flash);
-    response.headers_mut().append(SET_COOKIE, pages.session_cookie(&begun));
-    Ok(response)
+    response.headers_mut().append(SET_COOKIE, pages.session_cookie(begun));
+    response
 }

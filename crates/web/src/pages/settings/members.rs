@@ -7,10 +7,12 @@ use axum::routing::{get, post};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
 use rapport_app::read::members;
+use rapport_app::second_factor::ResetFactors;
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::invitation::Invitation;
 use rapport_domain::member::{Member, Patch};
+use rapport_domain::right::Right;
 use serde_json::Value;
 
 use super::{back_to, role_draft, roles_up_to, stretch, tabbed};
@@ -32,6 +34,7 @@ pub fn routes() -> Router<Pages> {
         .route("/settings/members/{id}/deactivate", post(deactivate).merge(back_to(PATH)))
         .route("/settings/members/{id}/reactivate", post(reactivate).merge(back_to(PATH)))
         .route("/settings/members/{id}/password-reset", post(reset_password).merge(back_to(PATH)))
+        .route("/settings/members/{id}/factor-reset", post(reset_factors).merge(back_to(PATH)))
         .route("/settings/members/{id}/remove", post(remove).merge(back_to(PATH)))
 }
 
@@ -82,6 +85,11 @@ impl MembersPage {
         member.role <= self.frame.role
     }
 
+    /// Their own second factor is on their profile.
+    fn may_reset_factors(&self, member: &Member) -> bool {
+        self.frame.may(Right::Factors) && !self.is_own(member)
+    }
+
     fn is_own(&self, member: &Member) -> bool {
         member.person == self.frame.person
     }
@@ -130,4 +138,9 @@ async fn reset_password(action: Action<PersonId>) -> Result<Response, Refusal> {
             MembersPage::with_link(&action, what, url).await
         }
     }
+}
+
+async fn reset_factors(action: Action<PersonId>) -> Result<Response, Refusal> {
+    let found = action.act::<MembersPage, _>(ResetFactors(action.id)).await?;
+    action.done(PATH, format!("{} is logged out, and has no second factor any more.", found.name))
 }

@@ -1,4 +1,4 @@
-//! How long sessions last.
+//! How long sessions last, and whether members need a second factor.
 
 use askama::Template;
 use axum::Router;
@@ -18,6 +18,7 @@ use crate::pages::words::number::counted;
 use crate::pages::{Pages, SETTINGS};
 
 const PATH: &str = "/settings/security";
+const SECOND_FACTOR: &str = "second_factor_required";
 const HOUR: i64 = 60;
 const DAY: i64 = 24 * HOUR;
 /// Suggestions, in minutes. The API takes every number between the first and the last.
@@ -42,11 +43,14 @@ tabbed!("security": SecurityPage);
 impl Load<()> for SecurityPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let frame = visit.frame(SETTINGS).await?;
-        let Limits { idle_minutes, max_minutes } = frame.company.settings.sessions;
-        let draft = Draft::new([
+        let settings = &frame.company.settings;
+        let Limits { idle_minutes, max_minutes } = settings.sessions;
+        let mut values = vec![
             ("session_idle_minutes", idle_minutes.to_string()),
             ("session_max_minutes", max_minutes.to_string()),
-        ]);
+        ];
+        values.extend(settings.second_factor_required.then(|| (SECOND_FACTOR, "yes".to_owned())));
+        let draft = Draft::new(values);
         Ok(Self { frame, draft, idle: options(&IDLE, idle_minutes), max: options(&MAX, max_minutes) })
     }
 }
@@ -70,7 +74,11 @@ fn span(minutes: i64) -> String {
 }
 
 async fn save(action: Action) -> Result<Response, Refusal> {
-    let members = [("session_idle_minutes", As::Number), ("session_max_minutes", As::Number)];
+    let members = [
+        ("session_idle_minutes", As::Number),
+        ("session_max_minutes", As::Number),
+        (SECOND_FACTOR, As::Ticked),
+    ];
     let command = PatchSettings(action.form.members(&members));
     action.send(command, |page: &mut SecurityPage, draft| page.draft = draft).await?;
     action.done(PATH, "Security settings saved. Sessions that are too old have ended.")

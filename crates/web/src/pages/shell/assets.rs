@@ -54,6 +54,7 @@ const STYLE_TEXT: &str = concat!(
     include_str!("../../../assets/css/clients.css"),
     include_str!("../../../assets/css/webhooks.css"),
     include_str!("../../../assets/css/settings.css"),
+    include_str!("../../../assets/css/factors.css"),
     include_str!("../../../assets/css/utilities.css"),
     include_str!("../../../assets/css/print.css"),
 );
