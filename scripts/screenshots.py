@@ -45,6 +45,7 @@ PAGES = [
     ("settings-digest", "/settings/digest", None),
     ("settings-members", "/settings/members", None),
     ("settings-security", "/settings/security", None),
+    ("settings-sso", "/settings/sso", None),
     ("settings-tokens", "/settings/tokens", None),
     ("settings-ingest", "/settings/ingest", None),
     ("settings-mail", "/settings/mail", None),

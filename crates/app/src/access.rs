@@ -60,13 +60,16 @@ pub struct Caller {
     pub company: Company,
     pub actor: Actor,
     pub role: Role,
-    /// The number of companies the person belongs to.
+    /// The number of companies the person belongs to, as far as this session may know.
     pub companies: i64,
     /// When a person last proved in their session who they are. `None` for everyone without a session: a token is its
     /// own proof.
     pub proved_at: Option<Time>,
     /// What a person still has to do about their second factor.
     pub step: Step,
+    /// Whether the company's identity provider says that it is this person. Then the caller is this person in this
+    /// company only: what they do must not reach the person's other companies.
+    pub by_sso: bool,
 }
 
 impl Caller {
@@ -132,7 +135,7 @@ pub(crate) fn check(
     }
     let one = |access: &&Access| {
         let company = company.clone().ok_or(Error::Unauthenticated)?;
-        let (mut companies, mut proved_at, mut step) = (1, None, Step::Nothing);
+        let (mut companies, mut proved_at, mut by_sso, mut step) = (1, None, false, Step::Nothing);
         let (actor, role) = match access {
             Access::CommandLine(_) => (Actor::CommandLine, Role::Owner),
             Access::System(_) => (Actor::System, Role::Owner),
@@ -140,8 +143,12 @@ pub(crate) fn check(
                 let known = sessions.iter().find(|(hash, _)| hash.matches(&presented.hash));
                 let (_, session) = known.ok_or(Error::Unauthenticated)?;
                 services.note_session(company.id, limits, session, now);
-                (companies, proved_at) = (session.companies, Some(session.proved_at));
-                step = session.next_step(company.settings.second_factor_required);
+                (proved_at, by_sso) = (Some(session.proved_at), session.by_sso);
+                // The company's provider asks its people for a second factor, or doesn't: that is up to the company.
+                if !by_sso {
+                    companies = session.companies;
+                    step = session.next_step(company.settings.second_factor_required);
+                }
                 (Actor::Person { id: session.person, name: session.name.clone() }, session.role)
             }
             Access::Credential(presented) => {
@@ -155,7 +162,7 @@ pub(crate) fn check(
                 (actor_of(credential), role)
             }
         };
-        let caller = Caller { company, actor, role, companies, proved_at, step };
+        let caller = Caller { company, actor, role, companies, proved_at, step, by_sso };
         permit(access, needs, &caller)?;
         Ok(caller)
     };

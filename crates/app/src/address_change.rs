@@ -35,6 +35,7 @@ impl Command for RequestAddressChange {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
+        refuse_sso(cx)?;
         if !cx.outside().mail_configured {
             return Err(Error::conflict("mail_not_configured", "this server doesn't send mail"));
         }
@@ -88,6 +89,7 @@ impl Command for ConfirmAddressChange {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Email, Error> {
         let Actor::Person { id, name } = cx.actor() else { return Err(Error::Unauthenticated) };
+        refuse_sso(cx)?;
         let found = address_change::find(tx, &self.link.hash)?;
         let found = found.filter(|change| change.person == *id && cx.now < change.expires_at);
         let found = found.ok_or_else(invalid_token)?;
@@ -109,6 +111,16 @@ impl Command for ConfirmAddressChange {
         audit::record(tx, cx, Action::PersonEmailChanged, Some(id.to_string()), &detail)?;
         Ok(found.to)
     }
+}
+
+/// Refuses a session that began with single sign-on: the login may open other companies, and with another address so could
+/// whoever controls the provider.
+fn refuse_sso(cx: &Context) -> Result<(), Error> {
+    if cx.caller.by_sso {
+        let detail = "you logged in with single sign-on; log in with your password to change your address";
+        return Err(Error::conflict("sso_session", detail));
+    }
+    Ok(())
 }
 
 /// Tells the old address.

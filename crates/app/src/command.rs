@@ -242,7 +242,7 @@ fn nobody(now: Time) -> Caller {
         created_at: now,
     };
     let (actor, role, step) = (Actor::CommandLine, Role::Owner, Step::Nothing);
-    Caller { company, actor, role, companies: 0, proved_at: None, step }
+    Caller { company, actor, role, companies: 0, proved_at: None, step, by_sso: false }
 }
 
 impl<C: Command> Job for CommandJob<C> {

@@ -26,12 +26,18 @@ const PEOPLE: i64 = 50;
 /// A notice that couldn't be sent for this long is outdated.
 const NOTICE_DAYS: i64 = 2;
 
-/// An owner asks to delete the company. They have typed its short name, and proved that they know their password.
+/// An owner asks to delete the company. They have typed its short name, and proved that they know their password, unless
+/// their session began with single sign-on.
 pub struct RequestDeletion(pub Map<String, Value>);
 
 impl Command for RequestDeletion {
     type Reply = Deletion;
     const NEEDS: Needs = Needs::Right(Right::Company);
+
+    /// Who logged in with single sign-on may have no password.
+    fn needs_proof(&self, cx: &Context) -> bool {
+        cx.caller.by_sso
+    }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Deletion, Error> {
         // A token is no person who could be asked again.

@@ -24,6 +24,7 @@ use crate::mail::{MailRoute, Outside};
 use crate::metric;
 use crate::passkey::RelyingParty;
 use crate::repeats::Repeats;
+use crate::sso::provider::{NoProviders, Providers};
 use crate::vault::Vault;
 
 pub trait Clock: Send + Sync + 'static {
@@ -55,6 +56,8 @@ pub struct Parts {
     pub destinations: Arc<dyn DestinationCheck>,
     /// Fetches home pages, through a guard of its own.
     pub home_pages: Arc<dyn HomePages>,
+    /// Talks to companies' identity providers, through a guard of its own.
+    pub providers: Arc<dyn Providers>,
     /// How the service is reached, and whether it can send mail.
     pub outside: Outside,
     /// The server that mail goes through, if any.
@@ -65,7 +68,7 @@ pub struct Parts {
 
 impl Parts {
     /// The parts of a process that reaches nobody: it checks only literal addresses, strictly, fetches no
-    /// pages and sends no mail.
+    /// pages, asks no providers and sends no mail.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>, vault: Vault) -> Self {
         Self {
             clock,
@@ -73,6 +76,7 @@ impl Parts {
             vault,
             destinations: Arc::new(LiteralsOnly),
             home_pages: Arc::new(NoHomePages),
+            providers: Arc::new(NoProviders),
             outside: Outside::default(),
             mail_route: None,
             trusted_relay: None,
@@ -95,6 +99,7 @@ pub struct Services {
     cadence: Arc<Notify>,
     fan_out: Arc<Notify>,
     home_pages: Arc<dyn HomePages>,
+    providers: Arc<dyn Providers>,
     vault: Vault,
     outside: Outside,
     passkeys: Result<RelyingParty, NoPasskeys>,
@@ -115,8 +120,8 @@ pub(crate) struct QueueFigures {
 
 impl Services {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { clock, random, vault, destinations, home_pages, outside, mail_route, trusted_relay } =
-            parts;
+        let Parts { clock, random, vault, destinations, .. } = parts;
+        let Parts { home_pages, providers, outside, mail_route, trusted_relay, .. } = parts;
         Self {
             clock,
             random,
@@ -129,6 +134,7 @@ impl Services {
             cadence: Arc::default(),
             fan_out: Arc::default(),
             home_pages,
+            providers,
             vault,
             passkeys: RelyingParty::of(&outside.base_url),
             outside,
@@ -192,6 +198,10 @@ impl Services {
 
     pub async fn home_page(&self, page: &Destination) -> Result<Fetched, FetchError> {
         self.home_pages.fetch(page).await
+    }
+
+    pub(crate) fn providers(&self) -> &dyn Providers {
+        self.providers.as_ref()
     }
 
     pub(crate) fn figures(&self) -> &QueueFigures {

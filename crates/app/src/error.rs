@@ -89,15 +89,18 @@ impl Error {
     }
 
     /// Every code of a conflict, of something that is not allowed, or of too much of it.
-    pub const CODES: [&str; 39] = [
+    pub const CODES: [&str; 44] = [
         "address_taken",
         "already_a_member",
         "already_invited",
         "already_sent",
+        "break_glass_owner",
         "channel_in_use",
         "code_taken",
         "deletion_begun",
         "deletion_requested",
+        "domain_claimed",
+        "domain_not_confirmed",
         "domain_taken",
         "foreign_project",
         "imported_id_taken",
@@ -118,6 +121,8 @@ impl Error {
         "proof_required",
         "role_required",
         "second_factor_required",
+        "sso_required",
+        "sso_session",
         "test_required",
         "too_many_addresses",
         "too_many_imports",

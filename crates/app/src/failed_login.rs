@@ -51,7 +51,7 @@ pub async fn record_factor(app: &App, person: PersonId, factor: Factor, origin: 
     if !app.services().repeats().is_first(Repeated::FailedLogin(person), app.now()) {
         return Ok(());
     }
-    for place in session::workplaces(app, person).await? {
+    for place in session::workplaces(app, person, None).await? {
         let command = RecordFailedLogin { person, factor: Some(factor) };
         app.write_from(&Access::System(place.company), Some(origin), command).await?;
     }

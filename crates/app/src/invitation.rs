@@ -24,7 +24,7 @@ use crate::command::{Command, Context};
 use crate::context::Services;
 use crate::error::Error;
 use crate::mail::{self, Recipient};
-use crate::{App, audit, letter, password};
+use crate::{App, audit, letter, password, sso};
 
 const NEEDS: Needs = Needs::Right(Right::Members);
 
@@ -165,6 +165,8 @@ pub struct Offer {
     pub name: Option<String>,
     /// Whether the link came by mail, so that its holder owns the address.
     pub by_mail: bool,
+    /// Whether they can join only with single sign-on.
+    pub needs_sso: bool,
     presented: Presented,
     /// The login of the address's owner.
     owner: Option<Login>,
@@ -178,13 +180,24 @@ impl Offer {
         let found = app.read(&access, Needs::Server, move |snapshot, _| {
             let Some(found) = invitation::by_hash(snapshot, &presented.hash)? else { return Ok(None) };
             let owner = member::proven_login(snapshot, &found.email)?;
-            Ok(Some((found, owner)))
+            Ok(Some((found, owner, sso::is_required(snapshot)?)))
         });
         let found = found.await.map_err(of_no_company)?;
-        let open = found.reply.filter(|(invitation, _)| !invitation.is_expired(found.now));
-        let (Invitation { email, role, name, by_mail, .. }, owner) = open.ok_or_else(invalid_token)?;
+        let open = found.reply.filter(|(invitation, ..)| !invitation.is_expired(found.now));
+        let (Invitation { email, role, name, by_mail, .. }, owner, needs_sso) =
+            open.ok_or_else(invalid_token)?;
         let slug = found.company.slug.as_str().to_owned();
-        Ok(Self { company: found.company.name, slug, email, role, name, by_mail, presented, owner })
+        Ok(Self {
+            company: found.company.name,
+            slug,
+            email,
+            role,
+            name,
+            by_mail,
+            needs_sso,
+            presented,
+            owner,
+        })
     }
 
     /// How the holder joins, or `None` if they choose: whether the address has a login elsewhere is nobody's business
@@ -207,6 +220,9 @@ impl Offer {
     /// Checks the password of the address's owner, or hashes that of a new login. Slow on purpose, so call it
     /// neither on an engine thread nor in async code.
     pub fn answer(self, services: &Services, acceptance: Acceptance) -> Result<AcceptInvitation, Error> {
+        if self.needs_sso {
+            return Err(sso::required());
+        }
         let Acceptance { name, password, login, .. } = acceptance;
         match self.way().or(login).unwrap_or(Way::New) {
             Way::Existing => {
@@ -256,6 +272,9 @@ impl Command for AcceptInvitation {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Member, Error> {
         let found = invitation::by_hash(tx, &self.presented.hash)?;
         let found = found.filter(|found| !found.is_expired(cx.now)).ok_or_else(invalid_token)?;
+        if sso::is_required(tx)? {
+            return Err(sso::required());
+        }
         // If two accept it at once, only one of them deletes it.
         if !invitation::delete(tx, found.id)? {
             return Err(invalid_token());

@@ -207,6 +207,38 @@ pub(crate) fn webhook_disabled(base_url: &str, company: &str, webhook: &str, fai
     Letter::render(subject, &DisabledPlain { letter: &fields }, &DisabledHtml { letter: &fields })
 }
 
+struct BreakGlassFields {
+    company: String,
+    name: String,
+    /// Where they logged in from.
+    address: Option<String>,
+    url: String,
+}
+
+#[derive(Template)]
+#[template(path = "mail/break_glass_used.txt")]
+struct BreakGlassPlain<'a> {
+    letter: &'a BreakGlassFields,
+}
+
+#[derive(Template)]
+#[template(path = "mail/break_glass_used.html")]
+struct BreakGlassHtml<'a> {
+    letter: &'a BreakGlassFields,
+}
+
+/// Tells the owners that one of them logged in without single sign-on.
+pub(crate) fn break_glass_used(base_url: &str, company: &str, name: &str, address: Option<&str>) -> Letter {
+    let fields = BreakGlassFields {
+        company: one_line(company),
+        name: one_line(name),
+        address: address.map(one_line),
+        url: format!("{base_url}/settings/audit"),
+    };
+    let subject = format!("{}: {} logged in without single sign-on", fields.company, fields.name);
+    Letter::render(subject, &BreakGlassPlain { letter: &fields }, &BreakGlassHtml { letter: &fields })
+}
+
 struct TestFields {
     company: String,
     url: String,
@@ -354,6 +386,20 @@ mod tests {
             }
             assert!(letter.secret.unwrap().ends_with("_secret"));
         }
+    }
+
+    #[test]
+    fn owners_are_told_who_logged_in_without_single_sign_on() {
+        let letter = break_glass_used(BASE, "Acme", "Ana <b>", Some("203.0.113.9"));
+        assert_eq!(letter.subject, "Acme: Ana <b> logged in without single sign-on");
+        for text in [&letter.plain, &letter.html] {
+            assert!(
+                text.contains("203.0.113.9") && text.contains(&format!("{BASE}/settings/audit")),
+                "{text}"
+            );
+        }
+        assert!(letter.plain.contains("Ana <b>") && !letter.html.contains("Ana <b>"), "{}", letter.html);
+        assert!(!break_glass_used(BASE, "Acme", "Ana", None).plain.contains("from"));
     }
 
     #[test]

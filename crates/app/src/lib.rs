@@ -73,6 +73,7 @@ pub mod second_step;
 pub mod session;
 pub mod settings;
 pub mod signature;
+pub mod sso;
 pub mod stage_totals;
 pub mod submission;
 mod ticket;

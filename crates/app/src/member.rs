@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::access::Needs;
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::sso::{admission, break_glass};
 use crate::{audit, credential};
 
 /// Changes a member's role, or deactivates or reactivates them.
@@ -42,6 +43,7 @@ impl Command for ChangeMember {
         };
         if role != Role::Owner || deactivated_at.is_some() {
             keep_an_owner(tx, &found)?;
+            break_glass::keep(tx, &found)?;
         }
         let changed = Member { role, deactivated_at, ..found.clone() };
         if changed != found {
@@ -71,8 +73,10 @@ impl Command for RemoveMember {
         let found = get(tx, self.0)?;
         may_give(cx, found.role)?;
         keep_an_owner(tx, &found)?;
+        break_glass::keep(tx, &found)?;
         member::delete(tx, self.0)?;
         lock_out(tx, cx, self.0)?;
+        admission::keep_out(tx, cx, &found)?;
         let detail = json!({ "email": found.email.as_str(), "role": found.role.as_str() });
         audit::record(tx, cx, Action::MemberRemoved, Some(self.0.to_string()), &detail)?;
         Ok(())
@@ -94,8 +98,10 @@ impl Command for LeaveCompany {
             let detail = "you are the last owner; make somebody else an owner first, or delete the company";
             return Err(Error::conflict("last_owner", detail));
         }
+        break_glass::keep(tx, &found)?;
         member::delete(tx, *id)?;
         lock_out(tx, cx, *id)?;
+        admission::keep_out(tx, cx, &found)?;
         let detail = json!({ "email": found.email.as_str(), "role": found.role.as_str() });
         audit::record(tx, cx, Action::MemberLeft, Some(id.to_string()), &detail)?;
         Ok(())
@@ -109,6 +115,12 @@ fn lock_out(tx: &mut Tx, cx: &Context, person: PersonId) -> Result<(), Error> {
     password_reset::delete_all(tx, person)?;
     address_change::delete_all(tx, person)?;
     Ok(())
+}
+
+/// Whether the login can never let its holder into another company. With a link to it, an admin could take it over.
+pub(crate) fn works_only_here(tx: &mut Tx, person: PersonId) -> Result<bool, Error> {
+    let is_proven = member::login(tx, person)?.is_some_and(|login| login.proven_at.is_some());
+    Ok(!is_proven && member::companies_of(tx, person)? <= 1)
 }
 
 fn shown(member: &Member) -> Value {

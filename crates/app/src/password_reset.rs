@@ -19,7 +19,7 @@ use rapport_domain::password::Known;
 use rapport_domain::password_reset::{MAX_RESETS, RESET_PATH, RESET_SECONDS};
 use rapport_domain::right::Right;
 use rapport_store::password_reset::{self, Membership, Reset, Way};
-use rapport_store::{Lane, Tx, address_change, mail as mails, member, second_factor, session};
+use rapport_store::{Lane, Snapshot, Tx, address_change, mail as mails, member, second_factor, session};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -27,8 +27,9 @@ use crate::command::{Command, Context};
 use crate::context::Services;
 use crate::error::Error;
 use crate::mail::{self, Recipient};
+use crate::member::works_only_here;
 use crate::notice::{self, Notice};
-use crate::{App, audit, letter, mail_limit, password, second_factor as factors};
+use crate::{App, audit, letter, mail_limit, password, second_factor as factors, sso};
 
 /// Requests handled per round.
 const AT_ONCE: i64 = 50;
@@ -54,9 +55,9 @@ pub async fn answer_requests(app: &App) -> Result<(), Error> {
     for email in app.read_across(|across| password_reset::requests(across, AT_ONCE)).await? {
         let wanted = email.clone();
         let mut found = app.read_across(move |across| password_reset::memberships(across, &wanted)).await?;
-        // One mail for each login, from the company that it joined first.
+        // One mail for each login, from the company that it joined first and that takes a password.
         let mut seen = HashSet::new();
-        found.retain(|membership| seen.insert(membership.person));
+        found.retain(|membership| !membership.needs_sso && seen.insert(membership.person));
         let Some(last) = found.last().map(|membership| membership.person) else {
             app.write(&Access::NO_COMPANY, DropRequest(email)).await?;
             continue;
@@ -114,6 +115,9 @@ impl Command for AnswerRequest {
         let Some(found) = member::get(tx, self.person)?.filter(Member::is_active) else {
             return Ok(());
         };
+        if sso::check_password(tx, self.person).is_err() {
+            return Ok(());
+        }
         match send(tx, cx, &found, Way::ByMail) {
             // Whoever asked gets the same answer, so that it says nothing about the person.
             Err(Error::TooMany { .. }) => {
@@ -170,6 +174,7 @@ impl Command for SendReset {
             let detail = "only an owner can reset the password of an owner";
             return Err(Error::forbidden("role_required", detail));
         }
+        sso::check_password(tx, self.0)?;
         let by_hand = !cx.outside().mail_configured;
         if by_hand && !works_only_here(tx, self.0)? {
             // Says nothing about other companies: a proven address alone has the same answer.
@@ -184,12 +189,6 @@ impl Command for SendReset {
         let issued = make(tx, cx, self.0, Way::ByHand)?;
         Ok(Some(link(&cx.outside().base_url, RESET_PATH, &issued.text)))
     }
-}
-
-/// Whether the login can never let its holder into another company. With a link to it, an admin could take it over.
-pub(crate) fn works_only_here(tx: &mut Tx, person: PersonId) -> Result<bool, Error> {
-    let is_proven = member::login(tx, person)?.is_some_and(|login| login.proven_at.is_some());
-    Ok(!is_proven && member::companies_of(tx, person)? <= 1)
 }
 
 /// Mails the caller a link to choose a new password, which proves that the address is theirs.
@@ -209,6 +208,7 @@ impl Command for ProveAddress {
         if !cx.outside().mail_configured {
             return Err(Error::conflict("mail_not_configured", "this server doesn't send mail"));
         }
+        sso::check_password(tx, *id)?;
         let recently = cx.now.plus_seconds(-RESET_SECONDS);
         if password_reset::count(tx, *id, recently)? >= MAX_RESETS {
             let seconds = u64::try_from(RESET_SECONDS).unwrap_or(0);
@@ -235,6 +235,7 @@ impl Command for MakeResetLink {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<String, Error> {
         let found = member::get(tx, self.0)?.filter(Member::is_active).ok_or(Error::NotFound("member"))?;
+        sso::check_password(tx, self.0)?;
         password_reset::prune(tx, cx.now)?;
         let issued = make(tx, cx, self.0, Way::ByHand)?;
         let detail = json!({ "email": found.email.as_str(), "by_hand": true });
@@ -256,8 +257,7 @@ impl OpenReset {
         let presented =
             credential::read(CredentialKind::PasswordReset, token).map_err(|_| invalid_token())?;
         let access = Access::System(presented.company);
-        let found = app
-            .read(&access, Needs::Server, move |snapshot, _| password_reset::find(snapshot, &presented.hash));
+        let found = app.read(&access, Needs::Server, move |snapshot, _| usable(snapshot, &presented));
         let found = found.await.map_err(of_no_company)?;
         let open = found.reply.filter(|reset| found.now < reset.expires_at).ok_or_else(invalid_token)?;
         Ok(Self { email: open.email, name: open.name, company: found.company.name, presented })
@@ -293,7 +293,7 @@ impl Command for ConfirmReset {
     const NEEDS: Needs = Needs::Server;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
-        let found = password_reset::find(tx, &self.presented.hash)?;
+        let found = usable(tx, &self.presented)?;
         let found = found.filter(|reset| cx.now < reset.expires_at).ok_or_else(invalid_token)?;
         // If two use it at once, only one of them removes it.
         if !password_reset::consume(tx, &self.presented.hash)? {
@@ -330,6 +330,13 @@ fn prove(tx: &mut Tx, cx: &Context, reset: &Reset) -> Result<bool, Error> {
         factors::remove_all(tx, reset.person)?;
     }
     Ok(member::prove(tx, reset.person, cx.now)?)
+}
+
+/// The reset with this secret, unless its company requires single sign-on now.
+fn usable(snapshot: &mut Snapshot, presented: &Presented) -> Result<Option<Reset>, rapport_store::Error> {
+    let Some(found) = password_reset::find(snapshot, &presented.hash)? else { return Ok(None) };
+    let settings = rapport_store::sso::get(snapshot)?.map(|sso| sso.settings);
+    Ok(Some(found).filter(|found| settings.is_none_or(|settings| settings.takes_password(found.person))))
 }
 
 fn invalid_token() -> Error {

@@ -15,6 +15,7 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::context::Services;
 use crate::error::Error;
+use crate::member::works_only_here;
 use crate::notice::{self, Notice};
 use crate::password;
 
@@ -29,6 +30,12 @@ impl Command for Rename {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, name } = cx.actor() else { return Err(Error::Unauthenticated) };
+        // Says nothing about other companies: a proven address alone has the same answer.
+        if cx.caller.by_sso && !works_only_here(tx, *id)? {
+            let detail =
+                "this login isn't only for this company; log in with your password to change your name";
+            return Err(Error::conflict("sso_session", detail));
+        }
         if name != &self.0 {
             member::rename(tx, *id, &self.0)?;
             let detail = json!({ "name": { "from": name, "to": self.0 } });

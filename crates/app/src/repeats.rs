@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use rapport_domain::audit::REPEAT_SECONDS;
 use rapport_domain::credential::SecretHash;
-use rapport_domain::id::PersonId;
+use rapport_domain::id::{CompanyId, PersonId};
+use rapport_domain::sso::entry::Reason;
 use rapport_domain::time::Time;
 
 /// How many events are remembered. If there are more within a minute, the others aren't recorded.
@@ -17,6 +18,7 @@ const MAX_REMEMBERED: usize = 10_000;
 pub enum Repeated {
     FailedLogin(PersonId),
     Refusal(SecretHash),
+    SsoRefusal(CompanyId, Reason),
 }
 
 /// What was recorded during the last minute.

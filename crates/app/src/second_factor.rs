@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use crate::access::Needs;
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::member::works_only_here;
 use crate::notice::{self, Notice};
-use crate::{audit, password_reset, recovery_code as codes};
+use crate::{audit, recovery_code as codes};
 
 /// The person who adds a factor or proves again who they are. Nobody who has one may do so before they have shown it: a
 /// stolen password must not be enough.
@@ -28,8 +29,12 @@ pub(crate) fn adding(cx: &Context) -> Result<PersonId, Error> {
     caller(cx)
 }
 
-/// The person who is logged in.
+/// The person who is logged in. Whoever controls a company's identity provider must not change how they get into others.
 pub(crate) fn caller(cx: &Context) -> Result<PersonId, Error> {
+    if cx.caller.by_sso {
+        let detail = "you logged in with single sign-on; log in with your password to do this";
+        return Err(Error::conflict("sso_session", detail));
+    }
     match cx.actor() {
         Actor::Person { id, .. } => Ok(*id),
         _ => Err(Error::Unauthenticated),
@@ -121,7 +126,7 @@ impl Command for ResetFactors {
             return Err(Error::conflict("own_second_factor", detail));
         }
         let is_on_server = matches!(cx.actor(), Actor::CommandLine);
-        if !is_on_server && !password_reset::works_only_here(tx, self.0)? {
+        if !is_on_server && !works_only_here(tx, self.0)? {
             // Says nothing about other companies: a proven address alone has the same answer.
             let detail = "this login isn't only for this company, so only its holder or the server's administrator \
                           can change its second factors";

@@ -137,7 +137,7 @@ pub enum Standing {
 
 /// Where a person goes who logs in with a passkey alone, and their address; `None` if they have no company.
 pub async fn with_passkey(app: &App, person: PersonId) -> Result<Option<(Proven, Email)>, Error> {
-    let workplaces = session::workplaces(app, person).await?;
+    let workplaces = session::workplaces(app, person, None).await?;
     let Some(proven) = Proven::of(person, workplaces) else { return Ok(None) };
     let access = proven.access();
     let found = app.read(&access, Needs::Server, move |snapshot, _| member::email(snapshot, person));
@@ -191,7 +191,7 @@ impl CompleteLogin {
             Some(before) => Start::of(tx, self.person, before)?.created_at,
             None => cx.now,
         };
-        Ok(Start { created_at, proved_at: cx.now, second_factor_at: Some(cx.now) })
+        Ok(Start { created_at, second_factor_at: Some(cx.now), ..Start::now(cx) })
     }
 }
 

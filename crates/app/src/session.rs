@@ -12,7 +12,7 @@ use rapport_domain::second_factor::Factor;
 use rapport_domain::session::MAX_BROWSER_CHARS;
 use rapport_domain::time::Time;
 use rapport_store::session::{self, Begun, Candidate, Listed, Workplace};
-use rapport_store::{Lane, Tx, member};
+use rapport_store::{Lane, Tx, member, sso};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -20,6 +20,7 @@ use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
 use crate::notice::{self, Notice};
+use crate::sso::{admit_password, break_glass};
 use crate::{App, password};
 
 /// More logins with one address are not looked at. Each belongs to another company.
@@ -50,6 +51,10 @@ impl LogIn {
             for Candidate { person, password_hash, is_proven } in
                 session::logins(across, &email, MOST_LOGINS)?
             {
+                // Single sign-on made it, and it must not stand in the way of a login that has a password.
+                if password_hash == password::NOBODYS {
+                    continue;
+                }
                 let workplaces = session::workplaces(across, person)?;
                 let is_meant =
                     |place: &Workplace| project.as_ref().is_none_or(|project| *project == place.slug);
@@ -88,7 +93,11 @@ pub struct Proven {
 
 impl Proven {
     /// In the company they used last, else the one they joined first; `None` if they have none.
-    pub(crate) fn of(person: PersonId, workplaces: Vec<Workplace>) -> Option<Self> {
+    pub(crate) fn of(person: PersonId, mut workplaces: Vec<Workplace>) -> Option<Self> {
+        // A company that requires single sign-on comes last: it refuses them, and says why.
+        if workplaces.iter().any(|place| !place.needs_sso) {
+            workplaces.retain(|place| !place.needs_sso);
+        }
         let joined_first = workplaces.first()?.company;
         let last = workplaces.into_iter().filter(|place| place.last_seen_at.is_some());
         let last = last.max_by_key(|place| place.last_seen_at).map(|place| place.company);
@@ -111,12 +120,19 @@ pub(crate) fn shortened(browser: Option<&str>) -> Option<String> {
     browser.map(|text| text.chars().take(MAX_BROWSER_CHARS).collect())
 }
 
-/// The companies in which a person may work.
-pub async fn workplaces(app: &App, person: PersonId) -> Result<Vec<Workplace>, Error> {
-    app.read_across(move |across| session::workplaces(across, person)).await
+/// The companies in which a person may work. A session that began with single sign-on is `confined` to its company, and
+/// learns about no other.
+pub async fn workplaces(
+    app: &App,
+    person: PersonId,
+    confined: Option<CompanyId>,
+) -> Result<Vec<Workplace>, Error> {
+    let mut workplaces = app.read_across(move |across| session::workplaces(across, person)).await?;
+    workplaces.retain(|place| confined.is_none_or(|only| place.company == only));
+    Ok(workplaces)
 }
 
-/// Starts a session of an active member; returns the text for the cookie.
+/// Starts a session of an active member who proved their identity with a password; returns the text for the cookie.
 pub struct BeginSession {
     person: PersonId,
     browser: Option<String>,
@@ -141,27 +157,41 @@ impl BeginSession {
     }
 
     fn start(&self, tx: &mut Tx, cx: &Context) -> Result<Start, Error> {
-        let login = Start { created_at: cx.now, proved_at: cx.now, second_factor_at: None };
-        self.replaces.map_or(Ok(login), |before| Start::of(tx, self.person, before))
+        self.replaces.map_or_else(|| Ok(Start::now(cx)), |before| Start::of(tx, self.person, before))
     }
 }
 
-/// When a session began, when its person last proved who they are, and when they showed a second factor.
+/// How a session begins.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_field_names, reason = "they are called like what they are stored as")]
 pub(crate) struct Start {
     pub created_at: Time,
+    /// When the person last proved who they are.
     pub proved_at: Time,
+    /// When they showed a second factor.
     pub second_factor_at: Option<Time>,
+    /// Whether the company's identity provider says who it is.
+    pub by_sso: bool,
 }
 
 impl Start {
-    /// Those of a session that another one takes the place of.
+    /// With a login, which is a proof.
+    pub fn now(cx: &Context) -> Self {
+        Self { created_at: cx.now, proved_at: cx.now, second_factor_at: None, by_sso: false }
+    }
+
+    /// Like a session that another one takes the place of.
     pub fn of(tx: &mut Tx, person: PersonId, before: Presented) -> Result<Self, Error> {
         let listed = session::of_person(tx, person)?;
         let found = listed.into_iter().find(|listed| listed.hash.matches(&before.hash));
-        let Listed { created_at, proved_at, second_factor_at, .. } = found.ok_or(Error::Unauthenticated)?;
-        Ok(Self { created_at, proved_at, second_factor_at })
+        let Listed { created_at, proved_at, second_factor_at, by_sso, .. } =
+            found.ok_or(Error::Unauthenticated)?;
+        // A company's provider says who somebody is in that company only.
+        if by_sso {
+            let detail =
+                "you logged in with single sign-on, which is for one company; log in with your password";
+            return Err(Error::conflict("sso_session", detail));
+        }
+        Ok(Self { created_at, proved_at, second_factor_at, by_sso })
     }
 }
 
@@ -182,7 +212,8 @@ impl Command for BeginSession {
     }
 }
 
-/// Writes a session of an active member; returns the text for the cookie, and the member.
+/// Writes a session of an active member, unless they must use single sign-on; returns the text for the cookie, and the
+/// member.
 pub(crate) fn write(
     tx: &mut Tx,
     cx: &Context,
@@ -192,9 +223,17 @@ pub(crate) fn write(
 ) -> Result<(String, Member), Error> {
     let found = member::get(tx, person)?.filter(Member::is_active);
     let found = found.ok_or(Error::NotFound("member"))?;
+    if !start.by_sso
+        && let Some(sso) = sso::get(tx)?.map(|sso| sso.settings)
+    {
+        admit_password(Some(&sso), person)?;
+        if sso.is_break_glass(person) {
+            break_glass::announce(tx, cx, &found)?;
+        }
+    }
     let issued = issue(Kind::Session, cx.company().id, cx.random());
     let (id, address) = (cx.id(), cx.address_text());
-    let Start { created_at, proved_at, second_factor_at } = start;
+    let Start { created_at, proved_at, second_factor_at, by_sso } = start;
     let begun = Begun {
         id,
         person,
@@ -204,6 +243,7 @@ pub(crate) fn write(
         address: address.as_deref(),
         browser,
         second_factor_at,
+        by_sso,
     };
     session::insert(tx, &issued.hash, &begun)?;
     Ok((issued.text, found))
@@ -229,7 +269,7 @@ impl Command for EndSession {
     }
 }
 
-/// Ends one session of the caller, in any company.
+/// Ends one session of the caller, in any company that this session may reach.
 pub struct EndOneSession(pub SessionId);
 
 impl Command for EndOneSession {
@@ -238,7 +278,12 @@ impl Command for EndOneSession {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
-        let ended = session::delete_one(tx, *id, self.0)?.ok_or(Error::NotFound("session"))?;
+        let ended = if cx.caller.by_sso {
+            session::delete_one_here(tx, *id, self.0)?
+        } else {
+            session::delete_one(tx, *id, self.0)?
+        };
+        let ended = ended.ok_or(Error::NotFound("session"))?;
         // Where they log in to another company is not for this one to know.
         let detail = if ended.company == cx.company().id {
             let browser = ended.browser.as_deref().map(device::named);
@@ -252,7 +297,7 @@ impl Command for EndOneSession {
     }
 }
 
-/// Ends every session of the caller except the current one, in all companies.
+/// Ends every session of the caller except the current one, in all companies that this session may reach.
 pub struct EndOtherSessions(pub Presented);
 
 impl Command for EndOtherSessions {
@@ -261,7 +306,11 @@ impl Command for EndOtherSessions {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let Actor::Person { id, .. } = cx.actor() else { return Err(Error::Unauthenticated) };
-        session::delete_others(tx, *id, &self.0.hash)?;
+        if cx.caller.by_sso {
+            session::delete_others_here(tx, *id, &self.0.hash)?;
+        } else {
+            session::delete_others(tx, *id, &self.0.hash)?;
+        }
         audit::record(tx, cx, Action::SessionsEnded, Some(id.to_string()), &json!({}))?;
         notice::send(tx, cx, *id, Notice::SessionsEnded { all: true })?;
         Ok(())

@@ -1,4 +1,5 @@
-//! The vault: webhook secrets, the secrets of links in mails and those of authenticator apps, encrypted
+//! The vault: webhook secrets, those of authenticator apps, the client secrets of single sign-on and the secrets of links in
+//! mails, encrypted
 //! (ChaCha20-Poly1305) under a key that lives outside the database. It also signs or encrypts what we hand to a browser
 //! and want back unchanged.
 //!
@@ -8,7 +9,7 @@
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use parking_lot::RwLock;
-use rapport_domain::id::{MailId, PersonId};
+use rapport_domain::id::{MailId, PersonId, SsoId};
 pub use rapport_store::sealed::Owner;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{digest, hmac};
@@ -59,6 +60,8 @@ pub enum Purpose {
     Passkey,
     /// The state of a challenge with which a passkey is added.
     NewPasskey,
+    /// The cookie of a browser that is at a company's identity provider.
+    Sso,
 }
 
 impl Purpose {
@@ -70,6 +73,7 @@ impl Purpose {
             Self::FirstStep => b"first step",
             Self::Passkey => b"passkey",
             Self::NewPasskey => b"new passkey",
+            Self::Sso => b"single sign-on",
         }
     }
 }
@@ -255,6 +259,7 @@ fn bound_to(owner: Owner) -> Vec<u8> {
         Owner::Webhook(id) => id.as_bytes().to_vec(),
         Owner::MailLink(id) => [MailId::PREFIX.as_bytes(), id.as_bytes()].concat(),
         Owner::Totp(id) => [PersonId::PREFIX.as_bytes(), id.as_bytes()].concat(),
+        Owner::SsoClient(id) => [SsoId::PREFIX.as_bytes(), id.as_bytes()].concat(),
     }
 }
 
@@ -284,6 +289,7 @@ mod tests {
             Owner::Webhook(WebhookId::from_bytes([2; 16])),
             Owner::MailLink(MailId::from_bytes([1; 16])),
             Owner::Totp(PersonId::from_bytes([1; 16])),
+            Owner::SsoClient(SsoId::from_bytes([1; 16])),
         ];
         for other in others {
             assert_eq!(vault.open(other, &secret), Err(CannotOpen));

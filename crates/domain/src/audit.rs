@@ -93,6 +93,8 @@ actions! {
     CompanyExported = "company.exported", "Exported all data of the company";
     DeliveryRedelivered = "delivery.redelivered", "Redelivered a delivery";
     DigestSent = "digest.sent", "Sent the digest";
+    DomainClaimed = "domain.claimed", "Confirmed an email domain";
+    DomainReleased = "domain.released", "Released an email domain";
     FactorAdded = "factor.added", "Added a second factor";
     FactorChanged = "factor.changed", "Renamed a passkey";
     FactorRemoved = "factor.removed", "Removed a second factor";
@@ -111,6 +113,7 @@ actions! {
     // Before people could only be invited.
     MemberAdded = "member.added", "Added a member";
     MemberChanged = "member.changed", "Changed a member";
+    MemberJoined = "member.joined", "Joined with single sign-on";
     MemberLeft = "member.left", "Left the company";
     MemberRemoved = "member.removed", "Removed a member";
     PasswordChanged = "password.changed", "Changed the password";
@@ -133,6 +136,10 @@ actions! {
     SessionProved = "session.proved", "Confirmed that it’s them";
     SessionsEnded = "sessions.ended", "Logged out their other sessions";
     SettingsChanged = "settings.changed", "Changed the settings";
+    SsoBreakGlassUsed = "single_sign_on.break_glass_used", "Logged in with a password although single sign-on is required";
+    SsoChanged = "single_sign_on.changed", "Changed single sign-on";
+    SsoLinked = "single_sign_on.linked", "Linked their login with single sign-on";
+    SsoRemoved = "single_sign_on.removed", "Removed single sign-on";
     TokenCreated = "token.created", "Created an API token";
     TokenRevoked = "token.revoked", "Revoked an API token";
     ViewChanged = "view.changed", "Changed a saved view";

@@ -101,6 +101,8 @@ ids! {
     FormId = "frm_";
     /// An activity event that was rejected.
     RejectId = "rej_";
+    /// A company's settings for single sign-on.
+    SsoId = "sso_";
 }
 
 /// A company's number: small, because every key in storage begins with it. Never shown on the wire, where the

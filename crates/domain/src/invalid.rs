@@ -37,7 +37,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 74] = [
+    pub const CODES: [&str; 75] = [
         "account_mismatch",
         "already_converted",
         "bad_character",
@@ -61,6 +61,7 @@ impl Fault {
         "no_address",
         "no_header",
         "no_page",
+        "not_an_owner",
         "not_confirmed",
         "not_html",
         "not_https",

@@ -28,6 +28,8 @@ pub enum Kind {
     PasswordReset,
     /// A webhook was auto-disabled after repeated failures.
     WebhookDisabled,
+    /// The break-glass owner logged in with a password.
+    BreakGlassUsed,
     /// Sent to check whether mail works.
     Test,
     /// Something about the recipient's login changed.
@@ -41,11 +43,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Digest,
         Self::Invitation,
         Self::PasswordReset,
         Self::WebhookDisabled,
+        Self::BreakGlassUsed,
         Self::Test,
         Self::Notice,
         Self::AddressChange,
@@ -59,6 +62,7 @@ impl Kind {
             Self::Invitation => "invitation",
             Self::PasswordReset => "password_reset",
             Self::WebhookDisabled => "webhook_disabled",
+            Self::BreakGlassUsed => "break_glass_used",
             Self::Test => "test",
             Self::Notice => "notice",
             Self::AddressChange => "address_change",

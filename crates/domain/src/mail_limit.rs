@@ -48,7 +48,11 @@ pub const fn rule(kind: Kind) -> Option<Rule> {
             let limits = Limits { hour: 10, day: 50 };
             Some(Rule { total: limits, from_one_company: limits })
         }
-        Kind::WebhookDisabled | Kind::Notice | Kind::AddressNotice | Kind::CompanyDeletion => None,
+        Kind::WebhookDisabled
+        | Kind::Notice
+        | Kind::AddressNotice
+        | Kind::CompanyDeletion
+        | Kind::BreakGlassUsed => None,
     }
 }
 

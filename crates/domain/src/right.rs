@@ -26,6 +26,7 @@ pub enum Right {
     Audit,
     Owners,
     Factors,
+    Sso,
     Company,
 }
 
@@ -37,7 +38,7 @@ enum Least {
 }
 
 impl Right {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Read,
         Self::Own,
         Self::Work,
@@ -52,6 +53,7 @@ impl Right {
         Self::Audit,
         Self::Owners,
         Self::Factors,
+        Self::Sso,
         Self::Company,
     ];
 
@@ -73,6 +75,7 @@ impl Right {
             Self::Audit => ("audit", "see and export the audit log", Fixed(Role::Admin)),
             Self::Owners => ("owners", "manage owners", Fixed(Role::Owner)),
             Self::Factors => ("factors", "reset second factors of members", Fixed(Role::Owner)),
+            Self::Sso => ("sso", "set up single sign-on", Fixed(Role::Owner)),
             Self::Company => ("company", "export all data and delete the company", Fixed(Role::Owner)),
         }
     }
@@ -230,6 +233,7 @@ mod tests {
             (Right::Audit, [no, no, yes, yes]),
             (Right::Owners, [no, no, no, yes]),
             (Right::Factors, [no, no, no, yes]),
+            (Right::Sso, [no, no, no, yes]),
             (Right::Company, [no, no, no, yes]),
         ];
         assert_eq!(table.map(|(right, _)| right), Right::ALL);

@@ -90,6 +90,9 @@ pub struct Session {
     pub last_seen_at: Time,
     /// When the person last proved in this session who they are: at login, and when they were asked again.
     pub proved_at: Time,
+    /// Whether it began with single sign-on. Then it works for its company only, and may not do anything that reaches the
+    /// person's other companies: their company's provider could have begun it.
+    pub by_sso: bool,
     /// The number of companies in which the person is an active member.
     pub companies: i64,
     /// When a second factor was shown, if one was.

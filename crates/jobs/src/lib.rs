@@ -3,7 +3,8 @@
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` decides which addresses it may dial.
 //! - `failure` and `certificate` explain in a sentence why an attempt failed.
-//! - `lookup` fetches home pages under the same rules, with a guard of its own.
+//! - `lookup` fetches home pages and `sso` talks to identity providers under the same rules, each with a guard of its
+//!   own; `https` is what they have in common.
 //! - `lanes`, `ring`, `flights` and `places` are the sender's bookkeeping, without I/O; `reconcile` compares
 //!   it with the database.
 //! - `nodes` shows that this node is alive and detects dead ones; `housekeeping` acts on it.
@@ -33,6 +34,7 @@ pub mod fields;
 mod flights;
 pub mod guard;
 mod housekeeping;
+mod https;
 pub mod import;
 mod lanes;
 pub mod lookup;
@@ -47,6 +49,7 @@ pub mod retention;
 mod ring;
 mod rounds;
 pub mod sender;
+pub mod sso;
 pub mod stage_totals;
 
 pub use client::{Client, Limits};
@@ -54,3 +57,4 @@ pub use guard::{Guard, Resolver, SystemResolver};
 pub use lookup::Lookup;
 pub use mailer::{MailServer, Mailer, Security};
 pub use sender::{Config, start};
+pub use sso::SingleSignOn;

@@ -1,51 +1,40 @@
 //! Fetches a home page: over HTTPS, to checked addresses only, following a few redirects that are checked
 //! too, with one deadline for everything. Reads only as much of the page as is needed.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, LOCATION,
     USER_AGENT,
 };
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use rapport_app::lookup::{FetchError, Fetched, HomePages};
-use rapport_domain::destination::{Destination, Host, Refusal};
+use rapport_domain::destination::Destination;
 use rapport_domain::lookup::{MAX_PAGE_BYTES, MAX_REDIRECTS, MAX_SECONDS, redirected};
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
-use crate::guard::{BoxFuture, Guard, NotDialled, ResolveError};
+use crate::guard::{BoxFuture, Guard};
+use crate::https::{Https, NotSent};
 
 const AGENT: &str = concat!("Rapport/", env!("CARGO_PKG_VERSION"), " (lookup)");
 /// How many pages may be fetched at once.
 const AT_ONCE: usize = 16;
-/// How much memory a page's headers may take.
-const MAX_HEADER_BYTES: usize = 64 * 1024;
-const NO_ADDRESS: &str = "the domain has no IP address";
 
 pub struct Lookup {
-    guard: Arc<Guard>,
-    tls: TlsConnector,
+    https: Https,
     total: Duration,
     slots: Semaphore,
-    tasks: TaskTracker,
 }
 
 impl Lookup {
     pub fn new(guard: Arc<Guard>, tls: rustls::ClientConfig, tasks: TaskTracker) -> Self {
-        let tls = TlsConnector::from(Arc::new(tls));
-        let total = Duration::from_secs(MAX_SECONDS);
-        Self { guard, tls, total, slots: Semaphore::new(AT_ONCE), tasks }
+        let https = Https::new(guard, tls, tasks, "--allow-lookup");
+        Self { https, total: Duration::from_secs(MAX_SECONDS), slots: Semaphore::new(AT_ONCE) }
     }
 
     /// Sets another deadline, for tests.
@@ -57,7 +46,7 @@ impl Lookup {
     async fn follow(&self, page: &Destination) -> Result<Fetched, FetchError> {
         let mut at = page.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.get(&at).await?;
+            let response = self.https.send(&at, request(&at)?).await.map_err(not_sent)?;
             let code = response.status().as_u16();
             let location = response.headers().get(LOCATION).filter(|_| matches!(code, 301..=303 | 307 | 308));
             if let Some(location) = location {
@@ -73,23 +62,6 @@ impl Lookup {
         }
         Err(FetchError::TooManyRedirects)
     }
-
-    async fn get(&self, page: &Destination) -> Result<Response<Incoming>, FetchError> {
-        let addresses = self.guard.addresses(page).await.map_err(not_dialled)?;
-        let stream = dial(&addresses, page.port()).await?;
-        let name = match page.host() {
-            Host::Ip(ip) => ServerName::from(ip),
-            Host::Name(name) => ServerName::try_from(name.to_owned()).map_err(unreachable)?,
-        };
-        let stream = self.tls.connect(name, stream).await.map_err(unreachable)?;
-        let handshake = http1::Builder::new().max_buf_size(MAX_HEADER_BYTES).handshake(TokioIo::new(stream));
-        let (mut sender, connection) = handshake.await.map_err(unreachable)?;
-        // The task ends when its response is dropped.
-        self.tasks.spawn(async move {
-            let _ = connection.await;
-        });
-        sender.send_request(request(page)?).await.map_err(unreachable)
-    }
 }
 
 impl HomePages for Lookup {
@@ -103,7 +75,7 @@ impl HomePages for Lookup {
     }
 }
 
-fn request(page: &Destination) -> Result<Request<Empty<Bytes>>, FetchError> {
+fn request(page: &Destination) -> Result<Request<Full<Bytes>>, FetchError> {
     let own = |error: String| FetchError::Own(error);
     let host = HeaderValue::from_str(page.authority()).map_err(|error| own(error.to_string()))?;
     let request = Request::get(page.path_and_query())
@@ -112,19 +84,8 @@ fn request(page: &Destination) -> Result<Request<Empty<Bytes>>, FetchError> {
         .header(ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml"))
         .header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))
         .header(CONNECTION, HeaderValue::from_static("close"))
-        .body(Empty::new());
+        .body(Full::default());
     request.map_err(|error| own(error.to_string()))
-}
-
-async fn dial(addresses: &[IpAddr], port: u16) -> Result<TcpStream, FetchError> {
-    let mut last = FetchError::Unreachable(NO_ADDRESS.to_owned());
-    for ip in addresses {
-        match TcpStream::connect(SocketAddr::new(*ip, port)).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = unreachable(error),
-        }
-    }
-    Err(last)
 }
 
 /// Reads the beginning of an HTML page.
@@ -145,7 +106,7 @@ async fn receive(at: Destination, response: Response<Incoming>) -> Result<Fetche
             Ok(frame) => frame,
             // The part received may be enough.
             Err(_) if !received.is_empty() => break,
-            Err(error) => return Err(unreachable(error)),
+            Err(error) => return Err(not_sent(NotSent::unreachable(error))),
         };
         let Some(data) = frame.data_ref() else { continue };
         let room = MAX_PAGE_BYTES - received.len();
@@ -162,18 +123,9 @@ fn is_html(content_type: Option<&str>) -> bool {
     ["text/html", "application/xhtml+xml"].iter().any(|html| essence.eq_ignore_ascii_case(html))
 }
 
-fn not_dialled(reason: NotDialled) -> FetchError {
-    match reason {
-        NotDialled::Refused(Refusal::ForbiddenAddress { address, range }) => FetchError::Unreachable(
-            format!("the address {address} is not public ({range}); --allow-lookup {address} allows it"),
-        ),
-        NotDialled::Refused(refusal) => FetchError::Unreachable(refusal.to_string()),
-        NotDialled::Unresolved(ResolveError::NotFound(_)) => FetchError::Unreachable(NO_ADDRESS.to_owned()),
-        NotDialled::Unresolved(ResolveError::Own(error)) => FetchError::Own(error),
+fn not_sent(error: NotSent) -> FetchError {
+    match error {
+        NotSent::Unreachable(reason) => FetchError::Unreachable(reason),
+        NotSent::Own(reason) => FetchError::Own(reason),
     }
-}
-
-fn unreachable(error: impl std::error::Error) -> FetchError {
-    let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-    FetchError::Unreachable(format!("{error}{cause}"))
 }

@@ -8,6 +8,7 @@ use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueE
 use clap_complete::Shell;
 use hyper::StatusCode;
 use rapport_domain::company::{self, Slug};
+use rapport_domain::email_domain::EmailDomain;
 use rapport_domain::id::{CredentialId, ImportId};
 use rapport_domain::import::Mode;
 use rapport_domain::import::charset::Charset;
@@ -41,7 +42,7 @@ pub enum Command {
     Serve,
     /// Print the effective configuration, with secrets hidden
     Config,
-    /// Create, list, export and delete companies
+    /// Create, list, export and delete companies, and confirm their email domains
     #[command(subcommand)]
     Company(CompanyCommand),
     /// Create, list and revoke API tokens
@@ -159,6 +160,18 @@ pub enum CompanyCommand {
     Create(CreateCompany),
     /// List the companies
     List(Output),
+    /// Confirm that an email domain is a company's, so that its people can log in with single sign-on
+    ///
+    /// The company's identity provider then says who people with addresses in this domain are, in this company only.
+    /// Make sure that the domain belongs to the company, and is not one like gmail.com where anyone can have an address.
+    /// Subdomains are confirmed one by one.
+    ClaimDomain(CompanyDomain),
+    /// Take a confirmed email domain away from a company
+    ///
+    /// Its people with addresses in this domain can no longer log in with single sign-on.
+    ReleaseDomain(CompanyDomain),
+    /// List the confirmed email domains of a company
+    Domains(CompanyDomains),
     /// Export everything that a company stored, except for secrets, into one file of JSON lines
     Export(ExportCompany),
     /// Delete a company with all its data after 14 days, or at once; or keep it after all
@@ -188,6 +201,25 @@ pub struct DeleteCompany {
     /// Keep a company that is waiting to be deleted
     #[arg(long, conflicts_with_all = ["yes", "now"])]
     pub cancel: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompanyDomain {
+    /// The company's project
+    #[arg(value_parser = slug)]
+    pub project: Slug,
+    /// The part of the addresses after the @, such as acme.com
+    #[arg(value_parser = domain)]
+    pub domain: EmailDomain,
+}
+
+#[derive(Debug, Args)]
+pub struct CompanyDomains {
+    /// The company's project
+    #[arg(value_parser = slug)]
+    pub project: Slug,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -475,6 +507,10 @@ fn slug(text: &str) -> Result<Slug, String> {
 
 fn email(text: &str) -> Result<Email, String> {
     Email::parse(text).map_err(detail)
+}
+
+fn domain(text: &str) -> Result<EmailDomain, String> {
+    EmailDomain::parse(text).map_err(detail)
 }
 
 fn role(text: &str) -> Result<Role, String> {

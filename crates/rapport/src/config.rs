@@ -120,6 +120,7 @@ pub struct Config {
     pub tls_key: Setting<PathBuf>,
     pub allow_destination: Setting<Vec<Network>>,
     pub allow_lookup: Setting<Vec<Network>>,
+    pub allow_sso: Setting<Vec<Network>>,
     pub extra_ca: Setting<Vec<PathBuf>>,
     pub secret_key_file: Setting<PathBuf>,
     pub smtp_url: Setting<SmtpUrl>,
@@ -173,6 +174,7 @@ impl Config {
             tls_key,
             allow_destination: layers.pick("allow_destination", |o| &mut o.allow_destination, Vec::new),
             allow_lookup: layers.pick("allow_lookup", |o| &mut o.allow_lookup, Vec::new),
+            allow_sso: layers.pick("allow_sso", |o| &mut o.allow_sso, Vec::new),
             extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
             secret_key_file: layers.pick(
                 "secret_key_file",
@@ -272,6 +274,7 @@ impl Config {
             entry(file, &self.tls_key, path),
             entry(file, &self.allow_destination, networks),
             entry(file, &self.allow_lookup, networks),
+            entry(file, &self.allow_sso, networks),
             entry(file, &self.extra_ca, |files| files.iter().map(path).collect::<Vec<_>>().into()),
             entry(file, &self.secret_key_file, path),
             entry(file, &self.smtp_url, |url| Value::String(url.to_string())),

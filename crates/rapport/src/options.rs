@@ -62,8 +62,8 @@ pub struct Options {
 
     /// A network that webhooks may be sent to although it is not public; repeatable
     ///
-    /// It doesn't apply to lookups by domain; see --allow-lookup. A single address is allowed too. In the environment,
-    /// separate several with commas.
+    /// It doesn't apply to lookups by domain and single sign-on; see --allow-lookup and --allow-sso. A single address is
+    /// allowed too. In the environment, separate several with commas.
     #[arg(long, global = true, value_name = "CIDR")]
     pub allow_destination: Option<Vec<Network>>,
 
@@ -73,6 +73,13 @@ pub struct Options {
     /// too. In the environment, separate several with commas.
     #[arg(long, global = true, value_name = "CIDR")]
     pub allow_lookup: Option<Vec<Network>>,
+
+    /// A network in which companies may have their identity provider although it is not public; repeatable
+    ///
+    /// For single sign-on with a provider inside your own network. Every company's owners can then send requests to the
+    /// hosts in this network. A single address is allowed too. In the environment, separate several with commas.
+    #[arg(long, global = true, value_name = "CIDR")]
+    pub allow_sso: Option<Vec<Network>>,
 
     /// A PEM file with certificate authorities to trust besides the system's; repeatable
     ///
@@ -174,6 +181,7 @@ impl Options {
             tls_key: one(environment, "tls_key")?,
             allow_destination: several(environment, "allow_destination")?,
             allow_lookup: several(environment, "allow_lookup")?,
+            allow_sso: several(environment, "allow_sso")?,
             extra_ca: several(environment, "extra_ca")?,
             secret_key_file: one(environment, "secret_key_file")?,
             smtp_url: one(environment, "smtp_url")?,

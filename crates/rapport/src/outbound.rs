@@ -16,14 +16,17 @@ pub struct Outbound {
     webhooks: AddressPolicy,
     /// Which sites may be looked up.
     lookups: AddressPolicy,
+    /// Where companies may have their identity provider.
+    providers: AddressPolicy,
     pub authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Outbound {
     pub fn load(config: &Config) -> anyhow::Result<Self> {
         let (webhooks, lookups) = (policy(&config.allow_destination), policy(&config.allow_lookup));
+        let providers = policy(&config.allow_sso);
         let authorities = extra_ca::load(&config.extra_ca.value)?;
-        Ok(Self { webhooks, lookups, authorities })
+        Ok(Self { webhooks, lookups, providers, authorities })
     }
 
     /// The guard for webhooks.
@@ -35,6 +38,11 @@ impl Outbound {
     /// sees what its page says.
     pub fn lookup_guard(&self) -> Guard {
         Guard::new(self.lookups.clone(), Arc::new(SystemResolver))
+    }
+
+    /// The guard for single sign-on. A company's owners choose its provider, and anyone can make us ask it.
+    pub fn sso_guard(&self) -> Guard {
+        Guard::new(self.providers.clone(), Arc::new(SystemResolver))
     }
 }
 
@@ -55,19 +63,22 @@ mod tests {
         let options = Options {
             allow_destination: network("10.0.0.0/8"),
             allow_lookup: network("127.0.0.1"),
+            allow_sso: network("192.168.7.0/24"),
             ..Options::default()
         };
         let outbound = Outbound::load(&Config::load(options, &|_| None).unwrap()).unwrap();
-        let (webhooks, lookups) = (outbound.guard(), outbound.lookup_guard());
-        for (url, is_for_webhooks, is_for_lookups) in [
-            ("https://10.0.0.1/", true, false),
-            ("https://127.0.0.1/", false, true),
-            ("https://192.168.0.1/", false, false),
-            ("https://203.0.114.1/", true, true),
+        let guards = [outbound.guard(), outbound.lookup_guard(), outbound.sso_guard()];
+        for (url, is_open) in [
+            ("https://10.0.0.1/", [true, false, false]),
+            ("https://127.0.0.1/", [false, true, false]),
+            ("https://192.168.7.1/", [false, false, true]),
+            ("https://192.168.0.1/", [false, false, false]),
+            ("https://203.0.114.1/", [true, true, true]),
         ] {
             let destination = Destination::parse(url).unwrap();
-            assert_eq!(webhooks.addresses(&destination).await.is_ok(), is_for_webhooks, "webhook to {url}");
-            assert_eq!(lookups.addresses(&destination).await.is_ok(), is_for_lookups, "lookup of {url}");
+            for (guard, is_open) in guards.iter().zip(is_open) {
+                assert_eq!(guard.addresses(&destination).await.is_ok(), is_open, "{url}");
+            }
         }
     }
 }

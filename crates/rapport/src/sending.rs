@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rapport_app::App;
 use rapport_jobs::client::tls_config;
-use rapport_jobs::{Client, Guard, Limits, Lookup};
+use rapport_jobs::{Client, Guard, Limits, Lookup, SingleSignOn};
 use rapport_store::Database;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,11 +13,12 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::outbound::Outbound;
 
-/// The way to receivers and home pages. Made before the application, which checks destinations and fetches
-/// pages with it.
+/// The way to receivers, home pages and identity providers. Made before the application, which checks destinations,
+/// fetches pages and lets people log in with it.
 pub struct Reach {
     pub guard: Arc<Guard>,
     lookup_guard: Arc<Guard>,
+    sso_guard: Arc<Guard>,
     tls: rustls::ClientConfig,
     /// Kept connections end with the process; nothing waits for receivers to close them.
     connections: TaskTracker,
@@ -26,12 +27,16 @@ pub struct Reach {
 impl Reach {
     pub fn new(outbound: &Outbound) -> Self {
         let (guard, lookup_guard) = (Arc::new(outbound.guard()), Arc::new(outbound.lookup_guard()));
-        let tls = tls_config(&outbound.authorities);
-        Self { guard, lookup_guard, tls, connections: TaskTracker::new() }
+        let (sso_guard, tls) = (Arc::new(outbound.sso_guard()), tls_config(&outbound.authorities));
+        Self { guard, lookup_guard, sso_guard, tls, connections: TaskTracker::new() }
     }
 
     pub fn lookup(&self) -> Lookup {
         Lookup::new(Arc::clone(&self.lookup_guard), self.tls.clone(), self.connections.clone())
+    }
+
+    pub fn sso(&self) -> SingleSignOn {
+        SingleSignOn::new(Arc::clone(&self.sso_guard), self.tls.clone(), self.connections.clone())
     }
 
     fn client(self) -> Client {

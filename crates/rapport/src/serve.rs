@@ -75,6 +75,7 @@ pub fn run_in(runtime: Runtime, config: &Config, reserved: Option<Reserved>) -> 
     let parts = Parts {
         destinations: Arc::clone(&reach.guard) as _,
         home_pages: Arc::new(reach.lookup()),
+        providers: Arc::new(reach.sso()),
         outside: mailing::outside(config, &base_url),
         mail_route: mailing::route(config),
         trusted_relay: config.trusted_mail_relay.value.relay().cloned(),

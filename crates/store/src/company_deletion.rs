@@ -22,6 +22,7 @@ statements! {
     company END_CREDENTIALS = "DELETE FROM credential WHERE company = $1";
     company END_SESSIONS = "DELETE FROM session WHERE company = $1";
     company END_INVITATIONS = "DELETE FROM invitation WHERE company = $1";
+    company END_SSO = "DELETE FROM sso WHERE company = $1";
     company END_MEMBERS = "UPDATE member SET deactivated_at = $2 WHERE company = $1 AND deactivated_at IS NULL";
     company END_WEBHOOKS = "UPDATE webhook SET deleted_at = $2 WHERE company = $1 AND deleted_at IS NULL";
     company MEMBERS = "SELECT person FROM member WHERE company = $1 ORDER BY person LIMIT $2";
@@ -74,7 +75,7 @@ pub fn due(across: &mut Across, now: Time) -> Result<Vec<CompanyId>, Error> {
 /// Begins the deletion: from now on nobody gets in, and nothing is sent.
 pub fn begin(tx: &mut Tx, now: Time) -> Result<(), Error> {
     tx.execute(&BEGIN, values![now])?;
-    for statement in [&END_CREDENTIALS, &END_SESSIONS, &END_INVITATIONS] {
+    for statement in [&END_CREDENTIALS, &END_SESSIONS, &END_INVITATIONS, &END_SSO] {
         tx.execute(statement, &[])?;
     }
     for statement in [&END_MEMBERS, &END_WEBHOOKS] {

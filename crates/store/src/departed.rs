@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::statement::statements;
 use crate::tx::{Across, Tx};
 use crate::value::{Row, Value};
-use crate::{address_change, passkey, password_reset, recovery_code, session, totp, values};
+use crate::{address_change, passkey, password_reset, recovery_code, session, sso_identity, totp, values};
 
 statements! {
     reference STANDINGS = "SELECT p.id, p.left_at, (SELECT 1 FROM member m WHERE m.person = p.id LIMIT 1 OFFSET 0) \
@@ -59,5 +59,6 @@ pub fn delete(tx: &mut Tx, person: PersonId) -> Result<bool, Error> {
     passkey::delete_all(tx, person)?;
     totp::delete(tx, person)?;
     recovery_code::delete_all(tx, person)?;
+    sso_identity::delete_of_person(tx, person)?;
     Ok(true)
 }

@@ -23,6 +23,7 @@ mod cadence_ranges;
 pub mod campaign;
 pub mod channel;
 pub mod channel_total;
+pub mod claimed_domain;
 pub mod clients;
 pub mod company;
 pub mod company_data;
@@ -71,11 +72,14 @@ mod queue;
 pub mod recent;
 pub mod recovery_code;
 pub mod redelivery;
+pub mod removed_member;
 pub mod retention;
 pub mod saved_view;
 pub mod sealed;
 pub mod second_factor;
 pub mod session;
+pub mod sso;
+pub mod sso_identity;
 pub mod stage_totals;
 mod statement;
 pub mod story;
@@ -114,6 +118,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         campaign::STATEMENTS,
         channel::STATEMENTS,
         channel_total::STATEMENTS,
+        claimed_domain::STATEMENTS,
         clients::STATEMENTS,
         company::STATEMENTS,
         company_deletion::STATEMENTS,
@@ -147,11 +152,14 @@ pub fn all_statements() -> Vec<&'static Statement> {
         recent::STATEMENTS,
         recovery_code::STATEMENTS,
         redelivery::STATEMENTS,
+        removed_member::STATEMENTS,
         retention::STATEMENTS,
         saved_view::STATEMENTS,
         sealed::STATEMENTS,
         second_factor::STATEMENTS,
         session::STATEMENTS,
+        sso::STATEMENTS,
+        sso_identity::STATEMENTS,
         stage_totals::STATEMENTS,
         submission::STATEMENTS,
         timeline::STATEMENTS,

@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 27] = [
+const MIGRATIONS: [&str; 28] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -41,6 +41,7 @@ const MIGRATIONS: [&str; 27] = [
     include_str!("../migrations/0025_sessions_and_tokens.sql"),
     include_str!("../migrations/0026_companies.sql"),
     include_str!("../migrations/0027_factors.sql"),
+    include_str!("../migrations/0028_sso.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

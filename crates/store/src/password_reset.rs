@@ -19,8 +19,11 @@ statements! {
     reference IS_REQUESTED = "SELECT email FROM reset_request WHERE email = $1";
     // The transaction that removes a request answers it.
     reference TAKE_REQUEST = "DELETE FROM reset_request WHERE email = $1 RETURNING address";
-    reference MEMBERSHIPS = "SELECT p.id, p.name, m.company, c.slug FROM person p JOIN member m ON m.person = p.id \
-                             JOIN company c ON c.id = m.company WHERE p.email = $1 AND m.deactivated_at IS NULL \
+    reference MEMBERSHIPS = "SELECT p.id, p.name, m.company, c.slug, CASE WHEN w.mode = 'required' \
+                             AND (w.break_glass IS NULL OR w.break_glass <> m.person) THEN 1 ELSE 0 END \
+                             FROM person p JOIN member m ON m.person = p.id JOIN company c ON c.id = m.company \
+                             LEFT JOIN sso w ON w.company = m.company \
+                             WHERE p.email = $1 AND m.deactivated_at IS NULL \
                              ORDER BY m.created_at, m.company";
     reference COUNT = "SELECT count(*) FROM password_reset WHERE person = $1 AND created_at > $2";
     reference INSERT = "INSERT INTO password_reset (hash, person, created_at, expires_at, by_mail, for_proof) \
@@ -61,13 +64,21 @@ pub struct Membership {
     pub name: String,
     pub company: CompanyId,
     pub slug: String,
+    /// Whether the person can enter the company only with single sign-on.
+    pub needs_sso: bool,
 }
 
 /// The active memberships of every login with this address, in the order they joined.
 pub fn memberships(across: &mut Across, email: &Email) -> Result<Vec<Membership>, Error> {
     let membership = |mut row: Row| {
         let row = &mut row;
-        Ok(Membership { person: row.take()?, name: row.take()?, company: row.take()?, slug: row.take()? })
+        Ok(Membership {
+            person: row.take()?,
+            name: row.take()?,
+            company: row.take()?,
+            slug: row.take()?,
+            needs_sso: row.take()?,
+        })
     };
     across.query(&MEMBERSHIPS, values![email.as_str()])?.into_iter().map(membership).collect()
 }

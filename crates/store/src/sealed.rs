@@ -1,7 +1,7 @@
 //! The encrypted columns. This is the only list of them: the vault seals for an [`Owner`] and for nothing else, so
 //! a new encrypted column needs a variant here, and then changing the key reaches it too.
 
-use rapport_domain::id::{MailId, PersonId, WebhookId};
+use rapport_domain::id::{MailId, PersonId, SsoId, WebhookId};
 
 use crate::error::Error;
 use crate::statement::{Statement, statements};
@@ -12,9 +12,11 @@ statements! {
     company WEBHOOKS = "SELECT id, secret FROM webhook WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company LINKS = "SELECT id, secret FROM mail_content WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     reference APPS = "SELECT person, secret FROM totp WHERE person > $1 ORDER BY person LIMIT $2";
+    company CLIENTS = "SELECT id, secret FROM sso WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company REPLACE_WEBHOOK = "UPDATE webhook SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
     company REPLACE_LINK = "UPDATE mail_content SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
     reference REPLACE_APP = "UPDATE totp SET secret = $3 WHERE person = $1 AND secret = $2";
+    company REPLACE_CLIENT = "UPDATE sso SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
 }
 
 /// The row that an encrypted secret belongs to.
@@ -26,20 +28,23 @@ pub enum Owner {
     MailLink(MailId),
     /// What a person's authenticator app makes its codes from.
     Totp(PersonId),
+    /// What we log in with at a company's identity provider.
+    SsoClient(SsoId),
 }
 
 impl Owner {
     /// For each encrypted column, an owner before all others.
-    pub const BEFORE_ALL: [Self; 3] = [
+    pub const BEFORE_ALL: [Self; 4] = [
         Self::Webhook(WebhookId::from_bytes([0; 16])),
         Self::MailLink(MailId::from_bytes([0; 16])),
         Self::Totp(PersonId::from_bytes([0; 16])),
+        Self::SsoClient(SsoId::from_bytes([0; 16])),
     ];
 
     /// Whether each company has secrets of its own in the column. The others are read once, in no company.
     pub const fn is_of_company(self) -> bool {
         match self {
-            Self::Webhook(_) | Self::MailLink(_) => true,
+            Self::Webhook(_) | Self::MailLink(_) | Self::SsoClient(_) => true,
             Self::Totp(_) => false,
         }
     }
@@ -50,6 +55,7 @@ impl Owner {
             Self::Webhook(_) => ("webhook", "secret"),
             Self::MailLink(_) => ("mail_content", "secret"),
             Self::Totp(_) => ("totp", "secret"),
+            Self::SsoClient(_) => ("sso", "secret"),
         }
     }
 }
@@ -78,6 +84,11 @@ pub fn after(snapshot: &mut Snapshot, owner: Owner, limit: i64) -> Result<Vec<Se
             let rows = snapshot.query(&APPS, values![&person, limit])?.into_iter();
             rows.map(|mut row| Ok(Sealed { owner: Owner::Totp(row.take()?), secret: row.take()? })).collect()
         }
+        Owner::SsoClient(id) => {
+            let rows = snapshot.query(&CLIENTS, values![&id, limit])?.into_iter();
+            rows.map(|mut row| Ok(Sealed { owner: Owner::SsoClient(row.take()?), secret: row.take()? }))
+                .collect()
+        }
     }
 }
 
@@ -88,6 +99,7 @@ pub fn replace(tx: &mut Tx, owner: Owner, before: &[u8], sealed: &[u8]) -> Resul
         Owner::Webhook(id) => run(&REPLACE_WEBHOOK, id.as_bytes())?,
         Owner::MailLink(id) => run(&REPLACE_LINK, id.as_bytes())?,
         Owner::Totp(person) => run(&REPLACE_APP, person.as_bytes())?,
+        Owner::SsoClient(id) => run(&REPLACE_CLIENT, id.as_bytes())?,
     };
     Ok(())
 }

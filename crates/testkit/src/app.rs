@@ -173,7 +173,16 @@ impl TestApp {
 
     /// For several applications that share a clock.
     pub fn with_clock(engine: Engine, clock: TestClock) -> Self {
-        Self::build(engine, clock, Box::new(|_: &mut Parts| {}))
+        Self::with_clock_and(engine, clock, |_| {})
+    }
+
+    /// With a clock and with other parts than usual.
+    pub fn with_clock_and(
+        engine: Engine,
+        clock: TestClock,
+        furnish: impl Fn(&mut Parts) + Send + Sync + 'static,
+    ) -> Self {
+        Self::build(engine, clock, Box::new(furnish))
     }
 
     fn build(engine: Engine, clock: TestClock, furnish: Furnish) -> Self {

@@ -143,7 +143,9 @@ fn capabilities(kind: Kind) -> Capabilities {
     arguments
         .push(format!("--blink-settings=preferredColorScheme={color_scheme},scriptEnabled={runs_scripts}"));
     let options = json!({ "args": arguments, "binary": BROWSER });
-    [("goog:chromeOptions".to_owned(), options)].into_iter().collect()
+    // The identity provider of the tests has a certificate from an authority of the tests.
+    let wanted = [("goog:chromeOptions", options), ("acceptInsecureCerts", json!(true))];
+    wanted.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 
 /// The process that drives a browser. Dropping it ends both.

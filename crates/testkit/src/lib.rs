@@ -1,6 +1,6 @@
 //! What the tests of the other crates share: the application on either engine with a clock that tests move, a
-//! temporary PostgreSQL server, proxies that break or intercept connections to it, a pooler, a webhook receiver that can misbehave, a mail
-//! server, a passkey, and a browser. Nothing here is part of the service.
+//! temporary PostgreSQL server, proxies that break or intercept connections to it, a pooler, a webhook receiver and an
+//! identity provider that can misbehave, a mail server, a passkey, and a browser. Nothing here is part of the service.
 
 mod acts;
 pub mod app;
@@ -12,6 +12,7 @@ mod drivers;
 pub mod gate;
 pub mod hands;
 pub mod mail;
+pub mod oidc;
 pub mod old_database;
 mod opening;
 pub mod pgbouncer;
@@ -19,6 +20,7 @@ pub mod postgres;
 pub mod postgres_interceptor;
 pub mod postgres_proxy;
 pub mod power_cut;
+pub mod providers;
 pub mod raw;
 pub mod receiver;
 pub mod recording;
@@ -34,12 +36,14 @@ pub use crate::disk::{Disk, DiskError};
 pub use crate::gate::Gate;
 pub use crate::hands::Hands;
 pub use crate::mail::{MailSecurity, MailServer, ReceivedMail};
+pub use crate::oidc::OidcProvider;
 pub use crate::opening::open;
 pub use crate::pgbouncer::Pgbouncer;
 pub use crate::postgres::PostgresServer;
 pub use crate::postgres_interceptor::PostgresInterceptor;
 pub use crate::postgres_proxy::PostgresProxy;
 pub use crate::power_cut::Unsynced;
+pub use crate::providers::TestProviders;
 pub use crate::receiver::{Behaviour, Hostile, Identity, Opening, ReceivedRequest, Receiver, Step};
 pub use crate::recording::Recording;
 pub use crate::sight::PATIENCE;

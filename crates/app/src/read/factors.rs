@@ -1,10 +1,10 @@
 //! The second factors of the person who is logged in.
 
-use rapport_domain::id::PersonId;
+use rapport_domain::id::{CompanyId, PersonId};
 use rapport_domain::member::{Email, Member};
 use rapport_domain::second_factor::Passkey;
 use rapport_domain::time::Time;
-use rapport_store::{Error, Snapshot, member, passkey, recovery_code, totp};
+use rapport_store::{Error, Snapshot, member, passkey, recovery_code, sso, totp};
 
 use crate::read::Viewer;
 
@@ -45,7 +45,7 @@ pub fn of(snapshot: &mut Snapshot, person: PersonId) -> Result<Factors, Error> {
     })
 }
 
-/// The person who adds a factor, and what that takes.
+/// The person who adds a factor or proves again who they are, and what that takes.
 pub struct Holder {
     pub person: PersonId,
     pub email: Email,
@@ -56,12 +56,17 @@ pub struct Holder {
     /// What authenticators call the passkeys that they have.
     pub credentials: Vec<Vec<u8>>,
     pub app: Option<Totp>,
+    /// The host of the company's identity provider, if they logged in with it.
+    pub provider: Option<String>,
+    /// The only company that they may learn about, if they logged in with its provider.
+    pub confined: Option<CompanyId>,
 }
 
 pub fn holder(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Holder>, Error> {
     let Some(person) = viewer.person() else { return Ok(None) };
     let (member, login) = (member::get(snapshot, person)?, member::login(snapshot, person)?);
     let (Some(Member { email, name, .. }), Some(login)) = (member, login) else { return Ok(None) };
+    let sso = if viewer.caller.by_sso { sso::get(snapshot)? } else { None };
     Ok(Some(Holder {
         person,
         email,
@@ -71,5 +76,7 @@ pub fn holder(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Holder>
         step: viewer.caller.step,
         credentials: passkey::credentials(snapshot, person)?,
         app: totp::get(snapshot, person)?,
+        provider: sso.map(|sso| sso.settings.issuer.host()),
+        confined: viewer.caller.by_sso.then_some(viewer.caller.company.id),
     }))
 }

@@ -28,6 +28,7 @@ pub mod profile;
 pub mod pulse;
 pub mod redelivery;
 pub mod settings;
+pub mod sso;
 pub mod system;
 pub mod timeline;
 pub mod webhook;

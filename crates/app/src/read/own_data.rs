@@ -24,22 +24,30 @@ const ENTRIES: i64 = 100;
 pub fn login(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Map<String, Value>>, Error> {
     let Some(person) = viewer.person() else { return Ok(None) };
     let Some(login) = own_data::login(snapshot, person)? else { return Ok(None) };
-    let companies = own_data::memberships(snapshot, person)?;
-    let sessions = session::of_person(snapshot, person)?;
-    let resets = own_data::resets(snapshot, person)?;
-    let changes = address_change::of_person(snapshot, person)?;
-    let factors = factors::of(snapshot, person)?;
-    // Somebody else may own an address that was never proven.
-    let invitations =
-        if login.proven_at.is_some() { own_data::invitations(snapshot, &login.email)? } else { Vec::new() };
     let company = &viewer.caller.company;
+    let mut companies = own_data::memberships(snapshot, person)?;
+    let (mut factors, mut resets, mut changes, mut invitations) = (None, Vec::new(), Vec::new(), Vec::new());
+    let sessions = if viewer.caller.by_sso {
+        // It knows one company, and not what the login does elsewhere.
+        companies.retain(|membership| membership.project == company.slug.as_str());
+        session::of_member(snapshot, person)?
+    } else {
+        factors = Some(factors::of(snapshot, person)?);
+        resets = own_data::resets(snapshot, person)?;
+        changes = address_change::of_person(snapshot, person)?;
+        // Somebody else may own an address that was never proven.
+        if login.proven_at.is_some() {
+            invitations = own_data::invitations(snapshot, &login.email)?;
+        }
+        session::of_person(snapshot, person)?
+    };
     let object = json!({
         "exported_at": viewer.now.to_string(),
         "records_of": { "project": company.slug.as_str(), "company": company.name },
         "login": shown_login(person, &login),
         "companies": companies.iter().map(shown_membership).collect::<Vec<_>>(),
         "sessions": sessions.iter().map(shown_session).collect::<Vec<_>>(),
-        "second_factors": shown_factors(&factors),
+        "second_factors": factors.as_ref().map(shown_factors),
         "password_resets": resets.into_iter().map(shown_link).collect::<Vec<_>>(),
         "address_changes": changes.iter().map(|(email, created_at, expires_at)| json!({
             "email": email.as_str(),

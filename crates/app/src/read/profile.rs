@@ -4,6 +4,7 @@ use rapport_domain::credential::Presented;
 use rapport_domain::member::Member;
 use rapport_store::{Error, Snapshot, address_change, member, session};
 
+use crate::password;
 use crate::read::Viewer;
 use crate::read::factors::{self, Factors};
 
@@ -16,17 +17,25 @@ pub struct Profile {
     pub me: Member,
     /// Whether they proved that the address is theirs.
     pub is_proven: bool,
+    /// Whether they have a password. Single sign-on makes logins without one.
+    pub has_password: bool,
+    /// In all companies, or only in this one if single sign-on began the current session.
     pub sessions: Vec<Listed>,
     pub factors: Factors,
 }
 
 pub fn page(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Option<Profile>, Error> {
     let Some((me, login)) = login(snapshot, viewer)? else { return Ok(None) };
-    let mut sessions = session::of_person(snapshot, me.person)?;
+    let mut sessions = if viewer.caller.by_sso {
+        session::of_member(snapshot, me.person)?
+    } else {
+        session::of_person(snapshot, me.person)?
+    };
     // Those that are over are deleted within a day.
     sessions.retain(|listed| !listed.limits.is_over(listed.created_at, listed.last_seen_at, viewer.now));
     let factors = factors::of(snapshot, me.person)?;
-    Ok(Some(Profile { me, is_proven: login.proven_at.is_some(), sessions, factors }))
+    let (is_proven, has_password) = (login.proven_at.is_some(), login.password_hash != password::NOBODYS);
+    Ok(Some(Profile { me, is_proven, has_password, sessions, factors }))
 }
 
 /// The change of address that a link is for, while it can be confirmed. It may be another person's.

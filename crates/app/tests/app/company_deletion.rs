@@ -127,7 +127,7 @@ fn no_row_of_the_company_is_left_in_any_table_and_others_keep_theirs() {
         let before = count(app, globex.id());
         let rows = i64::try_from(ROWS).unwrap();
         let thin: Vec<_> = count(app, app.id()).into_iter().filter(|(_, found)| *found < rows).collect();
-        let single = ["channel_count", "company_deletion", "digest_schedule", "field_fill"];
+        let single = ["channel_count", "company_deletion", "digest_schedule", "field_fill", "sso"];
         assert_eq!(thin.iter().map(|(table, _)| table.as_str()).collect::<Vec<_>>(), single);
         app.clock().advance_days(14);
         assert_eq!(delete_due(app.app()), [app.id()]);
@@ -157,7 +157,7 @@ fn nobody_gets_in_and_nothing_is_sent_once_it_begins() {
             let read = block_on(app.app().read(access, Needs::Right(Right::Read), |_, _| Ok(())));
             assert_eq!(refusal(read), "unauthenticated");
         }
-        let looked = rapport_app::session::workplaces(app.app(), owner_of(app));
+        let looked = rapport_app::session::workplaces(app.app(), owner_of(app), None);
         assert_eq!(block_on(looked).unwrap(), []);
         assert_eq!(app.number("SELECT count(*) FROM webhook WHERE deleted_at IS NULL"), 0);
         // Too late, even for the server's administrator.

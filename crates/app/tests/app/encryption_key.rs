@@ -9,10 +9,12 @@ use rapport_app::encryption_key::{
 use rapport_app::invitation::Invite;
 use rapport_app::member::RemoveMember;
 use rapport_app::session::{Proven, read_cookie};
+use rapport_app::sso::settings::PutSso;
 use rapport_app::totp::SetUpApp;
 use rapport_app::vault::{Key, Owner, fingerprint};
 use rapport_app::{Access, Command, Outside, Vault};
 use rapport_domain::member::{Email, Role};
+use rapport_domain::sso::Change;
 use rapport_store::sealed;
 use rapport_testkit::{Engine, TestApp, block_on, create_webhook};
 use serde_json::json;
@@ -57,6 +59,13 @@ fn set_up_app(app: &TestApp) {
     app.write(RemoveMember(member.person)).unwrap();
 }
 
+fn set_up_sso(app: &TestApp) {
+    let settings = json!({
+        "issuer": "https://login.acme.test", "client_id": "rapport", "client_secret": "s", "domains": ["acme.test"],
+    });
+    app.write(PutSso(Change::parse(settings.as_object().unwrap()).unwrap())).unwrap();
+}
+
 fn as_operator<C: Command>(app: &TestApp, access: &Access, command: C) -> C::Reply {
     block_on(app.app().write(access, command)).unwrap()
 }
@@ -96,6 +105,7 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
         }
         invite(app, "ana@acme.test");
         set_up_app(app);
+        set_up_sso(app);
         let (old, new) = (BTreeSet::from([fingerprint(&OLD)]), BTreeSet::from([fingerprint(&NEW)]));
         for column in Owner::BEFORE_ALL {
             assert_eq!(keys_of(app, column), old, "every column has something to re-encrypt");
@@ -107,7 +117,7 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
         *file.lock().unwrap() = vec![OLD, NEW];
         change(app);
         assert!(add_webhook(app));
-        let [webhooks, links, apps] = Owner::BEFORE_ALL;
+        let [webhooks, links, apps, clients] = Owner::BEFORE_ALL;
         assert_eq!(keys_of(app, webhooks).len(), 2, "what is new is under the new key");
         assert_eq!(reencrypt(app, webhooks), many);
         assert_eq!(reencrypt(app, webhooks), 0, "a second run finds nothing left");
@@ -115,7 +125,10 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
         assert_eq!(keys_of(app, apps), old);
         assert_eq!(reencrypt(app, links), 1);
         assert_eq!(reencrypt(app, apps), 1);
-        assert_eq!((keys_of(app, links), keys_of(app, apps)), (new.clone(), new));
+        assert_eq!(reencrypt(app, clients), 1);
+        for owner in [links, apps, clients] {
+            assert_eq!(keys_of(app, owner), new);
+        }
         as_operator(app, &Access::NO_COMPANY, FinishChange(fingerprint(&NEW)));
 
         *file.lock().unwrap() = vec![NEW];

@@ -156,6 +156,7 @@ fn nothing_of_a_person_is_left_when_their_login_ends() {
             "password_reset",
             "recovery_code",
             "session",
+            "sso_identity",
             "totp",
         ];
         assert_eq!(about_people, BTreeSet::from(expected));
@@ -170,7 +171,10 @@ fn nothing_of_a_person_is_left_when_their_login_ends() {
              INSERT INTO passkey (person, id, credential, public_key, name, created_at) \
              VALUES ({id}, {id}, {id}, 'x', 'x', 0); \
              INSERT INTO totp (person, secret, created_at) VALUES ({id}, {id}, 0); \
-             INSERT INTO recovery_code (person, hash, created_at) VALUES ({id}, {id}, 0)"
+             INSERT INTO recovery_code (person, hash, created_at) VALUES ({id}, {id}, 0); \
+             INSERT INTO sso_identity (company, issuer, subject, person, email, created_at, last_login_at) \
+             VALUES ({}, 'https://login.test', 'ana', {id}, '{ANA}', 0, 0)",
+            app.id().0
         );
         raw::run(app.database(), &insert);
         app.clock().advance_days(30);
@@ -178,6 +182,15 @@ fn nothing_of_a_person_is_left_when_their_login_ends() {
         for table in about_people {
             assert_eq!(
                 app.number(&format!("SELECT count(*) FROM {table} WHERE person = {id}")),
+                0,
+                "{table}"
+            );
+        }
+        // Nor by their address, except where history says who did something.
+        let emails = with_column(app, "email");
+        for table in emails.keys() {
+            assert_eq!(
+                app.number(&format!("SELECT count(*) FROM {table} WHERE email = '{ANA}'")),
                 0,
                 "{table}"
             );

@@ -1,14 +1,18 @@
-//! `rapport company`: creates and lists companies. `company_end` exports and deletes them.
+//! `rapport company`: creates and lists companies, and confirms their email domains. `company_end` exports and deletes
+//! them.
 
 use std::process::ExitCode;
 
 use rapport_app::Access;
 use rapport_app::company::{self, CreatedCompany, OwnerLogin};
+use rapport_app::sso::Claimed;
+use rapport_app::sso::domain::{ClaimDomain, ReleaseDomain};
 use rapport_domain::invitation::INVITATION_DAYS;
+use rapport_store::{Snapshot, claimed_domain};
 use serde_json::{Value, json};
 
-use super::{company_end, explained, open_beside, print, print_json, write};
-use crate::cli::{CompanyCommand, CreateCompany, Output};
+use super::{company_end, explained, find_company, open_beside, print, print_json, write};
+use crate::cli::{CompanyCommand, CompanyDomain, CompanyDomains, CreateCompany, Output};
 use crate::config::Config;
 use crate::data_dir;
 
@@ -18,6 +22,9 @@ pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode>
         CompanyCommand::List(output) => list(config, output),
         CompanyCommand::Export(arguments) => company_end::export(config, &arguments),
         CompanyCommand::Delete(arguments) => company_end::delete(config, &arguments),
+        CompanyCommand::ClaimDomain(arguments) => claim_domain(config, &arguments),
+        CompanyCommand::ReleaseDomain(arguments) => release_domain(config, &arguments),
+        CompanyCommand::Domains(arguments) => domains(config, &arguments),
     }
 }
 
@@ -81,4 +88,44 @@ fn list(config: &Config, output: Output) -> anyhow::Result<ExitCode> {
         format!("{:<20}  {}\n", company.slug.as_str(), company.name)
     };
     print(&companies.iter().map(line).collect::<String>())
+}
+
+fn claim_domain(
+    config: &Config,
+    CompanyDomain { project, domain }: &CompanyDomain,
+) -> anyhow::Result<ExitCode> {
+    let app = open_beside(config)?;
+    let company = find_company(&app, project)?;
+    write(&app, &Access::CommandLine(company.id), || ClaimDomain(domain.clone()))?;
+    print(&format!(
+        "{} is confirmed as a domain of {}. An owner can now turn on single sign-on for it.\n",
+        domain.as_str(),
+        company.name
+    ))
+}
+
+fn release_domain(
+    config: &Config,
+    CompanyDomain { project, domain }: &CompanyDomain,
+) -> anyhow::Result<ExitCode> {
+    let app = open_beside(config)?;
+    let company = find_company(&app, project)?;
+    write(&app, &Access::CommandLine(company.id), || ReleaseDomain(domain.clone()))?;
+    print(&format!("{} is no longer a domain of {}.\n", domain.as_str(), company.name))
+}
+
+fn domains(config: &Config, CompanyDomains { project, output }: &CompanyDomains) -> anyhow::Result<ExitCode> {
+    let app = open_beside(config)?;
+    let company = find_company(&app, project)?;
+    let read = app.store().read(company.id, |snapshot: &mut Snapshot| claimed_domain::list(snapshot));
+    let found = read.blocking_recv().unwrap_or(Err(rapport_store::Error::Closed));
+    let found = found.map_err(|error| explained(error.into()))?;
+    if output.json {
+        let item = |claimed: &Claimed| json!({ "domain": claimed.domain.as_str(), "confirmed_at": claimed.claimed_at.to_string() });
+        return print_json(&Value::Array(found.iter().map(item).collect()));
+    }
+    if found.is_empty() {
+        return print("No confirmed domains yet.\n");
+    }
+    print(&found.iter().map(|claimed| format!("{}\n", claimed.domain.as_str())).collect::<String>())
 }

@@ -26,6 +26,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     findings.push(look_at_listener(config));
     findings.push(look_at_destinations("webhooks", &config.allow_destination));
     findings.push(look_at_destinations("lookups by domain", &config.allow_lookup));
+    findings.push(look_at_destinations("single sign-on", &config.allow_sso));
     findings.push(look_at_extra_ca(config));
     findings.extend([look_at_mail(config), look_at_file_limit(config), look_at_backups(config)]);
     findings.extend([look_at_certificate(config), look_at_proxies(config)].into_iter().flatten());

@@ -169,7 +169,7 @@ pub fn reset(config: &Config, arguments: &Reset) -> anyhow::Result<ExitCode> {
         let problem = refusal(config, known, &fit);
         bail!(
             "{problem} --yes, which gives up these secrets for good:\n{listed}Then rotate the secrets of these \
-             webhooks and give the new ones to their receivers"
+             webhooks and give the new ones to their receivers, and enter the client secrets of single sign-on again"
         );
     }
     let saved = key.save()?;
@@ -178,7 +178,8 @@ pub fn reset(config: &Config, arguments: &Reset) -> anyhow::Result<ExitCode> {
     write(&app, &Access::NO_COMPANY, || ResetKey(first.clone()))?;
     print(&format!(
         "The database now uses the key {first}. These secrets are lost:\n{listed}\
-         Rotate the secrets of these webhooks and give the new ones to their receivers. Deliveries wait until then.\n"
+         Rotate the secrets of these webhooks and give the new ones to their receivers. Deliveries wait until then. \
+         Enter the client secrets of single sign-on again.\n"
     ))
 }
 
@@ -191,6 +192,9 @@ fn described(app: &App, lost: &[(CompanyId, Owner)]) -> anyhow::Result<String> {
         match *owner {
             Owner::MailLink(_) => {
                 let _ = writeln!(text, "  {project}: the link in an unsent mail");
+            }
+            Owner::SsoClient(_) => {
+                let _ = writeln!(text, "  {project}: the client secret of single sign-on");
             }
             Owner::Webhook(id) => {
                 let read =

@@ -57,5 +57,6 @@ fn find(app: &App, login: &Login) -> anyhow::Result<Membership> {
     if found.iter().any(|other| other.person != member.person) {
         bail!("several logins have the address {address}: name the company of the one you mean (--project)");
     }
-    Ok(member.clone())
+    // A link for a new password is of no use where single sign-on is required.
+    Ok(found.iter().find(|member| !member.needs_sso).unwrap_or(member).clone())
 }

@@ -139,6 +139,7 @@ fn own_config(given: &Config, home: &Path) -> Config {
     let loopback = "127.0.0.1/32".parse().expect("a network");
     to_default(&mut config.allow_destination, vec![loopback]);
     to_default(&mut config.allow_lookup, Vec::new());
+    to_default(&mut config.allow_sso, Vec::new());
     config
 }
 

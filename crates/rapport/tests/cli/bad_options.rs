@@ -7,11 +7,13 @@ use crate::program::{Place, program, run};
 
 #[test]
 fn bad_values_end_with_2_and_name_the_option() {
-    let table: [(&[&str], &str); 13] = [
+    let table: [(&[&str], &str); 15] = [
         (&["--listen", "8080"], "--listen"),
         (&["--database", "mysql://h/db"], "--database"),
         (&["config", "--allow-destination", "10.0.0.0/40"], "--allow-destination"),
         (&["config", "--allow-lookup", "acme.test"], "--allow-lookup"),
+        (&["config", "--allow-sso", "login.acme.test"], "--allow-sso"),
+        (&["company", "claim-domain", "acme", "acme"], "DOMAIN"),
         (&["config", "--trusted-mail-relay", "mx.acme.test; dkim=pass"], "--trusted-mail-relay"),
         (&["config", "--base-url", "crm.acme.test"], "--base-url"),
         (&["config", "--trusted-proxy", "nginx"], "--trusted-proxy"),

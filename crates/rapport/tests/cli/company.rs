@@ -44,6 +44,42 @@ fn creating_a_company_says_nothing_about_its_owner() {
 }
 
 #[test]
+fn a_domain_is_one_companys_until_it_is_released() {
+    Place::each(|place| {
+        place.json(&[&CREATE[..], &["--json"]].concat());
+        place.json(&["company", "create", "other", "--name", "Other", "--owner", "you@other.test", "--json"]);
+        let run = |arguments: &[&str]| {
+            let ended = place.run(arguments);
+            (ended.code, ended.stdout, ended.stderr)
+        };
+        let domains = |project: &str| {
+            let listed = place.json(&["company", "domains", project, "--json"]);
+            let names =
+                listed.as_array().unwrap().iter().map(|item| item["domain"].as_str().unwrap().to_owned());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(run(&["company", "domains", "acme"]).1, "No confirmed domains yet.\n");
+        let claimed = run(&["company", "claim-domain", "acme", "Acme.Test"]);
+        assert_eq!(claimed.0, Some(0), "{}", claimed.2);
+        assert!(claimed.1.contains("acme.test is confirmed as a domain of Acme"), "{}", claimed.1);
+        assert_eq!(
+            run(&["company", "claim-domain", "acme", "acme.test"]).0,
+            Some(0),
+            "again changes nothing"
+        );
+        let (code, _, error) = run(&["company", "claim-domain", "other", "acme.test"]);
+        let expected = "rapport: acme.test is a domain of the company acme; release it there first\n";
+        assert_eq!((code, error.as_str()), (Some(1), expected));
+        assert_eq!((domains("acme"), domains("other").len()), (vec!["acme.test".to_owned()], 0));
+        let (code, _, error) = run(&["company", "release-domain", "other", "acme.test"]);
+        assert_eq!((code, error.as_str()), (Some(1), "rapport: no such confirmed domain of this company\n"));
+        assert_eq!(run(&["company", "release-domain", "acme", "acme.test"]).0, Some(0));
+        assert_eq!(run(&["company", "claim-domain", "other", "acme.test"]).0, Some(0));
+        assert_eq!(run(&["company", "claim-domain", "nobody", "b.test"]).0, Some(1));
+    });
+}
+
+#[test]
 fn a_taken_project_is_an_error_even_with_json() {
     let place = Place::sqlite();
     assert_eq!(place.run(&CREATE).code, Some(0));

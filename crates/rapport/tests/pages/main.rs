@@ -31,5 +31,6 @@ mod pulse;
 mod roles;
 mod sessions;
 mod settings;
+mod sso;
 mod twice;
 mod webhooks;

@@ -149,6 +149,13 @@ impl Office {
         place.json(&[&create[..], options].concat());
     }
 
+    /// Runs a command of the server's administrator, which must succeed.
+    pub fn command_line(&self, arguments: &[&str]) {
+        let Files::Place(place) = &self.files else { panic!("the demo keeps its files to itself") };
+        let ended = place.run(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+    }
+
     /// Invites somebody, who accepts at once with this password; returns the member.
     pub fn employ(&self, email: &str, name: &str, role: &str, password: &str) -> Value {
         let invited =

@@ -41,7 +41,7 @@ const FOR_ALL: [&str; 16] = [
 const FOR_MEMBERS: [&str; 3] = ["/accounts/new", "/accounts/lookup", "/campaigns/new"];
 
 /// Pages with a fixed address that only admins see, or only owners.
-const FOR_ADMINS: [&str; 22] = [
+const FOR_ADMINS: [&str; 23] = [
     "/imports",
     "/webhooks",
     "/webhooks/new",
@@ -59,6 +59,7 @@ const FOR_ADMINS: [&str; 22] = [
     "/settings/digest",
     "/settings/members",
     "/settings/security",
+    "/settings/sso",
     "/settings/tokens",
     "/settings/ingest",
     "/settings/mail",
@@ -75,7 +76,8 @@ pub fn for_strangers(office: &Office) -> Vec<String> {
     let invitation = office.api("POST", "/api/invitations/", &invitation);
     let member = text(&office.employ("bo@acme.test", "Bo Lind", "member", "the password of Bo Lind"), "/id");
     let reset = office.api("POST", &format!("/api/members/{member}/password-reset/"), &Value::Null);
-    let mut pages = vec!["/login".to_owned(), "/forgotten".to_owned(), "/api/docs/".to_owned()];
+    let fixed = ["/login", "/forgotten", "/sso/nobody", "/api/docs/"];
+    let mut pages = fixed.map(str::to_owned).to_vec();
     for (made, begin) in [(invitation, "/invitation/"), (reset, "/password-reset/")] {
         // Without mail the link is in the response. It starts with the service's base URL.
         let link = text(&made, "/link");

@@ -61,7 +61,7 @@ const ACCOUNT: Keys = &[("account", Type::Bytes)];
 const ACCOUNT_AND_ID: Keys = &[("account", Type::Bytes), ("id", Type::Bytes)];
 const PERSON: Keys = &[("person", Type::Bytes)];
 
-pub static TABLES: [Table; 45] = [
+pub static TABLES: [Table; 49] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -107,6 +107,39 @@ pub static TABLES: [Table; 45] = [
             ("expires_at", Time),
         ],
         &["hash", "shown"],
+    ),
+    Table::exported(
+        "sso",
+        ID,
+        &[
+            ("mode", Text),
+            ("issuer", Text),
+            ("client_id", Text),
+            ("domains", Text),
+            ("role", Text),
+            ("break_glass", Id("per_")),
+            ("updated_at", Time),
+        ],
+        &["id", "secret"],
+    ),
+    Table::exported(
+        "sso_identity",
+        &[("issuer", Type::Text), ("subject", Type::Text)],
+        &[
+            ("issuer", Text),
+            ("subject", Text),
+            ("person", Id("per_")),
+            ("email", Text),
+            ("created_at", Time),
+            ("last_login_at", Time),
+        ],
+        &[],
+    ),
+    Table::exported(
+        "claimed_domain",
+        &[("domain", Type::Text)],
+        &[("domain", Text), ("claimed_at", Time)],
+        &[],
     ),
     Table::exported(
         "channel",
@@ -494,5 +527,6 @@ pub static TABLES: [Table; 45] = [
     Table::internal("import_mapping", &[("columns_mark", Type::Bytes)]),
     Table::wide_internal("mail_content", ID),
     Table::internal("session", &[("hash", Type::Bytes)]),
+    Table::internal("removed_member", &[("mark", Type::Bytes)]),
     Table::internal("submission", &[("form", Type::Bytes)]),
 ];

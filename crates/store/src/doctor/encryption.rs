@@ -1,6 +1,6 @@
 //! What a database says about its encryption key, read without changing anything, whatever its schema version.
 
-use rapport_domain::id::{MailId, PersonId, WebhookId};
+use rapport_domain::id::{MailId, PersonId, SsoId, WebhookId};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{SESSION, STATEMENT_LIMIT, only, open_read_only};
@@ -49,6 +49,7 @@ fn owner_like(before: Owner, id: [u8; 16]) -> Owner {
         Owner::Webhook(_) => Owner::Webhook(WebhookId::from_bytes(id)),
         Owner::MailLink(_) => Owner::MailLink(MailId::from_bytes(id)),
         Owner::Totp(_) => Owner::Totp(PersonId::from_bytes(id)),
+        Owner::SsoClient(_) => Owner::SsoClient(SsoId::from_bytes(id)),
     }
 }
 

@@ -36,6 +36,10 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("spent_challenge", "kept for minutes"),
     ("fan_out", "short-lived"),
     ("manual_attempt", "attempts that are still waiting"),
+    ("sso", "one row per company"),
+    ("sso_identity", "the people of a company"),
+    ("claimed_domain", "a few per company"),
+    ("removed_member", "the people of a company"),
 ];
 
 /// Statement, table, and why it may read a whole company or the whole table.
@@ -54,6 +58,8 @@ const READS_MORE: &[(&str, &str, &str)] = &[
     ("webhook::WITH_WORK", "webhook", "a sweep over all webhooks"),
     ("webhook::ENDING", "webhook", "a sweep over all webhooks"),
     ("retention::DELETE_WEBHOOKS", "webhook", "a daily sweep over all webhooks of the company"),
+    ("session::END_BY_PASSWORD", "session", "once, when single sign-on becomes required"),
+    ("session::END_BY_SSO", "session", "once, when single sign-on is turned off"),
     ("session::PRUNE", "session", "a daily sweep over the sessions of the company"),
     ("session::TOUCH", "session", "in the background, over the sessions of the company"),
     ("stage_totals::ALL", "account", "counts all accounts of the company, in the background"),

@@ -232,6 +232,7 @@ fn a_person_ends_one_session_or_proves_who_they_are_in_it() {
                         address,
                         browser,
                         second_factor_at: Some(time(3)),
+                        by_sso: false,
                     };
                     session::insert(tx, &hash, &begun)
                 })
@@ -275,10 +276,17 @@ fn a_session_of_an_earlier_release_proved_nothing_since_its_login() {
                 member::insert_person(tx, &new, time(0))?;
                 member::insert(tx, person, Role::Member, time(0))?;
                 let (id, at) = (SessionId::from_bytes(bytes(1)), time(3));
-                let (address, browser, second_factor_at) = (None, None, None);
-                let (created_at, proved_at) = (at, at);
-                let begun =
-                    Begun { id, person, at, created_at, proved_at, address, browser, second_factor_at };
+                let begun = Begun {
+                    id,
+                    person,
+                    at,
+                    created_at: at,
+                    proved_at: at,
+                    address: None,
+                    browser: None,
+                    second_factor_at: None,
+                    by_sso: false,
+                };
                 session::insert(tx, &hash, &begun)?;
                 session::touch(tx, id, time(8))
             })

@@ -7,13 +7,14 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 30] = [
+const HIDDEN: [&str; 34] = [
     "account_site",
     "account_word",
     "activity_day",
     "address_change",
     "channel_count",
     "channel_total",
+    "claimed_domain",
     "company_deletion",
     "digest_schedule",
     "encryption_key",
@@ -31,10 +32,13 @@ const HIDDEN: [&str; 30] = [
     "passkey",
     "password_reset",
     "recovery_code",
+    "removed_member",
     "reset_request",
     "schema_version",
     "session",
     "spent_challenge",
+    "sso",
+    "sso_identity",
     "stage_total",
     "submission",
     "totp",

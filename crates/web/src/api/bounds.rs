@@ -16,7 +16,7 @@ use rapport_domain::password::{MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS};
 use rapport_domain::session::{IDLE_MINUTES, MAX_MINUTES};
 use rapport_domain::text::Length;
 use rapport_domain::webhook::MAX_DESCRIPTION;
-use rapport_domain::{campaign, channel, company};
+use rapport_domain::{campaign, channel, company, sso};
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AllOf, Object, Schema};
 use utoipa::openapi::{Components, RefOr};
@@ -38,7 +38,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 48] = [
+const MEMBERS: [(&str, &str, Bound); 51] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -80,6 +80,9 @@ const MEMBERS: [(&str, &str, Bound); 48] = [
     ("SettingsPatch", "session_idle_minutes", Number(IDLE_MINUTES)),
     ("SettingsPatch", "session_max_minutes", Number(MAX_MINUTES)),
     ("SettingsPatch", "tracked_stages", Items(company::TrackedStages::ALLOWED.len())),
+    ("SsoPut", "client_id", Text(sso::MAX_CLIENT_ID)),
+    ("SsoPut", "client_secret", Text(sso::MAX_CLIENT_SECRET)),
+    ("SsoPut", "domains", Items(sso::MAX_DOMAINS)),
     ("StatusChange", "note", Text(MAX_NOTE.or_empty())),
     ("TokenCreate", "name", Text(company::MAX_NAME)),
     ("UpsertRequest", "imported_id", Text(MAX_IMPORTED_ID)),

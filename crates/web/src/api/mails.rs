@@ -30,8 +30,8 @@ pub fn routes() -> OpenApiRouter<Api> {
 struct MailView {
     #[schema(value_type = String, example = "mai_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: MailId,
-    /// `digest`, `invitation`, `password_reset`, `webhook_disabled`, `test`, `notice`, `address_change`,
-    /// `address_notice` or `company_deletion`.
+    /// `digest`, `invitation`, `password_reset`, `webhook_disabled`, `break_glass_used`, `test`, `notice`,
+    /// `address_change`, `address_notice` or `company_deletion`.
     #[schema(example = "digest")]
     kind: &'static str,
     #[schema(example = "ana@acme.example")]

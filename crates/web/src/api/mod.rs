@@ -39,6 +39,7 @@ mod pulse;
 mod redeliveries;
 mod requests;
 mod settings;
+mod sso;
 mod timeline;
 mod tokens;
 pub mod upload;
@@ -60,7 +61,7 @@ use crate::edge::hashing::Hashing;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RateLimiter;
 use crate::edge::server::Config;
-use crate::shared::{AUDIT, DELETE, EXPORT, IMPORT, KEYS, MEMBERS, READ, SETTINGS, WEBHOOKS, WORK};
+use crate::shared::{AUDIT, DELETE, EXPORT, IMPORT, KEYS, MEMBERS, READ, SETTINGS, SSO, WEBHOOKS, WORK};
 
 /// The prefix of every API path.
 pub const PREFIX: &str = "/api/";
@@ -101,6 +102,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(imports::routes())
         .merge(settings::routes())
         .merge(company::routes())
+        .merge(sso::routes())
         .merge(ingest_rejects::routes())
         .merge(tokens::routes())
         .merge(members::routes())

@@ -18,7 +18,7 @@ use rapport_domain::pipeline::Status;
 use rapport_domain::right::Grant;
 use rapport_domain::schema::one_of;
 use rapport_domain::webhook::{Held, Selection};
-use rapport_domain::{activity, contact, event};
+use rapport_domain::{activity, contact, event, sso};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, ToSchema};
@@ -472,6 +472,27 @@ pub struct SettingsPatch {
     session_max_minutes: Option<i64>,
     /// Whether members need a second factor to log in. API tokens aren't affected.
     second_factor_required: Option<bool>,
+}
+
+#[derive(ToSchema)]
+pub struct SsoPut {
+    /// Defaults to `off`.
+    mode: Option<sso::Mode>,
+    /// Exactly as the provider spells it. Must use `https` and have no user information, query or fragment.
+    #[schema(example = "https://login.acme.example")]
+    issuer: String,
+    #[schema(example = "rapport")]
+    client_id: String,
+    /// Leave it out to keep the current one. Required for a new provider and if the issuer changes.
+    client_secret: Option<String>,
+    /// Email domains. Each has an effect once the server's administrator has confirmed it.
+    #[schema(example = json!(["acme.example"]))]
+    domains: Vec<String>,
+    /// At most `member`, which is the default.
+    default_role: Option<Role>,
+    /// The id of an active owner who has a password. Required if the mode is `required`.
+    #[schema(example = "per_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    break_glass_owner: Option<String>,
 }
 
 #[derive(ToSchema)]

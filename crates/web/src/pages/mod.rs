@@ -49,7 +49,7 @@ use crate::pages::kit::replay::Replays;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::shell::streams::Streams;
 use crate::shared::{
-    AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, LOGIN, MEMBERS, READ, SETTINGS, WEBHOOKS, WORK,
+    AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, LOGIN, MEMBERS, READ, SETTINGS, SSO, WEBHOOKS, WORK,
 };
 
 pub use entry::setup::SetupSecret;

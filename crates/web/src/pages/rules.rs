@@ -30,6 +30,7 @@ const MEMBERS: Rule = Rule::Right(Right::Members);
 const SETTINGS: Rule = Rule::Right(Right::Settings);
 const AUDIT: Rule = Rule::Right(Right::Audit);
 const FACTORS: Rule = Rule::Right(Right::Factors);
+const SSO: Rule = Rule::Right(Right::Sso);
 const COMPANY: Rule = Rule::Right(Right::Company);
 
 /// The methods and the path of every route, with its rule.
@@ -147,6 +148,11 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/settings/audit/export", AUDIT),
     ("GET", "/settings/system", SETTINGS),
     ("GET POST", "/settings/security", SETTINGS),
+    ("GET POST", "/settings/sso", SSO),
+    ("GET", "/settings/sso/test", OPEN),
+    ("POST", "/settings/sso/test", SSO),
+    ("GET", "/settings/sso/remove", OPEN),
+    ("POST", "/settings/sso/remove", SSO),
     ("GET POST", "/settings/deletion", COMPANY),
     ("GET", "/settings/deletion/cancel", OPEN),
     ("POST", "/settings/deletion/cancel", COMPANY),
@@ -158,6 +164,7 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("POST", "/profile/sessions/end", OWN),
     ("POST", "/profile/sessions/{id}/end", OWN),
     ("GET", "/profile/data", READ),
+    ("GET", "/profile/confirm", OWN),
     ("POST", "/profile/email", OWN),
     ("POST", "/profile/leave", OWN),
     ("GET POST", "/profile/app", LOGIN),
@@ -186,6 +193,9 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("POST", "/login/second/passkey", OPEN),
     ("GET", "/login/set-up", LOGIN),
     ("POST", "/logout", OPEN),
+    ("GET", "/sso", OPEN),
+    ("GET", "/sso/{project}", OPEN),
+    ("GET", "/sso/{project}/callback", OPEN),
     ("GET", "/setup", OPEN),
     ("GET POST", "/setup/{secret}", OPEN),
     ("GET POST", "/forgotten", OPEN),

@@ -33,6 +33,7 @@ pub const KEYS: Needs = Needs::Right(Right::Keys);
 pub const MEMBERS: Needs = Needs::Right(Right::Members);
 pub const SETTINGS: Needs = Needs::Right(Right::Settings);
 pub const AUDIT: Needs = Needs::Right(Right::Audit);
+pub const SSO: Needs = Needs::Right(Right::Sso);
 pub const COMPANY: Needs = Needs::Right(Right::Company);
 /// A person who may still have to show or set up a second factor.
 pub const LOGIN: Needs = Needs::Login;

@@ -46,6 +46,7 @@ mod promo_codes;
 mod proxied;
 mod rate_limits;
 mod smoke;
+mod sso;
 mod timeline;
 mod transitions;
 mod upsert;

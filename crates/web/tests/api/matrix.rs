@@ -98,6 +98,7 @@ fn example(route: &str) -> String {
         .replace("{id}", id.as_deref().unwrap_or("{id}"))
         .replace("{conversation}", &ConversationId::from_bytes(NOBODY).to_string())
         .replace("{week}", "2026-W03")
+        .replace("{project}", "nobody")
         .replace("{secret}", "x")
         .replace("/email-change/{token}", &format!("/email-change/{}", link.text))
         .replace("{token}", "x");

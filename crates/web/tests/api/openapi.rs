@@ -32,7 +32,7 @@ const METHODS: [&str; 5] = ["get", "post", "patch", "delete", "put"];
 const OPEN: [&str; 3] = ["/api/invitations/accept/", "/api/password-reset/", "/api/password-reset/confirm/"];
 
 /// Paths of the management API with their methods.
-const MANAGEMENT: [(&str, &str); 32] = [
+const MANAGEMENT: [(&str, &str); 34] = [
     ("/api/accounts/", "get post"),
     ("/api/accounts/{id}/", "delete get patch"),
     ("/api/accounts/{id}/activity/", "get"),
@@ -62,6 +62,8 @@ const MANAGEMENT: [(&str, &str); 32] = [
     ("/api/settings/inbound-key/rotate/", "post"),
     ("/api/settings/ingest-key/rejects/", "get"),
     ("/api/settings/ingest-key/rotate/", "post"),
+    ("/api/settings/sso/", "delete get put"),
+    ("/api/settings/sso/test/", "post"),
     ("/api/tokens/", "get post"),
     ("/api/tokens/{id}/", "delete"),
     ("/api/webhooks/", "get post"),

@@ -8,13 +8,16 @@ use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use rapport_app::session::{EndSession, LogIn, Proven};
-use rapport_app::{Origin, failed_login, second_step};
-use rapport_domain::id::PersonId;
+use rapport_app::sso::SSO_REQUIRED;
+use rapport_app::sso::login::{Offered, offered};
+use rapport_app::{Access, Error, Needs, Origin, failed_login, second_step};
+use rapport_domain::id::{CompanyId, PersonId};
 use rapport_domain::invitation::Way;
 use rapport_domain::member::Email;
 use rapport_domain::second_factor::Factor;
 use rapport_domain::session::COOKIE_DAYS;
 
+use crate::pages::entry::sso::login_path;
 use crate::pages::kit::cookie::{self, Keep};
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::Form;
@@ -39,13 +42,24 @@ struct LoginPage {
     project: String,
     error: Option<&'static str>,
     has_passkeys: bool,
+    /// The company's single sign-on, if it is meant and offers it.
+    sso: Option<Offered>,
 }
 
 impl LoginPage {
     fn new(pages: &Pages, stranger: &Stranger, next: String) -> Self {
         let frame = PlainFrame::new(stranger, pages);
         let has_passkeys = pages.app().services().passkeys().is_ok();
-        Self { frame, next, email: String::new(), project: String::new(), error: None, has_passkeys }
+        let (email, project) = (String::new(), String::new());
+        Self { frame, next, email, project, error: None, has_passkeys, sso: None }
+    }
+
+    /// The way to the company's provider.
+    fn sso_path(&self, slug: &str) -> String {
+        let next = url::form_urlencoded::byte_serialize(self.next.as_bytes());
+        let next =
+            if self.next == "/" { String::new() } else { format!("?next={}", next.collect::<String>()) };
+        format!("/sso/{slug}{next}")
     }
 }
 
@@ -63,7 +77,7 @@ async fn show(
     let query = Form::of_query(query.as_deref());
     let (next, project) = (own_path(query.text("next")), query.text("project").to_owned());
     if let Some(session) = stranger.session {
-        let access = rapport_app::Access::Credential(session);
+        let access = Access::Credential(session);
         if pages.app().read(&access, READ, |_, _| Ok(())).await.is_ok() {
             return Ok(Redirect::to(&next).into_response());
         }
@@ -71,7 +85,8 @@ async fn show(
     if pages.0.setup.is_open(&pages).await? {
         return Ok(Redirect::to("/setup").into_response());
     }
-    let page = LoginPage { project, ..LoginPage::new(&pages, &stranger, next) };
+    let sso = pages.offered(&project).await?;
+    let page = LoginPage { project, sso, ..LoginPage::new(&pages, &stranger, next) };
     Ok(html(StatusCode::OK, page.render()))
 }
 
@@ -85,8 +100,8 @@ async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> R
     };
     let Some((proven, email)) = proven.zip(email) else {
         pages.note_failed_login(&typed, stranger.origin);
-        let error = Some("Incorrect email or password.");
-        let page = LoginPage { email: typed, project, error, ..LoginPage::new(&pages, &stranger, next) };
+        let (sso, error) = (pages.offered(&project).await?, Some("Incorrect email or password."));
+        let page = LoginPage { email: typed, project, error, sso, ..LoginPage::new(&pages, &stranger, next) };
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
     pages.admit(&stranger, proven, &email, Way::Existing, &next).await
@@ -116,6 +131,14 @@ async fn prove(
 }
 
 impl Pages {
+    /// The single sign-on of the company with this short name.
+    async fn offered(&self, project: &str) -> Result<Option<Offered>, Refusal> {
+        if project.is_empty() {
+            return Ok(None);
+        }
+        offered(self.app(), project).await.map_err(Refusal::of)
+    }
+
     /// Logs a failed login now and records it later: the response must not take longer for an address that is known.
     pub fn note_failed_login(&self, typed: &str, origin: Origin) {
         let Some(email) = failed_login::log(typed, origin) else { return };
@@ -152,8 +175,10 @@ impl Pages {
         }
         let command = proven.begin(stranger.look.browser.as_deref());
         let command = command.announced(login == Way::Existing && !stranger.knows(self, email));
-        let begun = self.write_as(&proven.access(), stranger.origin, command).await;
-        Ok(self.begun(&begun.map_err(Refusal::of)?, email, next))
+        match self.write_as(&proven.access(), stranger.origin, command).await {
+            Ok(begun) => Ok(self.begun(&begun, email, next)),
+            Err(error) => self.not_begun(proven.company, next, error).await,
+        }
     }
 
     /// Starts a session in this browser, remembers the browser, and redirects to a page.
@@ -164,6 +189,16 @@ impl Pages {
             response.headers_mut().append(SET_COOKIE, browser);
         }
         response
+    }
+
+    /// Leads somebody whose password or passkey is right to the single sign-on that their company requires, if that is
+    /// what keeps them out.
+    pub async fn not_begun(&self, company: CompanyId, next: &str, error: Error) -> Result<Response, Refusal> {
+        let Error::Forbidden { code: SSO_REQUIRED, .. } = error else { return Err(Refusal::of(error)) };
+        let found = self.app().read(&Access::System(company), Needs::Server, |_, _| Ok(())).await;
+        let company = found.map_err(Refusal::of)?.company;
+        let text = format!("{} requires single sign-on.", company.name);
+        Ok(self.done(&login_path(company.slug.as_str(), next), Flash::bad(text)))
     }
 
     pub fn session_cookie(&self, text: &str) -> axum::http::HeaderValue {

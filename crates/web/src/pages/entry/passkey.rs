@@ -46,8 +46,10 @@ async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> R
     let guess = guessing.admit(attempt, pages.app().now()).map_err(Refusal::too_many)?;
     let begun = begin(&pages, &stranger, proven, &email, claim).await;
     guess.settle(matches!(begun, Ok(None)));
-    if let Some(session) = begun.map_err(Refusal::of)? {
-        return Ok(pages.begun(&session, &email, &next));
+    match begun {
+        Ok(Some(session)) => return Ok(pages.begun(&session, &email, &next)),
+        Ok(None) => {}
+        Err(error) => return pages.not_begun(proven.company, &next, error).await,
     }
     pages.note_failed_factor(person, Factor::Passkey, stranger.origin);
     Ok(login::refused(&pages, &stranger, next, REFUSED))

@@ -127,7 +127,7 @@ async fn try_code(
         None => (Factor::Totp, Ok(Completed::Wrong)),
     };
     guess.settle(matches!(done, Ok(Completed::Wrong | Completed::Refused)));
-    Ok(settle(&pages, &stranger, &asked, next, factor, done.map_err(Refusal::of)?))
+    settle(&pages, &stranger, &asked, next, factor, done).await
 }
 
 /// An attempt at the second factor is limited like one at the password.
@@ -151,26 +151,27 @@ async fn complete(
 }
 
 /// Lets the person in, or shows the page again.
-fn settle(
+async fn settle(
     pages: &Pages,
     stranger: &Stranger,
     asked: &Asked,
     next: String,
     factor: Factor,
-    done: Completed,
-) -> Response {
+    done: Result<Completed, Error>,
+) -> Result<Response, Refusal> {
     let error = match (done, factor) {
-        (Completed::Begun(session), _) => {
+        (Ok(Completed::Begun(session)), _) => {
             let mut response = pages.begun(&session, &asked.email, &next);
             response.headers_mut().append(SET_COOKIE, pages.first_step("", Keep::Not));
-            return response;
+            return Ok(response);
         }
-        (Completed::Refused, _) => REFUSED_CODE,
-        (Completed::Wrong, Factor::Passkey) => WRONG_PASSKEY,
-        (Completed::Wrong, Factor::Totp | Factor::RecoveryCode) => WRONG_CODE,
+        (Ok(Completed::Refused), _) => REFUSED_CODE,
+        (Ok(Completed::Wrong), Factor::Passkey) => WRONG_PASSKEY,
+        (Ok(Completed::Wrong), Factor::Totp | Factor::RecoveryCode) => WRONG_CODE,
+        (Err(error), _) => return pages.not_begun(asked.company, &next, error).await,
     };
     pages.note_failed_factor(asked.person, factor, stranger.origin);
-    SecondPage::new(pages, stranger, asked, next).refuse(error)
+    Ok(SecondPage::new(pages, stranger, asked, next).refuse(error))
 }
 
 async fn ask(
@@ -194,7 +195,7 @@ async fn try_passkey(
     let guess = admit(&pages, &stranger, &asked)?;
     let done = with_passkey(&pages, &stranger, &asked, &form).await;
     guess.settle(matches!(done, Ok(Completed::Wrong)));
-    Ok(settle(&pages, &stranger, &asked, next, Factor::Passkey, done.map_err(Refusal::of)?))
+    settle(&pages, &stranger, &asked, next, Factor::Passkey, done).await
 }
 
 async fn with_passkey(
@@ -232,13 +233,13 @@ impl SetUpPage {
 async fn set_up(visit: Visit) -> Result<Response, Refusal> {
     let (pages, visitor) = (&visit.pages, &visit.visitor);
     let next = own_path(visit.query.text("next"));
-    let Holder { person, company, step, .. } = visit.holder().await?;
+    let Holder { person, company, step, confined, .. } = visit.holder().await?;
     match step {
         Step::SetUp => {}
         Step::Show => return Ok(Redirect::to(&leading_back(SECOND_STEP, Some(&next))).into_response()),
         Step::Nothing => return Ok(Redirect::to(&next).into_response()),
     }
-    let mut others = session::workplaces(pages.app(), person).await.map_err(Refusal::of)?;
+    let mut others = session::workplaces(pages.app(), person, confined).await.map_err(Refusal::of)?;
     others.retain(|place| place.company != visitor.session.company);
     let page = SetUpPage {
         frame: PlainFrame::of(&visitor.look, pages),

@@ -15,6 +15,7 @@ use rapport_domain::password_reset::{Confirmation, parse_email};
 use serde_json::{Map, Value};
 
 use crate::pages::Pages;
+use crate::pages::entry::sso::start_path;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::form::{As, Form};
@@ -128,6 +129,8 @@ struct InvitationPage {
     is_known: bool,
     /// Whether they may choose between that and a new login.
     is_choice: bool,
+    /// The way to the company's single sign-on, if it requires that.
+    sso: Option<String>,
     draft: Draft,
 }
 
@@ -140,6 +143,7 @@ impl InvitationPage {
             role: offer.role.as_str(),
             is_known: offer.way().or(chosen) == Some(Way::Existing),
             is_choice: offer.way().is_none(),
+            sso: offer.needs_sso.then(|| start_path(&offer.slug)),
             draft: Draft::new([("name", offer.name.clone().unwrap_or_default())]),
         }
     }
@@ -167,6 +171,9 @@ async fn accept(
     let offer = Offer::look(pages.app(), &token).await.map_err(link_is_over)?;
     let (chosen, email, now) = (way(&form), offer.email.clone(), pages.app().now());
     let refused = InvitationPage::new(&pages, &stranger, &offer, chosen);
+    if offer.needs_sso {
+        return Ok(html(StatusCode::FORBIDDEN, refused.render()));
+    }
     let guesses = offer.guesses(chosen);
     let (attempt, guessing) = (stranger.attempt(&pages, &email), &pages.0.limiter.guessing);
     let guess = guesses.then(|| guessing.admit(attempt, now)).transpose().map_err(Refusal::too_many)?;

@@ -44,6 +44,8 @@ pub struct Frame {
     pub role: Role,
     /// The person also works in other companies.
     pub has_others: bool,
+    /// Whether single sign-on began the session, which then works for this company only.
+    pub by_sso: bool,
     pub counts: Counts,
     pub look: Look,
     pub now: Time,
@@ -56,7 +58,7 @@ pub struct Frame {
 impl Frame {
     pub fn around<T>(found: Found<(Counts, T)>, visitor: &Visitor, pages: &Pages) -> Shown<T> {
         let Found { reply: (counts, reply), viewer: Viewer { caller, now } } = found;
-        let Caller { company, actor, role, companies, .. } = caller;
+        let Caller { company, actor, role, companies, by_sso, .. } = caller;
         let (person, name) = match actor {
             Actor::Person { id, name } => (id, name),
             other => (PersonId::from_bytes([0; 16]), other.kind().to_owned()),
@@ -67,6 +69,7 @@ impl Frame {
             name,
             role,
             has_others: companies > 1,
+            by_sso,
             counts,
             look: visitor.look.clone(),
             now,
@@ -117,6 +120,10 @@ impl Frame {
 
     pub fn may_change_settings(&self) -> bool {
         self.may(Right::Settings)
+    }
+
+    pub fn may_set_up_sso(&self) -> bool {
+        self.may(Right::Sso)
     }
 
     pub fn is_owner(&self) -> bool {

@@ -2,7 +2,7 @@
 //! a stolen session, must not make.
 
 use rapport_app::read::profile::{self, Login};
-use rapport_app::{Error, Services};
+use rapport_app::{Caller, Error, Services};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::member::{Email, Member};
 use rapport_domain::password::Known;
@@ -25,6 +25,12 @@ impl Holder {
 }
 
 impl Pages {
+    /// Whether the visitor logged in with single sign-on. Then there is no password to ask for.
+    pub async fn is_by_sso(&self, visitor: &Visitor) -> Result<bool, Error> {
+        let found = self.app().read(&visitor.access(), LOGIN, |_, viewer| Ok(viewer.caller.by_sso)).await?;
+        Ok(found.reply)
+    }
+
     /// Checks what the person who is logged in typed into a field as their password, unless there were too many wrong
     /// ones. A wrong one is a failed login.
     pub async fn check_password<T: Send + 'static>(
@@ -34,14 +40,20 @@ impl Pages {
         check: impl FnOnce(&Services, &Holder, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         // Somebody whose company requires a second factor proves who they are before they set it up.
-        let found = self.app().read(&visitor.access(), LOGIN, profile::login).await?;
+        let found = self.app().find(&visitor.access(), LOGIN, profile::login).await?;
         let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
+        let Caller { company, by_sso, .. } = found.viewer.caller;
+        // Whoever controls the company's provider must not guess a password that opens other companies.
+        if by_sso {
+            let detail = "you logged in with single sign-on; log in with your password to do this";
+            return Err(Error::conflict("sso_session", detail));
+        }
         let attempt = visitor.attempt(self, &email);
         let Ok(guess) = self.0.limiter.guessing.admit(attempt, self.app().now()) else {
             let detail = "too many incorrect passwords; wait a minute";
             return Err(Invalid::one(format!("/{field}"), "too_many", detail).into());
         };
-        let holder = Holder { login, email: email.clone(), company: found.company.name };
+        let holder = Holder { login, email: email.clone(), company: company.name };
         let typed = typed.to_owned();
         let checked = self.slowly(move |services| check(services, &holder, &typed)).await;
         let was_wrong = checked.as_ref().is_err_and(Error::is_wrong_password);

@@ -1,6 +1,8 @@
 //! Asks a person for their password again, or for a passkey, before something sensitive, and then goes on with the form
 //! that they sent. The page shows nothing of the company: somebody may have to set up a second factor before they see it.
 //!
+//! Who logged in with single sign-on is sent to their company's provider instead, and comes back to the page with the form.
+//!
 //! The form waits in the page that asks: encrypted, so that the page shows nothing of it, and bound to the session and to
 //! the address that it was sent to. So nothing that was typed is lost, with or without scripts.
 
@@ -16,6 +18,7 @@ use rapport_domain::invalid::Invalid;
 use rapport_domain::member::Email;
 use rapport_domain::second_factor::Factor;
 
+use crate::pages::entry::confirm_path;
 use crate::pages::kit::challenge;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
@@ -41,6 +44,15 @@ struct ConfirmPage {
     waiting: String,
     back: String,
     draft: Draft,
+    /// The company's identity provider, which asks instead of us if they logged in with it.
+    provider: Option<String>,
+}
+
+impl ConfirmPage {
+    /// The way to the provider and back to the page with the form.
+    fn provider_path(&self) -> String {
+        confirm_path(&self.back)
+    }
 }
 
 /// The page that asks for a proof before a form that was sent to this address.
@@ -95,6 +107,7 @@ fn page<I>(
         waiting,
         back,
         draft: Draft::default(),
+        provider: person.provider.clone(),
     })
 }
 

@@ -23,8 +23,9 @@ pub fn routes() -> Router<Pages> {
 async fn leave(action: Action) -> Result<Response, Refusal> {
     let frame = action.frame(READ).await?;
     let (pages, visitor) = (&action.pages, &action.visitor);
-    let mut others = session::workplaces(pages.app(), frame.person).await.map_err(Refusal::of)?;
-    others.retain(|place| place.company != frame.company.id);
+    let confined = frame.by_sso.then_some(frame.company.id);
+    let mut others = session::workplaces(pages.app(), frame.person, confined).await.map_err(Refusal::of)?;
+    others.retain(|place| place.company != frame.company.id && !place.needs_sso);
     let Some(next) = others.into_iter().next() else {
         action.act::<ProfilePage, _>(LeaveCompany).await?;
         return Ok(logged_out(pages));

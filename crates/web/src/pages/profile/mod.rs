@@ -23,7 +23,7 @@ use axum::routing::{get, post};
 use rapport_app::Error;
 use rapport_app::password_reset::ProveAddress;
 use rapport_app::person::{ChangePassword, Rename};
-use rapport_app::read::factors::Factors;
+use rapport_app::read::factors::{Factors, Holder as Person};
 use rapport_app::read::profile::{self, Listed, Profile, Workplace};
 use rapport_app::session::{self, EndOneSession, EndOtherSessions, EndSession, Proven};
 use rapport_domain::departed::KEPT_DAYS;
@@ -68,6 +68,7 @@ struct ProfilePage {
     frame: Frame,
     email: Email,
     is_proven: bool,
+    has_password: bool,
     is_mail_configured: bool,
     sessions: Vec<(Listed, bool)>,
     name: Draft,
@@ -85,7 +86,7 @@ impl<I: Sync> Load<I> for ProfilePage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let current = visit.visitor.session.hash;
         let Shown { frame, reply } = visit.read(READ, profile::page).await?;
-        let Profile { me, is_proven, sessions, factors } =
+        let Profile { me, is_proven, has_password, sessions, factors } =
             reply.ok_or_else(|| Refusal::not_found("person"))?;
         let sessions = sessions.into_iter().map(|listed| {
             let is_current = listed.hash.matches(&current);
@@ -94,6 +95,7 @@ impl<I: Sync> Load<I> for ProfilePage {
         Ok(Self {
             email: me.email,
             is_proven,
+            has_password,
             is_mail_configured: visit.pages.app().services().outside().mail_configured,
             no_passkeys: visit.pages.app().services().passkeys().err().map(|reason| reason.to_string()),
             sessions: sessions.collect(),
@@ -160,7 +162,9 @@ struct CompaniesPage {
 impl Load<()> for CompaniesPage {
     async fn load(visit: &Visit) -> Result<Self, Refusal> {
         let frame = visit.frame(READ).await?;
-        let workplaces = session::workplaces(visit.pages.app(), frame.person).await.map_err(Refusal::of)?;
+        let confined = frame.by_sso.then_some(frame.company.id);
+        let found = session::workplaces(visit.pages.app(), frame.person, confined).await;
+        let workplaces = found.map_err(Refusal::of)?;
         Ok(Self { frame, workplaces })
     }
 }
@@ -168,8 +172,8 @@ impl Load<()> for CompaniesPage {
 /// Switches to another company: starts a session there and ends the one here.
 async fn switch(action: Action) -> Result<Response, Refusal> {
     // Also out of a company that requires a second factor.
-    let person = action.holder().await?.person;
-    let workplaces = session::workplaces(action.pages.app(), person).await.map_err(Refusal::of)?;
+    let Person { person, confined, .. } = action.holder().await?;
+    let workplaces = session::workplaces(action.pages.app(), person, confined).await.map_err(Refusal::of)?;
     let wanted = workplaces.into_iter().find(|place| place.slug == action.form.text("project"));
     let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;
     let (pages, visitor) = (&action.pages, &action.visitor);

@@ -54,9 +54,13 @@ async fn request(action: Action) -> Result<Response, Refusal> {
 }
 
 async fn try_request(action: &Action) -> Result<Deletion, Error> {
-    let typed = (PASSWORD, action.form.text(PASSWORD));
-    let check = |_: &Services, holder: &Holder, typed: &str| person::prove(&holder.login, typed, PASSWORD);
-    action.pages.check_password(&action.visitor, typed, check).await?;
+    // The command asks who logged in with single sign-on for another proof.
+    if !action.pages.is_by_sso(&action.visitor).await? {
+        let typed = (PASSWORD, action.form.text(PASSWORD));
+        let check =
+            |_: &Services, holder: &Holder, typed: &str| person::prove(&holder.login, typed, PASSWORD);
+        action.pages.check_password(&action.visitor, typed, check).await?;
+    }
     action.submit(RequestDeletion(action.form.members(&[("project", As::Text)]))).await
 }
 

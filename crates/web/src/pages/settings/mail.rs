@@ -58,6 +58,7 @@ const fn kind_label(kind: Kind) -> &'static str {
         Kind::Invitation => "Invitation",
         Kind::PasswordReset => "Password reset",
         Kind::WebhookDisabled => "Webhook disabled",
+        Kind::BreakGlassUsed => "Login without single sign-on",
         Kind::Test => "Test",
         Kind::Notice => "Login notice",
         Kind::AddressChange => "New address",

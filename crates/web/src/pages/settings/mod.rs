@@ -1,5 +1,5 @@
-//! The settings area: company, cadence, digest, members, security, tokens and keys, mail, audit log and system. For
-//! admins only, and the deletion of the company for owners only. Tabs link its pages.
+//! The settings area: company, cadence, digest, members, security, single sign-on, tokens and keys, mail, audit log and
+//! system. For admins only; single sign-on and the deletion of the company for owners only. Tabs link its pages.
 
 mod audit;
 mod audit_words;
@@ -12,6 +12,7 @@ mod invitations;
 mod mail;
 mod members;
 mod security;
+mod sso;
 mod system;
 mod tokens;
 
@@ -36,6 +37,7 @@ pub fn routes() -> Router<Pages> {
         .merge(digest::routes())
         .merge(members::routes())
         .merge(invitations::routes())
+        .merge(sso::routes())
         .merge(tokens::routes())
         .merge(security::routes())
         .merge(ingest::routes())
