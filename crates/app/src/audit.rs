@@ -1,10 +1,14 @@
 //! The audit log: who did what, from where, and what it changed.
 //!
 //! Recorded are all changes to settings, keys, members, channels, campaigns, views, webhooks and imports; all
-//! deletions, exports and bulk actions; changes that people make to accounts; logins, failed logins and refusals.
+//! deletions, exports and bulk actions; changes that people make to accounts; logins, failed logins, logouts and
+//! refusals.
 //! Not recorded are programs that change accounts (upsert, ingest, PATCH with a token), because there are too many of
 //! them and an account's history has its moves; nor contacts and messages, which the account's timeline keeps with
 //! the name of who logged them.
+//!
+//! Each entry is in the service's log too, so that whatever carries logs to another machine carries it there: what
+//! happens to the database doesn't change what was already sent.
 
 use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
@@ -44,7 +48,29 @@ pub(crate) fn record_by(
         address: cx.address_text(),
         request_id: cx.origin.map(|origin| origin.request.as_str().to_owned()),
     };
-    audit::insert(tx, &entry)
+    audit::insert(tx, &entry)?;
+    log_once_committed(tx, action, entry);
+    Ok(())
+}
+
+/// Logs an entry after the commit, and only then. Names and the detail are left out, because they may be personal.
+fn log_once_committed(tx: &mut Tx, action: Action, entry: AuditEntry) {
+    let company = tx.company().0;
+    tx.after_commit(move || {
+        let AuditEntry { id, actor, target, address, request_id, .. } = entry;
+        tracing::info!(
+            target: "audit",
+            company,
+            entry = %id,
+            action = action.as_str(),
+            actor = actor.kind(),
+            actor_id = actor.id_text(),
+            target_id = target.filter(|_| action.targets_an_id()),
+            client = address,
+            request_id,
+            "recorded"
+        );
+    });
 }
 
 /// Whether the caller is a person, whose changes to accounts are recorded.

@@ -166,13 +166,13 @@ pub async fn step(app: &App, company: CompanyId, erasing: &mut Erasing) -> Resul
                     if next < company_data::table_count() { Stage::Table(next) } else { Stage::Finish };
             }
         }
-        Stage::Finish => match app.write(&access, FinishDeletion).await? {
-            Some(table) => erasing.stage = Stage::Table(table),
-            None => {
+        Stage::Finish => {
+            let Some(table) = app.write(&access, FinishDeletion).await? else {
                 tracing::info!(company = company.0, rows = erasing.rows, "company deleted");
                 return Ok(false);
-            }
-        },
+            };
+            erasing.stage = Stage::Table(table);
+        }
     }
     Ok(true)
 }

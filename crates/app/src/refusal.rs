@@ -1,4 +1,4 @@
-//! Records requests that were refused because the caller's role isn't enough.
+//! Requests that were refused because the caller's role isn't enough: each in the log, and some in the audit log.
 
 use rapport_domain::audit::Action;
 use rapport_domain::credential::Presented;
@@ -22,9 +22,12 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Records a refusal, at most once a minute for each credential. `request` is the method and the route.
+/// Logs a refusal, and records it at most once a minute for each credential. `request` is the method and the route.
 pub async fn record(app: &App, refused: Refused, request: String) -> Result<(), Error> {
     let Refused { by, origin, reason } = refused;
+    let (company, client, request_id) =
+        (by.company.0, origin.address.to_canonical(), origin.request.as_str());
+    tracing::info!(company, %client, request_id, request, reason, "request refused");
     if !app.services().repeats().is_first(Repeated::Refusal(by.hash), app.now()) {
         return Ok(());
     }

@@ -264,6 +264,20 @@ impl Command for EndSession {
     type Reply = ();
     const NEEDS: Needs = Needs::Login;
 
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+        session::delete(tx, &self.0.hash)?;
+        let target = cx.actor().id_text();
+        Ok(audit::record(tx, cx, Action::SessionLoggedOut, target, &json!({}))?)
+    }
+}
+
+/// Ends a session that another one takes the place of. That is no logout.
+pub struct EndReplaced(pub Presented);
+
+impl Command for EndReplaced {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Login;
+
     fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
         Ok(session::delete(tx, &self.0.hash)?)
     }

@@ -351,6 +351,37 @@ mod tests {
         assert_eq!(unwrap(&vault, &[ONE_BYTES], &stored), None, "a stored secret is not a form");
     }
 
+    /// Every purpose. A new one doesn't compile until it is here.
+    fn purposes() -> impl Iterator<Item = Purpose> {
+        let next = |purpose: &Purpose| match purpose {
+            Purpose::Flash => Some(Purpose::Browser),
+            Purpose::Browser => Some(Purpose::Form),
+            Purpose::Form => Some(Purpose::FirstStep),
+            Purpose::FirstStep => Some(Purpose::Passkey),
+            Purpose::Passkey => Some(Purpose::NewPasskey),
+            Purpose::NewPasskey => Some(Purpose::Sso),
+            Purpose::Sso => None,
+        };
+        std::iter::successors(Some(Purpose::Flash), next)
+    }
+
+    #[test]
+    fn what_was_made_for_one_purpose_is_refused_for_every_other() {
+        let vault = Vault::new(&[7; KEY_BYTES]);
+        let parts: &[&[u8]] = &[b"ab", b"c"];
+        for made in purposes() {
+            let signature = vault.sign(made, parts).unwrap();
+            let wrapped = vault.wrap(made, parts, "name=Ana", [3; NONCE_LEN]).unwrap();
+            for asked in purposes() {
+                let expected = made == asked;
+                assert_eq!(vault.has_signed(asked, parts, &signature), expected, "{made:?} as {asked:?}");
+                let unwrapped = vault.unwrap(asked, parts, &wrapped);
+                assert_eq!(unwrapped.is_some(), expected, "{made:?} as {asked:?}");
+            }
+        }
+        assert!(purposes().count() > 2);
+    }
+
     #[test]
     fn a_fingerprint_is_part_of_a_hash() {
         assert_eq!(fingerprint(&[0; KEY_BYTES]), "2a3c03f22c07c852");

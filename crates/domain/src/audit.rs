@@ -133,6 +133,7 @@ actions! {
     SessionBegun = "session.begun", "Logged in";
     SessionEnded = "session.ended", "Logged out one of their other sessions";
     SessionFailed = "session.failed", "Refused a login";
+    SessionLoggedOut = "session.logged_out", "Logged out";
     SessionProved = "session.proved", "Confirmed that it’s them";
     SessionsEnded = "sessions.ended", "Logged out their other sessions";
     SettingsChanged = "settings.changed", "Changed the settings";
@@ -169,7 +170,12 @@ impl Action {
 
     /// Whether it is one of those that happen every day and would hide the others.
     pub const fn is_login(self) -> bool {
-        matches!(self, Self::SessionBegun | Self::SessionFailed)
+        matches!(self, Self::SessionBegun | Self::SessionFailed | Self::SessionLoggedOut)
+    }
+
+    /// Whether its target is an id. A saved view has none, so its target is the name that somebody gave it.
+    pub fn targets_an_id(self) -> bool {
+        self.group() != Self::ViewSaved.group()
     }
 }
 
@@ -238,7 +244,7 @@ pub struct Filter {
     /// Who did it.
     pub person: Option<PersonId>,
     pub action: Option<Wanted>,
-    /// Leaves out logins and failed logins.
+    /// Leaves out logins, failed logins and logouts.
     pub hides_logins: bool,
     /// At this time or later.
     pub from: Option<Time>,
@@ -306,8 +312,14 @@ mod tests {
     fn a_group_has_all_actions_about_one_thing() {
         let words =
             |text: &str| Wanted::parse(text).unwrap().actions().map(Action::as_str).collect::<Vec<_>>();
-        let sessions =
-            ["session.begun", "session.ended", "session.failed", "session.proved", "sessions.ended"];
+        let sessions = [
+            "session.begun",
+            "session.ended",
+            "session.failed",
+            "session.logged_out",
+            "session.proved",
+            "sessions.ended",
+        ];
         assert_eq!(words("session"), sessions);
         assert_eq!(words("token"), ["token.created", "token.revoked"]);
         assert_eq!(words("token.revoked"), ["token.revoked"]);
@@ -327,7 +339,7 @@ mod tests {
             .map(|action| action.as_str())
             .filter(|word| !quiet.admits_action(word))
             .collect();
-        assert_eq!(hidden, ["session.begun", "session.failed"]);
+        assert_eq!(hidden, ["session.begun", "session.failed", "session.logged_out"]);
         assert!(all.admits_action("session.begun") && quiet.admits_action("from.a_later_version"));
         let sessions = Filter { action: Some(Wanted::Group("session")), ..quiet };
         let kept = [Action::SessionEnded, Action::SessionProved, Action::SessionsEnded];

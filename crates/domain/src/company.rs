@@ -367,6 +367,7 @@ mod tests {
             "wrong_type",
             "out_of_range",
             "wrong_type",
+            "wrong_type",
             "unknown_member",
         ];
         assert_eq!(codes, expected);
@@ -382,6 +383,7 @@ mod tests {
             (json!({"export_role": "member"}), true),
             (json!({"session_idle_minutes": 30}), true),
             (json!({"session_max_minutes": 525_600}), true),
+            (json!({"second_factor_required": true}), true),
         ];
         for (body, differ) in table {
             let after = before.patched(body.as_object().unwrap()).unwrap();

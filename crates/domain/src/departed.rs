@@ -26,11 +26,10 @@ pub enum Fate {
 
 pub fn fate(standing: Standing, now: Time) -> Fate {
     match (standing.is_member, standing.left_at) {
-        (true, None) => Fate::Stays,
         (true, Some(_)) => Fate::Returns,
         (false, None) => Fate::Departs,
         (false, Some(left_at)) if now >= left_at.plus_days(KEPT_DAYS) => Fate::Ends,
-        (false, Some(_)) => Fate::Stays,
+        (true, None) | (false, Some(_)) => Fate::Stays,
     }
 }
 

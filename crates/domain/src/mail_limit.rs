@@ -103,13 +103,11 @@ impl SentMails {
         let waits = [(rule.total, all), (rule.from_one_company, of_company)]
             .into_iter()
             .filter_map(|(limits, sent): (Limits, Vec<Time>)| limits.free_at(&sent, now));
-        match waits.max() {
-            Some(at) => Err(at),
-            None => {
-                self.0.push((now, company));
-                Ok(())
-            }
+        if let Some(at) = waits.max() {
+            return Err(at);
         }
+        self.0.push((now, company));
+        Ok(())
     }
 }
 
@@ -182,7 +180,13 @@ mod tests {
     #[test]
     fn notices_have_no_limit_and_all_else_does() {
         let unlimited: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| rule(*kind).is_none()).collect();
-        let notices = [Kind::WebhookDisabled, Kind::Notice, Kind::AddressNotice, Kind::CompanyDeletion];
+        let notices = [
+            Kind::WebhookDisabled,
+            Kind::BreakGlassUsed,
+            Kind::Notice,
+            Kind::AddressNotice,
+            Kind::CompanyDeletion,
+        ];
         assert_eq!(unlimited, notices);
         assert!(OF_A_COMPANY.into_iter().all(|kind| rule(kind).is_some()));
         for kind in Kind::ALL {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use unicode_normalization::{UnicodeNormalization as _, is_nfc};
-use zxcvbn::feedback::Warning;
+use zxcvbn::feedback::{Feedback, Warning};
 use zxcvbn::{Score, zxcvbn};
 
 use crate::invalid::{Fault, as_str};
@@ -68,7 +68,7 @@ pub fn check(text: &str, known: &Known) -> Result<(), Fault> {
     let inputs: Vec<&str> = parts.iter().map(String::as_str).collect();
     let rating = zxcvbn(&rated, &inputs);
     if rating.score() < LEAST_SCORE {
-        let reason = reason(rating.feedback().and_then(|feedback| feedback.warning()));
+        let reason = reason(rating.feedback().and_then(Feedback::warning));
         let detail = format!("is too easy to guess: {reason}; use several unrelated words");
         return Err(Fault::new("too_weak", detail));
     }

@@ -17,6 +17,7 @@ mod key_check;
 mod listen;
 mod listen_address;
 mod listener;
+mod log_line;
 mod mail_option;
 mod mailing;
 mod option_value;

@@ -1,14 +1,17 @@
 //! Logging to standard error, and the metrics that `/metrics` serves.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write, stderr};
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rapport_app::App;
 use rapport_app::metric::{self, Kind};
+use tracing::Dispatch;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::Config;
+use crate::log_line::OneLine;
 use crate::option_value::LogFormat;
 use crate::{backups, process};
 
@@ -25,13 +28,19 @@ pub fn log_of_command(config: &Config) {
 }
 
 fn start_logging(config: &Config, filter: &str) {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    match config.log_format.value {
-        LogFormat::Text => builder.init(),
-        LogFormat::Json => builder.json().init(),
+    log_to(stderr, config.log_format.value, filter, stderr().is_terminal()).init();
+}
+
+/// A log that writes to what `open` returns.
+fn log_to<W, F>(open: F, format: LogFormat, filter: &str, has_colours: bool) -> Dispatch
+where
+    W: Write,
+    F: Fn() -> W + Send + Sync + 'static,
+{
+    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_ansi(has_colours);
+    match format {
+        LogFormat::Text => builder.with_writer(move || OneLine { to: open(), has_colours }).finish().into(),
+        LogFormat::Json => builder.with_writer(open).json().finish().into(),
     }
 }
 
@@ -82,4 +91,45 @@ fn update_jobs(app: &App) {
 
 const fn flag(is_set: bool) -> f64 {
     if is_set { 1.0 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// Keeps what is written.
+    struct Kept(Sender<Vec<u8>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_forges_a_line_of_the_log() {
+        let answer =
+            "550 no\r\n2026-11-16T05:20:11Z  INFO audit: recorded action=\"forged\"\u{1b}[2K\u{2028}x";
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let (sender, kept) = channel();
+            let log = log_to(move || Kept(sender.clone()), format, "info", false);
+            tracing::dispatcher::with_default(&log, || {
+                let _span = tracing::info_span!("request", path = %answer).entered();
+                tracing::warn!(error = %answer, detail = answer, "failed: {answer}");
+                tracing::info!("second");
+            });
+            let text = String::from_utf8(kept.try_iter().flatten().collect()).unwrap();
+            assert_eq!(text.lines().count(), 2, "{text}");
+            assert!(text.ends_with('\n') && !text.contains(['\r', '\u{1b}']), "{text}");
+            assert!(text.contains("550 no"), "{text}");
+        }
+    }
 }

@@ -106,6 +106,9 @@ pub fn first_filled(snapshot: &mut Snapshot) -> Result<Option<usize>, Error> {
     Ok(None)
 }
 
+/// A row as it is exported, after its key.
+type KeyedRow = (Vec<Cell>, Map<String, Json>);
+
 impl Table {
     /// Selects the first keys of the company. `$2` is the limit.
     fn first_keys(&self) -> String {
@@ -137,11 +140,7 @@ impl Table {
     }
 
     /// Reads rows after a key, or the first ones, each with its key.
-    fn read(
-        &self,
-        snapshot: &mut Snapshot,
-        after: &[Cell],
-    ) -> Result<Vec<(Vec<Cell>, Map<String, Json>)>, Error> {
+    fn read(&self, snapshot: &mut Snapshot, after: &[Cell]) -> Result<Vec<KeyedRow>, Error> {
         let mut values: Vec<Value> = after.iter().map(Value::from).collect();
         if values.is_empty() {
             values.extend(self.keys.iter().map(|(_, kind)| before_all(*kind)));

@@ -7,6 +7,7 @@ pub mod app;
 pub mod authenticator;
 pub mod browser;
 pub mod chance;
+mod deadline;
 pub mod disk;
 mod drivers;
 pub mod gate;
@@ -32,6 +33,7 @@ pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all,
 pub use crate::authenticator::Authenticator;
 pub use crate::browser::Browser;
 pub use crate::chance::Chance;
+pub use crate::deadline::{Deadline, signal};
 pub use crate::disk::{Disk, DiskError};
 pub use crate::gate::Gate;
 pub use crate::hands::Hands;

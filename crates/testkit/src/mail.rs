@@ -15,6 +15,8 @@ use rcgen::{
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::deadline::Deadline;
+
 const SERVER: &str = include_str!("mail_server.py");
 /// Debian's own Python, which has the package; another one on the PATH may not.
 const PYTHONS: [&str; 2] = ["/usr/bin/python3", "python3"];
@@ -132,6 +134,7 @@ impl MailServer {
             .stderr(Stdio::null())
             .spawn()
             .expect("starting the mail server");
+        let _deadline = Deadline::of(process.id());
         let mut line = String::new();
         let stdout = process.stdout.take().expect("its output");
         BufReader::new(stdout).read_line(&mut line).expect("reading its output");

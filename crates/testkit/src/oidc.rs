@@ -23,6 +23,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::deadline::Deadline;
 use crate::receiver::certificates::Authority;
 
 const SERVER: &str = include_str!("oidc_server.mjs");
@@ -62,6 +63,7 @@ impl OidcProvider {
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("node does not start: {error}"));
+        let _deadline = Deadline::of(process.id());
         let mut line = String::new();
         let stdout = process.stdout.take().expect("its output");
         BufReader::new(stdout).read_line(&mut line).expect("reading its output");

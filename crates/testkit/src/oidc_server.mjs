@@ -6,6 +6,7 @@
 //
 //   people      {login: {claims}}: who can log in; the login is the subject unless the claims say otherwise
 //   silent      the login of a person who has a session here already, so that nobody asks for it
+//   forgetful   forgets the session that a browser has here when it comes with a new login
 //   redirects   the addresses that a login may return to
 //   token       claims that replace those of the ID token; null removes one
 //   lean        leaves the person's claims out of the ID token, so that they are only in the user info
@@ -16,7 +17,7 @@
 //   metadata    members that replace those of the discovery document
 //   answers     {path: {status, body, headers}}: answers instead of the provider's own
 //   code        a code that is accepted more than once
-import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
+import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
@@ -37,7 +38,10 @@ const orders = () => {
 };
 
 const keys = Object.fromEntries(['first', 'second', 'unpublished'].map((kid) => {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  // As text, and then as keys of their own: Node 20 hangs if it exports a key while it collects what generated it.
+  const [publicKeyEncoding, privateKeyEncoding] = ['spki', 'pkcs8'].map((type) => ({ type, format: 'pem' }));
+  const made = generateKeyPairSync('rsa', { modulusLength: 2048, publicKeyEncoding, privateKeyEncoding });
+  const [privateKey, publicKey] = [createPrivateKey(made.privateKey), createPublicKey(made.publicKey)];
   const common = { kid, use: 'sig', alg: 'RS256' };
   const own = { ...privateKey.export({ format: 'jwk' }), ...common };
   return [kid, { privateKey, own, shown: { ...publicKey.export({ format: 'jwk' }), ...common } }];
@@ -138,6 +142,11 @@ provider.use(async (ctx, next) => {
     ctx.set(answer.headers ?? {});
     ctx.body = answer.body;
     return;
+  }
+  // Also on the way back from the question: otherwise another person has to confirm that the one before is logged out.
+  if (others.forgetful && (ctx.path === '/auth' || ctx.path.startsWith('/auth/'))) {
+    const kept = (ctx.headers.cookie ?? '').split('; ').filter((cookie) => !cookie.startsWith('_session'));
+    ctx.req.headers.cookie = kept.join('; ');
   }
   if (ctx.path.startsWith('/interaction/')) {
     await interact(ctx);

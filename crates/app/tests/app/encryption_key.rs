@@ -113,7 +113,7 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
 
         app.company("globex");
         let listed = columns(app.app()).unwrap();
-        assert_eq!(listed.len(), 5, "two columns of each company, and once that of people");
+        assert_eq!(listed.len(), 7, "three columns of each company, and once that of people");
         *file.lock().unwrap() = vec![OLD, NEW];
         change(app);
         assert!(add_webhook(app));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use data_encoding::HEXLOWER;
 use rapport_app::account::ChangeStatus;
 use rapport_app::departed::step;
 use rapport_app::invitation::{Invite, Offer};
@@ -160,7 +161,7 @@ fn nothing_of_a_person_is_left_when_their_login_ends() {
             "totp",
         ];
         assert_eq!(about_people, BTreeSet::from(expected));
-        let hex: String = ana.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = HEXLOWER.encode(ana.as_bytes());
         let id = match app.database() {
             rapport_store::Database::Sqlite(_) => format!("x'{hex}'"),
             rapport_store::Database::Postgres(_) => format!("'\\x{hex}'::bytea"),

@@ -4,6 +4,7 @@
 mod account;
 mod address_change;
 mod audit;
+mod audit_lines;
 mod bulk;
 mod channel;
 mod company_deletion;

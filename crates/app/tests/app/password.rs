@@ -95,3 +95,22 @@ fn the_same_letters_are_the_same_password_from_every_keyboard() {
         assert!(!password::verify("Munchen im Regen", &hash));
     }
 }
+
+#[test]
+fn a_password_is_checked_as_it_was_typed() {
+    let app = TestApp::on(Engine::Sqlite);
+    let chosen = format!("Kestrel over 7 Bridges {}", "and on ".repeat(30));
+    let hash = password::hash(app.app().services(), &chosen).unwrap();
+    assert!(password::verify(&chosen, &hash));
+    let others = [
+        chosen.to_lowercase(),
+        chosen.to_uppercase(),
+        chosen.replace("Bridges", "bridges"),
+        chosen.trim_end().to_owned(),
+        format!(" {chosen}"),
+        chosen[..72].to_owned(),
+    ];
+    for other in others {
+        assert!(!password::verify(&other, &hash), "{other:?}");
+    }
+}

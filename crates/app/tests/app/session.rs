@@ -7,12 +7,12 @@ use rapport_app::erasure::ErasePayloads;
 use rapport_app::invitation::{Invite, ResendInvitation, RevokeInvitation};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
-use rapport_app::person::Rename;
+use rapport_app::person::{ChangePassword, Rename};
 use rapport_app::proof::ProveAgain;
 use rapport_app::read::profile;
 use rapport_app::retention::{Round, step};
 use rapport_app::session::{
-    BeginSession, EndOneSession, EndOtherSessions, NoteSessions, Proven, read_cookie,
+    BeginSession, EndOneSession, EndOtherSessions, EndReplaced, EndSession, NoteSessions, Proven, read_cookie,
 };
 use rapport_app::settings::PatchSettings;
 use rapport_app::webhook::RotateSecret;
@@ -21,6 +21,7 @@ use rapport_domain::audit::Filter;
 use rapport_domain::credential::{Presented, SecretHash, TokenRequest};
 use rapport_domain::id::{PersonId, SessionId};
 use rapport_domain::member::{Email, Role};
+use rapport_domain::password::Known;
 use rapport_domain::right::Right;
 use rapport_testkit::app::Hire;
 use rapport_testkit::{TestApp, TestCompany, block_on, create_webhook};
@@ -262,5 +263,39 @@ fn the_password_proves_again_who_is_there_in_one_session() {
         assert_eq!(outcome(app, &other, RotateKey(Key::Ingest)), REFUSED, "another browser");
         advance_minutes(app, 15);
         assert_eq!(outcome(app, &session, RotateKey(Key::Ingest)), REFUSED);
+    });
+}
+
+#[test]
+fn logging_out_is_recorded_and_going_to_another_company_is_not() {
+    TestApp::on_both(|app| {
+        let person = ana(app, Role::Member);
+        let (gone, session) = (log_in(app, person), log_in(app, person));
+        app.write_as(&gone, EndReplaced(presented(&gone))).unwrap();
+        assert!(!is_alive(app, &gone) && is_alive(app, &session));
+        assert_eq!(newest(app).0, "session.begun");
+        app.write_as(&session, EndSession(presented(&session))).unwrap();
+        assert!(!is_alive(app, &session));
+        assert_eq!(newest(app), ("session.logged_out".to_owned(), json!({})));
+        assert_eq!(refusal(app.write_as(&session, EndSession(presented(&session)))), "unauthenticated");
+    });
+}
+
+#[test]
+fn a_new_password_ends_all_other_sessions() {
+    TestApp::on_both(|app| {
+        let b = app.company("b");
+        let person = ana(app, Role::Member);
+        assert_eq!(ana(&b, Role::Member), person);
+        let (kept, other, elsewhere) = (log_in(app, person), log_in(app, person), log_in(&b, person));
+        let login = app.read(move |snapshot| rapport_store::member::login(snapshot, person)).unwrap();
+        let email = Email::parse("ana@alpha.test").unwrap();
+        let known = Known { email: &email, name: "Ana", company: "acme" };
+        let passwords = (HERS, "harbour lights in June");
+        let services = app.app().services();
+        let change = ChangePassword::check(services, &login, &known, passwords, presented(&kept)).unwrap();
+        app.write_as(&kept, change).unwrap();
+        assert!(is_alive(app, &kept));
+        assert!(!is_alive(app, &other) && !is_alive(&b, &elsewhere));
     });
 }

@@ -9,13 +9,17 @@ use rapport_app::password_reset::{
     MakeResetLink, OpenReset, ProveAddress, RequestReset, SendReset, answer_requests,
 };
 use rapport_app::read::own_data;
+use rapport_app::second_step::{self, Asked, Shown};
 use rapport_app::session::{EndOneSession, Proven};
+use rapport_app::totp::{ConfirmApp, SetUpApp};
 use rapport_app::{Access, Error, Needs};
 use rapport_domain::audit::Action;
 use rapport_domain::invitation::Acceptance;
 use rapport_domain::member::Role;
 use rapport_domain::right::Right;
+use rapport_domain::second_factor::Code;
 use rapport_domain::sso::entry::Reason;
+use rapport_domain::totp::TotpSecret;
 use rapport_store::session as sessions;
 use rapport_testkit::providers::claims;
 use rapport_testkit::{TestApp, block_on};
@@ -56,6 +60,40 @@ fn a_session_by_single_sign_on_neither_moves_on_nor_touches_the_login() {
         let data = block_on(b.app().read(&hers, Needs::Right(Right::Own), own_data::login));
         let data = data.unwrap().reply.expect("her data");
         assert_eq!(data["companies"].as_array().expect("a list").len(), 2);
+    });
+}
+
+#[test]
+fn second_factors_are_up_to_the_provider() {
+    on_both(|app, providers| {
+        set_up(app);
+        app.set(json!({ "second_factor_required": true }));
+        let (session, _) = enter(app, providers, claims("ana", "ana@acme.test"));
+        assert!(is_alive(app, &session), "it is asked for none of ours");
+        assert_eq!(refusal(app.write_as(&session, SetUpApp)), "conflict sso_session");
+        let bo = hire(app, "bo@acme.test", Role::Member).person;
+        assert!(!is_alive(app, &by_password(app, bo).unwrap()), "with a password it is required");
+    });
+}
+
+#[test]
+fn where_it_is_required_a_second_factor_opens_nothing() {
+    on_both(|app, _| {
+        let ana = hire(app, "ana@acme.test", Role::Member).person;
+        let session = by_password(app, ana).unwrap();
+        let Access::Credential(presented) = session else { panic!("a session") };
+        let secret = TotpSecret::parse(&app.write_as(&session, SetUpApp).unwrap().secret).unwrap();
+        let typed = secret.code_at(app.app().now());
+        app.write_as(&session, ConfirmApp { typed, session: presented }).unwrap();
+        let proven = Proven { person: ana, company: app.id() };
+        let ticket = block_on(second_step::begin(app.app(), proven)).unwrap().expect("she has a factor");
+        set_up(app);
+        require(app);
+        app.clock().advance_seconds(60);
+        let asked = block_on(Asked::by_ticket(app.app(), &ticket)).unwrap().expect("a ticket that holds");
+        let code = Code::read(&secret.code_at(app.app().now())).expect("a code");
+        let completed = block_on(app.app().write(&asked.access(), asked.complete(Shown::Code(code), None)));
+        assert_eq!(refusal(completed), "forbidden sso_required");
     });
 }
 

@@ -85,6 +85,7 @@ mod tests {
 
     const START: Time = Time::from_micros(1_700_000_000_000_000);
 
+    #[expect(clippy::unnecessary_wraps, reason = "this is what is remembered")]
     fn described(number: usize) -> Result<CoreProviderMetadata, ProviderError> {
         let text = format!(
             r#"{{"issuer": "https://{number}.test", "authorization_endpoint": "https://{number}.test/auth",

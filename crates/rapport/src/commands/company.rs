@@ -127,5 +127,6 @@ fn domains(config: &Config, CompanyDomains { project, output }: &CompanyDomains)
     if found.is_empty() {
         return print("No confirmed domains yet.\n");
     }
-    print(&found.iter().map(|claimed| format!("{}\n", claimed.domain.as_str())).collect::<String>())
+    let domains: Vec<&str> = found.iter().map(|claimed| claimed.domain.as_str()).collect();
+    print(&format!("{}\n", domains.join("\n")))
 }

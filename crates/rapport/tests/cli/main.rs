@@ -27,4 +27,5 @@ mod person;
 mod program;
 mod receiving_webhooks;
 mod reference;
+mod security_log;
 mod tour;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rapport_testkit::{PostgresProxy, PostgresServer};
+use rapport_testkit::{PostgresProxy, PostgresServer, signal};
 use serde_json::{Value, json};
 
-use crate::program::{Place, Service, end_of, signal, wait_until};
+use crate::program::{Place, Service, end_of, wait_until};
 
 /// A request may wait for a place in the queue, for a connection to be given up, and for a new one; a loaded machine
 /// adds its share. Without deadlines it would be the 30 seconds of the time limit for requests.

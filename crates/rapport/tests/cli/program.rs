@@ -5,19 +5,16 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rapport_testkit::PostgresServer;
+use rapport_testkit::{Deadline, PostgresServer, signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a command may run, or the service may take to start.
-const RUN_LIMIT: Duration = Duration::from_mins(10);
 
 /// An empty data directory and a database, and what is needed to name them on a command line.
 pub struct Place {
@@ -197,30 +194,6 @@ pub fn run(command: &mut Command) -> Ended {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
-}
-
-/// Kills a process that takes too long, so that whatever waits for it fails instead of waiting forever. Dropping it calls
-/// it off.
-struct Deadline {
-    _waiting: Sender<()>,
-}
-
-impl Deadline {
-    fn of(process: u32) -> Self {
-        let (waiting, called_off) = mpsc::channel();
-        thread::spawn(move || {
-            if called_off.recv_timeout(RUN_LIMIT) == Err(RecvTimeoutError::Timeout) {
-                signal(process, "KILL");
-            }
-        });
-        Self { _waiting: waiting }
-    }
-}
-
-/// Sends a signal to a process.
-pub fn signal(process: u32, name: &str) {
-    let script = format!("kill -s {name} {process}");
-    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
 }
 
 /// Waits until a process has ended.

@@ -10,10 +10,16 @@ use crate::office::{Login, Office, log_in};
 with_all_hands!(
     a_company_sets_it_up_and_somebody_joins_by_logging_in,
     where_it_is_required_only_the_break_glass_owner_has_a_password,
+    the_provider_asks_again_before_something_sensitive,
 );
 
-/// An office, and the provider that its people log in with.
+/// An office, and the provider that its people log in with. Somebody else may use the same browser next, so it asks each of
+/// them.
 fn office() -> (OidcProvider, Office) {
+    office_with(true)
+}
+
+fn office_with(forgetful: bool) -> (OidcProvider, Office) {
     let provider = OidcProvider::start();
     let authority = provider.ca_file();
     let authority = authority.to_str().expect("a path");
@@ -24,7 +30,7 @@ fn office() -> (OidcProvider, Office) {
         "bo": person("bo@acme.test", "Bo Lind"),
         "eve": person("eve@evil.test", "Eve"),
     });
-    provider.order(&json!({ "people": people, "redirects": [redirect] }));
+    provider.order(&json!({ "people": people, "redirects": [redirect], "forgetful": forgetful }));
     (provider, office)
 }
 
@@ -179,4 +185,44 @@ async fn where_it_is_required_only_the_break_glass_owner_has_a_password(hands: H
     ana.close();
     theirs.close();
     again.close();
+}
+
+async fn the_provider_asks_again_before_something_sensitive(hands: Hands) {
+    // The provider remembers who they are, and asks only because we want it to.
+    let (provider, office) = office_with(false);
+    office.employ("bo@acme.test", "Bo Lind", "admin", "the password of Bo Lind");
+    set_up(&office, &provider, json!({}));
+    let theirs = office.stranger(hands).await;
+    theirs.go("/login?project=acme").await;
+    log_in_there(&theirs, "bo").await;
+    theirs.see("Dashboard").await;
+    theirs.go("/settings/tokens").await;
+    theirs.fill("name", "CRM").await;
+    theirs.choose("role", "member").await;
+    office.age_proofs();
+    theirs.click("Create token").await;
+    theirs.see("Confirm it’s you").await;
+    if hands == Hands::Mouse {
+        assert_eq!(theirs.axe().await, [""; 0]);
+    }
+    let host = provider.issuer.trim_start_matches("https://");
+    theirs.click(&format!("Continue with {host}")).await;
+    theirs.see("Acme login").await;
+    theirs.fill("login", "bo").await;
+    theirs.click("Continue to Rapport").await;
+    theirs.see("You confirmed that it’s you. Send the form again.").await;
+    theirs.arrive("/settings/tokens").await;
+    theirs.fill("name", "CRM").await;
+    theirs.choose("role", "member").await;
+    theirs.click("Create token").await;
+    theirs.see("New token: CRM").await;
+
+    // A login needs no question where the provider remembers them.
+    theirs.go("/profile").await;
+    theirs.click("Log out").await;
+    theirs.see("You’re logged out.").await;
+    theirs.go("/login?project=acme").await;
+    theirs.click("Log in with single sign-on").await;
+    theirs.see("Bo Lind").await;
+    theirs.close();
 }

@@ -36,9 +36,8 @@ impl Shape {
     /// The value of a column, beside those that come before it in the row.
     pub fn show(self, cell: Cell, before: &Map<String, Value>) -> Value {
         match (self, cell) {
-            (_, Cell::Null) => Value::Null,
+            (_, Cell::Null) | (Self::Time, Cell::Int(NEVER)) | (Self::Day, Cell::Int(0)) => Value::Null,
             (Self::Flag, Cell::Int(flag)) => (flag != 0).into(),
-            (Self::Time, Cell::Int(NEVER)) | (Self::Day, Cell::Int(0)) => Value::Null,
             (Self::Time, Cell::Int(micros)) => Time::from_micros(micros).to_string().into(),
             (Self::Day, Cell::Int(number)) => Day::from_number(number).date().to_string().into(),
             (Self::Amount, Cell::Int(units)) => amount(units).into(),

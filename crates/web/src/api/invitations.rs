@@ -188,7 +188,8 @@ struct Joined {
 ///
 /// Needs no credential other than the token. A link that came by mail proves the address: a person who already has a
 /// login with it joins with its password, others get one. With a link that was handed over, `login` says which of both
-/// is meant, and a new login works for this company only.
+/// is meant, and a new login works for this company only. Where single sign-on is required, people join by logging in with
+/// it instead.
 #[utoipa::path(
     post,
     path = "/api/invitations/accept/",
@@ -196,6 +197,7 @@ struct Joined {
     request_body = requests::InvitationAccept,
     responses(
         (status = 201, description = "The member.", body = Joined),
+        (status = 403, description = "The company requires single sign-on."),
         (status = 409, description = "This person is already a member."),
     ),
     security(()),

@@ -62,7 +62,7 @@ pub struct AuditFilterParameters {
     /// An action, such as `webhook.created`, or a group of actions, such as `webhook`.
     #[param(example = "settings.changed")]
     action: Option<String>,
-    /// `false` leaves out logins and failed logins. They are included by default.
+    /// `false` leaves out logins, failed logins and logouts. They are included by default.
     logins: Option<bool>,
     /// At this time or later.
     #[param(format = DateTime)]
@@ -468,7 +468,7 @@ pub struct SettingsPatch {
     #[schema(example = 20160)]
     session_idle_minutes: Option<i64>,
     /// After how many minutes every session ends. Must not be below `session_idle_minutes`.
-    #[schema(example = 129600)]
+    #[schema(example = 129_600)]
     session_max_minutes: Option<i64>,
     /// Whether members need a second factor to log in. API tokens aren't affected.
     second_factor_required: Option<bool>,

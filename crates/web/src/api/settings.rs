@@ -65,7 +65,7 @@ struct SettingsView {
     #[schema(example = 20160)]
     session_idle_minutes: i64,
     /// The number of minutes after which every session ends. Not below `session_idle_minutes`.
-    #[schema(example = 129600)]
+    #[schema(example = 129_600)]
     session_max_minutes: i64,
     /// Whether members need a second factor to log in. API tokens aren't affected.
     second_factor_required: bool,

@@ -36,6 +36,15 @@ impl Scheme {
         }
     }
 
+    /// Whether a request carries a credential, valid or not.
+    pub fn is_sent(self, headers: &HeaderMap) -> bool {
+        headers.contains_key(match self {
+            Self::Token => AUTHORIZATION,
+            Self::IngestKey => INGEST_KEY,
+            Self::InboundKey => INBOUND_KEY,
+        })
+    }
+
     /// The value of `WWW-Authenticate`.
     pub const fn challenge(self) -> &'static str {
         match self {

@@ -34,6 +34,7 @@ use crate::edge::json;
 use crate::edge::problem::{Fault, Problem};
 use crate::edge::rate_limit::{RateLimiter, Standing, Verdict};
 use crate::edge::server::Config;
+use crate::edge::turned_away::{Check, TurnedAway};
 use crate::pages::{Refusal, imports};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -56,6 +57,7 @@ fn device_of(headers: &HeaderMap) -> Device {
 pub struct Front {
     app: App,
     limiter: Arc<RateLimiter>,
+    turned_away: TurnedAway,
     request_timeout: Duration,
     upload_timeout: Duration,
     /// The service is reached over https, so browsers are told to use nothing else.
@@ -71,8 +73,18 @@ impl Front {
         let process = u32::from_be_bytes(app.services().random());
         let is_secure = app.services().outside().base_url.starts_with("https://");
         let &Config { request_timeout, upload_timeout, access_log, .. } = config;
-        let requests = AtomicU64::new(0);
-        Self { app, limiter, request_timeout, upload_timeout, is_secure, access_log, process, requests }
+        let (requests, turned_away) = (AtomicU64::new(0), TurnedAway::default());
+        Self {
+            app,
+            limiter,
+            turned_away,
+            request_timeout,
+            upload_timeout,
+            is_secure,
+            access_log,
+            process,
+            requests,
+        }
     }
 
     /// Uploads may take long; everything else is quick.
@@ -123,21 +135,23 @@ pub async fn around(State(front): State<Arc<Front>>, mut request: Request, next:
     let is_api = request.uri().path().starts_with(api::PREFIX);
     let client = Client::of(request.extensions());
     let wish = Wish::of(request.headers());
+    // Before the span: what is caught up with is about other requests.
+    front.turned_away.catch_up(|| front.app.passed());
     let span = tracing::info_span!("request", id = id.as_str(), method, path);
     let served = async {
         let is_old = request.version() < Version::HTTP_11;
         if !names_one_host(request.headers(), request.uri(), is_old) {
             json::drain(request.into_body()).await;
-            Served { response: without_host(is_api), company: None }
+            Served::page(without_host(is_api))
         } else if is_api {
             front.limited(request, client, id, next).await
         } else {
             let timeout = front.timeout(&request);
             request.extensions_mut().insert(id);
-            Served { response: guarded(timeout, next.run(request)).await, company: None }
+            Served::page(guarded(timeout, next.run(request)).await)
         }
     };
-    let Served { mut response, company } = served.instrument(span.clone()).await;
+    let Served { mut response, company, has_credential } = served.instrument(span.clone()).await;
     if let Some(refused) = response.extensions_mut().remove::<Refused>() {
         front.record(refused, format!("{method} {path}")).instrument(span.clone()).await;
     }
@@ -152,6 +166,9 @@ pub async fn around(State(front): State<Arc<Front>>, mut request: Request, next:
         } else {
             tracing::error!(company, %fault, "request failed");
         }
+    }
+    if let Some(check) = failed_check(&mut response, is_api, has_credential) {
+        front.turned_away.log(check, client.address, front.app.passed());
     }
     let is_secure = front.is_secure && client.scheme != Some(ClientScheme::Http);
     write_headers(response.headers_mut(), id, is_secure);
@@ -179,10 +196,31 @@ fn without_host(is_api: bool) -> Response {
     if is_api { problem.into_response() } else { Refusal::Page(problem).into_response() }
 }
 
+/// The check that turned a request away, if one did. A request without a credential is no attempt at one, and invalid
+/// input in a form is a typing error.
+fn failed_check(response: &mut Response, is_api: bool, has_credential: bool) -> Option<Check> {
+    match response.status() {
+        StatusCode::TOO_MANY_REQUESTS => Some(Check::Limit),
+        StatusCode::UNAUTHORIZED if has_credential => Some(Check::Credential),
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY if is_api => Some(Check::Input),
+        StatusCode::FORBIDDEN => response.extensions_mut().remove(),
+        _ => None,
+    }
+}
+
 struct Served {
     response: Response,
     /// The company whose credential was presented.
     company: Option<i64>,
+    /// Whether a program presented a credential, well-formed or not.
+    has_credential: bool,
+}
+
+impl Served {
+    /// A response that isn't the API's.
+    const fn page(response: Response) -> Self {
+        Self { response, company: None, has_credential: false }
+    }
 }
 
 impl Front {
@@ -190,7 +228,9 @@ impl Front {
     /// caller either way.
     async fn limited(&self, mut request: Request, client: Client, id: RequestId, next: Next) -> Served {
         let address = client.address;
-        let credential = Credential::of(Scheme::of_path(request.uri().path()), request.headers());
+        let scheme = Scheme::of_path(request.uri().path());
+        let credential = Credential::of(scheme, request.headers());
+        let has_credential = scheme.is_sent(request.headers());
         let now = self.app.now();
         let is_open = OPEN_PATHS.contains(&request.uri().path());
         let (verdict, known) = match &credential.presented {
@@ -208,7 +248,8 @@ impl Front {
             }
         };
         Standing::write(verdict.standing(), response.headers_mut());
-        Served { response, company: credential.presented.map(|presented| presented.company.0) }
+        let company = credential.presented.map(|presented| presented.company.0);
+        Served { response, company, has_credential }
     }
 }
 

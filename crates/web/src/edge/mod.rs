@@ -5,7 +5,7 @@
 //! - `client`: who sent a request, with `forwarded`, a header of proxies. `host`, `origin`: other headers that say
 //!   where it comes from.
 //! - `auth`: credentials. `rate_limit`, `guessing`, `shares`, `slow_body`: how much one client may use. `hashing`: passwords, few
-//!   at a time.
+//!   at a time. `turned_away`: what the log says about requests that didn't pass.
 //! - `json`: request bodies. `compression`: response bodies. `problem`: the only place that maps errors to HTTP.
 
 pub mod access_log;
@@ -27,3 +27,4 @@ pub mod server;
 pub mod shares;
 pub mod slow_body;
 pub mod tls;
+pub mod turned_away;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rapport_domain::member::Role;
+use rapport_testkit::{Engine, raw};
 use serde_json::{Value, json};
 
 use crate::export::read_csv;
@@ -15,6 +16,7 @@ on_both_engines! {
     the_log_is_exported_as_csv_and_json_lines,
     a_long_log_is_exported_completely,
     exports_of_accounts_and_campaigns_are_recorded,
+    an_export_that_cannot_be_recorded_is_not_made,
     no_endpoint_changes_or_deletes_an_entry,
     a_request_without_the_role_is_recorded_once_a_minute,
     a_failed_login_is_recorded_without_the_password,
@@ -161,6 +163,59 @@ async fn exports_of_accounts_and_campaigns_are_recorded(acme: Tenant) {
     assert_eq!(Value::Array(shown), expected);
 }
 
+/// Makes the database refuse entries about exports.
+fn refuse_entries_of_exports(server: &Server) {
+    let sql = match server.app.engine() {
+        Engine::Sqlite => {
+            "CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.action LIKE '%.exported' \
+             BEGIN SELECT RAISE(ABORT, 'no more entries'); END"
+        }
+        Engine::Postgres => {
+            "ALTER TABLE audit ADD CONSTRAINT full_log CHECK (action NOT LIKE '%.exported') NOT VALID"
+        }
+    };
+    raw::run(server.app.database(), sql);
+}
+
+async fn an_export_that_cannot_be_recorded_is_not_made(server: Server) {
+    let ana = Person::of(&server, Role::Owner);
+    let token = server.token_of(Role::Owner);
+    server.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
+    let body = json!({"name": "Spring", "goal": "announcement", "filters": {}});
+    let made = server.post("/api/campaigns/").json(&body).send().await.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let exports = [
+        "/api/accounts/export/".to_owned(),
+        format!("/api/campaigns/{id}/export/"),
+        EXPORT.to_owned(),
+        "/api/company/export/".to_owned(),
+        "/accounts/export".to_owned(),
+        format!("/campaigns/{id}/export"),
+        "/settings/audit/export".to_owned(),
+        "/settings/export".to_owned(),
+        "/profile/data".to_owned(),
+    ];
+    let export = async |path: &str| {
+        if path.starts_with("/api/") {
+            server.get(path).token(&token).send().await
+        } else {
+            ana.see(path).await.0
+        }
+    };
+    for path in &exports {
+        let made = export(path).await;
+        assert_eq!(made.status, 200, "{path}: {}", made.text());
+        assert!(made.header("content-disposition").is_some(), "{path}");
+    }
+    refuse_entries_of_exports(&server);
+    for path in &exports {
+        let refused = export(path).await;
+        assert_eq!(refused.status, 500, "{path}");
+        assert!(refused.header("content-disposition").is_none(), "{path}");
+        assert!(!refused.text().contains("Nordlys") && !refused.text().contains("acme.test"), "{path}");
+    }
+}
+
 async fn no_endpoint_changes_or_deletes_an_entry(acme: Tenant) {
     let document = acme.get("/api/openapi.json").without_credential().send().await.expect(200);
     let paths = document["paths"].as_object().unwrap().iter();
@@ -249,9 +304,9 @@ async fn the_page_hides_logins_until_they_are_asked_for(acme: Tenant) {
     ana.send("/profile/name", &[("name", "Anna")]).await.leads_to("/profile");
     let page =
         ana.see("/settings/audit").await.expect(200).says("<b>Changed their name</b>").says("Show logins");
-    page.says_not("<b>Logged in</b>").says("Logins and failed logins are hidden.");
+    page.says_not("<b>Logged in</b>").says("Logins, failed logins and logouts are hidden.");
     let page = ana.see("/settings/audit?logins=true").await.expect(200).says("<b>Logged in</b>");
-    page.says("checked> Show logins").says_not("Logins and failed logins are hidden.");
+    page.says("checked> Show logins").says_not("Logins, failed logins and logouts are hidden.");
     ana.see("/settings/audit?action=session").await.expect(200).says("<b>Logged in</b>");
     ana.see("/settings/audit?action=webhook").await.expect(200).says("No entries match");
 }

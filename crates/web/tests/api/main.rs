@@ -38,6 +38,7 @@ mod pages_imports;
 mod pages_ingest;
 mod pages_members;
 mod pages_membership;
+mod pages_passwords;
 mod pages_pipeline;
 mod pages_settings;
 mod pages_webhooks;

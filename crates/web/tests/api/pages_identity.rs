@@ -24,6 +24,10 @@ on_both_engines!(
     the_company_chooses_how_long_sessions_last,
     a_weak_password_is_refused_at_its_field,
     a_login_with_an_unknown_browser_is_told,
+    guesses_on_the_login_page_are_limited_but_not_in_a_known_browser,
+    a_new_password_logs_out_the_other_sessions,
+    logging_out_is_recorded,
+    a_login_ends_the_session_that_the_browser_had,
     a_token_is_made_for_a_member_until_a_day,
 );
 
@@ -235,17 +239,77 @@ fn cookies(answer: &Answer) -> String {
     set.filter_map(|cookie| cookie.split(';').next()).collect::<Vec<_>>().join("; ")
 }
 
+/// Ana logs in with a browser that has these cookies.
+async fn log_in(server: &Server, password: &str, cookies: &str) -> Answer {
+    let fields = [("email", "ana@acme.test"), ("password", password)];
+    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let call = server.post("/login").without_credential().text(&body).header("cookie", cookies);
+    let call = call.header("content-type", "application/x-www-form-urlencoded");
+    let call = call.header("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0");
+    call.header("sec-fetch-site", "same-origin").send().await
+}
+
+async fn guesses_on_the_login_page_are_limited_but_not_in_a_known_browser(server: Server) {
+    ana(&server, Role::Member);
+    let first = log_in(&server, PASSWORD, "theme=dark").await;
+    assert_eq!(first.status, 303, "{}", first.text());
+    for _ in 0..10 {
+        // In another case it is another password.
+        let guess = log_in(&server, &PASSWORD.to_uppercase(), "theme=dark").await;
+        Seen(guess).expect(422).says("Incorrect email or password.");
+    }
+    let limited = Seen(log_in(&server, PASSWORD, "theme=dark").await).expect(429).says("Too many attempts");
+    assert_eq!(limited.0.header("retry-after"), Some("30"));
+    let known = cookies(&first);
+    let browser = known.split("; ").find(|cookie| cookie.starts_with("browser=")).expect("a known browser");
+    assert_eq!(log_in(&server, PASSWORD, browser).await.status, 303, "strangers lock nobody out");
+    assert_eq!(log_in(&server, PASSWORD, "theme=dark").await.status, 429);
+    server.app.clock().advance_seconds(30);
+    assert_eq!(log_in(&server, PASSWORD, "theme=dark").await.status, 303);
+}
+
+async fn a_login_ends_the_session_that_the_browser_had(server: Server) {
+    let ana = ana(&server, Role::Member);
+    let elsewhere = Person::with_session(&server, ana.id);
+    let again = log_in(&server, PASSWORD, &ana.cookie).await;
+    assert_eq!(again.status, 303, "{}", again.text());
+    ana.see("/").await.leads_to("/login");
+    elsewhere.see("/").await.expect(200);
+    let session =
+        cookies(&again).split("; ").find(|cookie| cookie.starts_with("rapport=")).map(str::to_owned);
+    let now = Person { cookie: session.expect("a session"), ..ana };
+    now.see("/").await.expect(200);
+}
+
+async fn a_new_password_logs_out_the_other_sessions(server: Server) {
+    let ana = ana(&server, Role::Member);
+    let other = Person::with_session(&server, ana.id);
+    let change = async |current: &str| {
+        let fields = [("current", current), ("password", "harbour lights in June")];
+        ana.send("/profile/password", &fields).await
+    };
+    change("not this one").await.expect(422).says("Incorrect password.");
+    other.see("/profile").await.expect(200);
+    change(PASSWORD).await.leads_to("/profile");
+    other.see("/profile").await.leads_to("/login");
+    ana.see("/profile").await.expect(200);
+}
+
+async fn logging_out_is_recorded(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    ana.send("/logout", &[]).await.leads_to("/login");
+    let log = acme.all_pages("/api/audit/?action=session.logged_out", 50).await;
+    assert_eq!(column(&log, "target"), [ana.id.to_string()]);
+    assert_eq!((&log[0]["actor"]["type"], &log[0]["address"]), (&json!("person"), &json!("127.0.0.1")));
+    // Like a login, it is hidden unless it is asked for.
+    let quiet = column(&acme.all_pages("/api/audit/?logins=false", 50).await, "action");
+    assert_eq!(quiet, ["company.created"]);
+}
+
 async fn a_login_with_an_unknown_browser_is_told(engine: Engine) {
     let server = Server::with_parts(engine, with_mail).await;
     ana(&server, Role::Member);
-    let log_in = async |cookies: &str| {
-        let fields = [("email", "ana@acme.test"), ("password", PASSWORD)];
-        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        let call = server.post("/login").without_credential().text(&body).header("cookie", cookies);
-        let call = call.header("content-type", "application/x-www-form-urlencoded");
-        let call = call.header("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0");
-        call.header("sec-fetch-site", "same-origin").send().await
-    };
+    let log_in = async |cookies: &str| log_in(&server, PASSWORD, cookies).await;
     let notices = async || column(&server.all_pages("/api/mails/", 50).await, "subject");
     let first = log_in("theme=dark").await;
     assert_eq!(first.status, 303, "{}", first.text());

@@ -7,12 +7,14 @@ use rapport_app::sso::domain::ClaimDomain;
 use rapport_app::sso::provider::ProviderError;
 use rapport_app::{Access, Outside};
 use rapport_domain::email_domain::EmailDomain;
+use rapport_domain::id::FormId;
 use rapport_domain::member::Role;
+use rapport_domain::sso::entry::Claims;
 use rapport_testkit::providers::claims;
 use rapport_testkit::{Engine, TestProviders};
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Tenant, column, members_of, on_both_engines};
+use crate::harness::{Server, Tenant, members_of, on_both_engines};
 use crate::person::{Person, Seen};
 
 on_both_engines!(
@@ -23,9 +25,12 @@ on_both_engines!(
     the_page_saves_tests_and_removes,
     a_person_logs_in_from_the_login_page,
     a_login_stays_in_the_browser_that_started_it,
+    a_login_starts_with_a_click_on_our_page,
     a_refused_login_says_why,
     where_it_is_required_a_password_leads_to_it,
     a_session_by_single_sign_on_knows_one_company,
+    the_provider_asks_again_before_something_sensitive,
+    an_invitation_leads_to_it_where_it_is_required,
 );
 
 const PATH: &str = "/api/settings/sso/";
@@ -73,6 +78,12 @@ impl House {
     }
 }
 
+/// The id of the company's owner.
+async fn owner_of(acme: &Tenant) -> Value {
+    let members = acme.all_pages("/api/members/", 50).await;
+    members.iter().find(|member| member["role"] == "owner").expect("an owner")["id"].clone()
+}
+
 fn settings(changes: Value) -> Value {
     let mut body = json!({
         "mode": "optional", "issuer": ISSUER, "client_id": "rapport", "client_secret": "hush hush",
@@ -102,6 +113,22 @@ impl Browser<'_> {
             }
         }
         seen
+    }
+
+    /// Sends a form from a page.
+    async fn send(&self, page: &str, path: &str, fields: &[(&str, &str)]) -> Seen {
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(fields);
+        let form = FormId::from_bytes([9; 16]).to_string();
+        body.append_pair("form", &form);
+        let call = self.tenant.post(path).without_credential().header("cookie", &cookies.join("; "));
+        let call = call.header("sec-fetch-site", "same-origin");
+        let call =
+            call.header("host", "crm.acme.test").header("referer", &format!("http://crm.acme.test{page}"));
+        let call = call.text(&body.finish()).header("content-type", "application/x-www-form-urlencoded");
+        Seen(call.send().await)
     }
 
     /// Goes to the provider; returns the state that it repeats.
@@ -137,7 +164,7 @@ async fn the_settings_are_saved_and_shown_without_the_secret(engine: Engine) {
     let company = &acme.company;
     let claim = ClaimDomain(EmailDomain::parse("acme.test").unwrap());
     company.write_as(&Access::CommandLine(company.id()), claim).unwrap();
-    let owner = column(&acme.all_pages("/api/members/", 50).await, "id").remove(0);
+    let owner = owner_of(acme).await;
     let required = json!({"mode": "required", "break_glass_owner": owner, "client_secret": null});
     let saved = acme.request("PUT", PATH).json(&settings(required)).send().await.expect(200);
     assert_eq!((&saved["mode"], &saved["break_glass_owner"]), (&json!("required"), &json!(owner)));
@@ -279,6 +306,20 @@ async fn a_person_logs_in_from_the_login_page(engine: Engine) {
     assert_eq!(done.leads_to("/"), "/");
 }
 
+async fn a_login_starts_with_a_click_on_our_page(engine: Engine) {
+    let house = House::open(engine).await;
+    let start = |site: &'static str| {
+        let call = house.server.get("/sso/acme?next=%2Fclients").without_credential();
+        call.header("sec-fetch-site", site).send()
+    };
+    Seen(start("same-origin").await).leads_to(ISSUER);
+    // Typed, or from a bookmark.
+    Seen(start("none").await).leads_to(ISSUER);
+    for site in ["cross-site", "same-site"] {
+        Seen(start(site).await).leads_to("/login?project=acme&next=%2Fclients");
+    }
+}
+
 async fn a_login_stays_in_the_browser_that_started_it(engine: Engine) {
     let house = House::open(engine).await;
     house.providers.say(ISSUER, claims("eve", "eve@acme.test"));
@@ -351,7 +392,7 @@ async fn where_it_is_required_a_password_leads_to_it(engine: Engine) {
     assert_eq!(log_in().await.leads_to("/"), "/clients");
     let bo = Person::of(acme, Role::Member);
     bo.see("/").await.expect(200);
-    let owner = column(&acme.all_pages("/api/members/", 50).await, "id").remove(0);
+    let owner = owner_of(acme).await;
     house.put(json!({"mode": "required", "break_glass_owner": owner})).await;
     bo.see("/").await.leads_to("/login");
     let refused = log_in().await;
@@ -369,4 +410,67 @@ async fn a_session_by_single_sign_on_knows_one_company(engine: Engine) {
     browser.go(&back(&state)).await.leads_to("/clients");
     browser.go("/").await.expect(200).says_not("Switch company");
     browser.go("/companies").await.expect(200).says("current").says_not("Switch");
+}
+
+async fn the_provider_asks_again_before_something_sensitive(engine: Engine) {
+    let house = House::open(engine).await;
+    let acme = &house.server;
+    house.providers.say(ISSUER, claims("ana", "ana@acme.test"));
+    let mut browser = house.browser();
+    let state = browser.start().await;
+    browser.go(&back(&state)).await.leads_to("/clients");
+    let members = acme.all_pages("/api/members/", 50).await;
+    let ana = members.iter().find(|member| member["email"] == "ana@acme.test").expect("a member");
+    let path = format!("/api/members/{}/", ana["id"].as_str().expect("an id"));
+    acme.request("PATCH", &path).json(&json!({"role": "owner"})).send().await.expect(200);
+    let (page, fields) = ("/settings/tokens", [("name", "CRM"), ("role", "member")]);
+    acme.app.clock().advance_seconds(16 * 60);
+    let asked = browser.send(page, page, &fields).await.expect(403).says("Confirm it’s you");
+    let way = "/profile/confirm?next=%2Fsettings%2Ftokens";
+    asked.says("Continue with <bdi>login.acme.test</bdi>").says(way).says_not("type=\"password\"");
+    // A password doesn't do instead.
+    let typed = [("current", "not hers"), ("password", "kestrel over 7 bridges")];
+    browser.send("/profile", "/profile/password", &typed).await.expect(422).says("single sign-on");
+
+    let now = acme.app.clock().now();
+    let there = browser.go(way).await.leads_to(&format!("{ISSUER}/login?state="));
+    let refused = browser.go(&back(there.rsplit('=').next().unwrap())).await.expect(403);
+    refused.says("confirm that you logged in there just now");
+    assert!(browser.has("rapport"), "the session goes on");
+    house.providers.say(ISSUER, Claims { authenticated_at: Some(now), ..claims("ana", "ana@acme.test") });
+    let session = browser.cookies.iter().find(|(name, _)| name == "rapport").cloned();
+    let there = browser.go(way).await.leads_to(&format!("{ISSUER}/login?state="));
+    let proved = browser.go(&back(there.rsplit('=').next().unwrap())).await;
+    assert_eq!(proved.leads_to("/"), page);
+    assert!(proved.flash().contains("You confirmed that it’s you."), "{}", proved.flash());
+    assert_eq!(browser.cookies.iter().find(|(name, _)| name == "rapport").cloned(), session, "the same one");
+    assert!(!browser.has("sso"));
+    browser.send(page, page, &fields).await.expect(200).says("New token: <bdi>CRM</bdi>");
+    // Only for those who logged in with it.
+    Person::of(acme, Role::Owner).see(way).await.expect(404);
+}
+
+async fn an_invitation_leads_to_it_where_it_is_required(engine: Engine) {
+    let house = House::open(engine).await;
+    let acme = &house.server;
+    let invited = json!({"email": "bo@acme.test", "name": "Bo", "role": "admin"});
+    let invited = acme.post("/api/invitations/").json(&invited).send().await.expect(201);
+    let token = invited["link"].as_str().unwrap().rsplit('/').next().unwrap();
+    let owner = owner_of(acme).await;
+    house.put(json!({"mode": "required", "break_glass_owner": owner})).await;
+    let path = format!("/invitation/{token}");
+    let mut browser = house.browser();
+    let page = browser.go(&path).await.expect(200);
+    page.says("requires single sign-on").says("href=\"/sso/acme\"").says_not("type=\"password\"");
+    let typed = [("name", "Bo"), ("password", "kestrel over 7 bridges")];
+    browser.send(&path, &path, &typed).await.expect(403).says("requires single sign-on");
+    let accept = json!({"token": token, "password": "kestrel over 7 bridges"});
+    let refused = acme.post("/api/invitations/accept/").json(&accept).send().await;
+    refused.expect_problem(403, "sso_required");
+    house.providers.say(ISSUER, claims("bo", "bo@acme.test"));
+    let state = browser.start().await;
+    browser.go(&back(&state)).await.leads_to("/clients");
+    let members = acme.all_pages("/api/members/", 50).await;
+    let bo = members.iter().find(|member| member["email"] == "bo@acme.test").expect("a member");
+    assert_eq!(bo["role"], "admin");
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use rapport_app::session::{EndSession, LogIn, Proven};
+use rapport_app::session::{EndReplaced, EndSession, LogIn, Proven};
 use rapport_app::sso::SSO_REQUIRED;
 use rapport_app::sso::login::{Offered, offered};
 use rapport_app::{Access, Error, Needs, Origin, failed_login, second_step};
@@ -176,19 +176,27 @@ impl Pages {
         let command = proven.begin(stranger.look.browser.as_deref());
         let command = command.announced(login == Way::Existing && !stranger.knows(self, email));
         match self.write_as(&proven.access(), stranger.origin, command).await {
-            Ok(begun) => Ok(self.begun(&begun, email, next)),
+            Ok(begun) => Ok(self.begun(stranger, &begun, email, next).await),
             Err(error) => self.not_begun(proven.company, next, error).await,
         }
     }
 
     /// Starts a session in this browser, remembers the browser, and redirects to a page.
-    pub fn begun(&self, session: &str, email: &Email, next: &str) -> Response {
+    pub async fn begun(&self, stranger: &Stranger, session: &str, email: &Email, next: &str) -> Response {
+        self.end_before(stranger).await;
         let mut response = Redirect::to(next).into_response();
         response.headers_mut().append(SET_COOKIE, self.session_cookie(session));
         if let Some(browser) = known_browser::remember(self, email) {
             response.headers_mut().append(SET_COOKIE, browser);
         }
         response
+    }
+
+    /// Ends the session that this browser had. Whoever used it before is no longer logged in here.
+    pub async fn end_before(&self, stranger: &Stranger) {
+        let Some(before) = stranger.session else { return };
+        // It does not matter whether it had already ended.
+        let _ = self.write_as(&Access::Credential(before), stranger.origin, EndReplaced(before)).await;
     }
 
     /// Leads somebody whose password or passkey is right to the single sign-on that their company requires, if that is

@@ -47,7 +47,7 @@ async fn log_in(State(pages): State<Pages>, stranger: Stranger, form: Form) -> R
     let begun = begin(&pages, &stranger, proven, &email, claim).await;
     guess.settle(matches!(begun, Ok(None)));
     match begun {
-        Ok(Some(session)) => return Ok(pages.begun(&session, &email, &next)),
+        Ok(Some(session)) => return Ok(pages.begun(&stranger, &session, &email, &next).await),
         Ok(None) => {}
         Err(error) => return pages.not_begun(proven.company, &next, error).await,
     }

@@ -161,7 +161,7 @@ async fn settle(
 ) -> Result<Response, Refusal> {
     let error = match (done, factor) {
         (Ok(Completed::Begun(session)), _) => {
-            let mut response = pages.begun(&session, &asked.email, &next);
+            let mut response = pages.begun(stranger, &session, &asked.email, &next).await;
             response.headers_mut().append(SET_COOKIE, pages.first_step("", Keep::Not));
             return Ok(response);
         }

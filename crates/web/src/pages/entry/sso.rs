@@ -9,12 +9,11 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use rapport_app::Access;
-use rapport_app::session::EndSession;
 use rapport_app::sso::login::{self, NotIn, Returned, SignedIn, Started};
 use rapport_domain::sso::ATTEMPT_SECONDS;
 use rapport_domain::sso::entry::Reason;
 
+use crate::edge::origin::{Site, site};
 use crate::pages::Pages;
 use crate::pages::kit::cookie::{self, Keep};
 use crate::pages::kit::flash::Flash;
@@ -75,23 +74,27 @@ async fn choose(
     stranger.admit(&pages)?;
     let query = Form::of_query(query.as_deref());
     let next = own_path(query.text("next"));
-    match login::project_of(pages.app(), query.text("company")).await.map_err(Refusal::of)? {
-        Some(project) => Ok(Redirect::to(&login_path(&project, &next)).into_response()),
-        None => {
-            let text = "No company here offers single sign-on under this name or address.";
-            Ok(pages.done(&login_path("", &next), Flash::bad(text)))
-        }
-    }
+    let found = login::project_of(pages.app(), query.text("company")).await.map_err(Refusal::of)?;
+    let Some(project) = found else {
+        let text = "No company here offers single sign-on under this name or address.";
+        return Ok(pages.done(&login_path("", &next), Flash::bad(text)));
+    };
+    Ok(Redirect::to(&login_path(&project, &next)).into_response())
 }
 
 /// Sends the browser to the provider.
 async fn start(
     State(pages): State<Pages>,
     stranger: Stranger,
+    headers: HeaderMap,
     Path(project): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Refusal> {
     let next = own_path(Form::of_query(query.as_deref()).text("next"));
+    // Another site must not log somebody in without a click of theirs.
+    if site(&headers) == Some(Site::Other) {
+        return Ok(Redirect::to(&login_path(&project, &next)).into_response());
+    }
     let started = login::start(pages.app(), &project, &next, Some(stranger.origin)).await;
     match started {
         Ok(Started { url, cookie }) => Ok(pages.leaving(&url, &cookie, Keep::Seconds(ATTEMPT_SECONDS))),
@@ -142,11 +145,7 @@ async fn finish(
         response.headers_mut().append(SET_COOKIE, pages.sso_cookie("", Keep::Not));
         return Ok(response);
     };
-    // Whoever used this browser before is no longer logged in here.
-    if let Some(before) = stranger.session {
-        let ended = pages.write_as(&Access::Credential(before), stranger.origin, EndSession(before)).await;
-        let _ = ended;
-    }
+    pages.end_before(&stranger).await;
     let mut response = pages.leaving(&next, "", Keep::Not);
     response.headers_mut().append(SET_COOKIE, pages.session_cookie(&session));
     Ok(response)

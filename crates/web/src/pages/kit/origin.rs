@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::edge::json;
 use crate::edge::origin::{Site, site};
+use crate::edge::turned_away::Check;
 use crate::pages::kit::refusal::Refusal;
 
 /// The middleware.
@@ -17,7 +18,9 @@ pub async fn guard(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     json::drain(request.into_body()).await;
-    Refusal::from_elsewhere().into_response()
+    let mut response = Refusal::from_elsewhere().into_response();
+    response.extensions_mut().insert(Check::Site);
+    response
 }
 
 fn is_our_own(headers: &HeaderMap) -> bool {

@@ -45,7 +45,7 @@ async fn leave(action: Action) -> Result<Response, Refusal> {
 async fn end(pages: &Pages, visitor: &Visitor, begun: &str) {
     let Some(session) = session::read_cookie(begun) else { return };
     let ended =
-        pages.write_as(&Access::Credential(session), visitor.origin, session::EndSession(session)).await;
+        pages.write_as(&Access::Credential(session), visitor.origin, session::EndReplaced(session)).await;
     if let Err(error) = ended {
         rapport_app::log_failure!(error, "failed to end a session");
     }

@@ -25,7 +25,7 @@ use rapport_app::password_reset::ProveAddress;
 use rapport_app::person::{ChangePassword, Rename};
 use rapport_app::read::factors::{Factors, Holder as Person};
 use rapport_app::read::profile::{self, Listed, Profile, Workplace};
-use rapport_app::session::{self, EndOneSession, EndOtherSessions, EndSession, Proven};
+use rapport_app::session::{self, EndOneSession, EndOtherSessions, EndReplaced, Proven};
 use rapport_domain::departed::KEPT_DAYS;
 use rapport_domain::device;
 use rapport_domain::id::SessionId;
@@ -178,7 +178,7 @@ async fn switch(action: Action) -> Result<Response, Refusal> {
     let Workplace { company, name, .. } = wanted.ok_or_else(|| Refusal::not_found("company"))?;
     let (pages, visitor) = (&action.pages, &action.visitor);
     let begun = begin(pages, visitor, Proven { person, company }).await?;
-    let _ = pages.write_as(&visitor.access(), visitor.origin, EndSession(visitor.session)).await;
+    let _ = pages.write_as(&visitor.access(), visitor.origin, EndReplaced(visitor.session)).await;
     Ok(go_on(pages, visitor, &begun, Flash::good(format!("Switched to {name}."))))
 }
 

@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::member::{ChangeMember, RemoveMember};
 use rapport_app::password_reset::SendReset;
-use rapport_app::read::members;
+use rapport_app::read::members::{self, Members};
 use rapport_app::second_factor::ResetFactors;
 use rapport_domain::id::PersonId;
 use rapport_domain::invalid::Invalid;
@@ -43,6 +43,8 @@ pub fn routes() -> Router<Pages> {
 pub struct MembersPage {
     frame: Frame,
     members: Vec<Member>,
+    /// Those who have a second factor.
+    with_factor: Vec<PersonId>,
     next: Option<PersonId>,
     invitations: Vec<Invitation>,
     roles: Vec<(&'static str, &'static str)>,
@@ -63,10 +65,11 @@ impl<I: Sync> Load<I> for MembersPage {
     async fn load(visit: &Visit<I>) -> Result<Self, Refusal> {
         let after = visit.query.text("after").parse().ok();
         let found = visit.read(MEMBERS, |snapshot, _| members::page(snapshot));
-        let Shown { frame, reply: (members, invitations) } = found.await?;
+        let Shown { frame, reply: Members { members, with_factor, invitations } } = found.await?;
         let (members, next) = stretch(members, |member| member.person, after.as_ref());
         let roles = roles_up_to(frame.role);
-        Ok(Self { frame, members, next, invitations, roles, draft: role_draft(), link: None })
+        let draft = role_draft();
+        Ok(Self { frame, members, with_factor, next, invitations, roles, draft, link: None })
     }
 }
 
@@ -87,7 +90,8 @@ impl MembersPage {
 
     /// Their own second factor is on their profile.
     fn may_reset_factors(&self, member: &Member) -> bool {
-        self.frame.may(Right::Factors) && !self.is_own(member)
+        let has_one = self.with_factor.contains(&member.person);
+        has_one && self.frame.may(Right::Factors) && !self.is_own(member)
     }
 
     fn is_own(&self, member: &Member) -> bool {
