@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection as Sqlite, MAIN_DB, OpenFlags};
+use rusqlite::{Connection as Sqlite, ErrorCode, MAIN_DB, OpenFlags};
 
 pub use self::cause::{from_sqlite, in_words};
 use self::checkpointer::Checkpointer;
@@ -46,6 +46,7 @@ use crate::queue::{Group, Queue, ReadQueue};
 /// connections.
 const OLDEST_VERSION: i32 = 3_051_003;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const BUSY_INTERVAL: Duration = Duration::from_millis(10);
 /// A fill of a large table writes its indexes in a different order.
 const MIGRATION_CACHE_BYTES: usize = 64 << 20;
 const OWNER_ONLY: u32 = 0o600;
@@ -138,15 +139,34 @@ fn open(path: &Path, cache_bytes: usize, durable: bool) -> Result<Conn, Error> {
         return Err(cause::read_only(path));
     }
     sqlite.busy_timeout(BUSY_TIMEOUT).map_err(cannot_open)?;
-    let mode: String =
-        sqlite.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(cannot_open)?;
+    let use_log =
+        || sqlite.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let mode = patiently(use_log).map_err(cannot_open)?;
     if mode != "wal" {
         return Err(Error::Unavailable(format!("{} cannot use a write-ahead log", path.display())));
     }
     let synchronous = if durable { "FULL" } else { "OFF" };
-    sqlite.pragma_update(None, "synchronous", synchronous).map_err(cannot_open)?;
-    sqlite.pragma_update(None, "journal_size_limit", checkpointer::MOST_FILE_BYTES).map_err(cannot_open)?;
+    patiently(|| sqlite.pragma_update(None, "synchronous", synchronous)).map_err(cannot_open)?;
+    let limit_log = || sqlite.pragma_update(None, "journal_size_limit", checkpointer::MOST_FILE_BYTES);
+    patiently(limit_log).map_err(cannot_open)?;
     Conn::tuned(sqlite, cache_bytes)
+}
+
+/// Tries again while the database is locked. Where waiting could be a deadlock, SQLite refuses immediately: so it may be
+/// when several processes switch a new database to its write-ahead log at once.
+fn patiently<T>(act: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let since = Instant::now();
+    loop {
+        match act() {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && since.elapsed() < BUSY_TIMEOUT =>
+            {
+                thread::sleep(BUSY_INTERVAL);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Creates a missing database file that only its owner can read. SQLite gives the log and its index the same
