@@ -113,8 +113,8 @@ impl Command for ConfirmAddressChange {
     }
 }
 
-/// Refuses a session that began with single sign-on: the login may open other companies, and with another address so could
-/// whoever controls the provider.
+/// Refuses a session that began with single sign-on. The login may open other companies, and the people who run the
+/// provider must not get into those by changing its address.
 fn refuse_sso(cx: &Context) -> Result<(), Error> {
     if cx.caller.by_sso {
         let detail = "you logged in with single sign-on; log in with your password to change your address";

@@ -119,7 +119,7 @@ impl Command for AnswerRequest {
             return Ok(());
         }
         match send(tx, cx, &found, Way::ByMail) {
-            // Whoever asked gets the same answer, so that it says nothing about the person.
+            // The answer is the same for every address, so it says nothing about the person.
             Err(Error::TooMany { .. }) => {
                 self.log_too_many();
                 Ok(())
@@ -315,9 +315,9 @@ impl Command for ConfirmReset {
 
 /// Notes that the address is the person's, if the link shows it; returns whether that is new.
 ///
-/// A second factor may belong to somebody else: a login that was handed over was set up by whoever got the link. So an
+/// A second factor may belong to somebody else: the person who got a handed-over link set up that login. So an
 /// ordinary link proves nothing about a login that has one. A link that was asked for in a session in order to prove the
-/// address does, and removes the second factors: whoever reads the mail sets up their own.
+/// address does, and removes the second factors: the person who reads the mail sets up their own.
 fn prove(tx: &mut Tx, cx: &Context, reset: &Reset) -> Result<bool, Error> {
     let is_proven = member::login(tx, reset.person)?.is_some_and(|login| login.proven_at.is_some());
     if is_proven || reset.way == Way::ByHand {

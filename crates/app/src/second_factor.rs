@@ -29,7 +29,8 @@ pub(crate) fn adding(cx: &Context) -> Result<PersonId, Error> {
     caller(cx)
 }
 
-/// The person who is logged in. Whoever controls a company's identity provider must not change how they get into others.
+/// The person who is logged in. The people who run one company's provider must not change how they
+/// get into other companies.
 pub(crate) fn caller(cx: &Context) -> Result<PersonId, Error> {
     if cx.caller.by_sso {
         let detail = "you logged in with single sign-on; log in with your password to do this";

@@ -20,7 +20,7 @@ pub(crate) struct Opened<T> {
     pub hash: SecretHash,
 }
 
-/// Writes a ticket. Whoever opens it has to know what it is bound to.
+/// Writes a ticket. Opening it takes what it is bound to.
 pub(crate) fn issue(
     services: &Services,
     purpose: Purpose,

@@ -70,7 +70,7 @@ pub struct NewPasskey<'a> {
     pub name: &'a str,
 }
 
-/// Returns `false` if the passkey is known already, whoever has it.
+/// Returns `false` if anybody has this passkey already.
 pub fn insert(tx: &mut Tx, new: &NewPasskey, now: Time) -> Result<bool, Error> {
     let NewPasskey { person, id, credential, public_key, name } = new;
     Ok(tx.query_opt(&INSERT, values![person, id, *credential, *public_key, *name, now])?.is_some())

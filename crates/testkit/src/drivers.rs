@@ -155,7 +155,7 @@ struct Driver {
     port: u16,
 }
 
-/// The end of the pipe that holds a driver. Whoever takes it lets go.
+/// The end of the pipe that keeps a driver running. The driver ends when it is taken out and dropped.
 type Leash = Arc<Mutex<Option<ChildStdin>>>;
 
 impl Driver {

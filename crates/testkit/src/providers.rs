@@ -8,7 +8,7 @@ use rapport_app::sso::provider::{Answer, Bond, Provider, ProviderError, Provider
 use rapport_domain::sso::entry::{Claims, Reason};
 use rapport_domain::time::Time;
 
-/// What each issuer says about whoever logs in next.
+/// What each issuer says about the next person who logs in.
 #[derive(Debug, Default)]
 pub struct TestProviders(Mutex<HashMap<String, Result<Claims, ProviderError>>>);
 

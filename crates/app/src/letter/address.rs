@@ -1,5 +1,5 @@
-//! Mails about a new email address. What goes to the new address names nobody: it may be a stranger's, and whoever asked
-//! chose their own name.
+//! Mails about a new email address. What goes to the new address names nobody: it may be a stranger's, and the
+//! person who asked chose their own name.
 
 use askama::Template;
 use rapport_domain::address_change::{CHANGE_PATH, CHANGE_SECONDS};

@@ -92,8 +92,8 @@ impl Admit {
         Ok(entry(&Known { linked, holders: &holders, is_invited, was_removed }))
     }
 
-    /// Makes a member with a login of this company: whoever else has the address, this login opens nothing else, and it
-    /// has no password. If they were invited, they get the role that they were invited to.
+    /// Makes a member with a login for this company. It opens nothing else, even if another login has the same address, and
+    /// it has no password. If they were invited, they get the role that they were invited to.
     fn join(
         &self,
         tx: &mut Tx,

@@ -122,7 +122,7 @@ impl Command for RemoveSso {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         company::lock(tx)?;
-        let before = sso::get(tx)?.ok_or(Error::NotFound("single sign-on"))?;
+        let before = sso::get(tx)?.ok_or(Error::NotFound("single sign-on settings"))?;
         sso::delete(tx)?;
         session::end_by_sso(tx)?;
         let detail = audit::changes(&shown(Some(&before)), &shown(None));
@@ -134,7 +134,8 @@ impl Command for RemoveSso {
 /// Tries whether the provider can be used as it is set up. The outer error is the caller's.
 pub async fn test(app: &App, access: &Access) -> Result<Result<(), ProviderError>, Error> {
     let found = app.read(access, NEEDS, |snapshot, _| sso::get(snapshot)).await?;
-    let Settings { issuer, client_id, .. } = found.reply.ok_or(Error::NotFound("single sign-on"))?.settings;
+    let Settings { issuer, client_id, .. } =
+        found.reply.ok_or(Error::NotFound("single sign-on settings"))?.settings;
     let tested = app.services().providers().test(&Provider { issuer, client_id }, app.now()).await;
     if let Err(error) = &tested {
         tracing::info!(company = access.company().0, reason = error.for_log(), "provider failed the test");

@@ -139,7 +139,7 @@ fn a_link_works_once_and_for_an_hour() {
     });
 }
 
-/// Whoever gets the mail to a mistyped address has the link, and nothing else.
+/// A stranger who gets the mail to a mistyped address has the link, and nothing else.
 #[test]
 fn a_link_is_worth_nothing_without_the_login_it_is_for() {
     on_both_with_mail(|app| {

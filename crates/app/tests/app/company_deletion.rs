@@ -237,7 +237,7 @@ fn logins_go_with_their_last_company() {
         let left = app.number("SELECT count(*) FROM person WHERE email LIKE '%acme.test'");
         assert_eq!((left, app.rows("person")), (0, 2), "Ana and the owner of Globex");
         let alive = block_on(globex.app().read(&theirs, Needs::Right(Right::Read), |_, _| Ok(())));
-        assert_eq!(alive.is_ok(), theirs_is_fresh(app), "sessions elsewhere are none of its business");
+        assert_eq!(alive.is_ok(), theirs_is_fresh(app), "sessions in other companies stay");
     });
 }
 

@@ -73,7 +73,7 @@ fn who_leaves_is_out_of_this_company_only_and_stays_in_its_history() {
 
         app.write_as(&here, LeaveCompany).unwrap();
         assert!(!is_alive(app, &here) && !is_alive(app, &also_here));
-        assert!(is_alive(&globex, &there), "their other company is none of our business");
+        assert!(is_alive(&globex, &there), "their session in the other company stays");
         let by = Actor::Person { id: ana, name: "Ana".to_owned() };
         assert_eq!(app.history(account).last().unwrap().actor, by);
         let page = app.read(|snapshot| rapport_store::audit::list(snapshot, &Filter::default(), None, 1));

@@ -342,7 +342,7 @@ fn an_answer_of_a_passkey_counts_once_and_only_for_us() {
         let accepted = |sent: &str| used(app, &posed, sent, None).is_some();
         assert!(accepted(&laptop.answer(&posed.options)));
         laptop.verifies = false;
-        assert!(!accepted(&laptop.answer(&posed.options)), "whoever holds the device must be recognized");
+        assert!(!accepted(&laptop.answer(&posed.options)), "the device must recognize its owner");
         laptop.verifies = true;
         laptop.origin = "https://crm.acme.test.evil.test".to_owned();
         assert!(!accepted(&laptop.answer(&posed.options)), "a page that looks like ours asked for it");

@@ -103,7 +103,7 @@ fn come_back(company: &TestCompany, cookie: &str, state: &str) -> Result<SignedI
     }
 }
 
-/// Logs in with single sign-on, as whoever the provider says.
+/// Logs in with single sign-on, as the person the provider names.
 fn log_in(company: &TestCompany) -> Result<Access, Reason> {
     let (cookie, state) = begin(company);
     let signed_in = come_back(company, &cookie, &state)?;
@@ -156,7 +156,7 @@ fn a_first_login_makes_a_member_with_a_login_of_the_company() {
         let elsewhere = hire(&b, "ana@acme.test", Role::Owner);
         set_up(app);
         let (session, ana) = enter(app, providers, claims("ana", "Ana@acme.test"));
-        assert_ne!(ana.person, elsewhere.person, "whoever has the address elsewhere");
+        assert_ne!(ana.person, elsewhere.person, "the address has another login elsewhere");
         assert_eq!((ana.role, ana.name.as_str()), (Role::Member, "ana from the provider"));
         assert_eq!(ana.email.as_str(), "ana@acme.test");
         let joined = json!({"email": "ana@acme.test", "role": "member", "invited": false});
@@ -428,7 +428,7 @@ fn the_client_secret_goes_to_no_other_provider_and_is_never_shown() {
         assert_eq!(refusal(app.write(without(elsewhere.clone()))), missing);
         app.write(change(app, elsewhere)).unwrap();
         app.write(RemoveSso).unwrap();
-        assert_eq!(refusal(app.write(RemoveSso)), "no such single sign-on");
+        assert_eq!(refusal(app.write(RemoveSso)), "no such single sign-on settings");
 
         let log = app.read(|snapshot| audit::list(snapshot, &Filter::default(), None, 200)).items;
         assert!(!format!("{log:?}").contains("hush"), "{log:?}");

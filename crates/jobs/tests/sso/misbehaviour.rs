@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Scene, on_both};
 
-/// Whoever logs in under these orders doesn't come in.
+/// With these orders, nobody who logs in comes in.
 async fn refuses(scene: &Scene, orders: Value, reason: Reason) {
     scene.order(orders.clone());
     // Refusals for the same reason are recorded once a minute.

@@ -48,7 +48,7 @@ async fn a_person_changes_their_address(hands: Hands) {
     let to = |address: &str| mails.iter().find(|mail| mail.to == [address]).expect("a mail");
     assert!(to("ana@acme.test").plain.contains("ana@new.test"), "the old address is told");
     let change = link(to("ana@new.test"), EMAIL_CHANGE);
-    // Whoever gets the link has to be logged in as Ana.
+    // The link works only for Ana, when she is logged in.
     let stranger = office.stranger(hands).await;
     stranger.go(&change).await;
     stranger.see("Forgot your password?").await;

@@ -16,7 +16,7 @@ use crate::person::{Person, Seen};
 
 on_both_engines!(
     an_app_is_set_up_with_a_code,
-    whoever_finds_an_open_session_changes_no_factor,
+    a_found_open_session_changes_no_factor,
     a_passkey_proves_who_is_there,
     a_required_factor_is_set_up_after_a_proof,
     wrong_passkeys_are_limited_like_passwords,
@@ -152,7 +152,7 @@ async fn an_app_is_set_up_with_a_code(server: Server) {
     refused.says("Recovery codes are for people with a second factor; set one up first.");
 }
 
-async fn whoever_finds_an_open_session_changes_no_factor(engine: Engine) {
+async fn a_found_open_session_changes_no_factor(engine: Engine) {
     let server = with_host_name(engine).await;
     let (ana, email) = ana(&server, Role::Member);
     let waiting = secret(&ana.send("/profile/app", &[]).await.expect(200));

@@ -192,7 +192,7 @@ impl Pages {
         response
     }
 
-    /// Ends the session that this browser had. Whoever used it before is no longer logged in here.
+    /// Ends the session that this browser had. The person who used it before is no longer logged in here.
     pub async fn end_before(&self, stranger: &Stranger) {
         let Some(before) = stranger.session else { return };
         // It does not matter whether it had already ended.

@@ -43,7 +43,7 @@ impl Pages {
         let found = self.app().find(&visitor.access(), LOGIN, profile::login).await?;
         let (Member { email, .. }, login) = found.reply.ok_or(Error::Unauthenticated)?;
         let Caller { company, by_sso, .. } = found.viewer.caller;
-        // Whoever controls the company's provider must not guess a password that opens other companies.
+        // The people who run the company's provider must not guess a password that opens other companies.
         if by_sso {
             let detail = "you logged in with single sign-on; log in with your password to do this";
             return Err(Error::conflict("sso_session", detail));

@@ -1,5 +1,6 @@
 //! A new email address: asked for on the profile page, and confirmed with the link that was mailed to it. The link alone
-//! isn't enough, because the address may be mistyped: whoever uses it has to be logged in as the person who asked.
+//! isn't enough, because the address may be mistyped: it works only for the person who asked, when they are
+//! logged in.
 
 use askama::Template;
 use axum::Router;
