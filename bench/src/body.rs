@@ -368,7 +368,7 @@ mod tests {
             project: "acme".into(),
             api_token: "t".into(),
             ingest_key: "k".into(),
-            invitation: "/invitation/i".into(),
+            invitation: None,
         }
     }
 

@@ -14,7 +14,7 @@ pub struct Browser {
 impl Browser {
     /// Joins as the owner does: opens the invitation, and sends its form.
     pub fn join(address: SocketAddr, credentials: &Credentials) -> anyhow::Result<Self> {
-        let path = &credentials.invitation;
+        let path = credentials.invitation.as_ref().context("the owner's link")?;
         let page =
             ask(address, &format!("GET {path} HTTP/1.1\r\nhost: bench.test\r\nconnection: close\r\n\r\n"))?;
         let form = page.split("name=\"form\" value=\"").nth(1).and_then(|rest| rest.split('"').next());

@@ -23,8 +23,8 @@ pub struct Credentials {
     pub project: String,
     pub api_token: String,
     pub ingest_key: String,
-    /// The path of the owner's invitation.
-    pub invitation: String,
+    /// The path of the owner's invitation. Older builds, used as a baseline, print a password instead.
+    pub invitation: Option<String>,
 }
 
 pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Result<Credentials> {
@@ -40,7 +40,7 @@ pub fn create_company(plan: &Plan, place: &Place, project: &str) -> anyhow::Resu
         project: text("project")?,
         api_token: text("api_token")?,
         ingest_key: text("ingest_key")?,
-        invitation: path_of(made["owner"]["link"].as_str().context("the owner's link")?).to_owned(),
+        invitation: made["owner"]["link"].as_str().map(|link| path_of(link).to_owned()),
     })
 }
 
