@@ -11,9 +11,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rapport_app::signature::sign;
+use rapport_app::signature::SigningKey;
 use rapport_domain::delivery::{Outcome, Reason};
 use rapport_domain::destination::AddressPolicy;
+use rapport_domain::id::EventId;
 use rapport_jobs::client::{Client, Limits, Post, tls_config};
 use rapport_jobs::guard::{Guard, SystemResolver};
 use rustls::pki_types::ServerName;
@@ -49,7 +50,7 @@ pub fn measure(receiver: &Receiver, body: &str, time: Duration) -> anyhow::Resul
                 let request = Request::post(format!("/ok/{number}"))
                     .header("host", address.to_string())
                     .header("content-type", "application/json")
-                    .header("x-service-signature", sign(SECRET, body.as_ref()).to_string())
+                    .header("x-service-signature", SigningKey::new(SECRET).sign(body.as_ref()).to_string())
                     .header("x-service-event", EVENT)
                     .header("x-service-delivery", DELIVERY)
                     .header("x-service-attempt", 1)
@@ -81,12 +82,14 @@ pub fn measure_own(receiver: &Receiver, body: &str, time: Duration) -> anyhow::R
                     url: &url,
                     secret: SECRET,
                     event: EVENT,
+                    event_id: EventId::from_bytes([7; 16]),
                     delivery: DELIVERY.to_owned(),
                     number: 1,
                     payload: &body,
                     reason: Reason::Automatic,
+                    started_at: now(),
                 };
-                let attempt = client.attempt(post, now()).await;
+                let attempt = client.attempt(post).await;
                 let answered = matches!(attempt.outcome, Outcome::Answered { code: 200, .. });
                 anyhow::ensure!(answered, "an attempt failed: {:?}", attempt.error);
                 posted.fetch_add(1, Ordering::Relaxed);

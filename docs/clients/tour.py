@@ -154,6 +154,7 @@ webhook = expect(
     ),
 )
 assert webhook.enabled and webhook.secret.startswith("whs_")
+assert webhook.standard_secret.startswith("whsec_")
 webhooks = expect(200, PageWebhook, list_webhooks.sync_detailed(client=api))
 assert [listed.id for listed in webhooks.items] == [webhook.id]
 assert webhooks.items[0].events == [SelectableEvent.ACCOUNT_STATUS_CHANGED]

@@ -144,6 +144,7 @@ const webhook = expect(
   }),
 );
 assert(webhook.enabled && webhook.secret.startsWith("whs_"));
+assert(webhook.standard_secret.startsWith("whsec_"));
 const webhooks = expect(200, await api.GET("/api/webhooks/"));
 assert.deepEqual(webhooks.items.map((listed) => listed.id), [webhook.id]);
 assert.deepEqual(webhooks.items[0]?.events, ["account.status_changed"]);

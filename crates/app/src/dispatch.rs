@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rapport_domain::delivery::Reason;
 use rapport_domain::event::Kind;
-use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId, WebhookId};
+use rapport_domain::id::{CompanyId, DeliveryId, EventId, RedeliveryId, WebhookId};
 
 /// A delivery on its way to an attempt.
 #[derive(Debug, Clone)]
@@ -17,6 +17,7 @@ pub struct Dispatch {
     pub company: CompanyId,
     pub webhook: WebhookId,
     pub delivery: DeliveryId,
+    pub event: EventId,
     pub kind: Kind,
     /// The number its next attempt will get, unless another attempt comes first.
     pub number: i64,

@@ -98,10 +98,10 @@ impl FanOut {
             owner,
             created_at: event.created_at,
         });
-        let (company, kind, payload) = (self.company, event.kind, Arc::clone(payload));
+        let (company, kind, payload, event) = (self.company, event.kind, Arc::clone(payload), event.id);
         match place {
             Some(place) => self.placed.push((
-                Dispatch { company, webhook, delivery: id, kind, number: 1, payload, manual: None },
+                Dispatch { company, webhook, delivery: id, event, kind, number: 1, payload, manual: None },
                 place,
             )),
             None if enabled && !self.waiting.contains(&webhook) => self.waiting.push(webhook),

@@ -44,6 +44,7 @@ impl Command for ClaimDue {
                 company,
                 webhook: self.webhook,
                 delivery: due.id,
+                event: due.event,
                 kind: due.kind,
                 number: due.attempts + 1,
                 payload: due.payload.unwrap_or_default().into(),
@@ -84,7 +85,8 @@ impl Command for ClaimManual {
         let (mut claimed, mut gone) = (Vec::new(), Vec::new());
         for attempt in found {
             // An attempt whose delivery, payload or webhook is gone by now can't be made any more.
-            let (Some(kind), Some(payload)) = (attempt.kind, attempt.payload) else {
+            let (Some(event), Some(kind), Some(payload)) = (attempt.event, attempt.kind, attempt.payload)
+            else {
                 gone.push(attempt.id);
                 continue;
             };
@@ -92,6 +94,7 @@ impl Command for ClaimManual {
                 company: cx.company().id,
                 webhook: attempt.webhook,
                 delivery: attempt.delivery,
+                event,
                 kind,
                 number: attempt.attempts + 1,
                 payload: payload.into(),

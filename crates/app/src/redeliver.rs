@@ -64,6 +64,7 @@ pub(crate) fn force(tx: &mut Tx, cx: &Context, delivery: &Delivery, payload: Arc
         company,
         webhook: delivery.webhook,
         delivery: delivery.id,
+        event: delivery.event,
         kind: delivery.kind,
         number: delivery.attempts + 1,
         payload,

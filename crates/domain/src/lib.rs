@@ -58,6 +58,7 @@ pub mod sender_check;
 pub mod session;
 pub mod signature;
 pub mod sso;
+pub mod standard_webhook;
 pub mod standing;
 pub mod text;
 pub mod time;

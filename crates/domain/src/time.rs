@@ -26,6 +26,11 @@ impl Time {
         self.0
     }
 
+    /// Whole seconds since 1970.
+    pub const fn unix_seconds(self) -> i64 {
+        self.0.div_euclid(MICROS_PER_SECOND)
+    }
+
     pub fn from_timestamp(timestamp: Timestamp) -> Self {
         Self(timestamp.as_microsecond())
     }

@@ -135,6 +135,11 @@ pub struct Webhook {
 pub struct NeedsTest;
 
 impl Webhook {
+    /// Its URL without the scheme, which people recognise it by.
+    pub fn place(&self) -> &str {
+        self.url.strip_prefix("https://").unwrap_or(&self.url)
+    }
+
     /// One counter for all attempts, including tests and manual ones, in the order they are recorded. The
     /// 20th failure in a row disables the webhook; a late success doesn't enable it again.
     pub fn record(&mut self, succeeded: bool, now: Time) {

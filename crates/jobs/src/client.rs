@@ -16,12 +16,14 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rapport_app::signature::sign;
+use rapport_app::signature::SigningKey;
 use rapport_domain::delivery::{
     Attempt, CONNECT_TIMEOUT_SECONDS, Failure, MAX_EXCERPT_BYTES, Outcome, Reason, TOTAL_TIMEOUT_SECONDS,
     Timings,
 };
 use rapport_domain::destination::{Destination, Host, Refusal};
+use rapport_domain::id::EventId;
+use rapport_domain::standard_webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use rapport_domain::time::Time;
 use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::ServerName;
@@ -64,10 +66,12 @@ pub struct Post<'a> {
     pub url: &'a str,
     pub secret: &'a str,
     pub event: &'static str,
+    pub event_id: EventId,
     pub delivery: String,
     pub number: i64,
     pub payload: &'a str,
     pub reason: Reason,
+    pub started_at: Time,
 }
 
 pub struct Client {
@@ -142,8 +146,9 @@ impl Client {
     }
 
     /// Makes one attempt, and records whatever happens.
-    pub async fn attempt(&self, post: Post<'_>, started_at: Time) -> Attempt {
+    pub async fn attempt(&self, post: Post<'_>) -> Attempt {
         let started = Instant::now();
+        let started_at = post.started_at;
         let mut progress = Progress::default();
         let ended = match tokio::time::timeout(self.limits.total, self.run(&post, &mut progress)).await {
             Ok(ended) => ended,
@@ -324,15 +329,22 @@ impl Client {
 fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>>, Broken> {
     let own = |error: String| Broken::new(Failure::Own, error);
     let header = |text: &str| HeaderValue::from_str(text).map_err(|error| own(error.to_string()));
+    // A text that was made for a header becomes one without a copy.
+    let made = |text: String| HeaderValue::try_from(text).map_err(|error| own(error.to_string()));
+    let (key, body, timestamp) =
+        (SigningKey::new(post.secret), post.payload.as_bytes(), post.started_at.unix_seconds());
     let request = Request::post(destination.path_and_query())
         .header(HOST, header(destination.authority())?)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(USER_AGENT, HeaderValue::from_static(AGENT))
-        .header("x-service-signature", header(&sign(post.secret, post.payload.as_bytes()).to_string())?)
+        .header("x-service-signature", made(key.sign(body).to_string())?)
         .header("x-service-event", HeaderValue::from_static(post.event))
         .header("x-service-delivery", header(&post.delivery)?)
         .header("x-service-attempt", HeaderValue::from(post.number))
-        .body(Full::new(Bytes::copy_from_slice(post.payload.as_bytes())));
+        .header(ID_HEADER, made(post.event_id.to_string())?)
+        .header(TIMESTAMP_HEADER, HeaderValue::from(timestamp))
+        .header(SIGNATURE_HEADER, made(key.sign_standard(post.event_id, timestamp, body).to_string())?)
+        .body(Full::new(Bytes::copy_from_slice(body)));
     request.map_err(|error| own(error.to_string()))
 }
 

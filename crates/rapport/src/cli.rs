@@ -135,7 +135,7 @@ pub struct Listen {
     /// The port on 127.0.0.1
     #[arg(long, default_value_t = 9443)]
     pub port: u16,
-    /// The webhook's secret, exactly as it was shown; used to verify signatures
+    /// The webhook's secret in either form (whs_… or whsec_…); used to verify both signatures of each request
     #[arg(long, env = "RAPPORT_LISTEN_SECRET", hide_env_values = true)]
     pub secret: Option<String>,
     /// How to answer: with a status code, `slow` (after 20 seconds) or `none` (never)

@@ -2,7 +2,7 @@
 //! enabled or not, and wait here until then.
 
 use rapport_domain::event::Kind;
-use rapport_domain::id::{CompanyId, DeliveryId, RedeliveryId, WebhookId};
+use rapport_domain::id::{CompanyId, DeliveryId, EventId, RedeliveryId, WebhookId};
 use rapport_domain::time::Time;
 
 use crate::error::Error;
@@ -12,7 +12,8 @@ use crate::value::{Type, Value};
 use crate::values;
 
 statements! {
-    company WAITING = "SELECT m.id, m.delivery, m.webhook, m.redelivery, d.kind, d.attempts, e.payload \
+    company WAITING = "SELECT m.id, m.delivery, m.webhook, m.redelivery, d.event, d.kind, d.attempts, \
+                       e.payload \
                        FROM manual_attempt m \
                        LEFT JOIN delivery d ON d.company = m.company AND d.id = m.delivery \
                        LEFT JOIN webhook w ON w.company = m.company AND w.id = m.webhook AND w.deleted_at IS NULL \
@@ -92,6 +93,7 @@ pub struct ClaimedManual {
     pub webhook: WebhookId,
     /// The bulk redelivery that requested it.
     pub redelivery: Option<RedeliveryId>,
+    pub event: Option<EventId>,
     pub kind: Option<Kind>,
     pub attempts: i64,
     pub payload: Option<String>,
@@ -108,6 +110,7 @@ pub fn claim(tx: &mut Tx, owner: i64, limit: i64) -> Result<Vec<ClaimedManual>, 
                 delivery: row.take()?,
                 webhook: row.take()?,
                 redelivery: row.take()?,
+                event: row.take()?,
                 kind: row.take::<Option<String>>()?.and_then(|kind| Kind::parse(&kind)),
                 attempts: row.take::<Option<i64>>()?.unwrap_or(0),
                 payload: row.take()?,

@@ -8,6 +8,7 @@ use rapport_domain::event::Event;
 use rapport_domain::id::{AccountId, DeliveryId, WebhookId};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::signature::Signature;
+use rapport_domain::standard_webhook;
 use rapport_domain::webhook::Webhook;
 use rapport_store::delivery_list::{self, Bounds, account_names};
 use rapport_store::{Error, Snapshot, account, delivery, event, webhook};
@@ -140,10 +141,10 @@ pub struct DeliveryPage {
     pub row: Named,
     /// Unless it was erased.
     pub payload: Option<String>,
-    /// The signature that an attempt made now would carry.
+    /// The `X-Service-Signature` that an attempt made now would carry.
     pub signature: Option<Signature>,
-    /// Oldest first.
-    pub attempts: Vec<KeptAttempt>,
+    /// Oldest first, each with the `webhook-signature` that the current secret gives.
+    pub attempts: Vec<(KeptAttempt, Option<standard_webhook::Signature>)>,
 }
 
 pub fn page(
@@ -153,10 +154,15 @@ pub fn page(
 ) -> Result<Option<DeliveryPage>, Error> {
     let Some(Detail { listed, event, attempts }) = one(snapshot, id)? else { return Ok(None) };
     let payload = event.and_then(kept_payload);
-    let signature = match &payload {
-        Some(body) => signature::of_webhook(services, snapshot, listed.delivery.webhook, body.as_bytes())?,
-        None => None,
+    let key = signature::key_of_webhook(services, snapshot, listed.delivery.webhook)?;
+    let signing = key.as_ref().zip(payload.as_deref().map(str::as_bytes));
+    let signature = signing.map(|(key, body)| key.sign(body));
+    let id = listed.delivery.event;
+    let sign = |attempt: &KeptAttempt| {
+        signing.map(|(key, body)| key.sign_standard(id, attempt.started_at.unix_seconds(), body))
     };
+    let signatures: Vec<_> = attempts.iter().map(sign).collect();
+    let attempts = attempts.into_iter().zip(signatures).collect();
     let row = named(snapshot, vec![listed])?.pop();
     Ok(row.map(|row| DeliveryPage { row, payload, signature, attempts }))
 }

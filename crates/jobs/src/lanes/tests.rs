@@ -1,13 +1,14 @@
 use super::*;
 use rapport_app::dispatch::Manual;
 use rapport_domain::event::Kind;
-use rapport_domain::id::{DeliveryId, RedeliveryId};
+use rapport_domain::id::{DeliveryId, EventId, RedeliveryId};
 
 fn item(company: i64, webhook: u8) -> Item {
     let dispatch = Dispatch {
         company: CompanyId(company),
         webhook: WebhookId::from_bytes([webhook; 16]),
         delivery: DeliveryId::from_bytes([0; 16]),
+        event: EventId::from_bytes([0; 16]),
         kind: Kind::AccountCreated,
         number: 1,
         payload: "".into(),

@@ -69,12 +69,14 @@ impl Attempting {
             url: &target.url,
             secret: &secret,
             event: dispatch.kind.as_str(),
+            event_id: dispatch.event,
             delivery: dispatch.delivery.to_string(),
             number: dispatch.number,
             payload: &dispatch.payload,
             reason,
+            started_at,
         };
-        self.client.attempt(post, started_at).await
+        self.client.attempt(post).await
     }
 
     /// The outcome is known and only needs to be stored: tries until it is, or until there is nothing left to

@@ -1,5 +1,8 @@
 //! The parts of a request: its headers, its signature, its bytes.
 
+use data_encoding::BASE64;
+use rapport_domain::standard_webhook::library_secret;
+use rapport_domain::time::Time;
 use rapport_testkit::{Behaviour, ReceivedRequest, Receiver};
 use ring::hmac;
 use serde_json::json;
@@ -17,6 +20,22 @@ fn is_signed_with(request: &ReceivedRequest, secret: &str) -> bool {
     hmac::verify(&key, &request.body, &tag).is_ok()
 }
 
+/// Verifies like a library of Standard Webhooks: the key is the base64 after `whsec_`, and every signature is tried. Panics
+/// unless the timestamp is this time.
+fn is_signed_for_libraries(request: &ReceivedRequest, secret: &str, now: Time) -> bool {
+    let [id, timestamp, signatures] =
+        ["webhook-id", "webhook-timestamp", "webhook-signature"].map(|name| request.header(name));
+    assert_eq!(timestamp, (now.as_micros() / 1_000_000).to_string(), "whole seconds");
+    let base64 = library_secret(secret);
+    let key = BASE64.decode(base64.strip_prefix("whsec_").expect("the prefix").as_bytes()).expect("base64");
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+    let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", &request.body].concat();
+    signatures.split(' ').any(|signature| {
+        let base64 = signature.strip_prefix("v1,").expect("the version");
+        hmac::verify(&key, &signed, &BASE64.decode(base64.as_bytes()).expect("base64")).is_ok()
+    })
+}
+
 #[test]
 fn a_request_carries_its_headers_and_a_signature_that_verifies() {
     Sending::on_both(|sending| {
@@ -28,6 +47,9 @@ fn a_request_carries_its_headers_and_a_signature_that_verifies() {
         assert!(hook.secret.starts_with("whs_"), "the key is the secret as shown, prefix included");
         assert!(is_signed_with(&request, &hook.secret));
         assert!(!is_signed_with(&request, hook.secret.trim_start_matches("whs_")));
+        assert!(is_signed_for_libraries(&request, &hook.secret, sending.now()));
+        assert!(!is_signed_for_libraries(&request, "whs_other", sending.now()));
+        assert_eq!(request.header("webhook-id"), payload(&request)["id"], "the event's id");
         assert_eq!(request.header("X-Service-Event"), "account.created");
         assert_eq!(request.header("X-Service-Delivery"), id.to_string());
         assert!(id.to_string().starts_with("dlv_"));
@@ -74,14 +96,18 @@ fn retries_and_redeliveries_carry_the_same_bytes_and_ids() {
         let hook = sending.webhook(&receiver.url("/hook"));
         let imported_id = sending.create_account();
         let id = sending.deliveries(&hook)[0].id;
+        let mut times = vec![sending.now()];
         for done in 1..=2 {
             sending.wait_for_attempts(id, done);
             sending.move_to_due(id);
+            times.push(sending.now());
         }
         sending.wait_for_success(id);
         // The account changes; the frozen event doesn't.
         sending.ingest("became_customer", &[imported_id]);
         wait_for_requests(&receiver, 4);
+        sending.clock().advance_days(1);
+        times.push(sending.now());
         sending.redeliver(id).expect("a redelivery");
         sending.wait_for_attempts(id, 4);
         let requests: Vec<ReceivedRequest> = receiver
@@ -95,6 +121,10 @@ fn retries_and_redeliveries_carry_the_same_bytes_and_ids() {
             assert_eq!(request.header("X-Service-Delivery"), id.to_string());
             assert_eq!(request.header("X-Service-Attempt"), number.to_string());
             assert_eq!(request.header("X-Service-Signature"), requests[0].header("X-Service-Signature"));
+            assert_eq!(request.header("webhook-id"), requests[0].header("webhook-id"));
+        }
+        for (request, at) in requests.iter().zip(times) {
+            assert!(is_signed_for_libraries(request, &hook.secret, at), "each attempt has its own timestamp");
         }
     });
 }
@@ -128,12 +158,42 @@ fn rotation_signs_the_next_attempt_with_the_new_secret_only() {
         sending.only_attempt(id);
         let rotated = sending.rotate(&hook);
         assert_ne!(rotated.secret, hook.secret);
+        let first_at = sending.now();
         sending.move_to_due(id);
         sending.wait_for_attempts(id, 2);
         let requests = receiver.requests();
         assert!(is_signed_with(&requests[0], &hook.secret) && !is_signed_with(&requests[0], &rotated.secret));
         assert!(is_signed_with(&requests[1], &rotated.secret) && !is_signed_with(&requests[1], &hook.secret));
+        for (request, at, right, wrong) in [
+            (&requests[0], first_at, &hook.secret, &rotated.secret),
+            (&requests[1], sending.now(), &rotated.secret, &hook.secret),
+        ] {
+            assert!(is_signed_for_libraries(request, right, at));
+            assert!(!is_signed_for_libraries(request, wrong, at), "the old secret is invalid at once");
+            assert!(!request.header("webhook-signature").contains(' '), "one valid secret, one signature");
+        }
         assert_eq!(requests[0].body, requests[1].body);
+    });
+}
+
+#[test]
+fn tests_and_attempts_claimed_from_the_database_are_signed_for_libraries_too() {
+    Sending::on_both(|sending| {
+        let receiver = Receiver::start();
+        let hook = sending.webhook(&receiver.url("/hook"));
+        sending.disable(&hook);
+        // A manual attempt of a test, and one that waits in the database until there is a sender.
+        let test = sending.send_test(&hook);
+        sending.wait_for_success(test);
+        sending.stop();
+        sending.redeliver(test).expect("a redelivery");
+        sending.start();
+        let requests = wait_for_requests(&receiver, 2);
+        for request in &requests {
+            assert_eq!(request.header("X-Service-Event"), "webhook.test");
+            assert_eq!(request.header("webhook-id"), payload(request)["id"]);
+            assert!(is_signed_for_libraries(request, &hook.secret, sending.now()));
+        }
     });
 }
 

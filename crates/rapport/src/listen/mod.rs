@@ -5,6 +5,7 @@
 
 mod authority;
 mod print;
+mod verdict;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,12 +22,16 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use rapport_app::Clock as _;
+use rapport_domain::standard_webhook::shown_secret;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::cli::{Answer, Listen};
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::data_dir;
+use crate::listen::verdict::Verdict;
 
 const MAX_BODY_BYTES: usize = 4 << 20;
 /// How long `--answer slow` waits before it answers: longer than a sender should wait.
@@ -48,10 +53,11 @@ async fn serve(authority: &authority::Authority, directory: &Path, listen: &List
     let address = listener.local_addr()?;
     print::hello(address, &directory.join(authority::CA_FILE), listen.secret.is_some());
     let receiver = Receiver {
-        secrets: listen.secret.iter().cloned().collect(),
+        secrets: listen.secret.iter().map(|secret| shown_secret(secret)).collect(),
         answer: listen.answer,
         retry_after: listen.retry_after,
         count: AtomicU64::new(0),
+        clock: SystemClock::new(),
     };
     let acceptor = TlsAcceptor::from(Arc::new(authority.server_config()?));
     tokio::select! {
@@ -94,7 +100,8 @@ impl Beside {
     /// blocks. Requests that are signed with none of the secrets are refused.
     pub fn start(self, secrets: Vec<String>) -> anyhow::Result<()> {
         let answer = Answer::Code(StatusCode::OK);
-        let receiver = Receiver { secrets, answer, retry_after: None, count: AtomicU64::new(0) };
+        let (count, clock) = (AtomicU64::new(0), SystemClock::new());
+        let receiver = Receiver { secrets, answer, retry_after: None, count, clock };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || {
             let received = runtime.block_on(async {
@@ -128,6 +135,7 @@ struct Receiver {
     answer: Answer,
     retry_after: Option<u32>,
     count: AtomicU64,
+    clock: SystemClock,
 }
 
 impl Receiver {
@@ -141,10 +149,9 @@ impl Receiver {
             }
         };
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let sent = head.headers.get("x-service-signature").and_then(|value| value.to_str().ok());
-        let verdict = print::Verdict::of(&self.secrets, sent, &body);
-        print::event(number, &head, &body, verdict);
-        if verdict == print::Verdict::Wrong {
+        let verdict = Verdict::of(&self.secrets, &head.headers, &body, self.clock.now());
+        print::event(number, &head, &body, &verdict);
+        if verdict.is_refused() {
             return answer(StatusCode::UNAUTHORIZED);
         }
         self.respond().await

@@ -52,6 +52,7 @@ async fn create_it(browser: &Browser, hands: Hands, receiver: &Receiver) -> Stri
     browser.see("Webhook created").await;
     let secret = browser.text_of("#secret").await;
     assert!(secret.starts_with("whs_"), "{secret}");
+    assert!(browser.text_of("#library-secret").await.starts_with("whsec_"));
     if hands != Hands::NoScripts {
         // What the button says for a moment, it says for good.
         browser.run("window.setTimeout = () => 0", Vec::new()).await;
@@ -234,6 +235,15 @@ async fn its_signatures_are_checked(hands: Hands) {
     browser.fill("secret", "whs_of_somebody_else").await;
     check(&browser, signature, &body).await;
     browser.see("Wrong secret").await;
+
+    // The signature of Standard Webhooks, with its timestamp.
+    browser.choose("webhook", &id).await;
+    browser.fill("timestamp", arrived.header("webhook-timestamp")).await;
+    check(&browser, arrived.header("webhook-signature"), &body).await;
+    browser.see_in("#verdict", "Valid signature (webhook-signature)").await;
+    browser.fill("timestamp", "1800000000000").await;
+    check(&browser, arrived.header("webhook-signature"), &body).await;
+    browser.see_in("#verdict", "looks like milliseconds").await;
     browser.close();
 }
 

@@ -1,6 +1,7 @@
 //! The events that webhooks deliver, for the OpenAPI document.
 
 use rapport_domain::event::Kind;
+use rapport_domain::standard_webhook;
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem, Paths, PathsBuilder,
 };
@@ -9,7 +10,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Components, ContentBuilder, Ref, Required, ResponseBuilder};
 
 /// The headers of a delivery.
-const HEADERS: [(&str, Type, &str); 4] = [
+const HEADERS: [(&str, Type, &str); 7] = [
     (
         "X-Service-Signature",
         Type::String,
@@ -18,6 +19,23 @@ const HEADERS: [(&str, Type, &str); 4] = [
     ("X-Service-Event", Type::String, "The event type."),
     ("X-Service-Delivery", Type::String, "The delivery's id."),
     ("X-Service-Attempt", Type::Integer, "The number of the attempt, starting at 1."),
+    (
+        standard_webhook::ID_HEADER,
+        Type::String,
+        "The event's id, which is also the `id` of the body: the same in every attempt and redelivery.",
+    ),
+    (
+        standard_webhook::TIMESTAMP_HEADER,
+        Type::Integer,
+        "When the attempt began, in seconds since 1970. Refuse a request whose timestamp is more than 5 minutes off.",
+    ),
+    (
+        standard_webhook::SIGNATURE_HEADER,
+        Type::String,
+        "The signature of [Standard Webhooks](https://www.standardwebhooks.com): `v1,` and the base64 HMAC-SHA256 of \
+         `webhook-id`, `webhook-timestamp` and the raw body, joined by dots, with the webhook's secret as the key. There may \
+         be several, separated by spaces; one has to match.",
+    ),
 ];
 
 const RESPONSES: [(&str, &str); 5] = [

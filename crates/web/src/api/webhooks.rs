@@ -10,6 +10,7 @@ use rapport_app::webhook::{
 };
 use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
+use rapport_domain::standard_webhook::library_secret;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Create, Held, LastTest, Patch, Selection, Switch, Webhook};
 use serde::Serialize;
@@ -85,6 +86,15 @@ struct NewSecretView {
     /// The key for signatures, exactly as shown here. It is shown only once.
     #[schema(example = "whs_0000000000000g7d4e…")]
     secret: String,
+    /// The same secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of `secret`.
+    #[schema(example = "whsec_d2hzXzAwMDAwMDAwMDAwMDBnN2Q0ZQ…")]
+    standard_secret: String,
+}
+
+impl NewSecretView {
+    fn new(view: WebhookView, secret: String) -> Self {
+        Self { view, standard_secret: library_secret(&secret), secret }
+    }
 }
 
 impl WebhookView {
@@ -168,7 +178,7 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
     };
     let NewSecret { webhook, secret, shown } = api.write(&caller, command).await?;
     let view = WebhookView::new(webhook, 0, shown);
-    Ok(json::respond(StatusCode::CREATED, &NewSecretView { view, secret }))
+    Ok(json::respond(StatusCode::CREATED, &NewSecretView::new(view, secret)))
 }
 
 /// Get a webhook
@@ -292,7 +302,7 @@ async fn rotate_secret(
     let command = id.and_then(|id| plain.map(|()| RotateSecret(id)));
     let NewSecret { webhook, secret, .. } = api.write(&caller, command).await?;
     let view = view(&api, &caller, Ok(webhook.id)).await?;
-    Ok(json::respond(StatusCode::OK, &NewSecretView { view, secret }))
+    Ok(json::respond(StatusCode::OK, &NewSecretView::new(view, secret)))
 }
 
 /// Enable a webhook

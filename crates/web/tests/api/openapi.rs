@@ -216,7 +216,15 @@ async fn the_payload_of_every_event_is_described(acme: Tenant) {
         let headers = webhooks[event.kind.as_str()]["post"]["parameters"].as_array().expect("headers");
         assert_eq!(
             column(headers, "name"),
-            ["X-Service-Signature", "X-Service-Event", "X-Service-Delivery", "X-Service-Attempt"]
+            [
+                "X-Service-Signature",
+                "X-Service-Event",
+                "X-Service-Delivery",
+                "X-Service-Attempt",
+                "webhook-id",
+                "webhook-timestamp",
+                "webhook-signature",
+            ]
         );
         described::check_payload(event.kind.as_str(), &serde_json::from_str(&event.payload).unwrap());
     }

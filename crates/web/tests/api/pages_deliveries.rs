@@ -1,6 +1,7 @@
 //! The delivery pages: the log with its filters, a delivery with its attempts, and redeliveries.
 
 use rapport_app::redelivery::step;
+use rapport_app::signature::SigningKey;
 use rapport_domain::delivery::{Failure, Outcome};
 use rapport_domain::id::RedeliveryId;
 use rapport_domain::member::Role;
@@ -35,7 +36,7 @@ async fn the_log_is_filtered_by_its_address(acme: Server) {
     let (one, other) = (create(&acme).await, create(&acme).await);
     let account = acme.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
     acme.app.clock().advance_seconds(60);
-    let later = acme.app.clock().now();
+    let later = acme.company.app().now();
     acme.upsert(json!({"imported_id": "crm-1", "status": "customer"})).await.expect(200);
     acme.account(json!({"imported_id": "crm-2", "name": "Fjell"})).await;
     let all = list(&acme, "").await;
@@ -100,8 +101,13 @@ async fn a_delivery_shows_payload_signature_and_attempts(acme: Tenant) {
     page.says("Next attempt");
     record(&acme, &listed, Outcome::Failed(Failure::Timeout), None).await;
     let body = ana.see(&format!("{own}/payload.json")).await.expect(200).0.text().to_owned();
-    let signature = rapport_app::signature::sign(&text(&webhook, "secret"), body.as_bytes());
-    let page = ana.see(&own).await.expect(200).says(&signature.to_string());
+    let key = SigningKey::new(&text(&webhook, "secret"));
+    let page = ana.see(&own).await.expect(200).says(&key.sign(body.as_bytes()).to_string());
+    let (event, timestamp) = (text(&listed, "event_id"), acme.company.app().now().unix_seconds());
+    let standard = key.sign_standard(event.parse().unwrap(), timestamp, body.as_bytes());
+    let page = page.says("<dt>webhook-id</dt>").says(&event);
+    let page = page.says(&format!("<dt>webhook-timestamp</dt><dd class=\"mono\">{timestamp}</dd>"));
+    let page = page.says("<dt>webhook-signature</dt>").says(&standard.to_string());
     let page = page.says(&format!("{} bytes", body.len())).says("&#34;captured_value&#34;: &#34;12.50&#34;");
     let page = page.says("&#60;i&#62;Nordlys&#60;/i&#62;").says_not("<i>Nordlys");
     let page = page.says("<b>#1</b>").says("timed out").says("automatic").says("192.0.2.1:443");

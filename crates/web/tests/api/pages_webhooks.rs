@@ -1,6 +1,9 @@
 //! The webhook pages: create, edit, test, enable and disable a webhook, rotate its secret and check a signature.
 
+use rapport_app::signature::SigningKey;
+use rapport_domain::id::EventId;
 use rapport_domain::member::Role;
+use rapport_domain::standard_webhook::library_secret;
 use serde_json::json;
 
 use crate::harness::{Server, Tenant, on_both_engines};
@@ -19,6 +22,7 @@ on_both_engines!(
     a_deleted_webhook_is_gone,
     the_chart_counts_succeeded_and_failed_deliveries,
     a_signature_check_does_not_echo_the_secret,
+    a_standard_signature_is_checked_with_its_id_and_timestamp,
     descriptions_and_errors_are_escaped,
     members_see_no_links_and_no_pages,
     webhooks_of_another_company_are_not_found,
@@ -50,6 +54,8 @@ async fn a_webhook_is_created_and_its_secret_shown_once(acme: Tenant) {
     let secret = secret_on(&first);
     assert!(secret.starts_with("whs_"), "{secret}");
     let first = first.says("data-copy=\"secret\"").says("def is_genuine(").says("You won’t see it again");
+    let library = library_secret(&secret);
+    let first = first.says(&format!("<code id=\"library-secret\">{library}</code>"));
     // A second click shows the same secret and doesn't create another webhook.
     let second = ana.send_form("/webhooks", form, &fields).await.expect(200);
     assert_eq!(secret_on(&second), secret);
@@ -210,7 +216,7 @@ async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
     let delivery = list(&acme, &format!("webhook={id}")).await.remove(0);
     let path = format!("/deliveries/{}/payload.json", text(&delivery, "id"));
     let body = ana.see(&path).await.expect(200).0.text().to_owned();
-    let good = rapport_app::signature::sign(&secret, body.as_bytes()).to_string();
+    let good = SigningKey::new(&secret).sign(body.as_bytes()).to_string();
     let spaced = body.replacen(':', ": ", 1);
     let changed = body.replace("crm-1", "crm-2");
     let unknown = "{\"id\":\"evt_x\"}".to_owned();
@@ -220,6 +226,7 @@ async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
     let cut = secret.trim_start_matches("whs_").to_owned();
     let other_id = text(&other, "id");
     let header = format!("X-Service-Signature: {good}");
+    let library = library_secret(&secret);
     let upper = format!("sha256={}", good[7..].to_uppercase());
     let table = [
         (kept, &good, &body, "Valid signature"),
@@ -240,11 +247,57 @@ async fn a_signature_check_does_not_echo_the_secret(acme: Tenant) {
         (typed, &good[..20].to_owned(), &body, "Was it cut off?"),
         (typed, &upper, &body, "lower case"),
         (typed, &good[7..].to_owned(), &body, "must start with “sha256=”"),
+        (("secret", library.as_str()), &good, &body, "This is the form for Standard Webhooks libraries"),
     ];
     for ((name, value), signature, body, expected) in table {
         let fields = [(name, value), ("signature", signature.as_str()), ("body", body.as_str())];
         let page = ana.send("/webhooks/check", &fields).await.expect(200);
         page.says(expected).says_not(&secret).says_not(value_unless_id(value));
+    }
+}
+
+async fn a_standard_signature_is_checked_with_its_id_and_timestamp(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let (made, other) = (create(&acme).await, create(&acme).await);
+    let (secret, id) = (text(&made, "secret"), text(&made, "id"));
+    acme.account(json!({"imported_id": "crm-1", "name": "Ana & Söhne"})).await;
+    let delivery = list(&acme, &format!("webhook={id}")).await.remove(0);
+    let path = format!("/deliveries/{}/payload.json", text(&delivery, "id"));
+    let body = ana.see(&path).await.expect(200).0.text().to_owned();
+    let event: EventId = text(&delivery, "event_id").parse().unwrap();
+    let now = acme.company.app().now().unix_seconds();
+    let signed =
+        |timestamp| SigningKey::new(&secret).sign_standard(event, timestamp, body.as_bytes()).to_string();
+    let good = signed(now);
+    let library = library_secret(&secret);
+    let (fresh, named) = (now.to_string(), format!("webhook-timestamp: {now}"));
+    let (kept, typed) = (("webhook", id.as_str()), ("secret", library.as_str()));
+    let other_id = text(&other, "id");
+    let (event, delivery_id) = (event.to_string(), text(&delivery, "id"));
+    let spaced = body.replacen(':', ": ", 1);
+    let changed = body.replace("crm-1", "crm-2");
+    let cases: [((&str, &str), [&str; 5]); 14] = [
+        (kept, [&good, "", &fresh, &body, "Valid signature"]),
+        (typed, [&good, &event, &named, &body, "Valid signature"]),
+        (("secret", secret.as_str()), [&format!("v1a,abc {good}"), "", &fresh, &body, "Valid signature"]),
+        (kept, [&signed(now - 720), "", &(now - 720).to_string(), &body, "12 minutes old"]),
+        (kept, [&signed(now + 720), "", &(now + 720).to_string(), &body, "12 minutes in the future"]),
+        (kept, [&good, &delivery_id, &fresh, &body, "another webhook-id was signed"]),
+        (kept, [&good, "", &(now - 1).to_string(), &body, "webhook-timestamp is from another attempt"]),
+        (kept, [&good, "", "", &body, "value of webhook-timestamp is missing"]),
+        (kept, [&good, "", &format!("{now}000"), &body, "looks like milliseconds"]),
+        (kept, [&good[..20], "", &fresh, &body, "44 characters of base64"]),
+        (kept, [&good, &event, &fresh, &spaced, "parsed and serialized again"]),
+        (kept, [&good, "", &fresh, &changed, "isn’t the body that was sent"]),
+        (("webhook", other_id.as_str()), [&good, "", &fresh, &body, "secret of another webhook"]),
+        (("secret", "whs_nonsense"), [&good, "evt_x", &fresh, "{}", "Invalid signature"]),
+    ];
+    for ((name, value), [signature, id, timestamp, body, expected]) in cases {
+        let fields =
+            [(name, value), ("signature", signature), ("id", id), ("timestamp", timestamp), ("body", body)];
+        let page = ana.send("/webhooks/check", &fields).await.expect(200);
+        let page = page.says(expected).says("(<span class=\"mono\">webhook-signature</span>)");
+        page.says_not(&secret).says_not(&library).says_not(value_unless_id(value));
     }
 }
 

@@ -7,6 +7,7 @@ use rapport_app::redelivery::{Stepped, step};
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings};
 use rapport_domain::id::{DeliveryId, RedeliveryId, WebhookId};
 use rapport_domain::member::Role;
+use rapport_domain::standard_webhook::library_secret;
 use rapport_testkit::Engine;
 use serde_json::{Value, json};
 
@@ -90,8 +91,12 @@ async fn a_webhook_is_created_edited_and_deleted_and_shows_its_secret_once() {
         let server = Server::on(engine).await;
         let made = create(&server).await;
         assert!(text(&made, "secret").starts_with("whs_"));
+        assert_eq!(text(&made, "standard_secret"), library_secret(&text(&made, "secret")));
         let mut shown = made.clone();
-        shown.as_object_mut().unwrap().remove("secret");
+        shown
+            .as_object_mut()
+            .unwrap()
+            .retain(|name, _| !["secret", "standard_secret"].contains(&name.as_str()));
         let members = "auto_disabled_at created_at description enabled events failure_streak held_count id \
                        last_test secret_prefix updated_at url";
         assert_eq!(keys(&shown), members);
@@ -112,11 +117,13 @@ async fn a_webhook_is_created_edited_and_deleted_and_shows_its_secret_once() {
             (&rotated["secret"], &rotated["secret_prefix"]),
             (&made["secret"], &made["secret_prefix"])
         );
+        assert_eq!(text(&rotated, "standard_secret"), library_secret(&text(&rotated, "secret")));
         let others = [create(&server).await, create(&server).await];
         let listed = server.all_pages(WEBHOOKS, 1).await;
         let ids: Vec<String> = listed.iter().map(|webhook| text(webhook, "id")).collect();
         assert_eq!(ids, [text(&others[1], "id"), text(&others[0], "id"), text(&made, "id")]);
-        assert!(listed.iter().all(|webhook| webhook.get("secret").is_none()));
+        let secrets = ["secret", "standard_secret"];
+        assert!(listed.iter().all(|webhook| secrets.iter().all(|name| webhook.get(name).is_none())));
         server.delete(&path(&made)).send().await.expect(204);
         for action in ["", "test/", "rotate/", "enable/", "disable/"] {
             let path = format!("{}{action}", path(&made));

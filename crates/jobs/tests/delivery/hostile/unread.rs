@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason};
 use rapport_domain::destination::AddressPolicy;
+use rapport_domain::id::EventId;
 use rapport_domain::time::Time;
 use rapport_jobs::client::Post;
 use rapport_jobs::{Client, Guard, Limits};
@@ -33,12 +34,14 @@ fn attempt(steps: Vec<Step>, limits: Limits) -> Attempt {
             url: &url,
             secret: "whs_secret",
             event: "webhook.test",
+            event_id: EventId::from_bytes([0; 16]),
             delivery: "dlv_1".to_owned(),
             number: 1,
             payload: &payload,
             reason: Reason::Automatic,
+            started_at: Time::from_micros(0),
         };
-        client.attempt(post, Time::from_micros(0)).await
+        client.attempt(post).await
     });
     drop(client);
     eventually("the connection to be closed", || connections.is_empty().then_some(()));

@@ -10,6 +10,7 @@ use rapport_domain::delivery::SCHEDULE_SECONDS;
 use rapport_domain::delivery_list::Shown as DeliveryState;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::json_layout::indented;
+use rapport_domain::standard_webhook::Signature;
 
 use crate::pages::WEBHOOKS;
 use crate::pages::chart::phases::Phases;
@@ -62,13 +63,15 @@ struct AttemptView {
     kept: KeptAttempt,
     phases: Phases,
     excerpt: Option<String>,
+    /// The `webhook-signature` that the current secret gives.
+    signature: Option<Signature>,
 }
 
 impl AttemptView {
-    fn new(mut kept: KeptAttempt) -> Self {
+    fn new((mut kept, signature): (KeptAttempt, Option<Signature>)) -> Self {
         let phases = Phases::of(&kept);
         let excerpt = kept.excerpt.take().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Self { kept, phases, excerpt }
+        Self { kept, phases, excerpt, signature }
     }
 
     /// The error without the response code, which is shown beside it.

@@ -42,7 +42,7 @@ pub fn path_of(id: WebhookId) -> String {
 
 /// The webhook's URL without the scheme, which people recognise it by.
 pub fn place(webhook: &Webhook) -> &str {
-    webhook.url.strip_prefix("https://").unwrap_or(&webhook.url)
+    webhook.place()
 }
 
 /// The webhook's description, else its URL.

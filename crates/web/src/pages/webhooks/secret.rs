@@ -1,6 +1,7 @@
 //! Shows a secret once, and how to verify signatures with it.
 
 use askama::Template;
+use rapport_domain::standard_webhook::library_secret;
 use rapport_domain::webhook::Webhook;
 
 use crate::pages::kit::frame::{Frame, framed};
@@ -31,5 +32,9 @@ impl SecretPage {
 
     fn place(&self) -> &str {
         place(&self.webhook)
+    }
+
+    fn library_secret(&self) -> String {
+        library_secret(&self.secret)
     }
 }
