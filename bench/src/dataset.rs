@@ -210,6 +210,7 @@ impl Batch {
                 actor: Actor::System,
                 note: None,
                 at: now,
+                happened_at: None,
             });
             let occasion = Occasion { id: ids.next(now), now, project };
             batch.events.push(event::account_created(occasion, &account, Source::Upsert));

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rapport_domain::account::{Account, Change, Mover};
 use rapport_domain::activity::{
     About, Activity, Batch, EventMark, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH, PULSE_DAYS, Rejection,
+    may_move,
 };
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
-use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
 use rapport_store::account::Edit;
 use rapport_store::activity::{Count, NewActivity, Seen};
 use rapport_store::ingest_reject::{self, Reject};
-use rapport_store::{Tx, account, activity, activity_day};
+use rapport_store::{Tx, account, activity, activity_day, history};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
@@ -32,15 +32,18 @@ pub struct Ingest {
     pub bytes: usize,
 }
 
-/// The outcome of a batch; `received` is the sum of the other counts.
+/// The outcome of a batch; `received` is the sum of the other counts, unless the batch is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ingested {
     pub received: usize,
     pub accepted: usize,
-    pub duplicates: usize,
+    /// Indexes of the events whose `event_id` was accepted before.
+    pub duplicates: Vec<usize>,
     /// Indexes of the events that match no account.
     pub unmatched: Vec<usize>,
     pub rejected: Vec<Rejection>,
+    /// The batch is strict and has events that are unmatched or rejected: nothing of it was stored.
+    pub refused: bool,
 }
 
 impl Command for Ingest {
@@ -74,21 +77,21 @@ impl Command for Ingest {
         let fresh = fresh_marks(tx, &matched, batch[0].1.now)?;
         let mut seen_marks = HashSet::new();
         let mut accepted = Vec::with_capacity(matched.len());
-        let mut duplicates = vec![0; answers.len()];
+        let mut duplicates = vec![Vec::new(); answers.len()];
         for event in matched {
             let owner = owner.next().unwrap_or(0);
             let again =
                 event.activity.mark.is_some_and(|mark| !fresh.contains(&mark) || !seen_marks.insert(mark));
             if again {
-                duplicates[owner] += 1;
+                duplicates[owner].push(event.activity.index);
             } else {
                 accepted.push((event, batch[owner].1));
             }
         }
         drop(owner);
         for (answer, duplicates) in answers.iter_mut().zip(duplicates) {
+            answer.accepted -= duplicates.len();
             answer.duplicates = duplicates;
-            answer.accepted -= duplicates;
         }
         apply(tx, &accepted)?;
         keep_rejects(tx, batch, &answers)?;
@@ -128,8 +131,9 @@ impl<'a> Directory<'a> {
     }
 
     /// Splits a batch into matched, unmatched and rejected events; `accepted` counts the matched ones for
-    /// now.
+    /// now. Nothing of a strict batch is matched unless all of it is.
     fn sort_out(&self, batch: &'a Batch, received_at: Time, matched: &mut Vec<Matched<'a>>) -> Ingested {
+        let before = matched.len();
         let mut answer =
             Ingested { received: batch.received, rejected: batch.rejected.clone(), ..Ingested::default() };
         for activity in &batch.valid {
@@ -149,6 +153,11 @@ impl<'a> Directory<'a> {
             }
         }
         answer.rejected.sort_unstable_by_key(|rejection| rejection.index);
+        if batch.strict && answer.accepted < answer.received {
+            answer.refused = true;
+            answer.accepted = 0;
+            matched.truncate(before);
+        }
         answer
     }
 
@@ -171,8 +180,8 @@ enum Found {
     Two,
 }
 
-/// Stores some of the rejected events for people to see. A batch without any valid event is refused as a
-/// whole and leaves nothing behind.
+/// Stores some of the rejected events for people to see. A batch that is refused as a whole leaves nothing behind: a
+/// strict one, or one without any valid event.
 fn keep_rejects(
     tx: &mut Tx,
     batch: &[(&Ingest, &Context)],
@@ -180,7 +189,7 @@ fn keep_rejects(
 ) -> Result<(), rapport_store::Error> {
     let mut kept = Vec::new();
     for ((ingest, cx), answer) in batch.iter().zip(answers) {
-        if answer.rejected.len() == answer.received {
+        if answer.refused || answer.rejected.len() == answer.received {
             continue;
         }
         kept.extend(answer.rejected.iter().take(MAX_REJECTS_OF_BATCH).map(|rejection| Reject {
@@ -251,6 +260,8 @@ struct Movable {
     before: Account,
     account: Account,
     changed: bool,
+    /// When it last moved. Known only if the company asks whether an event is older than that.
+    latest_move: Option<Time>,
 }
 
 impl Movable {
@@ -263,11 +274,15 @@ impl Movable {
             account.updated_at = cx.now;
             self.changed = true;
         }
-        let trigger = activity.kind.trigger();
+        let moves = may_move(activity.occurred_at, self.latest_move, cx.settings().late_events_move);
+        let trigger = activity.kind.trigger().filter(|_| moves);
         let step =
             trigger.and_then(|trigger| account.trigger(trigger, Mover::Activity, cx.settings(), cx.now));
         if let Some(step) = step {
-            outbox.moved(cx, account, step, Source::Automation, None);
+            // A sender's clock may be ahead of ours, and what people do next is not late because of that.
+            let happened_at = activity.occurred_at.min(cx.now);
+            outbox.moved_by_activity(cx, account, step, happened_at);
+            self.latest_move = self.latest_move.max(Some(happened_at));
             self.changed = true;
         }
     }
@@ -283,9 +298,18 @@ fn lock_movable(
         accepted.iter().filter(|(event, _)| moves(event.activity)).map(|(event, _)| event.account).collect();
     ids.sort_unstable();
     ids.dedup();
-    let movable =
-        |account: Account| (account.id, Movable { before: account.clone(), account, changed: false });
-    Ok(account::lock(tx, &ids)?.into_iter().map(movable).collect())
+    let movable = |account: Account| {
+        (account.id, Movable { before: account.clone(), account, changed: false, latest_move: None })
+    };
+    let mut locked: HashMap<AccountId, Movable> = account::lock(tx, &ids)?.into_iter().map(movable).collect();
+    if accepted.first().is_some_and(|(_, cx)| !cx.settings().late_events_move) {
+        for (id, latest_move) in history::latest_moves(tx, &ids)? {
+            if let Some(found) = locked.get_mut(&id) {
+                found.latest_move = latest_move;
+            }
+        }
+    }
+    Ok(locked)
 }
 
 /// Everything a batch counts, combined per row before it is written.

@@ -79,6 +79,7 @@ pub mod submission;
 mod ticket;
 pub mod totp;
 pub mod upsert;
+pub mod upsert_batch;
 pub mod vault;
 pub mod webhook;
 

@@ -7,6 +7,7 @@ use rapport_domain::conversation::{Conversation, Message};
 use rapport_domain::event::{self, Event, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::pipeline::{Move, Source};
+use rapport_domain::time::Time;
 use rapport_store::{Tx, history, webhook};
 
 use crate::command::Context;
@@ -33,6 +34,14 @@ impl Outbox {
         self.history.push(entry(cx, account, Some(step), source, note));
         self.events.push(event::status_changed(occasion(cx), account, step, source));
         self.clients |= TrackedStages::may_contain(step.to);
+    }
+
+    /// Activity that happened at `happened_at` moved an account: adds the same.
+    pub fn moved_by_activity(&mut self, cx: &Context, account: &Account, step: Move, happened_at: Time) {
+        self.moved(cx, account, step, Source::Automation, None);
+        if let Some(entry) = self.history.last_mut() {
+            entry.happened_at = Some(happened_at);
+        }
     }
 
     /// A client became overdue: adds `client.contact_due`.
@@ -94,5 +103,6 @@ fn entry(
         actor: cx.actor().clone(),
         note: note.map(str::to_owned),
         at: cx.now,
+        happened_at: None,
     }
 }

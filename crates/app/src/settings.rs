@@ -66,5 +66,6 @@ pub(crate) fn shown(company: &Company) -> Value {
         "session_idle_minutes": settings.sessions.idle_minutes,
         "session_max_minutes": settings.sessions.max_minutes,
         "second_factor_required": settings.second_factor_required,
+        "late_events_move": settings.late_events_move,
     })
 }

@@ -7,6 +7,7 @@ use rapport_domain::account::{self, Account};
 use rapport_domain::channel::{Attribution, PromoCode};
 use rapport_domain::company::Settings;
 use rapport_domain::pipeline::Source;
+use rapport_domain::policy::Outcomes;
 use rapport_domain::right::Right;
 use rapport_domain::time::Time;
 use rapport_store::account::Edit;
@@ -26,6 +27,7 @@ pub struct Upserted {
     pub changed: Vec<&'static str>,
     pub ignored: Vec<&'static str>,
     pub promo_code_matched: bool,
+    pub outcomes: Outcomes,
     pub settings: Settings,
     pub now: Time,
 }
@@ -50,26 +52,35 @@ impl Command for Upsert {
         batch: &[(&Self, &Context)],
         tx: &mut Tx,
     ) -> Result<Vec<Result<Upserted, Error>>, rapport_store::Error> {
-        let mut imported_ids: Vec<&str> =
-            batch.iter().map(|(upsert, _)| upsert.0.imported_id.as_str()).collect();
-        imported_ids.sort_unstable();
-        imported_ids.dedup();
-        let mut folded: Vec<String> = batch
-            .iter()
-            .filter_map(|(upsert, _)| upsert.0.promo_code.as_ref().map(PromoCode::folded))
-            .collect();
-        folded.sort_unstable();
-        folded.dedup();
-        let codes: HashMap<String, Attribution> = channel::attributions(tx, &folded)?.into_iter().collect();
-        let mut work = Work::default();
-        for account in rapport_store::account::lock_by_imported_id(tx, &imported_ids)? {
-            let key = account.imported_id.clone().unwrap_or_default();
-            work.accounts.insert(key, Known { account, is_new: false, before: None });
-        }
-        let answers = batch.iter().map(|(upsert, cx)| work.apply(&upsert.0, &codes, cx)).collect();
-        work.write(tx, batch[0].1)?;
-        Ok(answers)
+        upsert_all(batch.iter().map(|(upsert, cx)| (&upsert.0, *cx)), tx)
     }
+}
+
+/// Applies upserts of one company in order, in few statements. A refused one leaves nothing behind.
+pub(crate) fn upsert_all<'a>(
+    requests: impl Iterator<Item = (&'a account::Upsert, &'a Context<'a>)> + Clone,
+    tx: &mut Tx,
+) -> Result<Vec<Result<Upserted, Error>>, rapport_store::Error> {
+    let Some((_, first)) = requests.clone().next() else { return Ok(Vec::new()) };
+    let mut imported_ids: Vec<&str> =
+        requests.clone().map(|(request, _)| request.imported_id.as_str()).collect();
+    imported_ids.sort_unstable();
+    imported_ids.dedup();
+    let mut folded: Vec<String> = requests
+        .clone()
+        .filter_map(|(request, _)| request.promo_code.as_ref().map(PromoCode::folded))
+        .collect();
+    folded.sort_unstable();
+    folded.dedup();
+    let codes: HashMap<String, Attribution> = channel::attributions(tx, &folded)?.into_iter().collect();
+    let mut work = Work::default();
+    for account in rapport_store::account::lock_by_imported_id(tx, &imported_ids)? {
+        let key = account.imported_id.clone().unwrap_or_default();
+        work.accounts.insert(key, Known { account, is_new: false, before: None });
+    }
+    let answers = requests.map(|(request, cx)| work.apply(request, &codes, cx)).collect();
+    work.write(tx, first)?;
+    Ok(answers)
 }
 
 struct Known {
@@ -119,9 +130,11 @@ impl Work {
                 (&known.account, change, false)
             }
         };
+        let outcomes = Outcomes::of(request, created, &change);
         Ok(Upserted {
             account: account.clone(),
             created,
+            outcomes,
             changed: change.changed,
             ignored: change.ignored,
             promo_code_matched: attribution.is_some(),
@@ -145,6 +158,11 @@ impl Work {
         if !rapport_store::account::write(tx, &new, &edits)? {
             // Another node created one of them between our check and our insert.
             return Err(rapport_store::Error::Again);
+        }
+        let renamed = edits.iter().filter(|edit| edit.before.name != edit.after.name);
+        let renamed: Vec<&Account> = renamed.map(|edit| edit.after).collect();
+        if !renamed.is_empty() {
+            rapport_store::account::replace_words_of(tx, &renamed)?;
         }
         self.outbox.write(tx, cx)
     }

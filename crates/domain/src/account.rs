@@ -15,12 +15,30 @@ use crate::id::AccountId;
 use crate::invalid::{Fault, Invalid, Members, as_integer, as_object, as_str, as_text};
 use crate::money::{Amount, Capture, Currency, Money};
 use crate::pipeline::{self, Move, Status, Trigger};
-use crate::text::Length;
+use crate::policy::{NamePolicy, StatusPolicy};
+use crate::text::{Length, is_visible, refuse_invisible};
 use crate::time::Time;
 
 pub const MAX_IMPORTED_ID: Length = Length::up_to(255);
 pub const MAX_NAME: Length = Length::up_to(255);
 pub const MAX_NOTE: Length = Length::up_to(4000);
+
+/// Checks the name of an account. Every route that gives an account a name asks this.
+pub fn check_name(name: &str) -> Result<(), Fault> {
+    MAX_NAME.check(name)?;
+    refuse_invisible(name)
+}
+
+pub(crate) fn as_name(value: &Value) -> Result<String, Fault> {
+    let name = as_str(value)?;
+    check_name(name)?;
+    Ok(name.to_owned())
+}
+
+/// The name of a new account that was sent without one: its imported_id, or its own id if nobody can see that.
+pub(crate) fn default_name(imported_id: &str, id: AccountId) -> String {
+    if is_visible(imported_id) { imported_id.to_owned() } else { id.to_string() }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
@@ -191,12 +209,21 @@ impl Account {
         now: Time,
     ) -> Result<Change, Invalid> {
         let mut change = Change::default();
-        if request.name.is_some() {
-            change.ignored.push("name");
+        match (&request.name, request.name_policy.unwrap_or_default()) {
+            (None, _) => {}
+            (Some(_), NamePolicy::Create) => change.ignored.push("name"),
+            (Some(name), NamePolicy::Update) => {
+                let name = name.as_ref().map_err(Upsert::bad_name)?;
+                set(&mut self.name, Some(name), "name", &mut change);
+            }
         }
         if let Some(status) = request.status {
-            change.moved = self.trigger(Trigger::Set(status), Mover::Record, settings, now);
+            let trigger = request.status_policy.unwrap_or_default().trigger(status);
+            change.moved = self.trigger(trigger, Mover::Record, settings, now);
             change.changed.extend(change.moved.map(|_| "status"));
+            if self.status != status {
+                change.ignored.push("status");
+            }
         }
         self.take_common(&request.common, attribution, settings, now, &mut change)?;
         Ok(change)
@@ -210,13 +237,21 @@ impl Account {
         settings: &Settings,
         now: Time,
     ) -> Result<(Self, Change), Invalid> {
-        let name = request.name.clone().unwrap_or_else(|| request.imported_id.clone());
+        let (name, refused) = match &request.name {
+            None => (default_name(&request.imported_id, id), None),
+            Some(Ok(name)) => (name.clone(), None),
+            Some(Err(fault)) => (String::new(), Some(Upsert::bad_name(fault))),
+        };
         let status = request.status.unwrap_or(Status::Prospect);
         let mut account = Self::new(id, name, status, now);
         account.imported_id = Some(request.imported_id.clone());
         let mut change = Change { changed: vec!["imported_id", "name", "status"], ..Change::default() };
-        account.take_common(&request.common, attribution, settings, now, &mut change)?;
-        Ok((account, change))
+        let taken = account.take_common(&request.common, attribution, settings, now, &mut change);
+        match (refused, taken) {
+            (None, Ok(())) => Ok((account, change)),
+            (None, Err(invalid)) | (Some(invalid), Ok(())) => Err(invalid),
+            (Some(name), Err(rest)) => Err(Invalid([name.0, rest.0].concat())),
+        }
     }
 
     /// The account that a person creates.
@@ -338,25 +373,70 @@ pub struct Upsert {
     pub project: String,
     pub imported_id: String,
     pub status: Option<Status>,
-    pub name: Option<String>,
+    /// What is wrong with a name matters only if the name is used: on an existing account it usually isn't.
+    pub name: Option<Result<String, Fault>>,
+    pub name_policy: Option<NamePolicy>,
+    pub status_policy: Option<StatusPolicy>,
     /// Set only for a well-formed code: nothing else can match.
     pub promo_code: Option<PromoCode>,
     pub common: Common,
 }
 
+/// What a batch of upserts says about all of its accounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defaults {
+    pub project: String,
+    pub name_policy: Option<NamePolicy>,
+    pub status_policy: Option<StatusPolicy>,
+}
+
 impl Upsert {
     /// Unknown members are ignored; `promo_code` never fails the request.
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
+        // A request that fails anyway names everything that may be wrong with it.
+        Self::read(body, None, false).or_else(|_| Self::read(body, None, true))
+    }
+
+    /// Parses an account of a batch, which may say something else than the batch says about all of them.
+    pub fn parse_in_batch(body: &Map<String, Value>, defaults: &Defaults) -> Result<Self, Invalid> {
+        Self::read(body, Some(defaults), false).or_else(|_| Self::read(body, Some(defaults), true))
+    }
+
+    fn read(
+        body: &Map<String, Value>,
+        defaults: Option<&Defaults>,
+        judge_name: bool,
+    ) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
-        let project = members.required("project", |value| as_text(value, MAX_NAME));
+        let project = |value: &Value| as_text(value, MAX_NAME);
+        let project = match defaults {
+            None => members.required("project", project),
+            Some(defaults) => {
+                Some(members.optional("project", project).unwrap_or_else(|| defaults.project.clone()))
+            }
+        };
         let imported_id = members.required("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
         let status = members.optional("status", Status::from_json);
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let name_policy = members.optional("name_policy", NamePolicy::from_json);
+        let name_policy = name_policy.or(defaults.and_then(|defaults| defaults.name_policy));
+        let status_policy = members.optional("status_policy", StatusPolicy::from_json);
+        let status_policy = status_policy.or(defaults.and_then(|defaults| defaults.status_policy));
+        let name = members.given("name").map(as_name);
+        if let Some(Err(fault)) = &name
+            && (judge_name || name_policy == Some(NamePolicy::Update))
+        {
+            members.fault("name", fault.clone());
+        }
         let promo_code = members.raw("promo_code").and_then(|value| PromoCode::from_json(value).ok());
         let common = Common::read(&mut members);
         members.build(|| {
-            Some(Self { project: project?, imported_id: imported_id?, status, name, promo_code, common })
+            let (project, imported_id) = (project?, imported_id?);
+            Some(Self { project, imported_id, status, name, name_policy, status_policy, promo_code, common })
         })
+    }
+
+    fn bad_name(fault: &Fault) -> Invalid {
+        Invalid::one("/name", fault.code, fault.detail.clone())
     }
 }
 
@@ -375,7 +455,7 @@ pub struct Create {
 impl Create {
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
-        let name = members.required("name", |value| as_text(value, MAX_NAME));
+        let name = members.required("name", as_name);
         let status = members.optional("status", Status::from_json).unwrap_or(Status::Prospect);
         let imported_id = members.optional("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
         let promo_code = members.optional("promo_code", PromoCode::from_json);
@@ -405,7 +485,7 @@ impl Patch {
     /// Returns the edit, and the promo code to attribute by, which the caller looks up.
     pub fn parse(body: &Map<String, Value>) -> Result<(Self, Option<PromoCode>), Invalid> {
         let mut members = Members::of(body);
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let name = members.optional("name", as_name);
         let imported_id = members.clearable("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
         let status = members.optional("status", Status::from_json);
         let cadence_days = members.clearable("cadence_days", |value| as_integer(value, CADENCE_DAYS));

@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 
 use crate::id::AccountId;
-use crate::invalid::{Fault, Invalid, as_array, as_object, as_str};
+use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_object, as_str};
 use crate::money::{Amount, Capture, Currency};
 use crate::pipeline::Trigger;
 use crate::schema::words;
@@ -180,6 +180,8 @@ impl About {
 /// A batch after validation, before matching.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
+    /// Whether one event that is unmatched or rejected fails all of them.
+    pub strict: bool,
     pub received: usize,
     pub valid: Vec<Activity>,
     pub rejected: Vec<Rejection>,
@@ -191,23 +193,25 @@ pub enum BatchError {
     TooLarge { received: usize },
 }
 
+/// Whether a lifecycle event moves its account. One that happened before the account's latest move is late, and the
+/// company decides whether it still does. The creation of an account is no move: events from before it are welcome.
+pub fn may_move(occurred_at: Time, latest_move: Option<Time>, late_events_move: bool) -> bool {
+    late_events_move || latest_move.is_none_or(|moved| occurred_at >= moved)
+}
+
 /// Parses each of a request's `events`; `now` is the arrival time.
 pub fn parse_batch(body: &Map<String, Value>, now: Time) -> Result<Batch, BatchError> {
-    let fault = |code, detail: &str| Err(BatchError::Invalid(Invalid::one("/events", code, detail)));
-    let events = match body.get("events") {
-        None | Some(Value::Null) => return fault("required", "is required"),
-        Some(value) => match as_array(value) {
-            Ok(events) => events,
-            Err(found) => return fault(found.code, &found.detail),
-        },
-    };
-    if events.is_empty() {
-        return fault("empty", "must contain at least one event");
+    let mut members = Members::of(body);
+    let strict = members.optional("strict", as_bool).unwrap_or(false);
+    let events = members.required("events", as_array);
+    if events.is_some_and(Vec::is_empty) {
+        members.fault("events", Fault::new("empty", "must contain at least one event"));
     }
+    let events = members.build(|| events).map_err(BatchError::Invalid)?;
     if events.len() > MAX_EVENTS {
         return Err(BatchError::TooLarge { received: events.len() });
     }
-    let mut batch = Batch { received: events.len(), ..Batch::default() };
+    let mut batch = Batch { strict, received: events.len(), ..Batch::default() };
     for (index, event) in events.iter().enumerate() {
         match parse(index, event, now) {
             Ok(activity) => batch.valid.push(activity),
@@ -438,6 +442,42 @@ mod tests {
         assert_eq!(of(json!({})), Capture::Keep);
         let other = accepted(json!({"imported_id": "a", "kind": "churned", "metadata": {"value": "-"}}));
         assert_eq!(other.capture, Capture::Keep, "only became_customer captures");
+    }
+
+    #[test]
+    fn a_late_event_moves_its_account_unless_the_company_says_otherwise() {
+        let (before, moved, after) = (NOW.plus_seconds(-1), NOW, NOW.plus_seconds(1));
+        let table = [
+            (before, None, true, true),
+            (before, Some(moved), true, true),
+            (after, Some(moved), true, true),
+            (before, None, false, true),
+            (before, Some(moved), false, false),
+            (moved, Some(moved), false, true),
+            (after, Some(moved), false, true),
+        ];
+        for (occurred_at, latest_move, late_events_move, moves) in table {
+            let found = may_move(occurred_at, latest_move, late_events_move);
+            assert_eq!(found, moves, "{occurred_at} {latest_move:?} {late_events_move}");
+        }
+    }
+
+    #[test]
+    fn strict_is_a_boolean_and_off_by_default() {
+        let events = json!([{"imported_id": "a", "kind": "app_opened"}]);
+        let parse = |strict: Value| {
+            parse_batch(json!({"strict": strict, "events": events}).as_object().unwrap(), NOW)
+        };
+        assert!(!batch(events.clone()).unwrap().strict);
+        for (value, strict) in [(json!(null), false), (json!(false), false), (json!(true), true)] {
+            assert_eq!(parse(value.clone()).unwrap().strict, strict, "{value}");
+        }
+        for value in [json!("true"), json!(1), json!([])] {
+            let Err(BatchError::Invalid(invalid)) = parse(value.clone()) else {
+                panic!("{value} is not refused")
+            };
+            assert_eq!((invalid.0[0].pointer.as_str(), invalid.0[0].code), ("/strict", "wrong_type"));
+        }
     }
 
     #[test]

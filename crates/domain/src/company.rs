@@ -184,6 +184,8 @@ pub struct Settings {
     pub sessions: Limits,
     /// Whether members need a second factor to log in.
     pub second_factor_required: bool,
+    /// Whether a lifecycle event that is older than the account's latest move still moves the account.
+    pub late_events_move: bool,
 }
 
 impl Default for Settings {
@@ -199,6 +201,7 @@ impl Default for Settings {
             grants: Grants::default(),
             sessions: Limits::default(),
             second_factor_required: false,
+            late_events_move: true,
         }
     }
 }
@@ -225,6 +228,7 @@ impl Settings {
         let delete = members.optional("delete_role", Grant::from_json);
         let sessions = self.sessions.patched(members);
         let second_factor_required = members.optional("second_factor_required", as_bool);
+        let late_events_move = members.optional("late_events_move", as_bool);
         Self {
             cadence_days: cadence_days.unwrap_or(self.cadence_days),
             tracked_stages: tracked_stages.unwrap_or(self.tracked_stages),
@@ -239,6 +243,7 @@ impl Settings {
             },
             sessions,
             second_factor_required: second_factor_required.unwrap_or(self.second_factor_required),
+            late_events_move: late_events_move.unwrap_or(self.late_events_move),
         }
     }
 
@@ -317,6 +322,7 @@ mod tests {
         assert_eq!(settings.sessions.idle_minutes, 14 * 24 * 60);
         assert_eq!(settings.sessions.max_minutes, 90 * 24 * 60);
         assert!(!settings.second_factor_required);
+        assert!(settings.late_events_move);
     }
 
     #[test]
@@ -351,7 +357,8 @@ mod tests {
             "cadence_days": 0, "tracked_stages": ["lost"], "digest_enabled": "yes",
             "digest_weekday": "Monday", "time_zone": "Mars/Olympus", "default_currency": "XYZ",
             "audit_days": 29, "export_role": "viewer", "delete_role": 1, "session_idle_minutes": 5,
-            "session_max_minutes": "long", "second_factor_required": "yes", "more": 1,
+            "session_max_minutes": "long", "second_factor_required": "yes",
+            "late_events_move": 1, "more": 1,
         });
         let invalid = Settings::default().patched(body.as_object().unwrap()).unwrap_err();
         let codes: Vec<&str> = invalid.0.iter().map(|error| error.code).collect();
@@ -368,6 +375,7 @@ mod tests {
             "out_of_range",
             "wrong_type",
             "wrong_type",
+            "wrong_type",
             "unknown_member",
         ];
         assert_eq!(codes, expected);
@@ -377,7 +385,7 @@ mod tests {
     fn only_some_settings_guard_the_company() {
         let before = Settings::default();
         let table = [
-            (json!({"cadence_days": 7, "time_zone": "Europe/Berlin"}), false),
+            (json!({"cadence_days": 7, "time_zone": "Europe/Berlin", "late_events_move": false}), false),
             (json!({"audit_days": 730, "session_idle_minutes": 20_160}), false),
             (json!({"audit_days": 30}), true),
             (json!({"export_role": "member"}), true),

@@ -144,4 +144,7 @@ pub struct HistoryEntry {
     pub note: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     pub at: Time,
+    /// When the event happened that moved the account. `None` for other moves, which happened when they were made.
+    #[serde(skip)]
+    pub happened_at: Option<Time>,
 }

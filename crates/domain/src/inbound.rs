@@ -8,7 +8,7 @@ use crate::activity::MAX_AHEAD_SECONDS;
 use crate::conversation::{Attachment, MAX_BODY, MAX_SUBJECT};
 use crate::id::{AccountId, ConversationId, PersonId};
 use crate::member::Email;
-use crate::text::fold;
+use crate::text::{fold, is_visible};
 use crate::time::Time;
 
 /// The limit of common mail providers, including attachments and their base64.
@@ -394,9 +394,10 @@ const PUBLIC_PROVIDERS: [&str; 31] = [
 /// else their address.
 pub fn account_name(mailbox: &Mailbox) -> String {
     let address = mailbox.address.as_str();
-    let name = mailbox.name.as_deref().map(str::trim).filter(|name| !name.is_empty() && !name.contains('@'));
+    let name = mailbox.name.as_deref().map(str::trim).filter(|name| !name.contains('@'));
+    let name = name.map(|name| clip(name, MAX_NAME.max)).filter(|name| is_visible(name));
     let domain = address.rsplit('@').next().filter(|domain| !PUBLIC_PROVIDERS.contains(domain));
-    clip(name.or(domain).unwrap_or(address), MAX_NAME.max)
+    name.unwrap_or_else(|| clip(domain.unwrap_or(address), MAX_NAME.max))
 }
 
 /// A mail's text as stored: lines end in `\n`, no control characters, limited length. Also returns whether it

@@ -26,6 +26,15 @@ impl Invalid {
     pub fn one(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
         Self(vec![FieldError { pointer: pointer.into(), code, detail: detail.into() }])
     }
+
+    /// The same errors in a part of a larger request.
+    #[must_use]
+    pub fn under(mut self, base: &str) -> Self {
+        for error in &mut self.0 {
+            error.pointer.insert_str(0, base);
+        }
+        self
+    }
 }
 
 /// An error that isn't tied to a member yet.
@@ -37,7 +46,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 75] = [
+    pub const CODES: [&str; 78] = [
         "account_mismatch",
         "already_converted",
         "bad_character",
@@ -55,6 +64,7 @@ impl Fault {
         "incomplete",
         "invalid_cursor",
         "invalid_token",
+        "invisible",
         "malformed",
         "missing_host",
         "negative",
@@ -100,6 +110,7 @@ impl Fault {
         "unknown_mode",
         "unknown_parameter",
         "unknown_person",
+        "unknown_policy",
         "unknown_promo_code",
         "unknown_role",
         "unknown_sort",
@@ -109,6 +120,7 @@ impl Fault {
         "unknown_test",
         "unknown_time_zone",
         "unknown_weekday",
+        "unmatched",
         "unreachable",
         "userinfo",
         "wrong_password",
@@ -131,6 +143,9 @@ impl Fault {
     }
 }
 
+/// Room for the members of most requests, so that reading them allocates once.
+const USUAL_MEMBERS: usize = 16;
+
 /// Reads the members of one JSON object and collects every error.
 ///
 /// Each accessor returns `None` both if a member is absent and if it is invalid; `build` and `finish` tell
@@ -148,7 +163,7 @@ impl<'a> Members<'a> {
     }
 
     pub fn under(map: &'a Map<String, Value>, base: String) -> Self {
-        Self { map, base, known: Vec::new(), errors: Vec::new() }
+        Self { map, base, known: Vec::with_capacity(USUAL_MEMBERS), errors: Vec::new() }
     }
 
     /// The member as sent, `null` included.

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::account::MAX_NAME;
+use crate::account::{MAX_NAME, as_name};
 use crate::custom_fields::FieldChange;
 use crate::destination::{Destination, Host};
-use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
+use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str};
 use crate::pipeline::Status;
-use crate::text::refuse_nul;
+use crate::text::{is_visible, refuse_nul};
 
 /// How many redirects are followed.
 pub const MAX_REDIRECTS: usize = 3;
@@ -77,7 +77,7 @@ impl Request {
         let mut members = Members::of(body);
         let site = members.required("domain", |value| Site::parse(as_str(value)?));
         let create = members.optional("create", as_bool).unwrap_or(false);
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let name = members.optional("name", as_name);
         let status = members.optional("status", Status::from_json);
         let fields = members.optional("custom_fields", as_object).map(FieldChange::parse);
         let custom_fields = match fields {
@@ -202,9 +202,10 @@ impl Preview {
 /// title that resembles its domain; otherwise the domain.
 fn account_name(site: &Site, page: &Page) -> String {
     let organization = page.organization.as_ref().and_then(|organization| organization.name.as_deref());
-    let from_title = || page.title.as_deref().and_then(|title| title_part(site, title));
-    let name = organization.or(page.site_name.as_deref()).or_else(from_title).unwrap_or(&site.name);
-    clip(name, MAX_NAME.max)
+    let from_title = page.title.as_deref().and_then(|title| title_part(site, title));
+    let told = [organization, page.site_name.as_deref(), from_title].into_iter().flatten();
+    let mut names = told.map(|name| clip(name, MAX_NAME.max));
+    names.find(|name| is_visible(name)).unwrap_or_else(|| clip(&site.name, MAX_NAME.max))
 }
 
 /// The part of a title that names the site: for "Pumps and filters | Nordlys" at nordlys.example, it is
@@ -332,6 +333,7 @@ mod tests {
             (Page { title: words("Pumps and filters | Nordlys Pumps"), ..Page::default() }, "Nordlys Pumps"),
             (Page { title: words("Nordlys - Home"), ..Page::default() }, "Nordlys"),
             (Page { title: words("Welcome"), ..Page::default() }, "nordlys.example"),
+            (Page { site_name: words("\u{3164}\u{200b}"), ..Page::default() }, "nordlys.example"),
             (Page::default(), "nordlys.example"),
         ];
         for (page, name) in table {

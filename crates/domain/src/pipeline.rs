@@ -132,6 +132,8 @@ pub enum Trigger {
     Churned,
     /// A status given by an operator, an upsert or an import.
     Set(Status),
+    /// A status that a re-sync repeats. It never undoes what activity or a person did meanwhile.
+    Forward(Status),
 }
 
 /// An actual move: `from` and `to` differ.
@@ -154,8 +156,26 @@ pub fn apply(from: Status, trigger: Trigger) -> Option<Move> {
         Trigger::BecameCustomer => Status::Customer,
         Trigger::Churned => Status::Lost,
         Trigger::Set(status) => status,
+        Trigger::Forward(status) => forward(from, status),
     };
     (from != to).then_some(Move { from, to })
+}
+
+/// Where a re-sync that says `to` may take an account: forward in the pipeline, or to an end of it.
+///
+/// Activity moves accounts to In trial, Customer and Lost. None of these moves is undone: a re-sync that still says
+/// Lost doesn't end a trial that began since, and one that still says Customer doesn't win back an account that
+/// churned. So Lost is reached only from the stages before In trial, and left only for Do not contact. Nobody is
+/// contacted against their wish because of an order of stages, so Do not contact is reached from anywhere but Customer.
+fn forward(from: Status, to: Status) -> Status {
+    let moves = match from {
+        // The stages are in order up to Customer, and the ends of the pipeline follow.
+        Status::Prospect | Status::Contacted | Status::InNegotiation => to > from,
+        Status::InTrial => matches!(to, Status::Customer | Status::DoNotContact),
+        Status::Lost => to == Status::DoNotContact,
+        Status::Customer | Status::DoNotContact => false,
+    };
+    if moves { to } else { from }
 }
 
 #[cfg(test)]
@@ -189,6 +209,42 @@ mod tests {
             for to in Status::ALL {
                 let set = (from != to).then_some(Move { from, to });
                 assert_eq!(apply(from, Trigger::Set(to)), set, "set {to} from {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn forward_never_moves_back_nor_undoes_what_activity_did() {
+        use Status::{Contacted, Customer, DoNotContact, InNegotiation, InTrial, Lost, Prospect};
+        // Every stage with those that a re-sync can take it to. All other pairs stay.
+        let table: [(Status, &[Status]); 7] = [
+            (Prospect, &[Contacted, InNegotiation, InTrial, Customer, Lost, DoNotContact]),
+            (Contacted, &[InNegotiation, InTrial, Customer, Lost, DoNotContact]),
+            (InNegotiation, &[InTrial, Customer, Lost, DoNotContact]),
+            (InTrial, &[Customer, DoNotContact]),
+            (Customer, &[]),
+            (Lost, &[DoNotContact]),
+            (DoNotContact, &[]),
+        ];
+        assert_eq!(table.map(|(from, _)| from), Status::ALL);
+        for (from, reached) in table {
+            for to in Status::ALL {
+                let expected = reached.contains(&to).then_some(Move { from, to });
+                assert_eq!(apply(from, Trigger::Forward(to)), expected, "forward from {from} to {to}");
+            }
+        }
+        // Where activity left an account, a re-sync that repeats an earlier stage leaves it too.
+        for trigger in [Trigger::TrialStarted, Trigger::BecameCustomer, Trigger::Churned] {
+            for before in Status::ALL {
+                let Some(Move { to: after, .. }) = apply(before, trigger) else { continue };
+                // Do not contact is a wish, and comes back unless the account has become a customer.
+                if before != DoNotContact || after == Customer {
+                    assert_eq!(
+                        apply(after, Trigger::Forward(before)),
+                        None,
+                        "{before}, {trigger:?}, {before} again"
+                    );
+                }
             }
         }
     }

@@ -90,7 +90,8 @@ LEFT JOIN account_seen s ON s.company = a.company AND s.account = a.id;
 CREATE OR REPLACE VIEW reporting.status_history AS
 SELECT c.slug AS project, reporting.id_text('acc_', h.account) AS account, h.from_status, h.to_status, h.source,
        h.actor_kind, h.actor_name, h.note, to_timestamp(h.at / 1e6) AS at,
-       reporting.id_text('his_', h.id) AS id, reporting.actor_text(h.actor_kind, h.actor_id) AS actor_id
+       reporting.id_text('his_', h.id) AS id, reporting.actor_text(h.actor_kind, h.actor_id) AS actor_id,
+       reporting.at(h.happened_at) AS happened_at
 FROM status_history h
 JOIN company c ON c.id = h.company;
 
@@ -114,7 +115,7 @@ CREATE OR REPLACE VIEW reporting.project AS
 SELECT c.slug AS project, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled = 1 AS digest_enabled,
        c.digest_weekday, c.time_zone, c.default_currency, reporting.at(c.created_at) AS created_at,
        c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, c.session_max_minutes,
-       c.second_factor_required = 1 AS second_factor_required
+       c.second_factor_required = 1 AS second_factor_required, c.late_events_move = 1 AS late_events_move
 FROM company c;
 
 CREATE OR REPLACE VIEW reporting.member AS

@@ -20,7 +20,7 @@ macro_rules! company_columns {
     () => {
         "c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, c.digest_weekday, c.time_zone, \
          c.default_currency, c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, \
-         c.session_max_minutes, c.second_factor_required, c.created_at"
+         c.session_max_minutes, c.second_factor_required, c.late_events_move, c.created_at"
     };
 }
 pub(crate) use company_columns;
@@ -31,15 +31,17 @@ statements! {
     reference BY_SLUG = concat!("SELECT ", company_columns!(), " FROM company c WHERE c.slug = $1");
     reference INSERT = "INSERT INTO company (slug, name, cadence_days, tracked_stages, digest_enabled, \
                         digest_weekday, time_zone, default_currency, audit_days, export_role, delete_role, \
-                        session_idle_minutes, session_max_minutes, second_factor_required, created_at) \
-                        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
+                        session_idle_minutes, session_max_minutes, second_factor_required, late_events_move, \
+                        created_at) \
+                        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
                         ON CONFLICT (slug) DO NOTHING RETURNING id";
     company RENAME = "UPDATE company SET name = $2 WHERE id = $1";
     company LOCK = "SELECT id FROM company WHERE id = $1 FOR UPDATE";
     company UPDATE_SETTINGS = "UPDATE company SET cadence_days = $2, tracked_stages = $3, digest_enabled = $4, \
                                digest_weekday = $5, time_zone = $6, default_currency = $7, audit_days = $8, \
                                export_role = $9, delete_role = $10, session_idle_minutes = $11, \
-                               session_max_minutes = $12, second_factor_required = $13 WHERE id = $1";
+                               session_max_minutes = $12, second_factor_required = $13, late_events_move = $14 \
+                               WHERE id = $1";
 }
 
 pub fn get(snapshot: &mut Snapshot) -> Result<Option<Company>, Error> {
@@ -80,6 +82,7 @@ pub fn create(
             settings.sessions.idle_minutes,
             settings.sessions.max_minutes,
             settings.second_factor_required,
+            settings.late_events_move,
             now,
         ],
     )?;
@@ -117,6 +120,7 @@ pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
             settings.sessions.idle_minutes,
             settings.sessions.max_minutes,
             settings.second_factor_required,
+            settings.late_events_move,
         ],
     )?;
     Ok(())
@@ -144,6 +148,7 @@ pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
             grants: Grants { export: grant(row, "export role")?, delete: grant(row, "delete role")? },
             sessions: Limits { idle_minutes: row.take()?, max_minutes: row.take()? },
             second_factor_required: row.take()?,
+            late_events_move: row.take()?,
         },
         created_at: row.take()?,
     })

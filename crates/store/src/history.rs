@@ -2,6 +2,7 @@
 
 use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, HistoryId};
+use rapport_domain::time::Time;
 
 use crate::error::Error;
 use crate::page::Page;
@@ -12,8 +13,11 @@ use crate::values;
 
 statements! {
     company OF_ACCOUNT = "SELECT id, account, from_status, to_status, source, actor_kind, actor_id, actor_name, \
-                          note, at FROM status_history WHERE company = $1 AND account = $2 AND id < $3 \
+                          note, at, happened_at FROM status_history WHERE company = $1 AND account = $2 AND id < $3 \
                           ORDER BY id DESC LIMIT $4";
+    company LATEST_MOVES = "SELECT account, \
+                            max(CASE WHEN from_status IS NOT NULL THEN COALESCE(happened_at, at) END) \
+                            FROM status_history WHERE company = $1 AND account = ANY($2) GROUP BY account";
     company DELETE = "DELETE FROM status_history WHERE company = $1 AND account = $2";
 }
 
@@ -30,6 +34,7 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
         ("actor_name", Type::Text),
         ("note", Type::Text),
         ("at", Type::Int),
+        ("happened_at", Type::Int),
     ],
     "",
 );
@@ -37,7 +42,7 @@ pub(crate) static INSERT: InsertMany = InsertMany::new(
 pub fn insert(tx: &mut Tx, entries: &[HistoryEntry]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(entries.len() * INSERT.width());
     for entry in entries {
-        rows.extend::<[Value; 10]>([
+        rows.extend::<[Value; 11]>([
             (&entry.account).into(),
             (&entry.id).into(),
             entry.from.into(),
@@ -48,6 +53,7 @@ pub fn insert(tx: &mut Tx, entries: &[HistoryEntry]) -> Result<(), Error> {
             entry.actor.name().into(),
             entry.note.as_deref().into(),
             entry.at.into(),
+            entry.happened_at.into(),
         ]);
     }
     tx.insert(&INSERT, &rows)?;
@@ -67,6 +73,14 @@ pub fn of_account(
     Ok(Page::from_one_more(entries, limit))
 }
 
+/// When each of these accounts last moved: when what moved it happened, if that is known. Creation is no move. Ask with
+/// the accounts locked.
+pub fn latest_moves(tx: &mut Tx, accounts: &[AccountId]) -> Result<Vec<(AccountId, Option<Time>)>, Error> {
+    let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
+    let rows = tx.query_keys(&LATEST_MOVES, &[], &keys)?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
 pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
     tx.execute(&DELETE, values![&account])?;
     Ok(())
@@ -83,5 +97,6 @@ fn read(mut row: Row) -> Result<HistoryEntry, Error> {
         actor: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
         note: row.take()?,
         at: row.take()?,
+        happened_at: row.take()?,
     })
 }

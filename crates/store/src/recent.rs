@@ -25,7 +25,7 @@ statements! {
     company MOVE_COUNT = "SELECT count(*) FROM (SELECT id FROM status_history /*INDEXED BY status_history_moves*/ \
                           WHERE company = $1 AND from_status IS NOT NULL AND id >= $2 ORDER BY id LIMIT 1001) AS found";
     company MOVES = "SELECT h.id, h.account, h.from_status, h.to_status, h.source, h.actor_kind, h.actor_id, \
-                     h.actor_name, h.note, h.at, a.name FROM status_history h /*INDEXED BY status_history_moves*/ \
+                     h.actor_name, h.note, h.at, h.happened_at, a.name FROM status_history h /*INDEXED BY status_history_moves*/ \
                      JOIN account a ON a.company = h.company AND a.id = h.account \
                      WHERE h.company = $1 AND h.from_status IS NOT NULL AND h.id < $2 ORDER BY h.id DESC LIMIT $3";
     company DELIVERIES = "SELECT state, count(*) FROM (SELECT state FROM delivery WHERE company = $1 AND id >= $2 \
@@ -111,6 +111,7 @@ fn read_move(mut row: Row) -> Result<NamedMove, Error> {
         actor: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
         note: row.take()?,
         at: row.take()?,
+        happened_at: row.take()?,
     };
     Ok(NamedMove { entry, name: row.take()? })
 }

@@ -121,7 +121,7 @@ fn with_scope<T>(
     }
 }
 
-const MAX_VALUES: usize = 12;
+const MAX_VALUES: usize = 16;
 
 pub(crate) type AfterCommit = Box<dyn FnOnce() + Send>;
 

@@ -59,9 +59,10 @@ fn request(company: &TestCompany, events: Value) -> Ingest {
 
 /// The counts of the answer: accepted, duplicates, unmatched, rejected. They always add up.
 fn counts(answer: &Ingested) -> (usize, usize, usize, usize) {
-    let Ingested { received, accepted, duplicates, unmatched, rejected } = answer;
-    assert_eq!(*received, accepted + duplicates + unmatched.len() + rejected.len(), "{answer:?}");
-    (*accepted, *duplicates, unmatched.len(), rejected.len())
+    let Ingested { received, accepted, duplicates, unmatched, rejected, refused } = answer;
+    let sum = accepted + duplicates.len() + unmatched.len() + rejected.len();
+    assert!(*refused || *received == sum, "{answer:?}");
+    (*accepted, duplicates.len(), unmatched.len(), rejected.len())
 }
 
 #[test]
@@ -642,5 +643,125 @@ fn deleting_an_account_under_ingest_leaves_nothing_of_it_behind() {
                 ["account", "account_seen", "activity", "activity_count", "status_history", "account_word"];
             assert_eq!(tables.map(|table| app.rows(table)), [0; 6], "round {round}");
         }
+    });
+}
+
+/// A strict batch of these events.
+fn strict(company: &TestCompany, events: Value) -> Ingest {
+    let mut ingest = request(company, events);
+    ingest.batch.strict = true;
+    ingest
+}
+
+#[test]
+fn duplicates_are_named_by_their_index() {
+    TestApp::on_both(|app| {
+        app.upsert(json!({"imported_id": "crm-1"}));
+        let event = |id: &str| json!({"imported_id": "crm-1", "kind": "app_opened", "event_id": id});
+        assert_eq!(app.ingest(json!([event("a")])).duplicates, [0_usize; 0]);
+        let nobody = json!({"imported_id": "nobody", "kind": "app_opened"});
+        let answer = app.ingest(json!([event("b"), nobody, event("a"), 7, event("b"), event("c")]));
+        assert_eq!(counts(&answer), (2, 2, 1, 1));
+        assert_eq!((answer.duplicates, answer.unmatched), (vec![2, 4], vec![1]));
+    });
+}
+
+#[test]
+fn a_strict_batch_is_stored_whole_or_not_at_all() {
+    TestApp::on_both(|app| {
+        let id = app.upsert(json!({"imported_id": "crm-1"})).account.id;
+        let good = json!({"imported_id": "crm-1", "kind": "became_customer", "event_id": "a"});
+        let tables = [
+            "activity",
+            "activity_count",
+            "account_seen",
+            "event_mark",
+            "status_history",
+            "event",
+            "ingest_reject",
+        ];
+        let before = tables.map(|table| app.rows(table));
+        let bad = [
+            json!({"imported_id": "nobody", "kind": "churned"}),
+            json!({"imported_id": "crm-1", "kind": "nope"}),
+        ];
+        for bad in bad {
+            let answer = app.write_as(app.ingest_key(), strict(app, json!([good, bad]))).unwrap();
+            assert!(answer.refused && answer.accepted == 0, "{answer:?}");
+            assert_eq!(answer.unmatched.len() + answer.rejected.len(), 1);
+            assert_eq!(tables.map(|table| app.rows(table)), before, "{bad}");
+        }
+        let answer = app.write_as(app.ingest_key(), strict(app, json!([good, good]))).unwrap();
+        assert_eq!((answer.refused, counts(&answer)), (false, (1, 1, 0, 0)), "a duplicate is no fault");
+        assert_eq!(app.account("crm-1").status, Status::Customer);
+        assert_eq!(moves(app, id).len(), 2);
+    });
+}
+
+#[test]
+fn strict_batches_do_not_affect_the_batches_that_run_with_them() {
+    TestApp::on_both(|app| {
+        let id = app.upsert(json!({"imported_id": "crm-1"})).account.id;
+        let batches = (0..80_usize).map(|n| {
+            let used = json!({"imported_id": "crm-1", "kind": "feature_used", "feature": "f", "event_id": format!("{n}")});
+            let nobody = json!({"imported_id": "nobody", "kind": "app_opened"});
+            let ingest = match n % 4 {
+                0 => strict(app, json!([used, nobody])),
+                1 => strict(app, json!([used])),
+                _ => request(app, json!([nobody, used])),
+            };
+            app.app().write(app.ingest_key(), ingest)
+        });
+        for (n, answer) in block_on(all(batches)).into_iter().enumerate() {
+            let answer = answer.unwrap();
+            assert_eq!((answer.refused, answer.accepted), (n % 4 == 0, usize::from(n % 4 != 0)), "{n}");
+        }
+        assert_eq!(features(app, id), [("f".to_owned(), 60)]);
+    });
+}
+
+#[test]
+fn a_late_event_moves_the_account_unless_the_company_says_otherwise() {
+    TestApp::on_both(|app| {
+        // Whether late events move, what moved the account before, the late event, and where the account is then.
+        let late = |kind: &str, at: &str| json!({"imported_id": "crm-1", "kind": kind, "occurred_at": at});
+        let table = [
+            (true, "2026-01-01", Status::Lost),
+            (false, "2026-01-01", Status::Customer),
+            (false, "2026-01-05T08:59:59.999999Z", Status::Customer),
+            (false, "2026-01-05T09:00:00Z", Status::Lost),
+        ];
+        for (place, (moves_late, at, expected)) in table.into_iter().enumerate() {
+            app.set(json!({ "late_events_move": moves_late }));
+            let id = format!("crm-{place}");
+            app.upsert(json!({ "imported_id": id }));
+            app.upsert(json!({"imported_id": id, "status": "customer"}));
+            let mut event = late("churned", at);
+            event["imported_id"] = json!(id);
+            assert_eq!(counts(&app.ingest(json!([event]))), (1, 0, 0, 0), "{at}");
+            assert_eq!(app.account(&id).status, expected, "{moves_late} {at}");
+        }
+    });
+}
+
+#[test]
+fn a_move_by_activity_happened_when_its_event_did() {
+    TestApp::on_both(|app| {
+        app.set(json!({"late_events_move": false}));
+        let id = app.upsert(json!({"imported_id": "crm-1"})).account.id;
+        let event = |kind: &str, at: &str| json!({"imported_id": "crm-1", "kind": kind, "occurred_at": at});
+        app.ingest(json!([event("trial_started", "2026-01-02"), event("churned", "2026-01-01")]));
+        assert_eq!(app.account("crm-1").status, Status::InTrial, "events of one batch are compared too");
+        app.ingest(json!([event("became_customer", "2026-01-03")]));
+        app.ingest(json!([event("churned", "2026-01-02T12:00:00Z")]));
+        assert_eq!(app.account("crm-1").status, Status::Customer);
+        let happened: Vec<Option<String>> =
+            app.history(id).into_iter().map(|entry| entry.happened_at.map(|at| at.to_string())).collect();
+        let expected = [None, Some("2026-01-02T00:00:00Z"), Some("2026-01-03T00:00:00Z")];
+        assert_eq!(happened, expected.map(|at| at.map(str::to_owned)));
+        assert!(
+            app.history(id).iter().all(|entry| entry.at == app.clock().now()),
+            "recorded when it arrived"
+        );
     });
 }

@@ -44,6 +44,7 @@ mod sso_border;
 mod sso_proof;
 mod tenancy;
 mod upsert;
+mod upsert_batch;
 mod webhooks;
 
 use rapport_app::session::{Proven, read_cookie};

@@ -212,6 +212,10 @@ fn upsert() -> BoxedStrategy<Operation> {
     let names = member("name", [json!("Nordlys"), json!("Keller & Sohn"), json!(null)]);
     let mut members = vec![always("imported_id", imported_ids()), member("status", statuses()), names];
     members.extend([custom_fields(), promo_code(), member("promo_code", [json!(5), json!("no code")])]);
+    members.extend([
+        member("name_policy", ["create", "update"].map(Value::from)),
+        member("status_policy", ["set", "forward"].map(Value::from)),
+    ]);
     members.extend(money());
     object(members).prop_map(Operation::Upsert).boxed()
 }

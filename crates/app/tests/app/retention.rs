@@ -125,7 +125,9 @@ fn event_ids_are_free_again_after_90_days() {
     TestApp::on_both(|app| {
         app.upsert(json!({"imported_id": "crm-1"}));
         let send = |id: &str| {
-            app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened", "event_id": id}])).duplicates
+            app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened", "event_id": id}]))
+                .duplicates
+                .len()
         };
         assert_eq!((send("one"), send("two"), send("one")), (0, 0, 1));
         app.clock().advance_days(50);

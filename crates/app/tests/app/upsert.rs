@@ -10,6 +10,7 @@ use rapport_domain::event::Kind;
 use rapport_domain::history::Actor;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::{Source, Status};
+use rapport_domain::policy::{Outcome, Outcomes};
 use rapport_testkit::{TestApp, TestCompany, all, block_on};
 use serde_json::{Map, Value, json};
 
@@ -87,6 +88,80 @@ fn a_name_is_left_as_it_is_and_listed_as_ignored() {
         let reply = app.upsert(json!({"imported_id": "crm-1", "name": "Second"}));
         assert_eq!((reply.ignored, reply.changed.len()), (vec!["name"], 0));
         assert_eq!(app.account("crm-1").name, "First");
+    });
+}
+
+#[test]
+fn a_name_that_is_ignored_cannot_fail_the_request() {
+    TestApp::on_both(|app| {
+        app.upsert(json!({"imported_id": "crm-1", "name": "First"}));
+        for name in [
+            json!(""),
+            json!(" "),
+            json!("\u{3164}"),
+            json!("a\0"),
+            json!("x".repeat(256)),
+            json!(5),
+            json!([]),
+        ] {
+            let reply = app.upsert(json!({"imported_id": "crm-1", "name": name}));
+            assert_eq!((reply.ignored, reply.account.name.as_str()), (vec!["name"], "First"), "{name}");
+            let refused = app.try_upsert(json!({"imported_id": "crm-2", "name": name}));
+            assert!(refusal(refused).starts_with("invalid /name "), "{name}");
+        }
+        assert_eq!(app.rows("account"), 1);
+    });
+}
+
+#[test]
+fn a_name_is_updated_with_its_search_words_if_the_policy_says_so() {
+    TestApp::on_both(|app| {
+        let found =
+            |word: &str| app.number(&format!("SELECT count(*) FROM account_word WHERE word = '{word}'"));
+        app.upsert(json!({"imported_id": "crm-1", "name": "Nordlys Bank"}));
+        app.clock().advance_seconds(60);
+        let reply =
+            app.upsert(json!({"imported_id": "crm-1", "name": "Fjord Bank", "name_policy": "update"}));
+        assert_eq!((reply.changed, reply.outcomes.name), (vec!["name"], Some(Outcome::Set)));
+        let account = app.account("crm-1");
+        assert_eq!((account.name.as_str(), account.updated_at), ("Fjord Bank", app.clock().now()));
+        assert_eq!((found("fjord"), found("bank"), found("nordlys")), (1, 1, 0));
+        app.clock().advance_seconds(60);
+        let again =
+            app.upsert(json!({"imported_id": "crm-1", "name": "Fjord Bank", "name_policy": "update"}));
+        assert_eq!((again.changed.len(), again.outcomes.name), (0, Some(Outcome::Unchanged)));
+        assert_eq!(app.account("crm-1"), account);
+        assert_eq!((moves(app, account.id).len(), kinds(app, account.id).len()), (1, 1), "a name is no move");
+    });
+}
+
+#[test]
+fn a_resync_forward_keeps_what_activity_did() {
+    TestApp::on_both(|app| {
+        let resync = |status: &str| {
+            app.upsert(json!({"imported_id": "crm-1", "status": status, "status_policy": "forward"}))
+        };
+        let id = resync("contacted").account.id;
+        app.ingest(json!([{"imported_id": "crm-1", "kind": "trial_started"}]));
+        let kept = resync("contacted");
+        assert_eq!((kept.outcomes.status, kept.ignored), (Some(Outcome::Kept), vec!["status"]));
+        app.ingest(json!([{"imported_id": "crm-1", "kind": "churned"}]));
+        assert_eq!(
+            resync("customer").outcomes.status,
+            Some(Outcome::Kept),
+            "Lost is not won back by a re-sync"
+        );
+        assert_eq!(resync("do_not_contact").outcomes.status, Some(Outcome::Set));
+        assert_eq!(resync("prospect").outcomes.status, Some(Outcome::Kept));
+        let expected = [
+            (None, Status::Contacted, Source::Upsert),
+            (Some(Status::Contacted), Status::InTrial, Source::Automation),
+            (Some(Status::InTrial), Status::Lost, Source::Automation),
+            (Some(Status::Lost), Status::DoNotContact, Source::Upsert),
+        ];
+        assert_eq!(moves(app, id), expected);
+        let set = app.upsert(json!({"imported_id": "crm-1", "status": "prospect"}));
+        assert_eq!((set.changed, set.outcomes), (vec!["status"], Outcomes::default()));
     });
 }
 

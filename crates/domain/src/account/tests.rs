@@ -1,5 +1,6 @@
 use super::*;
 use crate::id::ChannelId;
+use crate::policy::{Outcome, Outcomes};
 use serde_json::json;
 
 const NOW: Time = Time::from_micros(1_800_000_000_000_000);
@@ -65,6 +66,154 @@ fn a_name_is_ignored_on_an_existing_account() {
 }
 
 #[test]
+fn a_name_that_is_ignored_is_not_judged() {
+    let mut account = created(json!({"name": "First"}));
+    let names =
+        [json!(5), json!(""), json!(" "), json!("a\0"), json!("x".repeat(256)), json!([1]), json!({"a": 1})];
+    for name in names {
+        let request = parse(json!({ "name": name }));
+        let change = account.upsert(&request, None, &Settings::default(), LATER).unwrap();
+        assert_eq!((change.ignored, account.name.as_str()), (vec!["name"], "First"), "{name}");
+        let id = AccountId::from_bytes([2; 16]);
+        let refused = Account::from_upsert(id, &request, None, &Settings::default(), NOW).unwrap_err();
+        assert_eq!(refused.0.len(), 1, "{name}");
+        assert_eq!(refused.0[0].pointer, "/name", "{name}: a name that is used is judged");
+        let mut updating = json!({"project": "acme", "imported_id": "crm-1", "name_policy": "update"});
+        updating["name"] = name.clone();
+        assert_eq!(codes(updating), [("/name".to_owned(), refused.0[0].code)], "{name}");
+    }
+}
+
+#[test]
+fn a_new_account_with_faults_names_all_of_them() {
+    let large = json!({"name": "\u{3164}", "custom_fields": {"a": "x".repeat(70_000)}});
+    let id = AccountId::from_bytes([2; 16]);
+    let refused = Account::from_upsert(id, &parse(large), None, &Settings::default(), NOW).unwrap_err();
+    let found: Vec<(&str, &str)> =
+        refused.0.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+    assert_eq!(found, [("/name", "invisible"), ("/custom_fields", "too_large")]);
+}
+
+#[test]
+fn every_name_is_judged_by_one_rule() {
+    let table = [
+        ("Nordlys", None),
+        (" Nordlys ", None),
+        ("", Some("empty")),
+        (" \t\u{a0}", Some("invisible")),
+        ("\u{200b}\u{3164}", Some("invisible")),
+        ("a\0", Some("nul_character")),
+    ];
+    for (name, code) in table {
+        let body = json!({ "name": name });
+        let body = body.as_object().unwrap();
+        let first = |invalid: Invalid| invalid.0[0].code;
+        assert_eq!(check_name(name).err().map(|fault| fault.code), code, "{name:?}");
+        assert_eq!(Create::parse(body).err().map(first), code, "{name:?}");
+        assert_eq!(Patch::parse(body).err().map(first), code, "{name:?}");
+        let id = AccountId::from_bytes([1; 16]);
+        let upsert =
+            Account::from_upsert(id, &parse(json!({ "name": name })), None, &Settings::default(), NOW);
+        assert_eq!(upsert.err().map(first), code, "{name:?}");
+    }
+}
+
+#[test]
+fn an_account_is_never_named_by_an_id_that_nobody_can_see() {
+    assert_eq!(created(json!({"imported_id": " 7 "})).name, " 7 ");
+    for imported_id in [" ", "\u{200b}", "\u{3164}"] {
+        let account = created(json!({ "imported_id": imported_id }));
+        assert_eq!(
+            (account.name, account.imported_id.as_deref()),
+            (account.id.to_string(), Some(imported_id))
+        );
+    }
+}
+
+#[test]
+fn a_name_is_updated_if_the_policy_says_so() {
+    let mut account = created(json!({"name": "First"}));
+    let table = [
+        (json!({"name": "Second", "name_policy": "create"}), "First", "ignored", Some(Outcome::Kept)),
+        (json!({"name": "Second", "name_policy": "update"}), "Second", "changed", Some(Outcome::Set)),
+        (json!({"name": "Second", "name_policy": "update"}), "Second", "", Some(Outcome::Unchanged)),
+        (json!({"name": null, "name_policy": "update"}), "Second", "", None),
+        (json!({"name": "Third"}), "Second", "ignored", None),
+        (json!({"name": "Third", "name_policy": null}), "Second", "ignored", None),
+    ];
+    for (sent, name, listed, outcome) in table {
+        let request = parse(sent.clone());
+        let change = account.upsert(&request, None, &Settings::default(), LATER).unwrap();
+        let found = match (change.changed.as_slice(), change.ignored.as_slice()) {
+            (["name"], []) => "changed",
+            ([], ["name"]) => "ignored",
+            ([], []) => "",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((account.name.as_str(), found), (name, listed), "{sent}");
+        assert_eq!(
+            Outcomes::of(&request, false, &change),
+            Outcomes { name: outcome, status: None },
+            "{sent}"
+        );
+    }
+}
+
+#[test]
+fn a_status_moves_as_the_policy_says() {
+    let table = [
+        ("contacted", json!({"status": "prospect"}), "prospect", "changed", None),
+        (
+            "contacted",
+            json!({"status": "prospect", "status_policy": "set"}),
+            "prospect",
+            "changed",
+            Some(Outcome::Set),
+        ),
+        (
+            "contacted",
+            json!({"status": "prospect", "status_policy": "forward"}),
+            "contacted",
+            "ignored",
+            Some(Outcome::Kept),
+        ),
+        (
+            "contacted",
+            json!({"status": "contacted", "status_policy": "forward"}),
+            "contacted",
+            "",
+            Some(Outcome::Unchanged),
+        ),
+        (
+            "contacted",
+            json!({"status": "in_trial", "status_policy": "forward"}),
+            "in_trial",
+            "changed",
+            Some(Outcome::Set),
+        ),
+        ("contacted", json!({"status_policy": "forward"}), "contacted", "", None),
+    ];
+    for (from, sent, to, listed, outcome) in table {
+        let mut account = created(json!({ "status": from }));
+        let request = parse(sent.clone());
+        let change = account.upsert(&request, None, &Settings::default(), LATER).unwrap();
+        let found = match (change.changed.as_slice(), change.ignored.as_slice()) {
+            (["status"], []) => "changed",
+            ([], ["status"]) => "ignored",
+            ([], []) => "",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((account.status.as_str(), found), (to, listed), "{sent}");
+        assert_eq!(change.moved.is_some(), listed == "changed", "{sent}");
+        assert_eq!(
+            Outcomes::of(&request, false, &change),
+            Outcomes { name: None, status: outcome },
+            "{sent}"
+        );
+    }
+}
+
+#[test]
 fn null_counts_as_not_sent_except_where_it_clears() {
     let mut account =
         created(json!({"status": "contacted", "captured_value": "5", "custom_fields": {"a": 1}}));
@@ -101,12 +250,14 @@ fn a_matching_code_places_the_account_and_stamps_the_date_once() {
 fn all_faults_are_named_at_once() {
     let body = json!({
         "imported_id": "", "status": "won", "name": 5, "captured_value": "-1",
-        "captured_value_currency": "XXQ", "custom_fields": {"a": "\0"},
+        "captured_value_currency": "XXQ", "custom_fields": {"a": "\0"}, "name_policy": "always", "status_policy": 1,
     });
     let expected = [
         ("/project", "required"),
         ("/imported_id", "empty"),
         ("/status", "unknown_status"),
+        ("/name_policy", "unknown_policy"),
+        ("/status_policy", "wrong_type"),
         ("/name", "wrong_type"),
         ("/custom_fields/a", "nul_character"),
         ("/captured_value", "negative"),

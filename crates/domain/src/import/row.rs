@@ -4,7 +4,9 @@ use serde_json::{Map, Number, Value};
 
 use super::mapping::{Mapping, Target};
 use super::reading::Record;
-use crate::account::{Account, Change, Common, Create, MAX_IMPORTED_ID, MAX_NAME, Mover, Patch};
+use crate::account::{
+    Account, Change, Common, Create, MAX_IMPORTED_ID, Mover, Patch, check_name, default_name,
+};
 use crate::channel::{Attribution, PromoCode};
 use crate::company::{CADENCE_DAYS, Settings};
 use crate::custom_fields::{CustomFields, FieldChange};
@@ -54,7 +56,7 @@ pub fn interpret(record: &Record, mapping: &Mapping, columns: &[&str]) -> Readin
         }
         let taken = refuse_nul(text).and_then(|()| match target {
             Target::ImportedId => checked(text, MAX_IMPORTED_ID).map(|id| row.imported_id = Some(id)),
-            Target::Name => checked(text, MAX_NAME).map(|name| row.name = Some(name)),
+            Target::Name => check_name(text).map(|()| row.name = Some(text.to_owned())),
             Target::Status => status(text).map(|status| row.status = Some(status)),
             Target::PromoCode => {
                 row.promo_code = Some(text.to_owned());
@@ -124,7 +126,10 @@ impl Row {
         settings: &Settings,
         now: Time,
     ) -> Result<Account, Invalid> {
-        let Some(name) = self.name.clone().or_else(|| self.imported_id.clone()) else {
+        let given = self.name.clone();
+        let name =
+            given.or_else(|| self.imported_id.as_deref().map(|imported_id| default_name(imported_id, id)));
+        let Some(name) = name else {
             return Err(Invalid::one("/name", "required", "is required when there is no imported_id"));
         };
         let create = Create {
@@ -255,6 +260,8 @@ mod tests {
         ] {
             assert!(reason.contains(part), "{part} is missing from {reason}");
         }
+        let unseen = read(["1", "\u{3164}\u{200b}", "", "", "", "", "", ""]);
+        assert_eq!(unseen, Reading::Faulty("Name: must contain at least one visible character".to_owned()));
         assert!(!reason.contains("Code: ") && !reason.contains("Plan: "), "{reason}");
     }
 
@@ -283,6 +290,8 @@ mod tests {
         assert_eq!(account.custom_fields.as_json(), r#"{"plan":"pro"}"#);
         let unnamed = row(["crm-1", "", "", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap();
         assert_eq!(unnamed.name, "crm-1");
+        let unseen = row(["\u{200b}", "", "", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap();
+        assert_eq!(unseen.name, id.to_string(), "the account can be seen in a list");
         let nobody = row(["", "", "lost", "", "", "", "", ""]).create(id, None, &settings, NOW).unwrap_err();
         assert_eq!(reason(&nobody), "name is required when there is no imported_id");
 

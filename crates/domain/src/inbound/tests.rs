@@ -142,6 +142,7 @@ fn an_account_is_named_as_its_person_or_organisation_is() {
     let table = [
         (named("Ana Keller", "ana@nordlys.test"), "Ana Keller"),
         (named("  ", "ana@nordlys.test"), "nordlys.test"),
+        (named("\u{200b}\u{3164}", "ana@nordlys.test"), "nordlys.test"),
         (named("ana@nordlys.test", "ana@nordlys.test"), "nordlys.test"),
         (mailbox("Ana@Nordlys.test"), "nordlys.test"),
         (mailbox("ana.keller@gmail.com"), "ana.keller@gmail.com"),

@@ -1,4 +1,4 @@
-//! The settings pages: company, cadence, digest, mail, audit log and system.
+//! The settings pages: company, cadence, digest, late events, mail, audit log and system.
 
 use rapport_app::job_report::Job;
 use rapport_domain::time::Time;
@@ -13,6 +13,7 @@ with_all_hands!(
     a_cadence_is_looked_at_before_it_is_saved,
     the_digest_is_read_and_sent,
     kept_digests_can_be_read,
+    a_company_decides_whether_late_events_move_accounts,
     a_test_mail_arrives_and_its_outcome_shows,
     the_system_page_tells_of_every_job,
 );
@@ -158,6 +159,29 @@ async fn kept_digests_can_be_read(hands: Hands) {
     // The digest as its readers see it.
     browser.go(&format!("/settings/digest/{week}/mail")).await;
     browser.see("overdue for contact").await;
+    browser.close();
+}
+
+async fn a_company_decides_whether_late_events_move_accounts(hands: Hands) {
+    let office = Office::open();
+    let browser = settings(&office, hands, "Ingest").await;
+    browser.expect_count("[name=late_events_move]:checked", 1).await;
+    browser.click("Late events move accounts").await;
+    browser.click("Save").await;
+    browser.see("Ingest settings saved.").await;
+    browser.expect_count("[name=late_events_move]:not(:checked)", 1).await;
+    assert_eq!(saved(&office)["late_events_move"], false);
+
+    browser.click("Late events move accounts").await;
+    browser.click("Save").await;
+    browser.see("Ingest settings saved.").await;
+    browser.expect_count("[name=late_events_move]:checked", 1).await;
+    assert_eq!(saved(&office)["late_events_move"], true);
+
+    browser.click("Audit log").await;
+    for part in ["Changed the settings", "late events move: yes → no", "late events move: no → yes"] {
+        browser.see_in("#audit", part).await;
+    }
     browser.close();
 }
 

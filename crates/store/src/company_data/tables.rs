@@ -224,6 +224,7 @@ pub static TABLES: [Table; 49] = [
             ("actor_name", Text),
             ("note", Text),
             ("at", Time),
+            ("happened_at", Time),
         ],
         &[],
     ),

@@ -272,6 +272,7 @@ fn deleting_an_account_deletes_everything_it_owns() {
                     actor: Actor::System,
                     note: None,
                     at: time(0),
+                    happened_at: None,
                 };
                 history::insert(tx, &[entry])?;
             }

@@ -10,8 +10,8 @@ use crate::support::{new_account, on_both_engines, time};
 
 fn entry(account: AccountId, at: Time, from: Option<Status>) -> HistoryEntry {
     let id: HistoryId = IdSequence::default().next(at, [3; 10]);
-    let actor = Actor::System;
-    HistoryEntry { id, account, from, to: Status::Contacted, source: Source::Operator, actor, note: None, at }
+    let (to, source, actor) = (Status::Contacted, Source::Operator, Actor::System);
+    HistoryEntry { id, account, from, to, source, actor, note: None, at, happened_at: None }
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn settings() -> Settings {
         grants: Grants { export: Grant::Members, delete: Grant::Admins },
         sessions: Limits { idle_minutes: 30, max_minutes: 600 },
         second_factor_required: true,
+        late_events_move: false,
     }
 }
 
@@ -435,6 +436,7 @@ fn history_pages_have_no_gaps_and_keep_who_did_it() {
                 actor,
                 note: (n % 2 == 0).then(|| format!("note {n}")),
                 at: time(0),
+                happened_at: (n % 3 == 0).then(|| time(i64::try_from(n).expect("small"))),
             })
             .collect();
         let mut newest_first = entries.clone();
@@ -460,6 +462,46 @@ fn history_pages_have_no_gaps_and_keep_who_did_it() {
             }
             assert_eq!(all, newest_first, "pages of {limit}");
         }
+    });
+}
+
+#[test]
+fn the_latest_move_is_when_what_moved_the_account_happened() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        // The account, where it came from, when it was recorded, and when it happened.
+        let table = [
+            (1, None, 50, None),
+            (2, None, 10, None),
+            (2, Some(Status::Lost), 20, None),
+            (3, None, 10, None),
+            (3, Some(Status::Lost), 40, Some(15)),
+            (4, None, 90, Some(80)),
+            (4, Some(Status::Lost), 20, None),
+            (4, Some(Status::Lost), 60, Some(12)),
+        ];
+        let entries: Vec<HistoryEntry> = (0..)
+            .zip(table)
+            .map(|(n, (account, from, at, happened_at))| HistoryEntry {
+                id: HistoryId::from_bytes(bytes(n)),
+                account: account_id(account),
+                from,
+                to: Status::Contacted,
+                source: Source::Automation,
+                actor: Actor::System,
+                note: None,
+                at: time(at),
+                happened_at: happened_at.map(time),
+            })
+            .collect();
+        let found = world.write(company, move |tx| {
+            history::insert(tx, &entries)?;
+            history::latest_moves(tx, &[1, 2, 3, 4, 5].map(account_id))
+        });
+        let mut found = found.expect("read");
+        found.sort_unstable();
+        let expected = [(1, None), (2, Some(20)), (3, Some(15)), (4, Some(20))];
+        assert_eq!(found, expected.map(|(account, at)| (account_id(account), at.map(time))));
     });
 }
 

@@ -80,6 +80,7 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
             actor: Actor::System,
             note: Some(mark.to_owned()),
             at: time(0),
+            happened_at: None,
         }],
     )?;
     let project = Slug::parse(mark).expect("a slug");

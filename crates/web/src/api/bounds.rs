@@ -15,6 +15,7 @@ use rapport_domain::member::MAX_EMAIL_CHARS;
 use rapport_domain::password::{MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS};
 use rapport_domain::session::{IDLE_MINUTES, MAX_MINUTES};
 use rapport_domain::text::Length;
+use rapport_domain::upsert_batch::MAX_ACCOUNTS;
 use rapport_domain::webhook::MAX_DESCRIPTION;
 use rapport_domain::{campaign, channel, company, sso};
 use utoipa::openapi::path::{Operation, Parameter};
@@ -38,7 +39,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 51] = [
+const MEMBERS: [(&str, &str, Bound); 55] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -85,6 +86,10 @@ const MEMBERS: [(&str, &str, Bound); 51] = [
     ("SsoPut", "domains", Items(sso::MAX_DOMAINS)),
     ("StatusChange", "note", Text(MAX_NOTE.or_empty())),
     ("TokenCreate", "name", Text(company::MAX_NAME)),
+    ("UpsertBatchAccount", "imported_id", Text(MAX_IMPORTED_ID)),
+    ("UpsertBatchAccount", "name", Text(MAX_NAME)),
+    ("UpsertBatchAccount", "promo_code", Text(CODE.or_empty())),
+    ("UpsertBatchRequest", "accounts", Items(MAX_ACCOUNTS)),
     ("UpsertRequest", "imported_id", Text(MAX_IMPORTED_ID)),
     ("UpsertRequest", "name", Text(MAX_NAME)),
     ("UpsertRequest", "promo_code", Text(CODE.or_empty())),

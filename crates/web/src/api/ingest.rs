@@ -29,10 +29,18 @@ struct IngestReply {
     accepted: usize,
     /// Events whose `event_id` was already accepted. They have no effect.
     duplicates: usize,
-    /// Events that match no account, as sent, plus `index`.
+    /// Events that match no account, as sent, plus `index`. An event that has an `index` of its own keeps that.
     #[schema(value_type = Vec<HashMap<String, Value>>)]
     unmatched: Vec<Value>,
     rejected: Vec<Rejection>,
+    /// The indexes of `duplicates` in the request. Left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    duplicate_indexes: Vec<usize>,
+    /// The indexes of `unmatched` in the request, in the same order. Left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    unmatched_indexes: Vec<usize>,
 }
 
 /// Record client activity
@@ -40,7 +48,8 @@ struct IngestReply {
 /// Send events in batches of up to 100. 200 means that every accepted event is stored with all its effects.
 /// Events are applied in array order. `received` is always the sum of `accepted`, `duplicates`, `unmatched` and
 /// `rejected`. Don't retry unmatched events in a loop: import the account first. With an `event_id`, an event is
-/// safe to send again. The body can be compressed (`Content-Encoding: gzip`).
+/// safe to send again. With `strict`, one unmatched or invalid event fails the batch (422 `batch_refused`), each of
+/// them is named, and nothing is stored. The body can be compressed (`Content-Encoding: gzip`).
 #[utoipa::path(
     post,
     path = "/api/pulse/ingest/",
@@ -49,7 +58,8 @@ struct IngestReply {
     responses(
         (status = 200, description = "The batch is stored.", body = IngestReply),
         (status = 413, description = "More than 100 events, or over 1 MiB."),
-        (status = 422, description = "There are no events, or all of them are invalid. The reply's members are included."),
+        (status = 422, description = "There are no events, all of them are invalid, or the batch is strict and some are \
+                                      unmatched or invalid. The reply's members are included."),
     ),
     security(("ingest_key" = [])),
 )]
@@ -69,37 +79,71 @@ async fn ingest(State(api): State<Api>, Call { caller, body }: Call) -> Result<R
         }
     };
     let ingested = api.write(&caller, Ok(Ingest { batch, received_at, bytes: object.bytes })).await?;
-    count(&ingested);
+    if !ingested.refused {
+        count(&ingested);
+    }
     if ingested.rejected.len() == ingested.received {
         return Err(all_invalid(ingested.rejected));
+    }
+    if ingested.refused {
+        return Err(batch_refused(ingested, object));
     }
     Ok(render(ingested, object))
 }
 
 fn render(ingested: Ingested, object: Object) -> Response {
-    let Ingested { received, accepted, duplicates, unmatched, rejected } = ingested;
-    let unmatched = as_sent(&unmatched, object);
-    json::respond(StatusCode::OK, &IngestReply { received, accepted, duplicates, unmatched, rejected })
+    let Ingested { received, accepted, duplicates, unmatched, rejected, .. } = ingested;
+    let reply = IngestReply {
+        received,
+        accepted,
+        duplicates: duplicates.len(),
+        unmatched: as_sent(&unmatched, object),
+        rejected,
+        duplicate_indexes: duplicates,
+        unmatched_indexes: unmatched,
+    };
+    json::respond(StatusCode::OK, &reply)
 }
 
-/// The events at these indexes as they were sent, each with its `index`.
+/// The events at these indexes as they were sent, each with its `index` unless it has one of its own.
 fn as_sent(places: &[usize], mut object: Object) -> Vec<Value> {
     let Some(Value::Array(events)) = object.members.get_mut("events") else { return Vec::new() };
     let sent = places.iter().filter_map(|place| {
         let mut event = events.get_mut(*place)?.take();
-        event.as_object_mut()?.insert("index".to_owned(), Value::from(*place));
+        event.as_object_mut()?.entry("index").or_insert_with(|| Value::from(*place));
         Some(event)
     });
     sent.collect()
 }
 
+/// The error for a strict batch in which some events are unmatched or invalid, with the members of the reply. `errors`
+/// names each of them, in order.
+fn batch_refused(ingested: Ingested, object: Object) -> Problem {
+    let Ingested { received, unmatched, rejected, .. } = ingested;
+    let missing = unmatched.iter().map(|index| {
+        let (pointer, detail) = (format!("/events/{index}"), "matches no account".to_owned());
+        (*index, FieldError { pointer, code: "unmatched", detail })
+    });
+    let mut errors: Vec<(usize, FieldError)> =
+        rejected.iter().map(|rejection| (rejection.index, error(rejection))).chain(missing).collect();
+    errors.sort_by_key(|(index, _)| *index);
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "batch_refused",
+        "the batch is strict and some of its events are unmatched or invalid, so nothing was stored; see `errors`",
+    )
+    .with_errors(errors.into_iter().map(|(_, error)| error).collect())
+    .with_member("received", received.into())
+    .with_member("accepted", 0.into())
+    .with_member("duplicates", 0.into())
+    .with_member("unmatched", as_sent(&unmatched, object).into())
+    .with_member("rejected", json!(rejected))
+    .with_member("unmatched_indexes", json!(unmatched))
+}
+
 /// The error for a batch without a valid event, with the members of the reply.
 fn all_invalid(rejected: Vec<Rejection>) -> Problem {
-    let errors = rejected.iter().map(|rejection| FieldError {
-        pointer: pointer(rejection),
-        code: rejection.code,
-        detail: rejection.detail.clone(),
-    });
+    let errors = rejected.iter().map(error);
     Problem::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         "all_rejected",
@@ -113,13 +157,13 @@ fn all_invalid(rejected: Vec<Rejection>) -> Problem {
     .with_member("rejected", json!(rejected))
 }
 
-fn pointer(rejection: &Rejection) -> String {
+fn error(rejection: &Rejection) -> FieldError {
     let mut pointer = format!("/events/{}", rejection.index);
     for part in rejection.field.split('.').filter(|part| !part.is_empty()) {
         pointer.push('/');
         pointer.push_str(part);
     }
-    pointer
+    FieldError { pointer, code: rejection.code, detail: rejection.detail.clone() }
 }
 
 fn count(ingested: &Ingested) {
@@ -129,7 +173,7 @@ fn count(ingested: &Ingested) {
         }
     };
     add("accepted", ingested.accepted);
-    add("duplicate", ingested.duplicates);
+    add("duplicate", ingested.duplicates.len());
     add("unmatched", ingested.unmatched.len());
     add("rejected", ingested.rejected.len());
 }

@@ -44,6 +44,7 @@ mod timeline;
 mod tokens;
 pub mod upload;
 mod upsert;
+mod upsert_batch;
 mod webhooks;
 
 use std::sync::Arc;
@@ -79,6 +80,7 @@ pub fn routes() -> Router<Api> {
 fn documented() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(openapi::frame())
         .merge(upsert::routes())
+        .merge(upsert_batch::routes())
         .merge(ingest::routes())
         .merge(accounts::routes())
         .merge(account::routes())

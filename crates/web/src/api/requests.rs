@@ -15,6 +15,7 @@ use rapport_domain::import::Mode;
 use rapport_domain::invitation::Way;
 use rapport_domain::member::Role;
 use rapport_domain::pipeline::Status;
+use rapport_domain::policy::{NamePolicy, StatusPolicy};
 use rapport_domain::right::Grant;
 use rapport_domain::schema::one_of;
 use rapport_domain::webhook::{Held, Selection};
@@ -134,9 +135,53 @@ pub struct UpsertRequest {
     imported_id: String,
     status: Option<Status>,
     custom_fields: Option<FieldChange>,
-    /// Used when the account is created.
+    /// Used when the account is created, or if `name_policy` is `update`. Ignored otherwise, whatever it is.
     #[schema(example = "Nordlys AS")]
     name: Option<String>,
+    /// Defaults to `create`.
+    name_policy: Option<NamePolicy>,
+    /// Defaults to `set`.
+    status_policy: Option<StatusPolicy>,
+    /// Matched case-insensitively.
+    #[schema(example = "SPRING_26")]
+    promo_code: Option<String>,
+    /// A decimal amount. Null clears the value and the currency.
+    #[schema(example = "1200.50")]
+    captured_value: Option<String>,
+    /// An ISO 4217 code, in upper or lower case.
+    #[schema(example = "EUR")]
+    captured_value_currency: Option<String>,
+}
+
+/// Many upserts. The policies apply to every account that has none of its own.
+#[derive(ToSchema)]
+pub struct UpsertBatchRequest {
+    /// The slug of the token's company.
+    #[schema(example = "acme")]
+    project: String,
+    accounts: Vec<UpsertBatchAccount>,
+    /// Defaults to `create`.
+    name_policy: Option<NamePolicy>,
+    /// Defaults to `set`.
+    status_policy: Option<StatusPolicy>,
+}
+
+/// An account of a batch: the members of a single upsert.
+#[derive(ToSchema)]
+pub struct UpsertBatchAccount {
+    /// Defaults to that of the batch, and must be the same.
+    #[schema(example = "acme")]
+    project: Option<String>,
+    /// 1 to 255 characters, compared exactly and case-sensitively.
+    #[schema(example = "CRM-00418")]
+    imported_id: String,
+    status: Option<Status>,
+    custom_fields: Option<FieldChange>,
+    /// Used when the account is created, or if `name_policy` is `update`. Ignored otherwise, whatever it is.
+    #[schema(example = "Nordlys AS")]
+    name: Option<String>,
+    name_policy: Option<NamePolicy>,
+    status_policy: Option<StatusPolicy>,
     /// Matched case-insensitively.
     #[schema(example = "SPRING_26")]
     promo_code: Option<String>,
@@ -151,6 +196,8 @@ pub struct UpsertRequest {
 #[derive(ToSchema)]
 pub struct IngestRequest {
     events: Vec<ActivityEvent>,
+    /// Fail the whole batch if an event is unmatched or invalid; `false` by default.
+    strict: Option<bool>,
 }
 
 /// A usage signal. `imported_id` or `account_id` identifies the account.
@@ -472,6 +519,8 @@ pub struct SettingsPatch {
     session_max_minutes: Option<i64>,
     /// Whether members need a second factor to log in. API tokens aren't affected.
     second_factor_required: Option<bool>,
+    /// Whether a lifecycle event that is older than the account's latest move still moves the account.
+    late_events_move: Option<bool>,
 }
 
 #[derive(ToSchema)]

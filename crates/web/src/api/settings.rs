@@ -34,6 +34,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 /// The company and its settings.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Settings)]
+#[expect(clippy::struct_excessive_bools, reason = "each member of the response is independent")]
 struct SettingsView {
     /// The company's slug, which is `project` in upserts.
     #[schema(example = "acme")]
@@ -69,6 +70,8 @@ struct SettingsView {
     session_max_minutes: i64,
     /// Whether members need a second factor to log in. API tokens aren't affected.
     second_factor_required: bool,
+    /// Whether a lifecycle event that is older than the account's latest move still moves the account.
+    late_events_move: bool,
     /// Null if there is no key.
     #[schema(required = true)]
     ingest_key: Option<KeyView>,
@@ -146,6 +149,7 @@ impl SettingsView {
             session_idle_minutes: settings.sessions.idle_minutes,
             session_max_minutes: settings.sessions.max_minutes,
             second_factor_required: settings.second_factor_required,
+            late_events_move: settings.late_events_move,
             ingest_key: ingest_key.map(KeyView::from),
             inbound_key: inbound_key.map(KeyView::from),
             mail_configured,

@@ -6,6 +6,7 @@ use axum::response::Response;
 use rapport_app::upsert::{Upsert, Upserted, foreign_project};
 use rapport_domain::account::{self, AccountView};
 use rapport_domain::invalid::Invalid;
+use rapport_domain::policy::Outcome;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -23,7 +24,7 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// The account after an upsert, and what the upsert did.
 #[derive(Serialize, ToSchema)]
-struct UpsertReply<'a> {
+pub struct UpsertReply<'a> {
     account: AccountView<'a>,
     created: bool,
     /// The fields of the account that changed.
@@ -34,14 +35,43 @@ struct UpsertReply<'a> {
     ignored: &'a [&'static str],
     /// Whether `promo_code` matched an active code of the company.
     promo_code_matched: bool,
+    /// What came of `name`. Only if you sent it and name a policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_outcome: Option<Outcome>,
+    /// What came of `status`. Only if you sent it and name a policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_outcome: Option<Outcome>,
+}
+
+impl<'a> UpsertReply<'a> {
+    pub fn of(upserted: &'a Upserted) -> Self {
+        let Upserted { account, created, changed, ignored, promo_code_matched, outcomes, settings, now } =
+            upserted;
+        Self {
+            account: account.view(settings, *now),
+            created: *created,
+            changed,
+            ignored,
+            promo_code_matched: *promo_code_matched,
+            name_outcome: outcomes.name,
+            status_outcome: outcomes.status,
+        }
+    }
+}
+
+/// The status of the response to an upsert.
+pub fn status_of(upserted: &Upserted) -> StatusCode {
+    if upserted.created { StatusCode::CREATED } else { StatusCode::OK }
 }
 
 /// Create or change an account by its external record id
 ///
 /// Finds the account by `imported_id` and changes only the fields you send. If there is no such account, it is
 /// created. Safe to repeat: an unchanged status adds no history and fires no event. `name` is used only when the
-/// account is created; on an existing account it is not changed and is listed under `ignored`. A `promo_code` that
-/// doesn't match never fails the request. Unknown members are ignored.
+/// account is created; on an existing account it is not changed and is listed under `ignored`, whatever it is, unless
+/// `name_policy` is `update`. With `status_policy` `forward`, a status never moves an account backwards, so that a
+/// nightly re-sync doesn't undo what activity did. A `promo_code` that doesn't match never fails the request. Unknown
+/// members are ignored.
 #[utoipa::path(
     post,
     path = "/api/accounts/upsert-by-imported-id/",
@@ -64,12 +94,12 @@ async fn upsert_by_imported_id(
         Err(problem) => Err(problem),
     };
     let upserted = api.write(&caller, request).await?;
-    Ok(render(&upserted))
+    Ok(json::respond(status_of(&upserted), &UpsertReply::of(&upserted)))
 }
 
 /// The response to an invalid request. A `project` of another company takes precedence over any other error. A text
 /// with a NUL character is not a project name.
-async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Problem {
+pub async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -> Problem {
     let company = match api.verify(caller, WORK).await {
         Ok(company) => company,
         Err(refused) => return refused,
@@ -80,13 +110,4 @@ async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Object) -
         }
         _ => invalid.into(),
     }
-}
-
-fn render(upserted: &Upserted) -> Response {
-    let Upserted { account, created, changed, ignored, promo_code_matched, settings, now } = upserted;
-    let account = account.view(settings, *now);
-    let status = if *created { StatusCode::CREATED } else { StatusCode::OK };
-    let reply =
-        UpsertReply { account, created: *created, changed, ignored, promo_code_matched: *promo_code_matched };
-    json::respond(status, &reply)
 }

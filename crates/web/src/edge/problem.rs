@@ -15,6 +15,7 @@ use rapport_app::{Error, Origin};
 use rapport_domain::activity::{MAX_EVENTS, Rejection};
 use rapport_domain::credential::Presented;
 use rapport_domain::invalid::{FieldError, Invalid};
+use rapport_domain::upsert_batch::MAX_ACCOUNTS;
 use serde::ser::SerializeMap;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
@@ -53,9 +54,10 @@ pub struct Fault(pub String);
 
 impl Problem {
     /// Every code that the HTTP layer of the API adds to those of the use cases.
-    const CODES: [&str; 28] = [
+    const CODES: [&str; 29] = [
         "all_rejected",
         "bad_host",
+        "batch_refused",
         "batch_too_large",
         "body_too_large",
         "body_too_slow",
@@ -138,6 +140,13 @@ impl Problem {
         let detail = format!("a batch can have at most {MAX_EVENTS} events; send several batches");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "batch_too_large", detail)
             .with_member("max_events", MAX_EVENTS.into())
+            .with_member("received", received.into())
+    }
+
+    pub fn too_many_accounts(received: usize) -> Self {
+        let detail = format!("a batch can have at most {MAX_ACCOUNTS} accounts; send several batches");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "batch_too_large", detail)
+            .with_member("max_accounts", MAX_ACCOUNTS.into())
             .with_member("received", received.into())
     }
 
@@ -320,11 +329,17 @@ impl PartialSchema for Problem {
             Ref::from_schema_name(FieldError::name()),
             "All invalid fields or parameters, if there are any.",
         );
-        let rejected = list(Ref::from_schema_name(Rejection::name()), "`all_rejected`: the invalid events.");
-        let none = ArrayBuilder::new()
-            .items(text())
-            .max_items(Some(0))
-            .description(Some("`all_rejected`: always empty."));
+        let rejected = list(
+            Ref::from_schema_name(Rejection::name()),
+            "`all_rejected`, `batch_refused`: the invalid events.",
+        );
+        let unmatched = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::Object)).description(Some(
+            "`batch_refused`: the events that match no account, as sent, plus `index` unless they have one. \
+             `all_rejected`: empty.",
+        ));
+        let unmatched_indexes = ArrayBuilder::new()
+            .items(ObjectBuilder::new().schema_type(Type::Integer))
+            .description(Some("`batch_refused`: the indexes of `unmatched` in the request."));
         ObjectBuilder::new()
             .description(Some("An error (RFC 9457), sent as `application/problem+json`."))
             .property("type", text().examples([json!("urn:rapport:problem:invalid")]))
@@ -339,15 +354,19 @@ impl PartialSchema for Problem {
             .required("code")
             .property("errors", errors)
             .property("max_bytes", number("`body_too_large`: the largest body that is accepted."))
-            .property("max_events", number("`batch_too_large`: the largest batch that is accepted."))
+            .property("max_events", number("`batch_too_large`: the largest batch of events that is accepted."))
+            .property("max_accounts", number("`batch_too_large`: the largest batch of accounts that is accepted."))
             .property(
                 "received",
-                number("`batch_too_large`, `all_rejected`: the number of events in the batch."),
+                number(
+                    "`batch_too_large`, `all_rejected`, `batch_refused`: the number of events or accounts in the batch.",
+                ),
             )
-            .property("accepted", number("`all_rejected`: always zero."))
-            .property("duplicates", number("`all_rejected`: always zero."))
-            .property("unmatched", none)
+            .property("accepted", number("`all_rejected`, `batch_refused`: always zero."))
+            .property("duplicates", number("`all_rejected`, `batch_refused`: always zero."))
+            .property("unmatched", unmatched)
             .property("rejected", rejected)
+            .property("unmatched_indexes", unmatched_indexes)
             .into()
     }
 }

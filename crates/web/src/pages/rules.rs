@@ -137,6 +137,7 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/settings/tokens/{id}/revoke", OPEN),
     ("POST", "/settings/tokens/{id}/revoke", KEYS),
     ("GET", "/settings/ingest", KEYS),
+    ("POST", "/settings/ingest", SETTINGS),
     ("GET", "/settings/ingest/key", OPEN),
     ("POST", "/settings/ingest/key", KEYS),
     ("GET", "/settings/ingest/inbound-key", OPEN),

@@ -650,7 +650,10 @@ async fn nul_in_any_text_of_an_upsert_is_422(acme: Tenant) {
         (json!({"project": format!("{}\u{0}", acme.slug())}), "/project", "nul_character"),
         (json!({"imported_id": "a\u{0}"}), "/imported_id", "nul_character"),
         (json!({"imported_id": "\u{0}"}), "/imported_id", "nul_character"),
-        (json!({"name": "a\u{0}b"}), "/name", "nul_character"),
+        (json!({"imported_id": "new", "name": "a\u{0}b"}), "/name", "nul_character"),
+        (json!({"name": "a\u{0}b", "name_policy": "update"}), "/name", "nul_character"),
+        (json!({"name_policy": "create\u{0}"}), "/name_policy", "unknown_policy"),
+        (json!({"status_policy": "set\u{0}"}), "/status_policy", "unknown_policy"),
         (json!({"status": "lost\u{0}"}), "/status", "unknown_status"),
         (json!({"custom_fields": {"k": "\u{0}"}}), "/custom_fields/k", "nul_character"),
         (json!({"custom_fields": {"k": ["x", {"y": "z\u{0}"}]}}), "/custom_fields/k", "nul_character"),
@@ -666,6 +669,8 @@ async fn nul_in_any_text_of_an_upsert_is_422(acme: Tenant) {
     }
     let spared = acme.resend(json!({"imported_id": "a", "promo_code": "a\u{0}", "unknown": "\u{0}"})).await;
     assert_eq!(spared["promo_code_matched"], json!(false), "promo_code is an exception");
+    let ignored = acme.resend(json!({"imported_id": "a", "name": "a\u{0}b"})).await;
+    assert_eq!(ignored["ignored"], json!(["name"]), "and so is a name that is ignored");
 }
 
 async fn nul_in_any_text_of_an_ingest_event_is_rejected(acme: Tenant) {

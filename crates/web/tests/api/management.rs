@@ -618,6 +618,7 @@ async fn settings_of_a_new_company_are_the_decided_defaults(acme: Tenant) {
         "project": acme.slug(), "name": acme.slug(), "cadence_days": 42, "tracked_stages": ["customer", "in_trial"],
         "digest_enabled": true, "digest_weekday": "monday", "time_zone": "UTC", "default_currency": "USD",
         "audit_days": 730, "export_role": "admin", "delete_role": "admin", "session_idle_minutes": 20_160, "session_max_minutes": 129_600, "second_factor_required": false,
+        "late_events_move": true,
         "ingest_key": settings["ingest_key"], "inbound_key": settings["inbound_key"], "mail_configured": false,
         "deletion": null,
     });
@@ -647,6 +648,7 @@ async fn settings_change_member_by_member(acme: Tenant) {
         json!({"delete_role": "member", "export_role": "admin"}),
         json!({"session_idle_minutes": 30}),
         json!({"session_max_minutes": 60}),
+        json!({"late_events_move": false}),
         json!({"session_idle_minutes": 129_600, "session_max_minutes": 525_600}),
         json!({"cadence_days": 1, "time_zone": "UTC"}),
         json!({}),
@@ -685,6 +687,7 @@ async fn invalid_settings_are_refused(acme: Tenant) {
         (json!({"session_idle_minutes": "long"}), "/session_idle_minutes", "wrong_type"),
         (json!({"session_max_minutes": 525_601}), "/session_max_minutes", "out_of_range"),
         (json!({"session_max_minutes": 20_159}), "/session_max_minutes", "out_of_range"),
+        (json!({"late_events_move": "no"}), "/late_events_move", "wrong_type"),
         (json!({"project": "other"}), "/project", "unknown_member"),
         (json!({"ingest_key": null}), "/ingest_key", "unknown_member"),
     ];

@@ -23,7 +23,9 @@ on_both_engines! {
     name_is_used_when_the_account_is_created_else_the_imported_id,
     name_on_an_existing_account_is_left_and_listed_under_ignored,
     name_null_counts_as_not_sent,
-    name_is_a_string_of_1_to_255_characters,
+    name_is_a_string_of_1_to_255_characters_where_it_is_used,
+    name_that_is_ignored_never_fails_the_request,
+    name_that_is_not_used_is_named_with_the_other_faults,
     promo_code_of_any_kind_never_fails_the_request,
     captured_value_is_a_string_or_a_number_by_its_literal_text,
     captured_value_null_clears_value_and_currency,
@@ -237,7 +239,7 @@ async fn name_null_counts_as_not_sent(acme: Tenant) {
     assert_eq!(acme.resend(json!({"imported_id": "a", "name": null})).await["ignored"], json!([]));
 }
 
-async fn name_is_a_string_of_1_to_255_characters(acme: Tenant) {
+async fn name_is_a_string_of_1_to_255_characters_where_it_is_used(acme: Tenant) {
     let longest = "ü".repeat(255);
     assert_eq!(acme.account(json!({"imported_id": "a", "name": longest})).await["name"], json!(longest));
     let table = [
@@ -245,12 +247,54 @@ async fn name_is_a_string_of_1_to_255_characters(acme: Tenant) {
         (json!(""), "empty"),
         (json!(5), "wrong_type"),
         (json!([]), "wrong_type"),
+        (json!("a\u{0}b"), "nul_character"),
+        (json!(" \t\u{a0}"), "invisible"),
+        (json!("\u{200b}\u{3164}"), "invisible"),
     ];
     for (name, code) in table {
-        for id in ["a", "new"] {
-            let refused = acme.upserting(json!({"imported_id": id, "name": name}));
-            refused.expect_faults(&[("/name", code)]).await;
-        }
+        let refused = acme.upserting(json!({"imported_id": "new", "name": name}));
+        refused.expect_faults(&[("/name", code)]).await;
+        let refused = acme.upserting(json!({"imported_id": "a", "name": name, "name_policy": "update"}));
+        refused.expect_faults(&[("/name", code)]).await;
+    }
+}
+
+async fn name_that_is_ignored_never_fails_the_request(acme: Tenant) {
+    acme.account(json!({"imported_id": "a", "name": "Nordlys"})).await;
+    let long = "x".repeat(5000);
+    let names = [
+        json!(""),
+        json!(" "),
+        json!("\u{3164}"),
+        json!("a\u{0}b"),
+        json!(long),
+        json!(5),
+        json!(1.5),
+        json!(true),
+        json!([]),
+        json!({"first": "Ana"}),
+    ];
+    for name in names {
+        let reply = acme.resend(json!({"imported_id": "a", "name": name})).await;
+        assert_eq!(
+            (&reply["account"]["name"], &reply["ignored"]),
+            (&json!("Nordlys"), &json!(["name"])),
+            "{name}"
+        );
+        let explained = acme.resend(json!({"imported_id": "a", "name": name, "name_policy": "create"})).await;
+        assert_eq!(
+            (&explained["name_outcome"], &explained["changed"]),
+            (&json!("kept"), &json!([])),
+            "{name}"
+        );
+    }
+}
+
+async fn name_that_is_not_used_is_named_with_the_other_faults(acme: Tenant) {
+    acme.account(json!({"imported_id": "a", "name": "Nordlys"})).await;
+    for id in ["a", "new"] {
+        let refused = acme.upserting(json!({"imported_id": id, "name": 5, "status": "won"}));
+        refused.expect_faults(&[("/name", "wrong_type"), ("/status", "unknown_status")]).await;
     }
 }
 

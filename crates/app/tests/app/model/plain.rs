@@ -12,6 +12,7 @@ use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::money::{Capture, Currency, Money};
 use rapport_domain::pipeline::{self, Status, Trigger};
+use rapport_domain::policy::{NamePolicy, StatusPolicy};
 use rapport_domain::time::Time;
 use rapport_testkit::TestClock;
 use serde_json::{Map, Value, json};
@@ -268,16 +269,34 @@ impl Plain {
         let known = self.place_of(&request.imported_id);
         let place = if let Some(place) = known {
             let mut record = self.accounts[place].clone();
-            listed.ignored.extend(request.name.map(|_| "name"));
+            let renames = request.name_policy == Some(NamePolicy::Update);
+            match request.name {
+                Some(Ok(name)) if renames && record.name == name => {}
+                Some(Ok(name)) if renames => {
+                    record.name = name;
+                    record.updated_at = self.now();
+                    listed.changed.push("name");
+                }
+                Some(_) => listed.ignored.push("name"),
+                None => {}
+            }
             let goal = request.status.unwrap_or(record.status);
-            listed.changed.extend((record.status != goal).then_some("status"));
+            let is_resync = request.status_policy == Some(StatusPolicy::Forward);
+            let trigger = if is_resync { Trigger::Forward(goal) } else { Trigger::Set(goal) };
+            let moves = pipeline::apply(record.status, trigger).is_some();
+            if record.status != goal {
+                let list = if moves { &mut listed.changed } else { &mut listed.ignored };
+                list.push("status");
+            }
             // The event of the move shows everything that the request changed.
             self.take(&mut record, body, request.common.capture, code.as_ref(), &mut listed)?;
-            self.move_by(place, &mut record, Trigger::Set(goal), "upsert", None);
+            self.move_by(place, &mut record, trigger, "upsert", None);
             self.accounts[place] = record;
             place
         } else {
-            let name = request.name.unwrap_or_else(|| request.imported_id.clone());
+            let name =
+                request.name.transpose().map_err(|fault| json!(format!("invalid /name {}", fault.code)))?;
+            let name = name.unwrap_or_else(|| request.imported_id.clone());
             let mut record = self.blank(name, request.status.unwrap_or(Status::Prospect));
             record.imported_id = Some(request.imported_id);
             listed.changed.extend(["imported_id", "name", "status"]);

@@ -66,7 +66,7 @@ impl Real {
                 let rejected: Vec<Value> =
                     reply.rejected.iter().map(|one| json!([one.index, one.code, one.field])).collect();
                 json!({
-                    "received": reply.received, "accepted": reply.accepted, "duplicates": reply.duplicates,
+                    "received": reply.received, "accepted": reply.accepted, "duplicates": reply.duplicates.len(),
                     "unmatched": reply.unmatched, "rejected": rejected,
                 })
             }
