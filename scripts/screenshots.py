@@ -35,6 +35,7 @@ PAGES = [
     ("webhook-new", "/webhooks/new", None),
     ("webhook-check", "/webhooks/check", None),
     ("webhooks-receiving", "/webhooks/receiving", None),
+    ("webhooks-events", "/webhooks/events", None),
     ("deliveries", "/deliveries", None),
     ("delivery", "/deliveries", "a[href^='/deliveries/']"),
     ("redeliveries", "/redeliveries", None),

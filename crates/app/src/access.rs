@@ -159,6 +159,9 @@ pub(crate) fn check(
                 }
                 let role = credential.role_now(*holder, now).ok_or(Error::Unauthenticated)?;
                 services.note_use(company.id, credential.id, now);
+                if let Some(per_second) = credential.rate_limit {
+                    services.own_limits().note(presented.hash, per_second);
+                }
                 (actor_of(credential), role)
             }
         };

@@ -22,6 +22,7 @@ use crate::job_report::JobReports;
 use crate::lookup::{FetchError, Fetched, HomePages, NoHomePages};
 use crate::mail::{MailRoute, Outside};
 use crate::metric;
+use crate::own_limit::OwnLimits;
 use crate::passkey::RelyingParty;
 use crate::repeats::Repeats;
 use crate::sso::provider::{NoProviders, Providers};
@@ -91,6 +92,7 @@ pub struct Services {
     ids: Mutex<IdSequence>,
     used: Mutex<HashMap<CredentialId, (CompanyId, Time)>>,
     seen: Mutex<HashMap<SessionId, (CompanyId, Time)>>,
+    own_limits: OwnLimits,
     commits: Commits,
     /// The only part that comes later: a sender owns deliveries as a node of the database, and gets its number
     /// by a command.
@@ -128,6 +130,7 @@ impl Services {
             ids: Mutex::default(),
             used: Mutex::default(),
             seen: Mutex::default(),
+            own_limits: OwnLimits::default(),
             commits: Commits::default(),
             sender: OnceLock::new(),
             destinations,
@@ -247,6 +250,11 @@ impl Services {
     /// Notes that a credential was used. The note is stored now and then, not at every request.
     pub(crate) fn note_use(&self, company: CompanyId, credential: CredentialId, now: Time) {
         self.used.lock().insert(credential, (company, now));
+    }
+
+    /// The limits that tokens have of their own.
+    pub fn own_limits(&self) -> &OwnLimits {
+        &self.own_limits
     }
 
     /// Notes that a session was used. The note is stored once the previous one is getting old.

@@ -35,7 +35,7 @@ impl Command for CreateToken {
     }
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewCredential, Error> {
-        let TokenRequest { name, role, person, expires_at } = &self.0;
+        let TokenRequest { name, role, person, expires_at, .. } = &self.0;
         if !cx.caller.manages(*role) {
             return Err(Error::forbidden(
                 "role_required",
@@ -82,6 +82,9 @@ fn shown(token: &Credential, holder: Option<&str>) -> Value {
     }
     if let Some(at) = token.expires_at {
         detail["expires_at"] = json!(at.to_string());
+    }
+    if let Some(per_second) = token.rate_limit {
+        detail["rate_limit"] = json!(per_second);
     }
     detail
 }
@@ -197,7 +200,7 @@ pub(crate) fn make(
     request: &TokenRequest,
 ) -> Result<NewCredential, rapport_store::Error> {
     let Issued { text, hash, shown } = issue(kind, company, cx.random());
-    let TokenRequest { name, role, person, expires_at } = request.clone();
+    let TokenRequest { name, role, person, expires_at, rate_limit } = request.clone();
     let made = Credential {
         id: cx.id(),
         kind,
@@ -208,6 +211,7 @@ pub(crate) fn make(
         last_used_at: None,
         person,
         expires_at,
+        rate_limit,
     };
     credential::insert(tx, &hash, &made)?;
     Ok(NewCredential { credential: made, text })

@@ -52,6 +52,7 @@ pub mod metric;
 mod notice;
 pub mod origin;
 mod outbox;
+pub mod own_limit;
 pub mod ownership;
 pub mod passkey;
 pub mod password;

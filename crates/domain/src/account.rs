@@ -531,38 +531,48 @@ fn as_date(value: &Value) -> Result<Date, Fault> {
 /// An account as it appears in payloads.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub struct AccountCore<'a> {
+    /// The account's id in Rapport.
     #[schema(value_type = String, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: AccountId,
-    /// The record id in your own system.
+    /// The record id in your own system. Null if the account has none.
     #[schema(required = true, example = "CRM-00418")]
     imported_id: Option<&'a str>,
+    /// The account's name.
     #[schema(example = "Nordlys AS")]
     name: &'a str,
+    /// The account's stage in the pipeline.
     status: Status,
+    /// Your own fields: any JSON values. Empty if there are none.
     #[schema(value_type = CustomFields)]
     custom_fields: &'a RawValue,
-    /// A decimal amount.
+    /// A decimal amount. Null if none was captured.
     #[schema(required = true, example = "1200.50")]
     captured_value: Option<String>,
-    /// An ISO 4217 code.
+    /// An ISO 4217 code. Null if no value was captured.
     #[schema(required = true, example = "EUR")]
     captured_value_currency: Option<&'static str>,
-    /// The code that attributed the account, as the company spells it.
+    /// The code that attributed the account, as the company spells it. Null if no code did.
     #[schema(required = true, example = "SPRING_26")]
     promo_code: Option<&'a str>,
+    /// The channel that the account is attributed to. Null if it has none.
     #[schema(required = true)]
     channel: Option<&'a ChannelRef>,
-    /// When the account was attributed to its channel.
+    /// When the account was attributed to its channel. Null if it never was.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     acquired_at: Option<Time>,
+    /// When somebody of the company was last in contact. Null if nobody ever was.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_contact_at: Option<Time>,
+    /// The earliest activity. Null if there was none.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     first_seen_at: Option<Time>,
+    /// The latest activity. Null if there was none.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_seen_at: Option<Time>,
+    /// When the account was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
+    /// When the account last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }

@@ -100,8 +100,10 @@ pub struct Attribution {
 /// The channel an account is attributed to.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct ChannelRef {
+    /// The channel's id.
     #[schema(value_type = String, example = "chn_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     pub id: ChannelId,
+    /// The channel's name.
     #[schema(example = "Spring fair")]
     pub name: String,
 }

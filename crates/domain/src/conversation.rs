@@ -105,19 +105,24 @@ impl Conversation {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Conversation)]
 pub struct ConversationView<'a> {
+    /// The conversation's id.
     #[schema(value_type = String, example = "cnv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: ConversationId,
+    /// The account that it is with.
     #[schema(value_type = String, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     account_id: AccountId,
+    /// Null if it has none.
     #[schema(required = true, example = "Offer for the spring")]
     subject: Option<&'a str>,
     /// The medium of the conversation.
     #[schema(example = "email")]
     channel: &'a str,
+    /// How many messages it has.
     message_count: i64,
-    /// Null if there are no messages yet.
+    /// When its latest message was. Null if there are no messages yet.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
     last_message_at: Option<Time>,
+    /// When it was created in Rapport.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
@@ -227,8 +232,10 @@ pub fn past_time(value: &Value, now: Time) -> Result<Time, Fault> {
 /// A mail attachment. Only its description is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Attachment {
+    /// The file's name. Null if the mail names none.
     #[schema(required = true, example = "offer.pdf")]
     pub name: Option<String>,
+    /// The media type.
     #[serde(rename = "type")]
     #[schema(example = "application/pdf")]
     pub media_type: String,
@@ -239,8 +246,10 @@ pub struct Attachment {
 /// The sender named in a mail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Sender {
+    /// The email address.
     #[schema(example = "ana@nordlys.example")]
     pub address: String,
+    /// The name next to the address. Null if there is none.
     #[schema(required = true, example = "Ana Keller")]
     pub name: Option<String>,
 }
@@ -337,24 +346,31 @@ impl Message {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageView<'a> {
+    /// The message's id.
     #[schema(value_type = String, example = "msg_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     id: MessageId,
+    /// The conversation that it belongs to.
     #[schema(value_type = String, example = "cnv_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     conversation_id: ConversationId,
+    /// The account that it was exchanged with.
     #[schema(value_type = String, example = "acc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     account_id: AccountId,
+    /// `inbound` if it came from the account.
     direction: Direction,
+    /// The medium of the message.
     #[schema(example = "email")]
     channel: &'a str,
+    /// Null if it has none.
     #[schema(required = true)]
     subject: Option<&'a str>,
+    /// The plain text.
     body: &'a str,
     /// True if only the beginning of the mail is kept, or, in a webhook payload, if the body is longer than 20,000
     /// characters.
     body_truncated: bool,
     /// Who logged it, or the member who wrote the mail.
     author: &'a Actor,
-    /// The sender named in the mail.
+    /// The sender named in the mail. Null if the message wasn't a mail.
     #[schema(required = true)]
     sender: Option<&'a Sender>,
     /// What the mail relay that the operator trusts said about the sender. Null if no relay is trusted, so that
@@ -367,8 +383,10 @@ pub struct MessageView<'a> {
     /// Sent by a machine, such as an out-of-office reply, a bounce or a mailing list. It counts neither as contact
     /// nor as a reply.
     automatic: bool,
+    /// When it was sent.
     #[schema(value_type = String, format = DateTime)]
     occurred_at: Time,
+    /// When it was logged.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }

@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 use crate::audit::person_id;
 use crate::company::MAX_NAME;
 use crate::id::{CompanyId, CredentialId, PersonId, base32};
-use crate::invalid::{Fault, Invalid, Members, as_str, as_text};
+use crate::invalid::{Fault, Invalid, Members, as_integer, as_str, as_text};
 use crate::member::Role;
 use crate::time::Time;
 
@@ -21,6 +21,8 @@ const CHECKSUM_BYTES: usize = 4;
 const TOTAL_BYTES: usize = 8 + RANDOM_BYTES + CHECKSUM_BYTES;
 /// How far ahead a token can expire.
 pub const MAX_TOKEN_DAYS: i64 = 3_650;
+/// How many requests per second a token's own limit can allow. The server's limit applies as well.
+pub const TOKEN_RATE_LIMIT: std::ops::RangeInclusive<i64> = 1..=1_000_000;
 /// How much of a credential settings pages may show: its prefix and this many characters.
 const SHOWN_CHARS: usize = 4;
 
@@ -183,6 +185,8 @@ pub struct Credential {
     pub person: Option<PersonId>,
     /// When it stops working.
     pub expires_at: Option<Time>,
+    /// Its own limit, in requests per second. Without one, the server's limit applies alone. It never changes.
+    pub rate_limit: Option<i64>,
 }
 
 impl Credential {
@@ -216,12 +220,14 @@ pub struct TokenRequest {
     /// The person whose token it is to be. Without one, it belongs to the company.
     pub person: Option<PersonId>,
     pub expires_at: Option<Time>,
+    /// Requests per second.
+    pub rate_limit: Option<i64>,
 }
 
 impl TokenRequest {
-    /// A token that belongs to the company and never expires.
+    /// A token that belongs to the company, never expires and has no limit of its own.
     pub fn of_company(name: impl Into<String>, role: Role) -> Self {
-        Self { name: name.into(), role, person: None, expires_at: None }
+        Self { name: name.into(), role, person: None, expires_at: None, rate_limit: None }
     }
 
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
@@ -232,8 +238,9 @@ impl TokenRequest {
         let expires_at = members.optional("expires_at", |value| {
             Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))
         });
+        let rate_limit = members.optional("rate_limit", |value| as_integer(value, TOKEN_RATE_LIMIT));
         members.refuse_unknown();
-        members.build(|| Some(Self { name: name?, role, person, expires_at }))
+        members.build(|| Some(Self { name: name?, role, person, expires_at, rate_limit }))
     }
 }
 
@@ -283,6 +290,8 @@ mod tests {
             expires_at: Some(ending),
             ..TokenRequest::of_company("CRM sync", Role::Admin)
         };
+        let limited =
+            TokenRequest { rate_limit: Some(5), ..TokenRequest::of_company("CRM sync", Role::Admin) };
         let table = [
             (json!({"name": "CRM sync"}), token(Role::Admin)),
             (json!({"name": "CRM sync", "role": "member"}), token(Role::Member)),
@@ -296,6 +305,12 @@ mod tests {
             (json!({"name": "x", "owner": "crd_1"}), Err("malformed")),
             (json!({"name": "x", "expires_at": "never"}), Err("malformed")),
             (json!({"name": "x", "expires_at": 5}), Err("wrong_type")),
+            (json!({"name": "CRM sync", "rate_limit": 5}), Ok(limited)),
+            (json!({"name": "CRM sync", "rate_limit": null}), token(Role::Admin)),
+            (json!({"name": "x", "rate_limit": 0}), Err("out_of_range")),
+            (json!({"name": "x", "rate_limit": 1_000_001}), Err("out_of_range")),
+            (json!({"name": "x", "rate_limit": 2.5}), Err("out_of_range")),
+            (json!({"name": "x", "rate_limit": "5"}), Err("wrong_type")),
         ];
         for (body, expected) in table {
             assert_eq!(parse(body.clone()), expected, "{body}");
@@ -315,6 +330,7 @@ mod tests {
             last_used_at: None,
             person: is_persons.then(|| PersonId::from_bytes([7; 16])),
             expires_at,
+            rate_limit: None,
         }
     }
 

@@ -68,6 +68,7 @@ struct Envelope<'a, D> {
     id: EventId,
     #[serde(rename = "type")]
     kind: &'static str,
+    /// When the event happened. The same in every attempt and redelivery.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
     /// The company's slug.
@@ -79,31 +80,44 @@ struct Envelope<'a, D> {
 
 #[derive(Serialize, ToSchema)]
 struct Created<'a> {
+    /// The account as it was created.
     account: AccountCore<'a>,
+    /// What created it: never `automation`, because activity creates no accounts.
     source: Source,
 }
 
 #[derive(Serialize, ToSchema)]
 struct Moved<'a> {
+    /// The account after the move.
     account: AccountCore<'a>,
+    /// The status that it left.
     previous_status: Status,
+    /// The status that it has now. It differs from the previous one.
     status: Status,
+    /// What moved it.
     source: Source,
 }
 
 #[derive(Serialize, ToSchema)]
 struct ContactDue<'a> {
+    /// The client.
     account: AccountCore<'a>,
+    /// When contact was due.
     #[schema(value_type = String, format = DateTime)]
     due_at: Time,
+    /// Whole days of 24 hours since then.
     days_overdue: i64,
+    /// The cadence that applies: the account's own, or else the company's.
     cadence_days: i64,
 }
 
 #[derive(Serialize, ToSchema)]
 struct Inbound<'a> {
+    /// The account that the conversation is with.
     account: AccountCore<'a>,
+    /// The conversation, with this message counted.
     conversation: ConversationView<'a>,
+    /// The message. Of a long body, the first 20,000 characters.
     message: MessageView<'a>,
 }
 
@@ -112,7 +126,9 @@ struct Test<'a> {
     /// An account that doesn't exist.
     account: AccountCore<'a>,
     #[schema(value_type = String, example = "whk_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    /// The webhook that is tested.
     webhook_id: WebhookId,
+    /// A sentence for people.
     message: &'static str,
 }
 
@@ -137,8 +153,13 @@ impl Kind {
         // Any envelope will do, as its data is replaced.
         let mut payload = <Envelope<String> as PartialSchema>::schema();
         if let RefOr::T(Schema::Object(envelope)) = &mut payload {
-            envelope.properties.insert("type".to_owned(), one_of([self.as_str()]).into());
-            envelope.properties.insert("data".to_owned(), D::schema());
+            let kind = one_of([self.as_str()]).description(Some("The event's type."));
+            envelope.properties.insert("type".to_owned(), kind.into());
+            let mut data = D::schema();
+            if let RefOr::T(Schema::Object(data)) = &mut data {
+                data.description = Some("What happened. Its members depend on the type.".to_owned());
+            }
+            envelope.properties.insert("data".to_owned(), data);
         }
         (payload, named)
     }

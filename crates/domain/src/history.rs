@@ -104,14 +104,16 @@ struct ActorView<'a> {
     #[serde(rename = "type")]
     #[schema(schema_with = actor_kind)]
     kind: &'static str,
+    /// The id of the person, token or key. Null for the command line and for the service itself.
     #[schema(required = true)]
     id: Option<String>,
+    /// The name of the person or token. Null if it has none.
     #[schema(required = true)]
     name: Option<&'a str>,
 }
 
 fn actor_kind() -> ObjectBuilder {
-    one_of(Actor::KINDS)
+    one_of(Actor::KINDS).description(Some("What kind of actor it is."))
 }
 
 impl PartialSchema for Actor {

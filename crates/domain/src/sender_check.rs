@@ -94,7 +94,7 @@ pub struct SenderCheck {
     /// The relay that was trusted when the mail came.
     #[schema(example = "mx.acme.example")]
     pub relay: String,
-    /// Null if the sender isn't verified.
+    /// The check that the sender passed. Null if the sender isn't verified.
     #[schema(required = true)]
     pub method: Option<Method>,
 }

@@ -8,6 +8,7 @@ use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueE
 use clap_complete::Shell;
 use hyper::StatusCode;
 use rapport_domain::company::{self, Slug};
+use rapport_domain::credential::TOKEN_RATE_LIMIT;
 use rapport_domain::email_domain::EmailDomain;
 use rapport_domain::id::{CredentialId, ImportId};
 use rapport_domain::import::Mode;
@@ -268,6 +269,9 @@ pub struct CreateToken {
     /// When it stops working, such as 2027-01-31 or 2027-01-31T12:00:00Z; by default never
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub expires: Option<Time>,
+    /// A limit of its own, below the server's; by default only the server's applies
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(TOKEN_RATE_LIMIT))]
+    pub requests_per_second: Option<i64>,
     #[command(flatten)]
     pub output: Output,
 }

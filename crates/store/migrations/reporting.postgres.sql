@@ -135,7 +135,8 @@ JOIN company c ON c.id = i.company;
 CREATE OR REPLACE VIEW reporting.credential AS
 SELECT c.slug AS project, reporting.id_text('crd_', t.id) AS id, t.kind, t.name, t.role,
        reporting.at(t.created_at) AS created_at, reporting.at(t.last_used_at) AS last_used_at,
-       reporting.id_text('per_', t.person) AS person, reporting.at(t.expires_at) AS expires_at
+       reporting.id_text('per_', t.person) AS person, reporting.at(t.expires_at) AS expires_at,
+       t.rate_limit
 FROM credential t
 JOIN company c ON c.id = t.company;
 

@@ -17,20 +17,20 @@ use crate::{company, values};
 statements! {
     company CALLERS = concat!(
         "SELECT ", company_columns!(), ", k.hash, k.id, k.kind, k.name, k.role, k.shown, k.created_at, ",
-        "k.last_used_at, k.person, k.expires_at, m.role ",
+        "k.last_used_at, k.person, k.expires_at, k.rate_limit, m.role ",
         "FROM company c LEFT JOIN credential k ON k.company = c.id AND k.hash = ANY($2) ",
         "LEFT JOIN member m ON m.company = k.company AND m.person = k.person AND m.deactivated_at IS NULL ",
         "WHERE c.id = $1"
     );
-    company LIST = "SELECT id, kind, name, role, shown, created_at, last_used_at, person, expires_at \
-                    FROM credential WHERE company = $1 AND kind = $2 ORDER BY id DESC";
+    company LIST = "SELECT id, kind, name, role, shown, created_at, last_used_at, person, expires_at, \
+                    rate_limit FROM credential WHERE company = $1 AND kind = $2 ORDER BY id DESC";
     company TOKENS = "SELECT k.id, k.kind, k.name, k.role, k.shown, k.created_at, k.last_used_at, k.person, \
-                      k.expires_at, p.name, m.role FROM credential k \
+                      k.expires_at, k.rate_limit, p.name, m.role FROM credential k \
                       LEFT JOIN person p ON p.id = k.person \
                       LEFT JOIN member m ON m.company = k.company AND m.person = k.person \
                       AND m.deactivated_at IS NULL WHERE k.company = $1 AND k.kind = $2 ORDER BY k.id DESC";
     company INSERT = "INSERT INTO credential (company, hash, id, kind, name, role, shown, created_at, person, \
-                      expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+                      expires_at, rate_limit) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     company DELETE = "DELETE FROM credential WHERE company = $1 AND id = $2 AND kind = $3";
     company DELETE_KIND = "DELETE FROM credential WHERE company = $1 AND kind = $2";
     company TOUCH = "UPDATE credential SET last_used_at = $3 WHERE company = $1 AND id = $2 \
@@ -109,11 +109,12 @@ pub fn tokens(snapshot: &mut Snapshot) -> Result<Vec<Token>, Error> {
 }
 
 pub fn insert(tx: &mut Tx, hash: &SecretHash, credential: &Credential) -> Result<(), Error> {
-    let Credential { id, kind, name, role, shown, created_at, person, expires_at, .. } = credential;
+    let Credential { id, kind, name, role, shown, created_at, person, expires_at, rate_limit, .. } =
+        credential;
     let (kind, role) = (kind.as_str(), role.as_str());
     tx.execute(
         &INSERT,
-        values![hash, id, kind, name, role, shown, *created_at, person.as_ref(), *expires_at],
+        values![hash, id, kind, name, role, shown, *created_at, person.as_ref(), *expires_at, *rate_limit],
     )?;
     Ok(())
 }
@@ -154,5 +155,6 @@ fn read_from(row: &mut Row) -> Result<Credential, Error> {
         last_used_at: row.take()?,
         person: row.take()?,
         expires_at: row.take()?,
+        rate_limit: row.take()?,
     })
 }

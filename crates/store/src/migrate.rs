@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 29] = [
+const MIGRATIONS: [&str; 30] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -43,6 +43,7 @@ const MIGRATIONS: [&str; 29] = [
     include_str!("../migrations/0027_factors.sql"),
     include_str!("../migrations/0028_sso.sql"),
     include_str!("../migrations/0029_late_events.sql"),
+    include_str!("../migrations/0030_token_limits.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

@@ -313,6 +313,26 @@ fn an_expired_token_is_like_one_that_never_was() {
 }
 
 #[test]
+fn a_tokens_own_limit_is_kept_and_noted_when_it_is_used() {
+    TestApp::on_both(|app| {
+        let request = TokenRequest { rate_limit: Some(5), ..TokenRequest::of_company("CRM", Role::Member) };
+        let made = app.write(CreateToken(request)).unwrap();
+        assert_eq!(list(app, Kind::ApiToken)[0].rate_limit, Some(5));
+        let limits = app.app().services().own_limits();
+        let limit_of = |access: &Access| match access {
+            Access::Credential(presented) => limits.of(&presented.hash),
+            other => panic!("{other:?} is no credential"),
+        };
+        let (limited, unlimited) = (access(&made), app.token_of(Role::Member));
+        assert_eq!(limit_of(&limited), None, "nobody used it yet");
+        for token in [&limited, &unlimited] {
+            assert!(app.write_as(token, an_account()).is_ok());
+        }
+        assert_eq!((limit_of(&limited), limit_of(&unlimited)), (Some(5), None));
+    });
+}
+
+#[test]
 fn only_owners_touch_the_tokens_of_owners() {
     TestApp::on_both(|app| {
         let admin = app.token_of(Role::Admin);

@@ -35,6 +35,7 @@ fn create(app: &App, arguments: &CreateToken) -> anyhow::Result<ExitCode> {
         role: arguments.role,
         person: owner.map(|member| member.person),
         expires_at: arguments.expires,
+        rate_limit: arguments.requests_per_second,
     };
     let made = write(app, &access, || credential::CreateToken(request.clone()))?;
     if arguments.output.json {
@@ -73,7 +74,9 @@ fn list(app: &App, arguments: &ListTokens) -> anyhow::Result<ExitCode> {
         let (id, shown, role) = (token.id, &token.shown, token.role.as_str());
         let of = holder.as_ref().map_or(String::new(), |holder| format!(", of {}", holder.name));
         let until = token.expires_at.map_or(String::new(), |at| format!(", expires {at}"));
-        format!("{id}  {shown}  {role:<6}  {}  created {}, {used}{of}{until}\n", token.name, token.created_at)
+        let limit = token.rate_limit.map_or(String::new(), |limit| format!(", {limit} requests/s"));
+        let (name, created) = (&token.name, token.created_at);
+        format!("{id}  {shown}  {role:<6}  {name}  created {created}, {used}{of}{until}{limit}\n")
     };
     print(&tokens.iter().map(line).collect::<String>())
 }
@@ -112,5 +115,6 @@ fn described(token: &Credential) -> Value {
         "last_used_at": token.last_used_at.as_ref().map(Time::to_string),
         "expires_at": token.expires_at.as_ref().map(Time::to_string),
         "owner": token.person,
+        "rate_limit": token.rate_limit,
     })
 }

@@ -190,16 +190,30 @@ fn a_token_expires_and_belongs_to_a_member() {
     let with = |options: &[&str]| place.run(&[&create[..], options].concat());
     let owner = created["owner"]["email"].as_str().unwrap();
     let made = place.json(
-        &[&create[..], &["--owner", owner, "--expires", "2031-01-31T12:00:00+01:00", "--json"]].concat(),
+        &[
+            &create[..],
+            &[
+                "--owner",
+                owner,
+                "--expires",
+                "2031-01-31T12:00:00+01:00",
+                "--requests-per-second",
+                "20",
+                "--json",
+            ],
+        ]
+        .concat(),
     );
     assert!(made["owner"].as_str().unwrap().starts_with("per_"), "{made}");
     assert_eq!(made["expires_at"], json!("2031-01-31T11:00:00Z"));
+    assert_eq!(made["rate_limit"], json!(20));
     let bearer = format!("Bearer {}", made["token"].as_str().unwrap());
     assert_eq!(service.request("GET", "/api/accounts/", &[("Authorization", &bearer)], "").0, 200);
     let listed = place.run(&["token", "list", "--project", "acme"]).stdout;
-    assert!(listed.contains(", expires 2031-01-31T11:00:00Z"), "{listed}");
+    assert!(listed.contains(", expires 2031-01-31T11:00:00Z, 20 requests/s"), "{listed}");
 
-    let table: [(&[&str], i32, &str); 3] = [
+    let table: [(&[&str], i32, &str); 4] = [
+        (&["--requests-per-second", "0"], 2, "--requests-per-second"),
         (&["--owner", "nobody@acme.test"], 1, "no active member of acme has the address nobody@acme.test"),
         (&["--expires", "2020-01-31"], 1, "expires_at must be in the future"),
         (&["--expires", "soon"], 2, "--expires"),

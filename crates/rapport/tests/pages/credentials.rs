@@ -59,13 +59,14 @@ async fn a_token_of_a_person_ends_with_them(hands: Hands) {
     browser.click("Create token").await;
     browser.see("Must be in the future.").await;
     browser.fill("expires_at", "2031-01-31").await;
+    browser.fill("rate_limit", "20").await;
     browser.click("Create token").await;
     browser.see("Copy it now. You won’t see it again.").await;
     let bearer = format!("Bearer {}", browser.text_of("#token").await);
     let reading = || office.status("GET", "/api/accounts/", ("Authorization", &bearer), &json!(null));
     assert_eq!(reading(), 200);
     browser.click("API tokens").await;
-    for part in ["Bo Lind", "2031"] {
+    for part in ["Bo Lind", "2031", "20/s"] {
         browser.see_in("#tokens tbody tr", part).await;
     }
     office.api("DELETE", &format!("/api/members/{bo}/"), &json!(null));

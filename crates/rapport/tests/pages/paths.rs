@@ -41,12 +41,13 @@ const FOR_ALL: [&str; 16] = [
 const FOR_MEMBERS: [&str; 3] = ["/accounts/new", "/accounts/lookup", "/campaigns/new"];
 
 /// Pages with a fixed address that only admins see, or only owners.
-const FOR_ADMINS: [&str; 23] = [
+const FOR_ADMINS: [&str; 24] = [
     "/imports",
     "/webhooks",
     "/webhooks/new",
     "/webhooks/check",
     "/webhooks/receiving",
+    "/webhooks/events",
     "/deliveries",
     "/deliveries?state=failed",
     "/deliveries?state=held&since=2020-01-01&until=2020-01-02",

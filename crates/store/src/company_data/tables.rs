@@ -105,6 +105,7 @@ pub static TABLES: [Table; 49] = [
             ("last_used_at", Time),
             ("person", Id("per_")),
             ("expires_at", Time),
+            ("rate_limit", Number),
         ],
         &["hash", "shown"],
     ),

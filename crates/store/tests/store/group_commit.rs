@@ -100,6 +100,7 @@ fn break_a_key(tx: &mut Tx) -> Result<(), Error> {
         last_used_at: None,
         person: None,
         expires_at: None,
+        rate_limit: None,
     };
     credential::insert(tx, &issued.hash, &credential)?;
     credential::insert(tx, &issued.hash, &credential)

@@ -123,6 +123,7 @@ fn token(company: CompanyId, number: u8, kind: Kind) -> (SecretHash, Credential)
         last_used_at: None,
         person: None,
         expires_at: None,
+        rate_limit: None,
     };
     (issued.hash, credential)
 }

@@ -96,6 +96,7 @@ fn fill(tx: &mut Tx, mark: &str) -> Result<(), Error> {
         last_used_at: None,
         person: None,
         expires_at: None,
+        rate_limit: None,
     };
     credential::insert(tx, &HASH, &credential)?;
     audit::insert(

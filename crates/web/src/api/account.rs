@@ -26,6 +26,8 @@ pub fn routes() -> OpenApiRouter<Api> {
 }
 
 /// Get an account
+///
+/// With its clock: whether it is tracked, and when contact is due.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/",

@@ -104,6 +104,8 @@ async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) 
 }
 
 /// Remove an email address from an account
+///
+/// New mails from the address no longer belong to the account. Those that are logged stay.
 #[utoipa::path(
     delete,
     path = "/api/accounts/{id}/addresses/{address}/",

@@ -10,6 +10,7 @@ use rapport_domain::audit::AUDIT_DAYS;
 use rapport_domain::channel::MAX_CODE_CHARS;
 use rapport_domain::company::CADENCE_DAYS;
 use rapport_domain::conversation::{MAX_BODY, MAX_CHANNEL, MAX_SUBJECT};
+use rapport_domain::credential::TOKEN_RATE_LIMIT;
 use rapport_domain::import::MAX_FILENAME;
 use rapport_domain::member::MAX_EMAIL_CHARS;
 use rapport_domain::password::{MAX_PASSWORD_CHARS, MIN_PASSWORD_CHARS};
@@ -39,7 +40,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 55] = [
+const MEMBERS: [(&str, &str, Bound); 56] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -86,6 +87,7 @@ const MEMBERS: [(&str, &str, Bound); 55] = [
     ("SsoPut", "domains", Items(sso::MAX_DOMAINS)),
     ("StatusChange", "note", Text(MAX_NOTE.or_empty())),
     ("TokenCreate", "name", Text(company::MAX_NAME)),
+    ("TokenCreate", "rate_limit", Number(TOKEN_RATE_LIMIT)),
     ("UpsertBatchAccount", "imported_id", Text(MAX_IMPORTED_ID)),
     ("UpsertBatchAccount", "name", Text(MAX_NAME)),
     ("UpsertBatchAccount", "promo_code", Text(CODE.or_empty())),

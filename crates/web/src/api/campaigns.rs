@@ -143,6 +143,8 @@ async fn list_campaigns(
 }
 
 /// Create a campaign
+///
+/// Its members are computed whenever you look, so there is nothing to keep up to date.
 #[utoipa::path(
     post,
     path = "/api/campaigns/",
@@ -180,6 +182,8 @@ async fn preview_campaign(State(api): State<Api>, call: Call) -> Result<Response
 }
 
 /// Get a campaign
+///
+/// With the number of its members, and of the accounts that each rule excludes.
 #[utoipa::path(
     get,
     path = "/api/campaigns/{id}/",
@@ -223,6 +227,8 @@ async fn patch_campaign(
 }
 
 /// Delete a campaign
+///
+/// Its members aren't touched.
 #[utoipa::path(
     delete,
     path = "/api/campaigns/{id}/",

@@ -71,6 +71,8 @@ impl From<ChannelCode> for CodeView {
 }
 
 /// List channels
+///
+/// With their promo codes.
 #[utoipa::path(
     get,
     path = "/api/channels/",
@@ -103,6 +105,8 @@ async fn list_channels(
 }
 
 /// Create a channel
+///
+/// Its name is unique in the company. Add promo codes to attribute accounts to it.
 #[utoipa::path(
     post,
     path = "/api/channels/",
@@ -121,6 +125,8 @@ async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, 
 }
 
 /// Get a channel
+///
+/// With its promo codes.
 #[utoipa::path(
     get,
     path = "/api/channels/{id}/",
@@ -138,6 +144,8 @@ async fn get_channel(
 }
 
 /// Rename a channel
+///
+/// Accounts stay attributed to it.
 #[utoipa::path(
     patch,
     path = "/api/channels/{id}/",
@@ -192,6 +200,8 @@ async fn show(api: &Api, caller: &Caller, id: Result<ChannelId, Problem>) -> Res
 }
 
 /// List a channel's promo codes
+///
+/// Archived codes included.
 #[utoipa::path(
     get,
     path = "/api/channels/{id}/codes/",
@@ -250,6 +260,8 @@ async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> 
 }
 
 /// Get a promo code
+///
+/// In any spelling of upper and lower case.
 #[utoipa::path(
     get,
     path = "/api/channels/{id}/codes/{code}/",
@@ -275,6 +287,8 @@ async fn get_code(
 }
 
 /// Archive or restore a promo code
+///
+/// An archived code matches nothing and stays taken. Accounts that it attributed stay attributed.
 #[utoipa::path(
     patch,
     path = "/api/channels/{id}/codes/{code}/",

@@ -62,6 +62,8 @@ async fn list_conversations(
 }
 
 /// Start a conversation
+///
+/// Messages are logged in it one by one. Starting it doesn't count as contact.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/conversations/",
@@ -83,6 +85,8 @@ async fn start_conversation(
 }
 
 /// Get a conversation
+///
+/// Its messages are a list of their own.
 #[utoipa::path(
     get,
     path = "/api/conversations/{id}/",

@@ -167,6 +167,8 @@ fn read_place(text: &str) -> Option<Week> {
 }
 
 /// Get a digest
+///
+/// With its text and HTML, as it was or would have been mailed.
 #[utoipa::path(
     get,
     path = "/api/digests/{week}/",

@@ -11,8 +11,11 @@ use serde_json::{Map, Value};
 use utoipa::openapi::OpenApi;
 
 use crate::api::{Api, openapi};
+use crate::edge::codes::{self, FieldCode, ProblemCode};
+use crate::shared::catalogue::{self, Entry};
+use crate::shared::prose::{Line, line, prose};
 
-const PATH: &str = "/api/docs/";
+pub const PATH: &str = "/api/docs/";
 pub const STYLE_PATH: &str = "/api/docs/style.css";
 const STYLE: &str =
     concat!(include_str!("../../assets/css/tokens.css"), include_str!("../../assets/css/docs.css"));
@@ -42,9 +45,6 @@ fn rendered(document: &Value) -> String {
     Document(document).page().render().expect("only writing could fail, and this writes to memory")
 }
 
-/// A text with `code` marked up.
-type Line<'a> = Vec<Span<'a>>;
-
 #[derive(Template)]
 #[template(path = "api/docs.html")]
 struct Page<'a> {
@@ -53,7 +53,36 @@ struct Page<'a> {
     /// Paragraphs, like every description but those in tables.
     description: Vec<Line<'a>>,
     groups: Vec<Group<'a>>,
+    events: &'static [Entry],
+    problems: Vec<Code>,
+    fields: Vec<Code>,
     schemas: Vec<Schema<'a>>,
+}
+
+/// An error code. Its id is the anchor that problems lead to.
+struct Code {
+    id: String,
+    name: &'static str,
+    /// Empty for the code of a field.
+    status: &'static str,
+    meaning: Line<'static>,
+    remedy: Line<'static>,
+}
+
+impl Code {
+    fn of_problem(&ProblemCode { code, status, meaning, remedy }: &ProblemCode) -> Self {
+        Self { id: format!("error-{code}"), name: code, status, meaning: line(meaning), remedy: line(remedy) }
+    }
+
+    fn of_field(&FieldCode { code, meaning, remedy }: &FieldCode) -> Self {
+        Self {
+            id: format!("field-{code}"),
+            name: code,
+            status: "",
+            meaning: line(meaning),
+            remedy: line(remedy),
+        }
+    }
 }
 
 struct Group<'a> {
@@ -122,11 +151,6 @@ enum Piece<'a> {
     Schema(&'a str),
 }
 
-struct Span<'a> {
-    text: &'a str,
-    is_code: bool,
-}
-
 /// Reads the OpenAPI document into the parts of the page.
 #[derive(Clone, Copy)]
 struct Document<'a>(&'a Value);
@@ -140,6 +164,9 @@ impl<'a> Document<'a> {
             version: text(&info["version"]),
             description: prose(text(&info["description"])),
             groups: self.groups(),
+            events: catalogue::entries(),
+            problems: codes::PROBLEMS.iter().map(Code::of_problem).collect(),
+            fields: codes::FIELDS.iter().map(Code::of_field).collect(),
             schemas: schemas.map(|(name, schema)| self.schema(name, schema)).collect(),
         }
     }
@@ -349,18 +376,11 @@ fn bounds(schema: &Value) -> Vec<(&'static str, String)> {
     found.map(|name| (name, schema[name].to_string())).collect()
 }
 
-/// The paragraphs of a text.
-fn prose(text: &str) -> Vec<Line<'_>> {
-    text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()).map(line).collect()
-}
-
-fn line(text: &str) -> Line<'_> {
-    text.split('`').enumerate().map(|(place, text)| Span { text, is_code: place % 2 == 1 }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edge::problem::Problem;
+    use rapport_domain::invalid::Fault;
     use serde_json::json;
 
     #[test]
@@ -377,6 +397,13 @@ mod tests {
             ["X-Service-Ingest-Key: &#60;key", "X-Service-Inbound-Key: &#60;key", "Bearer &#60;token"]
         {
             assert!(page.contains(header), "{header}");
+        }
+        for (kind, _) in members(&document["webhooks"]) {
+            assert!(page.contains(&format!("<h3 id=\"event-{}\">", kind.replace(['.', '_'], "-"))), "{kind}");
+        }
+        for code in Problem::codes().into_iter().chain(Fault::CODES) {
+            let anchor = codes::anchor(code).unwrap_or_else(|| panic!("{code} has no anchor"));
+            assert!(page.contains(&format!("<tr id=\"{anchor}\">")), "{code}");
         }
         for foreign in ["<script", " style=", " src="] {
             assert!(!page.contains(foreign), "{foreign}");

@@ -7,7 +7,13 @@ use utoipa::openapi::path::{
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Components, ContentBuilder, Ref, Required, ResponseBuilder};
+
+use crate::shared::catalogue;
+
+/// The group of the events in the document.
+const TAG: &str = "Events";
 
 /// The headers of a delivery.
 const HEADERS: [(&str, Type, &str); 7] = [
@@ -60,11 +66,16 @@ pub fn describe(components: &mut Components) -> Paths {
 }
 
 fn delivery(kind: Kind, payload: &str) -> PathItem {
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(payload))).build();
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(payload)));
+    let content = content.example(Some(catalogue::example(kind))).build();
     let body = RequestBodyBuilder::new().content("application/json", content).required(Some(Required::True));
     let mut operation = OperationBuilder::new()
         .operation_id(Some(kind.as_str().replace('.', "_")))
-        .summary(Some(summary(kind)))
+        .tag(TAG)
+        .summary(Some(catalogue::summary(kind)))
+        .description(Some(catalogue::when(kind)))
+        // A delivery has a signature, and no credential.
+        .securities(Some([SecurityRequirement::default()]))
         .request_body(Some(body.build()));
     for (name, kind, description) in HEADERS {
         let header = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Header);
@@ -76,16 +87,6 @@ fn delivery(kind: Kind, payload: &str) -> PathItem {
         operation = operation.response(status, ResponseBuilder::new().description(description));
     }
     PathItem::new(HttpMethod::Post, operation)
-}
-
-const fn summary(kind: Kind) -> &'static str {
-    match kind {
-        Kind::AccountCreated => "An account was created",
-        Kind::AccountStatusChanged => "An account moved to another status",
-        Kind::MessageInbound => "An inbound message was logged",
-        Kind::WebhookTest => "Someone tested the webhook",
-        Kind::ClientContactDue => "A client became overdue for contact",
-    }
 }
 
 /// From `account.created` to `AccountCreatedEvent`.

@@ -156,6 +156,8 @@ impl From<Import> for ImportView {
 }
 
 /// List imports
+///
+/// Newest first.
 #[utoipa::path(
     get,
     path = "/api/imports/",
@@ -182,6 +184,8 @@ async fn list_imports(
 }
 
 /// Follow an import
+///
+/// Its state, its counts and how far it is.
 #[utoipa::path(
     get,
     path = "/api/imports/{id}/",

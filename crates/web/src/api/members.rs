@@ -56,6 +56,8 @@ impl From<Member> for MemberView {
 }
 
 /// List members
+///
+/// Deactivated ones included.
 #[utoipa::path(
     get,
     path = "/api/members/",
@@ -109,6 +111,8 @@ async fn invite_member(State(api): State<Api>, call: Call) -> Result<Response, P
 }
 
 /// Get a member
+///
+/// With their role, and whether they are active.
 #[utoipa::path(
     get,
     path = "/api/members/{id}/",

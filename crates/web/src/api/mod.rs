@@ -17,9 +17,11 @@ mod company;
 mod contacts;
 mod conversations;
 mod deliveries;
+pub mod deprecation;
 mod digests;
 mod docs;
 mod erasure;
+mod error_codes;
 mod events;
 mod factor_reset;
 mod fields;
@@ -38,6 +40,7 @@ mod password_reset;
 mod pulse;
 mod redeliveries;
 mod requests;
+mod schemas;
 mod settings;
 mod sso;
 mod timeline;
@@ -67,13 +70,19 @@ use crate::shared::{AUDIT, DELETE, EXPORT, IMPORT, KEYS, MEMBERS, READ, SETTINGS
 /// The prefix of every API path.
 pub const PREFIX: &str = "/api/";
 /// Paths of files, which have no trailing slash.
-pub const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
+const FILES: [&str; 2] = [openapi::PATH, docs::STYLE_PATH];
 
 /// All routes under `/api/`.
 pub fn routes() -> Router<Api> {
     let (router, document) = documented().split_for_parts();
     let document = openapi::completed(document);
-    router.merge(openapi::routes(&document)).merge(docs::routes(&document))
+    let meta = openapi::routes(&document).merge(docs::routes(&document));
+    router.merge(meta).merge(schemas::routes()).merge(error_codes::routes())
+}
+
+/// Whether a path is that of a file, which has no trailing slash.
+pub fn is_file(path: &str) -> bool {
+    FILES.contains(&path) || schemas::is_file(path)
 }
 
 /// The endpoints and the OpenAPI document that they describe themselves in.
@@ -213,8 +222,12 @@ impl Api {
         if let Some(valid) = valid
             && !(valid && caller.known)
         {
-            let now = self.app().now();
-            self.0.limiter.settle_credential(&caller.presented.hash, caller.origin.address, valid, now);
+            let (limiter, hash) = (&self.0.limiter, &caller.presented.hash);
+            if valid {
+                limiter.accept_credential(hash, self.app().services().own_limits().of(hash));
+            } else {
+                limiter.refuse_credential(hash, caller.origin.address, self.app().now());
+            }
         }
         let Caller { presented, scheme, origin, .. } = *caller;
         outcome.map_err(|error| Problem::for_caller(error, scheme, presented, origin))

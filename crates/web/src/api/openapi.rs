@@ -7,16 +7,18 @@ use bytes::Bytes;
 use rapport_domain::member::Role;
 use rapport_domain::right::{Grants, Right};
 use utoipa::ToSchema;
+use utoipa::openapi::info::{ContactBuilder, InfoBuilder, LicenseBuilder};
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ArrayItems, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
 };
+use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
-    Components, ContentBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
-    Server,
+    Components, ContentBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder, Server,
 };
 
+use crate::api::deprecation::{self, DEPRECATED};
 use crate::api::{Api, bounds, documented, events};
 use crate::edge::problem::Problem;
 use crate::shared::sentence;
@@ -28,9 +30,36 @@ Rapport stores a company's accounts, moves them through a pipeline and records c
 
 Every path works with and without the trailing slash. Times are returned as RFC 3339 in UTC. In requests, send ISO \
 8601 with or without an offset. Lists return `items` and `next_cursor`; send the latter as `cursor` to get the next \
-page. Errors are `application/problem+json` with a stable `code`. Every response has the headers \
-`X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, and an `X-Request-Id` to quote when you report \
-a problem.";
+page. Errors are `application/problem+json` with a stable `code`, and a `Link` to its description. Every response has \
+the headers `RateLimit-Policy` (`q` requests in `w` seconds) and `RateLimit` (`r` requests remaining, full again in `t` \
+seconds), the same as `X-RateLimit-Limit` (requests per second), `X-RateLimit-Remaining` (requests) and \
+`X-RateLimit-Reset` (seconds), and an `X-Request-Id` to quote when you report a problem. An operation that will be removed \
+is marked as deprecated, and its responses have `Deprecation` and `Sunset`.";
+
+/// The groups of operations, in the order of the document.
+const TAGS: [(&str, &str); 18] = [
+    (
+        "Upsert and ingest",
+        "The two endpoints that your own systems need: accounts by record id, and client activity.",
+    ),
+    ("Accounts", "Accounts, and what happened to them."),
+    ("Audit", "Who did what."),
+    ("Campaigns", "Goals with filters, and the accounts that they reach."),
+    ("Channels", "Where accounts come from, and the promo codes that attribute them."),
+    ("Clients", "Accounts in tracked stages, and when contact is due."),
+    ("Conversations", "Messages with accounts, by hand and by mail."),
+    ("Deliveries", "What webhooks were sent, and how to send it again."),
+    ("Digest", "The weekly mail about overdue clients."),
+    ("Events", "What webhooks deliver."),
+    ("Imports", "Accounts from CSV files."),
+    ("Invitations", "People who are asked to become members."),
+    ("Mail", "Mails that the service sent."),
+    ("Members", "The people of the company."),
+    ("Password", "New passwords for people who forgot theirs."),
+    ("Settings", "The company's settings and keys."),
+    ("Tokens", "The credentials of programs."),
+    ("Webhooks", "Where events are sent."),
+];
 
 /// Responses that every operation can return, in addition to its own.
 const COMMON: [(&str, &str); 3] = [
@@ -55,11 +84,15 @@ pub fn document() -> OpenApi {
 
 /// The document without the endpoints: general information and authentication.
 pub fn frame() -> OpenApi {
+    let license = env!("CARGO_PKG_LICENSE");
+    let license = LicenseBuilder::new().name(license).identifier(Some(license)).build();
     let info = InfoBuilder::new()
         .title("Rapport")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(DESCRIPTION))
-        .license(Some(License::new(env!("CARGO_PKG_LICENSE"))));
+        .contact(Some(ContactBuilder::new().name(Some("The operator of this service")).build()))
+        .license(Some(license));
+    let tag = |(name, description)| TagBuilder::new().name(name).description(Some(description)).build();
     let mut components = Components::new();
     let token = Http::builder().scheme(HttpAuthScheme::Bearer).bearer_format("rap_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(token));
@@ -68,7 +101,12 @@ pub fn frame() -> OpenApi {
     let inbound_key = ApiKeyValue::with_description("X-Service-Inbound-Key", "The company's inbound key.");
     components.add_security_scheme("inbound_key", SecurityScheme::ApiKey(ApiKey::Header(inbound_key)));
     let servers = [Server::new("/")];
-    OpenApiBuilder::new().info(info.build()).servers(Some(servers)).components(Some(components)).build()
+    OpenApiBuilder::new()
+        .info(info.build())
+        .servers(Some(servers))
+        .components(Some(components))
+        .tags(Some(TAGS.map(tag)))
+        .build()
 }
 
 pub fn routes(document: &OpenApi) -> Router<Api> {
@@ -96,6 +134,7 @@ pub fn completed(mut document: OpenApi) -> OpenApi {
     document.webhooks = Some(events::describe(components));
     refer_to_items(components);
     bounds::add_to_schemas(components);
+    deprecation::mark(DEPRECATED, &mut document);
     document
 }
 
@@ -188,15 +227,18 @@ mod tests {
     use rapport_domain::account::MAX_NAME;
     use rapport_domain::activity::MAX_EVENTS;
     use rapport_domain::company::CADENCE_DAYS;
+    use rapport_domain::event::Kind;
     use rapport_domain::invalid::Fault;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::api;
     use crate::edge::auth::OPEN_PATHS;
+    use crate::edge::codes;
+    use crate::shared::catalogue;
 
-    /// Paths that serve the document itself.
-    const META: [&str; 3] = [PATH, "/api/docs/", "/api/docs/style.css"];
+    /// Paths that describe the API.
+    const META: [&str; 5] = [PATH, "/api/docs/", "/api/docs/style.css", catalogue::SCHEMAS_PATH, codes::PATH];
 
     fn shown() -> Value {
         serde_json::from_str(&document().to_json().unwrap()).unwrap()
@@ -216,9 +258,10 @@ mod tests {
         let mut described: BTreeSet<String> =
             document["paths"].as_object().unwrap().keys().cloned().collect();
         described.extend(META.map(str::to_owned));
+        described.extend(Kind::ALL.map(catalogue::schema_path));
         assert!(routed.len() > 15, "the debug form of a router no longer lists its paths: {routed:?}");
         assert_eq!(routed, described);
-        assert!(routed.iter().all(|path| path.ends_with('/') || api::FILES.contains(&path.as_str())));
+        assert!(routed.iter().all(|path| path.ends_with('/') || api::is_file(path)));
     }
 
     #[test]
@@ -276,6 +319,19 @@ mod tests {
         }
         let schemes = document["components"]["securitySchemes"].as_object().unwrap();
         assert_eq!(schemes.keys().collect::<Vec<_>>(), ["inbound_key", "ingest_key", "token"]);
+    }
+
+    #[test]
+    fn every_group_is_described_and_has_operations() {
+        let document = shown();
+        let mut used = BTreeSet::new();
+        for section in ["paths", "webhooks"] {
+            let items = document[section].as_object().unwrap().values();
+            let operations = items.flat_map(|item| item.as_object().unwrap().values());
+            used.extend(operations.map(|operation| operation["tags"][0].as_str().unwrap().to_owned()));
+        }
+        let described: BTreeSet<String> = TAGS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(used, described);
     }
 
     #[test]

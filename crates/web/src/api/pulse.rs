@@ -52,6 +52,8 @@ struct PulseFeature {
 }
 
 /// Get an account's pulse
+///
+/// When it was seen, how often on each of the last 90 days, and the features that it uses most.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/pulse/",

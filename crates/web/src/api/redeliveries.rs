@@ -107,6 +107,8 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
 }
 
 /// Follow a bulk redelivery
+///
+/// Its state, and how many deliveries it has sent again.
 #[utoipa::path(
     get,
     path = "/api/deliveries/redeliver/{id}/",

@@ -557,6 +557,10 @@ pub struct TokenCreate {
     /// When it stops working: in the future, and at most ten years ahead. Leave it out for a token without an end.
     #[schema(format = DateTime)]
     expires_at: Option<String>,
+    /// Its own limit, in requests per second. It can't be changed later. Leave it out if only the server's limit is to
+    /// apply, which applies in any case.
+    #[schema(example = 20)]
+    rate_limit: Option<i64>,
 }
 
 #[derive(ToSchema)]

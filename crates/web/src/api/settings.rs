@@ -159,6 +159,8 @@ impl SettingsView {
 }
 
 /// Get the settings
+///
+/// Of the company that the token belongs to.
 #[utoipa::path(
     get,
     path = "/api/settings/",

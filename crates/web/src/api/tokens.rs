@@ -49,12 +49,16 @@ struct TokenView {
     /// The id of the member whose token it is. Null if it belongs to the company.
     #[schema(required = true, value_type = Option<String>, example = "per_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     owner: Option<PersonId>,
+    /// Its own limit, in requests per second. Null if only the server's limit applies.
+    #[schema(required = true, example = 20)]
+    rate_limit: Option<i64>,
 }
 
 impl From<Credential> for TokenView {
     fn from(token: Credential) -> Self {
         let Credential { id, name, role, shown, created_at, last_used_at, expires_at, person, .. } = token;
-        Self { id, name, role, prefix: shown, created_at, last_used_at, expires_at, owner: person }
+        let (owner, rate_limit) = (person, token.rate_limit);
+        Self { id, name, role, prefix: shown, created_at, last_used_at, expires_at, owner, rate_limit }
     }
 }
 

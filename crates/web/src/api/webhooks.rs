@@ -182,6 +182,8 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
 }
 
 /// Get a webhook
+///
+/// Without its secret.
 #[utoipa::path(
     get,
     path = "/api/webhooks/{id}/",

@@ -24,6 +24,7 @@ use rapport_domain::id::CompanyId;
 use rapport_domain::request_id::RequestId;
 use tracing::Instrument;
 
+use crate::api::deprecation::{self, DEPRECATED};
 use crate::api::{self, upload};
 use crate::edge::access_log::{Line, Who};
 use crate::edge::auth::{Arrival, Credential, OPEN_PATHS, Scheme};
@@ -32,7 +33,7 @@ use crate::edge::compression::Wish;
 use crate::edge::host::names_one_host;
 use crate::edge::json;
 use crate::edge::problem::{Fault, Problem};
-use crate::edge::rate_limit::{RateLimiter, Standing, Verdict};
+use crate::edge::rate_limit::{RateLimiter, Verdict};
 use crate::edge::server::Config;
 use crate::edge::turned_away::{Check, TurnedAway};
 use crate::pages::{Refusal, imports};
@@ -172,6 +173,9 @@ pub async fn around(State(front): State<Arc<Front>>, mut request: Request, next:
     }
     let is_secure = front.is_secure && client.scheme != Some(ClientScheme::Http);
     write_headers(response.headers_mut(), id, is_secure);
+    if is_api {
+        deprecation::announce(DEPRECATED, method, path, response.headers_mut());
+    }
     let status = response.status().as_u16();
     tracing::debug!(
         status,
@@ -247,7 +251,14 @@ impl Front {
                 Problem::too_many_requests(seconds).into_response()
             }
         };
-        Standing::write(verdict.standing(), response.headers_mut());
+        let standing = match (verdict, &credential.presented) {
+            // Only now is it known whether the credential is valid, and whether it has a limit of its own.
+            (Verdict::Pass(_), Some(presented)) if !known && !is_open => {
+                self.limiter.standing(&presented.hash, address, now)
+            }
+            _ => verdict.standing(),
+        };
+        self.limiter.write(standing, response.headers_mut());
         let company = credential.presented.map(|presented| presented.company.0);
         Served { response, company, has_credential }
     }

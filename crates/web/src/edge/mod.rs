@@ -7,11 +7,13 @@
 //! - `auth`: credentials. `rate_limit`, `guessing`, `shares`, `slow_body`: how much one client may use. `hashing`: passwords, few
 //!   at a time. `turned_away`: what the log says about requests that didn't pass.
 //! - `json`: request bodies. `compression`: response bodies. `problem`: the only place that maps errors to HTTP.
+//!   `codes`: what error codes mean.
 
 pub mod access_log;
 pub mod auth;
 pub mod client;
 pub mod closing;
+pub mod codes;
 pub mod compression;
 pub mod forwarded;
 pub mod front;

@@ -23,6 +23,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::edge::auth::Scheme;
+use crate::edge::codes::TYPE_PREFIX;
 use crate::edge::slow_body::is_too_slow;
 
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -85,6 +86,11 @@ impl Problem {
         "unsupported_encoding",
         "unsupported_media_type",
     ];
+
+    /// Every code that the API sends.
+    pub fn codes() -> BTreeSet<&'static str> {
+        Error::CODES.into_iter().chain(Self::CODES).collect()
+    }
 
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Parts {
@@ -302,7 +308,7 @@ impl serde::Serialize for Problem {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Parts { status, code, detail, errors, more, .. } = &*self.0;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", &format_args!("urn:rapport:problem:{code}"))?;
+        map.serialize_entry("type", &format_args!("{TYPE_PREFIX}{code}"))?;
         map.serialize_entry("title", title(*status))?;
         map.serialize_entry("status", &status.as_u16())?;
         map.serialize_entry("detail", detail)?;
@@ -323,8 +329,8 @@ impl PartialSchema for Problem {
         let number =
             |description| ObjectBuilder::new().schema_type(Type::Integer).description(Some(description));
         let list = |items: Ref, description| ArrayBuilder::new().items(items).description(Some(description));
-        let codes = Error::CODES.into_iter().chain(Self::CODES).collect::<BTreeSet<_>>();
-        let code = text().enum_values(Some(codes)).description(Some("A stable identifier for programs."));
+        let code =
+            text().enum_values(Some(Self::codes())).description(Some("A stable identifier for programs."));
         let errors = list(
             Ref::from_schema_name(FieldError::name()),
             "All invalid fields or parameters, if there are any.",
@@ -382,9 +388,13 @@ impl IntoResponse for Problem {
     fn into_response(self) -> axum::response::Response {
         let body = serde_json::to_vec(&self).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
-        let Parts { status, headers, fault, refused, .. } = *self.0;
+        let Parts { status, code, headers, fault, refused, .. } = *self.0;
         *response.status_mut() = status;
         response.headers_mut().insert(header::CONTENT_TYPE, MEDIA_TYPE);
+        // The type is a URN, which nobody can open. This can be.
+        if let Ok(help) = HeaderValue::try_from(format!("</api/errors/{code}/>; rel=\"help\"")) {
+            response.headers_mut().insert(header::LINK, help);
+        }
         response.headers_mut().extend(headers);
         if let Some(fault) = fault {
             response.extensions_mut().insert(fault);
@@ -449,6 +459,7 @@ mod tests {
             assert!(!body.to_string().contains("secret"), "internal details must not leak: {body}");
             let response = problem.into_response();
             assert_eq!(response.headers()["content-type"], "application/problem+json");
+            assert_eq!(response.headers()["link"], format!("</api/errors/{code}/>; rel=\"help\""));
             assert_eq!(response.headers().contains_key("retry-after"), [429, 503].contains(&status));
             assert_eq!(response.headers().contains_key("www-authenticate"), status == 401);
         }

@@ -164,8 +164,8 @@ async fn other_method(method: Method) -> Response {
 fn with_slash(mut request: Request) -> Request {
     let path = request.uri().path();
     let path = match path.strip_suffix('/') {
-        Some(file) if api::FILES.contains(&file) => file.to_owned(),
-        None if (path == "/api" || path.starts_with("/api/")) && !api::FILES.contains(&path) => {
+        Some(file) if api::is_file(file) => file.to_owned(),
+        None if (path == "/api" || path.starts_with("/api/")) && !api::is_file(path) => {
             format!("{path}/")
         }
         _ => return request,
@@ -373,6 +373,9 @@ mod tests {
             ("/api/accounts/?limit=5", "/api/accounts/?limit=5"),
             ("/api/openapi.json", "/api/openapi.json"),
             ("/api/openapi.json/", "/api/openapi.json"),
+            ("/api/schemas/events", "/api/schemas/events/"),
+            ("/api/schemas/events/account.created.json", "/api/schemas/events/account.created.json"),
+            ("/api/schemas/events/account.created.json/", "/api/schemas/events/account.created.json"),
             ("/api", "/api/"),
             ("/apiary", "/apiary"),
             ("/health/live", "/health/live"),

@@ -92,6 +92,7 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/webhooks/new", WEBHOOKS),
     ("GET POST", "/webhooks/check", WEBHOOKS),
     ("GET", "/webhooks/receiving", WEBHOOKS),
+    ("GET", "/webhooks/events", WEBHOOKS),
     ("GET", "/webhooks/{id}", WEBHOOKS),
     ("GET POST", "/webhooks/{id}/edit", WEBHOOKS),
     ("POST", "/webhooks/{id}/test", WEBHOOKS),

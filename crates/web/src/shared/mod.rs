@@ -2,12 +2,13 @@
 //!
 //! - `parameters`: query parameters and cursors. `paging`: pages cut from a list. `subject`: ids in paths.
 //! - `account_filter`, `client_list`: the questions that both ask.
-//! - `lookup`: what a domain's home page says.
+//! - `lookup`: what a domain's home page says. `catalogue`: the events that webhooks deliver. `prose`: texts with `code`.
 //! - `audit`, `company_export`, `export`, `error_file`, `own_data`: files, sent as they are read. `csv`, `paged_file`: what
 //!   they are made with.
 
 pub mod account_filter;
 pub mod audit;
+pub mod catalogue;
 pub mod client_list;
 pub mod company_export;
 pub mod csv;
@@ -18,6 +19,7 @@ pub mod own_data;
 pub mod paged_file;
 pub mod paging;
 pub mod parameters;
+pub mod prose;
 pub mod subject;
 
 use rapport_app::Needs;

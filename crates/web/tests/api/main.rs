@@ -3,7 +3,9 @@
 mod account_fields;
 mod audit;
 mod campaigns;
+mod catalogue;
 mod clients;
+mod compatibility;
 mod concurrency;
 mod contacts;
 mod conversations;

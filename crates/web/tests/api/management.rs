@@ -731,14 +731,11 @@ async fn keys_are_shown_once_and_rotate_immediately(acme: Tenant) {
 
 async fn tokens_are_shown_once_listed_and_revoked(acme: Tenant) {
     let made = acme.post("/api/tokens/").json(&json!({"name": "CRM"})).send().await.expect(201);
-    let members =
-        ["created_at", "expires_at", "id", "last_used_at", "name", "owner", "prefix", "role", "token"];
-    assert_eq!(members_of(&made), members);
-    assert_eq!(
-        (&made["expires_at"], &made["owner"]),
-        (&Value::Null, &Value::Null),
-        "the company's, without an end"
-    );
+    let members = "created_at expires_at id last_used_at name owner prefix rate_limit role token";
+    assert_eq!(members_of(&made).join(" "), members);
+    for member in ["expires_at", "owner", "rate_limit"] {
+        assert_eq!(made[member], Value::Null, "the company's, without an end or a limit of its own");
+    }
     assert_eq!(made["role"], json!("admin"), "the default role");
     let token = made["token"].as_str().unwrap();
     assert!(token.starts_with("rap_") && token.len() >= 36, "{token}");
@@ -795,7 +792,14 @@ async fn a_token_expires_and_belongs_to_a_member(server: Server) {
     server.get("/api/accounts/").token(fresh).send().await.expect(200);
     server.delete(&path).send().await.expect(204);
     server.get("/api/accounts/").token(fresh).expect_refused(401, "unauthenticated").await;
-    let faults: [(Value, &str, &str); 5] = [
+    let limited = tokens().json(&json!({"name": "x", "rate_limit": 20})).send().await.expect(201);
+    assert_eq!(limited["rate_limit"], json!(20));
+    assert_eq!(server.all_pages("/api/tokens/", 50).await[0]["rate_limit"], json!(20));
+    let log = server.all_pages("/api/audit/?action=token.created", 1).await;
+    assert_eq!(log[0]["detail"]["rate_limit"], json!(20));
+    let faults: [(Value, &str, &str); 7] = [
+        (json!({"name": "x", "rate_limit": 0}), "/rate_limit", "out_of_range"),
+        (json!({"name": "x", "rate_limit": "20"}), "/rate_limit", "wrong_type"),
         (json!({"name": "x", "expires_at": "2026-01-01"}), "/expires_at", "in_the_past"),
         (json!({"name": "x", "expires_at": "2036-02-01"}), "/expires_at", "out_of_range"),
         (json!({"name": "x", "expires_at": "never"}), "/expires_at", "malformed"),

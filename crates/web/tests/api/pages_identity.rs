@@ -334,6 +334,12 @@ async fn a_token_is_made_for_a_member_until_a_day(acme: Tenant) {
     let fields = [("name", "CRM"), ("role", "admin"), ("owner", bo.as_str()), ("expires_at", "2020-01-31")];
     let refused = ana.send(TOKENS, &fields).await.expect(422).says("Must be in the future.");
     refused.says("value=\"2020-01-31\"").says(&format!("<option value=\"{bo}\" selected>"));
+    let fields = [("name", "Nightly"), ("role", "member"), ("rate_limit", "20")];
+    ana.send(TOKENS, &fields).await.expect(200).says("20/s");
+    assert_eq!(acme.all_pages("/api/tokens/", 50).await[0]["rate_limit"], json!(20));
+    let fields = [("name", "Nightly"), ("role", "member"), ("rate_limit", "0.5")];
+    let refused = ana.send(TOKENS, &fields).await.expect(422);
+    refused.says("Must be a whole number from 1 to 1000000.").says("value=\"0.5\"");
     let fields = [("name", "CRM"), ("role", "admin"), ("owner", bo.as_str())];
     ana.send(TOKENS, &fields)
         .await

@@ -1,6 +1,7 @@
 //! The webhook pages: create, edit, test, enable and disable a webhook, rotate its secret and check a signature.
 
 use rapport_app::signature::SigningKey;
+use rapport_domain::event::Kind;
 use rapport_domain::id::EventId;
 use rapport_domain::member::Role;
 use rapport_domain::standard_webhook::library_secret;
@@ -42,7 +43,16 @@ async fn the_empty_list_explains_webhooks(acme: Tenant) {
     let page = ana.see("/webhooks").await.expect(200).says("No webhooks yet");
     page.says("href=\"/webhooks/new\"").says("href=\"/webhooks/receiving\"");
     let page = ana.see("/webhooks/receiving").await.expect(200).says("def is_genuine(");
-    page.says("hmac.Equal").says("timingSafeEqual").says("5 s, 5 min, 30 min");
+    page.says("hmac.Equal")
+        .says("timingSafeEqual")
+        .says("5 s, 5 min, 30 min")
+        .says("href=\"/webhooks/events\"");
+    let page = ana.see("/webhooks/events").await.expect(200).says("Activity never creates accounts.");
+    let page = page.says("data.account.imported_id").says("string or null");
+    for kind in Kind::ALL {
+        let schema = format!("href=\"/api/schemas/events/{}.json\"", kind.as_str());
+        assert!(page.0.text().contains(&schema), "{schema}");
+    }
 }
 
 async fn a_webhook_is_created_and_its_secret_shown_once(acme: Tenant) {
@@ -326,7 +336,9 @@ async fn members_see_no_links_and_no_pages(acme: Tenant) {
     let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
     ana.see("/").await.expect(200).says("href=\"/webhooks\"");
     bea.see("/").await.expect(200).says_not("href=\"/webhooks\"");
-    for path in ["/webhooks", "/webhooks/new", "/webhooks/check", "/webhooks/receiving", &own] {
+    for path in
+        ["/webhooks", "/webhooks/new", "/webhooks/check", "/webhooks/receiving", "/webhooks/events", &own]
+    {
         bea.see(path).await.expect(403).says("Your role doesn’t allow this");
     }
     bea.see(&format!("{own}/edit")).await.expect(403);

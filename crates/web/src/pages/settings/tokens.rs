@@ -73,7 +73,13 @@ async fn create(action: Action) -> Result<Response, Refusal> {
 
 /// A token expires when its last day is over in the company's time zone.
 fn read(form: &Form, zone: &TimeZone) -> Result<CreateToken, Invalid> {
-    let fields = [("name", As::Text), ("role", As::Text), ("owner", As::Text), ("expires_at", As::Text)];
+    let fields = [
+        ("name", As::Text),
+        ("role", As::Text),
+        ("owner", As::Text),
+        ("expires_at", As::Text),
+        ("rate_limit", As::Number),
+    ];
     let mut members = form.members(&fields);
     let last_day = form.given("expires_at").and_then(|text| text.parse::<Date>().ok());
     if let Some(day_after) = last_day.and_then(|day| day.tomorrow().ok()) {

@@ -1,8 +1,10 @@
-//! The webhook pages: the list, a webhook with its actions, the signature checker, and how to receive webhooks.
+//! The webhook pages: the list, a webhook with its actions, the signature checker, how to receive webhooks, and the event
+//! catalogue.
 
 mod act;
 mod check;
 mod edit;
+mod events;
 mod list;
 mod one;
 mod receiving;
@@ -18,6 +20,7 @@ use crate::pages::Pages;
 use crate::pages::kit::visit::show;
 use crate::pages::webhooks::edit::EditPage;
 use crate::pages::webhooks::one::WebhookPage;
+use crate::shared::catalogue;
 
 pub const PATH: &str = "/webhooks";
 
@@ -27,6 +30,7 @@ pub fn routes() -> Router<Pages> {
         .route("/webhooks/new", get(show::<EditPage, ()>))
         .route("/webhooks/check", get(check::show).post(check::check))
         .route("/webhooks/receiving", get(receiving::show))
+        .route(catalogue::PAGE, get(events::show))
         .route("/webhooks/{id}", get(show::<WebhookPage, WebhookId>))
         .route("/webhooks/{id}/edit", get(show::<EditPage, WebhookId>).post(edit::save))
         .route("/webhooks/{id}/test", post(act::test))
@@ -59,10 +63,12 @@ pub fn badge(switch: &Switch) -> (&'static str, &'static str) {
     }
 }
 
-/// When an event of this kind is sent.
+/// When an event of this kind is sent, in a sentence or two. The catalogue has it in full.
 pub const fn meaning(kind: Kind) -> &'static str {
     match kind {
-        Kind::AccountCreated => "An account was created: by hand, by an import, through the API or by mail.",
+        Kind::AccountCreated => {
+            "An account was created: by hand, through the API, by an upsert, an import, a lookup or a mail."
+        }
         Kind::AccountStatusChanged => {
             "An account moved to another stage. Includes the previous stage and the source."
         }
