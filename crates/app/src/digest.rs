@@ -70,7 +70,8 @@ pub async fn send_once(
     app.write_from(access, origin, command).await
 }
 
-async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
+/// The command that sends the digest as it is now.
+pub async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendDigest, Error> {
     let now = app.now();
     let found =
         app.read(access, Needs::Right(Right::Settings), move |snapshot, _| overdue(snapshot, now)).await?;
@@ -78,7 +79,8 @@ async fn written(app: &App, access: &Access, audience: Audience) -> Result<SendD
     Ok(SendDigest { letter, audience })
 }
 
-struct SendDigest {
+/// Sends a digest that is written already.
+pub struct SendDigest {
     letter: Letter,
     audience: Audience,
 }

@@ -31,6 +31,18 @@ pub async fn erase_payloads(app: &App, access: &Access, account: AccountId) -> R
     }
 }
 
+/// What comes after the last step: nothing, so that the whole erasure can be recorded as done.
+pub struct EndErasure;
+
+impl Command for EndErasure {
+    type Reply = ();
+    const NEEDS: Needs = ErasePayloads::NEEDS;
+
+    fn run(&self, _: &mut Tx, _: &Context) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 /// How far an erasure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {

@@ -89,7 +89,7 @@ impl Error {
     }
 
     /// Every code of a conflict, of something that is not allowed, or of too much of it.
-    pub const CODES: [&str; 44] = [
+    pub const CODES: [&str; 45] = [
         "address_taken",
         "already_a_member",
         "already_invited",
@@ -125,6 +125,7 @@ impl Error {
         "sso_session",
         "test_required",
         "too_many_addresses",
+        "too_many_idempotency_keys",
         "too_many_imports",
         "too_many_mails",
         "too_many_passkeys",

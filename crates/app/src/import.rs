@@ -56,9 +56,21 @@ pub async fn begin(
     request: Request,
     (purpose, runner): (Purpose, Option<i64>),
 ) -> Result<Import, Error> {
+    let command = plan(app, access, id, request, (purpose, runner)).await?;
+    app.write(access, command).await
+}
+
+/// Checks a request against the file, and returns the command that begins the work.
+pub async fn plan(
+    app: &App,
+    access: &Access,
+    id: ImportId,
+    request: Request,
+    (purpose, runner): (Purpose, Option<i64>),
+) -> Result<Begin, Error> {
     let (found, first) = beginning(app, access, id).await?;
     let plan = request.plan(&found, &first)?;
-    app.write(access, Begin { id, plan, purpose, runner }).await
+    Ok(Begin { id, plan, purpose, runner })
 }
 
 /// The import, and the first piece of its file.
@@ -125,7 +137,8 @@ pub async fn preview(
     runner.known().cloned().ok_or(Error::NotFound("import"))
 }
 
-struct Begin {
+/// Begins to work on an import, as it is planned.
+pub struct Begin {
     id: ImportId,
     plan: Plan,
     purpose: Purpose,

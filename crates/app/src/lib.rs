@@ -59,6 +59,7 @@ pub mod password;
 pub mod password_reset;
 mod patience;
 pub mod person;
+pub mod precondition;
 pub mod proof;
 pub mod read;
 pub mod reading;

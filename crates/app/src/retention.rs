@@ -6,6 +6,7 @@ use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::id::{AccountId, CompanyId};
 use rapport_domain::import::{IDLE_DAYS, MAPPING_DAYS, UNDO_DAYS};
 use rapport_domain::mail::KEPT_DAYS;
+use rapport_domain::repeat::forgotten_at;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
@@ -116,7 +117,7 @@ fn last_folded_day(settings: &Settings, now: Time) -> Day {
     now.day_in(&settings.time_zone).minus_days(PULSE_DAYS + ZONE_DAYS)
 }
 
-/// Deletes some expired history: deliveries, events, mail, the audit log. Returns whether there is more.
+/// Deletes some expired history: deliveries, events, mail, the audit log, kept responses. Returns whether there is more.
 pub struct PruneHistory;
 
 impl Command for PruneHistory {
@@ -132,6 +133,7 @@ impl Command for PruneHistory {
             || is_full(retention::prune_events(tx, cutoff, STEP)?)
             || is_full(mail::prune(tx, cx.now.plus_days(-KEPT_DAYS), STEP)?)
             || is_full(audit::prune(tx, cx.now.plus_days(-cx.settings().audit_days), STEP)?)
+            || is_full(submission::forget(tx, forgotten_at(cx.now), STEP)?)
         {
             return Ok(true);
         }

@@ -9,7 +9,7 @@
 
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use parking_lot::RwLock;
-use rapport_domain::id::{MailId, PersonId, SsoId};
+use rapport_domain::id::{MailId, PersonId, ResponseId, SsoId};
 pub use rapport_store::sealed::Owner;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{digest, hmac};
@@ -260,6 +260,7 @@ fn bound_to(owner: Owner) -> Vec<u8> {
         Owner::MailLink(id) => [MailId::PREFIX.as_bytes(), id.as_bytes()].concat(),
         Owner::Totp(id) => [PersonId::PREFIX.as_bytes(), id.as_bytes()].concat(),
         Owner::SsoClient(id) => [SsoId::PREFIX.as_bytes(), id.as_bytes()].concat(),
+        Owner::Response(id) => [ResponseId::PREFIX.as_bytes(), id.as_bytes()].concat(),
     }
 }
 
@@ -290,6 +291,7 @@ mod tests {
             Owner::MailLink(MailId::from_bytes([1; 16])),
             Owner::Totp(PersonId::from_bytes([1; 16])),
             Owner::SsoClient(SsoId::from_bytes([1; 16])),
+            Owner::Response(ResponseId::from_bytes([1; 16])),
         ];
         for other in others {
             assert_eq!(vault.open(other, &secret), Err(CannotOpen));

@@ -345,9 +345,24 @@ pub struct Common {
     pub capture: Capture,
 }
 
+/// What null means in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Null {
+    /// The member counts as not sent. Only `captured_value` is cleared.
+    Absent,
+    /// The member is cleared, or refused if it always has a value.
+    Clears,
+}
+
 impl Common {
-    fn read(members: &mut Members) -> Self {
-        let fields = members.optional("custom_fields", as_object).map(FieldChange::parse);
+    fn read(members: &mut Members, null: Null) -> Self {
+        let fields = members.raw("custom_fields");
+        let fields = if null == Null::Clears && fields.is_some_and(Value::is_null) {
+            members.fault("custom_fields", Fault::not_clearable("to delete a field, send null for its key"));
+            None
+        } else {
+            members.optional("custom_fields", as_object).map(FieldChange::parse)
+        };
         let custom_fields = match fields {
             Some(Ok(fields)) => fields,
             Some(Err(invalid)) => {
@@ -357,7 +372,12 @@ impl Common {
             None => FieldChange::default(),
         };
         let amount = members.clearable("captured_value", Amount::from_json);
-        let currency = members.optional("captured_value_currency", Currency::from_json);
+        // A value that is cleared takes its currency along.
+        let currency = if null == Null::Clears && amount != Some(None) {
+            members.replaceable("captured_value_currency", Currency::from_json)
+        } else {
+            members.optional("captured_value_currency", Currency::from_json)
+        };
         let capture = match amount {
             Some(None) => Capture::Clear,
             Some(Some(amount)) => Capture::from_parts(Some(amount), currency),
@@ -428,7 +448,7 @@ impl Upsert {
             members.fault("name", fault.clone());
         }
         let promo_code = members.raw("promo_code").and_then(|value| PromoCode::from_json(value).ok());
-        let common = Common::read(&mut members);
+        let common = Common::read(&mut members, Null::Absent);
         members.build(|| {
             let (project, imported_id) = (project?, imported_id?);
             Some(Self { project, imported_id, status, name, name_policy, status_policy, promo_code, common })
@@ -461,7 +481,7 @@ impl Create {
         let promo_code = members.optional("promo_code", PromoCode::from_json);
         let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));
         let snoozed_until = members.optional("snoozed_until", as_date);
-        let common = Common::read(&mut members);
+        let common = Common::read(&mut members, Null::Absent);
         members.refuse_unknown();
         members.build(|| {
             Some(Self { name: name?, status, imported_id, promo_code, cadence_days, snoozed_until, common })
@@ -485,13 +505,13 @@ impl Patch {
     /// Returns the edit, and the promo code to attribute by, which the caller looks up.
     pub fn parse(body: &Map<String, Value>) -> Result<(Self, Option<PromoCode>), Invalid> {
         let mut members = Members::of(body);
-        let name = members.optional("name", as_name);
+        let name = members.replaceable("name", as_name);
         let imported_id = members.clearable("imported_id", |value| as_text(value, MAX_IMPORTED_ID));
-        let status = members.optional("status", Status::from_json);
+        let status = members.replaceable("status", Status::from_json);
         let cadence_days = members.clearable("cadence_days", |value| as_integer(value, CADENCE_DAYS));
         let snoozed_until = members.clearable("snoozed_until", as_date);
         let code = members.clearable("promo_code", PromoCode::from_json);
-        let common = Common::read(&mut members);
+        let common = Common::read(&mut members, Null::Clears);
         members.refuse_unknown();
         members.finish()?;
         let clear_channel = code == Some(None);

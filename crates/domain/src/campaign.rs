@@ -213,10 +213,13 @@ impl Patch {
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
         let patch = Self {
-            name: members.optional("name", |value| as_text(value, MAX_NAME)),
-            goal: members.optional("goal", Goal::from_json),
-            include_trials: members.optional("include_trials", as_bool),
-            filters: read_filters(&mut members),
+            name: members.replaceable("name", |value| as_text(value, MAX_NAME)),
+            goal: members.replaceable("goal", Goal::from_json),
+            include_trials: members.replaceable("include_trials", as_bool),
+            filters: match members.raw("filters") {
+                Some(Value::Null) => Some(Filter::default()),
+                _ => read_filters(&mut members),
+            },
         };
         members.refuse_unknown();
         members.finish().map(|()| patch)

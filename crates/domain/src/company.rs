@@ -217,18 +217,18 @@ impl Settings {
 
     /// The settings with the members that are given. Faults are collected there.
     fn read(&self, members: &mut Members) -> Self {
-        let cadence_days = members.optional("cadence_days", |value| as_integer(value, CADENCE_DAYS));
-        let tracked_stages = members.optional("tracked_stages", TrackedStages::from_json);
-        let digest_enabled = members.optional("digest_enabled", as_bool);
-        let digest_weekday = members.optional("digest_weekday", |value| Weekday::parse(as_str(value)?));
-        let time_zone = members.optional("time_zone", |value| parse_time_zone(as_str(value)?));
-        let default_currency = members.optional("default_currency", Currency::from_json);
-        let audit_days = members.optional("audit_days", |value| as_integer(value, AUDIT_DAYS));
-        let export = members.optional("export_role", Grant::from_json);
-        let delete = members.optional("delete_role", Grant::from_json);
+        let cadence_days = members.replaceable("cadence_days", |value| as_integer(value, CADENCE_DAYS));
+        let tracked_stages = members.replaceable("tracked_stages", TrackedStages::from_json);
+        let digest_enabled = members.replaceable("digest_enabled", as_bool);
+        let digest_weekday = members.replaceable("digest_weekday", |value| Weekday::parse(as_str(value)?));
+        let time_zone = members.replaceable("time_zone", |value| parse_time_zone(as_str(value)?));
+        let default_currency = members.replaceable("default_currency", Currency::from_json);
+        let audit_days = members.replaceable("audit_days", |value| as_integer(value, AUDIT_DAYS));
+        let export = members.replaceable("export_role", Grant::from_json);
+        let delete = members.replaceable("delete_role", Grant::from_json);
         let sessions = self.sessions.patched(members);
-        let second_factor_required = members.optional("second_factor_required", as_bool);
-        let late_events_move = members.optional("late_events_move", as_bool);
+        let second_factor_required = members.replaceable("second_factor_required", as_bool);
+        let late_events_move = members.replaceable("late_events_move", as_bool);
         Self {
             cadence_days: cadence_days.unwrap_or(self.cadence_days),
             tracked_stages: tracked_stages.unwrap_or(self.tracked_stages),
@@ -269,7 +269,7 @@ impl Company {
     /// The company after a PATCH of its name and settings; unknown members are rejected by name. Its slug stays.
     pub fn patched(&self, body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
-        let name = members.optional("name", |value| as_text(value, MAX_NAME));
+        let name = members.replaceable("name", |value| as_text(value, MAX_NAME));
         let settings = self.settings.read(&mut members);
         members.refuse_unknown();
         members.finish()?;
@@ -412,10 +412,10 @@ mod tests {
         let renamed = patched(json!({"name": "Acme & Sons", "cadence_days": 7})).unwrap();
         assert_eq!((renamed.name.as_str(), renamed.settings.cadence_days), ("Acme & Sons", 7));
         assert_eq!((renamed.slug, renamed.id), (acme.slug.clone(), acme.id));
-        assert_eq!(patched(json!({"name": null})).unwrap(), acme);
         let codes =
             |body: Value| patched(body).unwrap_err().0.iter().map(|error| error.code).collect::<Vec<_>>();
         assert_eq!(codes(json!({"name": "", "cadence_days": 0})), ["empty", "out_of_range"]);
+        assert_eq!(codes(json!({"name": null, "time_zone": null})), ["not_clearable", "not_clearable"]);
         assert_eq!(codes(json!({"name": "x".repeat(121), "project": "b"})), ["too_long", "unknown_member"]);
     }
 

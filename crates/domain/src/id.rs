@@ -103,6 +103,8 @@ ids! {
     RejectId = "rej_";
     /// A company's settings for single sign-on.
     SsoId = "sso_";
+    /// A kept response: derived from a credential and its key, so not ordered by time.
+    ResponseId = "rsp_";
 }
 
 /// A company's number: small, because every key in storage begins with it. Never shown on the wire, where the

@@ -46,7 +46,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 78] = [
+    pub const CODES: [&str; 79] = [
         "account_mismatch",
         "already_converted",
         "bad_character",
@@ -72,6 +72,7 @@ impl Fault {
         "no_header",
         "no_page",
         "not_an_owner",
+        "not_clearable",
         "not_confirmed",
         "not_html",
         "not_https",
@@ -136,6 +137,11 @@ impl Fault {
         one_of(Self::CODES).examples(["malformed"])
     }
 
+    /// A member that always has a value was set to null in an edit.
+    pub fn not_clearable(remedy: &str) -> Self {
+        Self::new("not_clearable", format!("can't be null; {remedy}"))
+    }
+
     /// The value is not one of a fixed set of words.
     pub fn not_one_of<'a>(code: &'static str, allowed: impl IntoIterator<Item = &'a str>) -> Self {
         let words: Vec<&str> = allowed.into_iter().collect();
@@ -195,6 +201,21 @@ impl<'a> Members<'a> {
     ) -> Option<T> {
         let value = self.given(name)?;
         parse(value).map_err(|fault| self.fault(name, fault)).ok()
+    }
+
+    /// Parses a member of an edit that always has a value: absent leaves it as it is, and `null`, which clears members
+    /// that can be empty, is an error.
+    pub fn replaceable<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
+    ) -> Option<T> {
+        if self.map.get(name).is_some_and(Value::is_null) {
+            self.known.push(name);
+            self.fault(name, Fault::not_clearable("leave it out to keep its value"));
+            return None;
+        }
+        self.optional(name, parse)
     }
 
     /// Parses a member that must be present.
@@ -363,6 +384,11 @@ mod tests {
         assert_eq!(members.optional("a", as_bool), None);
         assert_eq!(members.clearable("a", as_bool), Some(None));
         assert_eq!(members.clearable("b", as_bool), None);
-        assert!(members.finish().is_ok());
+        assert_eq!(members.replaceable("b", as_bool), None);
+        assert!(!members.has_faults());
+        assert_eq!(members.replaceable("a", as_bool), None);
+        members.refuse_unknown();
+        let faults = members.finish().unwrap_err().0;
+        assert_eq!((faults.len(), faults[0].pointer.as_str(), faults[0].code), (1, "/a", "not_clearable"));
     }
 }

@@ -49,6 +49,7 @@ pub mod policy;
 pub mod recovery_code;
 pub mod redelivery;
 pub mod relying_party;
+pub mod repeat;
 pub mod request_id;
 pub mod right;
 pub mod saved_view;

@@ -123,8 +123,8 @@ pub struct Patch {
 impl Patch {
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
-        let role = members.optional("role", Role::from_json);
-        let active = members.optional("active", as_bool);
+        let role = members.replaceable("role", Role::from_json);
+        let active = members.replaceable("active", as_bool);
         members.refuse_unknown();
         members.finish().map(|()| Self { role, active })
     }

@@ -41,8 +41,8 @@ impl Default for Limits {
 impl Limits {
     /// The limits after a PATCH of the settings.
     pub(crate) fn patched(self, members: &mut Members) -> Self {
-        let idle = members.optional("session_idle_minutes", |value| as_integer(value, IDLE_MINUTES));
-        let max = members.optional("session_max_minutes", |value| as_integer(value, MAX_MINUTES));
+        let idle = members.replaceable("session_idle_minutes", |value| as_integer(value, IDLE_MINUTES));
+        let max = members.replaceable("session_max_minutes", |value| as_integer(value, MAX_MINUTES));
         let patched = Self {
             idle_minutes: idle.unwrap_or(self.idle_minutes),
             max_minutes: max.unwrap_or(self.max_minutes),

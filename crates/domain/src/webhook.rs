@@ -216,12 +216,13 @@ pub struct Patch {
 impl Patch {
     pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
         let mut members = Members::of(body);
-        let url = members.optional("url", destination);
-        let events = members.optional("events", Selection::from_json);
-        let description = members.optional("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
+        let url = members.replaceable("url", destination);
+        let events = members.replaceable("events", Selection::from_json);
+        let description =
+            members.clearable("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
         members.refuse_unknown();
         members.finish()?;
-        Ok(Self { url, events, description })
+        Ok(Self { url, events, description: description.map(Option::unwrap_or_default) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The encrypted columns. This is the only list of them: the vault seals for an [`Owner`] and for nothing else, so
 //! a new encrypted column needs a variant here, and then changing the key reaches it too.
 
-use rapport_domain::id::{MailId, PersonId, SsoId, WebhookId};
+use rapport_domain::id::{MailId, PersonId, ResponseId, SsoId, WebhookId};
 
 use crate::error::Error;
 use crate::statement::{Statement, statements};
@@ -13,10 +13,12 @@ statements! {
     company LINKS = "SELECT id, secret FROM mail_content WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     reference APPS = "SELECT person, secret FROM totp WHERE person > $1 ORDER BY person LIMIT $2";
     company CLIENTS = "SELECT id, secret FROM sso WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
+    company RESPONSES = "SELECT id, secret FROM kept_response WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company REPLACE_WEBHOOK = "UPDATE webhook SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
     company REPLACE_LINK = "UPDATE mail_content SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
     reference REPLACE_APP = "UPDATE totp SET secret = $3 WHERE person = $1 AND secret = $2";
     company REPLACE_CLIENT = "UPDATE sso SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
+    company REPLACE_RESPONSE = "UPDATE kept_response SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
 }
 
 /// The row that an encrypted secret belongs to.
@@ -30,21 +32,24 @@ pub enum Owner {
     Totp(PersonId),
     /// What we log in with at a company's identity provider.
     SsoClient(SsoId),
+    /// A kept response that contains a secret, such as a new token.
+    Response(ResponseId),
 }
 
 impl Owner {
     /// For each encrypted column, an owner before all others.
-    pub const BEFORE_ALL: [Self; 4] = [
+    pub const BEFORE_ALL: [Self; 5] = [
         Self::Webhook(WebhookId::from_bytes([0; 16])),
         Self::MailLink(MailId::from_bytes([0; 16])),
         Self::Totp(PersonId::from_bytes([0; 16])),
         Self::SsoClient(SsoId::from_bytes([0; 16])),
+        Self::Response(ResponseId::from_bytes([0; 16])),
     ];
 
     /// Whether each company has secrets of its own in the column. The others are read once, in no company.
     pub const fn is_of_company(self) -> bool {
         match self {
-            Self::Webhook(_) | Self::MailLink(_) | Self::SsoClient(_) => true,
+            Self::Webhook(_) | Self::MailLink(_) | Self::SsoClient(_) | Self::Response(_) => true,
             Self::Totp(_) => false,
         }
     }
@@ -56,6 +61,7 @@ impl Owner {
             Self::MailLink(_) => ("mail_content", "secret"),
             Self::Totp(_) => ("totp", "secret"),
             Self::SsoClient(_) => ("sso", "secret"),
+            Self::Response(_) => ("kept_response", "secret"),
         }
     }
 }
@@ -89,6 +95,11 @@ pub fn after(snapshot: &mut Snapshot, owner: Owner, limit: i64) -> Result<Vec<Se
             rows.map(|mut row| Ok(Sealed { owner: Owner::SsoClient(row.take()?), secret: row.take()? }))
                 .collect()
         }
+        Owner::Response(id) => {
+            let rows = snapshot.query(&RESPONSES, values![&id, limit])?.into_iter();
+            rows.map(|mut row| Ok(Sealed { owner: Owner::Response(row.take()?), secret: row.take()? }))
+                .collect()
+        }
     }
 }
 
@@ -100,6 +111,7 @@ pub fn replace(tx: &mut Tx, owner: Owner, before: &[u8], sealed: &[u8]) -> Resul
         Owner::MailLink(id) => run(&REPLACE_LINK, id.as_bytes())?,
         Owner::Totp(person) => run(&REPLACE_APP, person.as_bytes())?,
         Owner::SsoClient(id) => run(&REPLACE_CLIENT, id.as_bytes())?,
+        Owner::Response(id) => run(&REPLACE_RESPONSE, id.as_bytes())?,
     };
     Ok(())
 }

@@ -9,7 +9,7 @@ use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
     AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CredentialId,
     DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, PasskeyId, PersonId,
-    RedeliveryId, RejectId, SessionId, SsoId, WebhookId,
+    RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -283,6 +283,7 @@ id_values!(
     PersonId,
     RedeliveryId,
     RejectId,
+    ResponseId,
     SsoId,
     WebhookId
 );

@@ -15,7 +15,7 @@ use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
-use crate::submission::{ALREADY_SENT, Once};
+use crate::submission::{ALREADY_SENT, Claim, Once, Outcome, Render, Repeatable};
 
 /// What the caller says about a file.
 #[derive(Debug, Clone, Default)]
@@ -96,6 +96,37 @@ impl Upload {
 
     /// Completes the file and reports what it looks like.
     pub async fn finish(mut self) -> Result<Import, Error> {
+        let finished = match self.complete().await {
+            Ok(finish) => self.settle(finish).await,
+            Err(error) => Err(error),
+        };
+        if let Err(Error::Invalid(_) | Error::Conflict { code: ALREADY_SENT, .. }) = finished {
+            self.abandon().await;
+        }
+        finished
+    }
+
+    /// The same for a request that may be repeated: the first complete upload wins.
+    pub async fn finish_once(
+        mut self,
+        claim: Claim,
+        render: Render<Import, ()>,
+    ) -> Result<Outcome<()>, Error> {
+        let finished = match self.complete().await {
+            Ok(finish) => {
+                let command = Repeatable { claim, command: finish, render };
+                patiently(&self.app, &self.access, command).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(Error::Invalid(_)) | Ok(Outcome::Repeated { .. } | Outcome::Reused) = finished {
+            self.abandon().await;
+        }
+        finished
+    }
+
+    /// Writes the rest of the file.
+    async fn complete(&mut self) -> Result<FinishUpload, Error> {
         let charset = std::mem::replace(&mut self.intake, Intake::new(None)).finish(&mut self.pending);
         while !self.pending.is_empty() {
             let rest = self.pending.split_off(self.pending.len().min(CHUNK_BYTES));
@@ -103,17 +134,8 @@ impl Upload {
             self.write(chunk).await?;
         }
         let is_whole = self.chunks <= 1;
-        let finished = match Head::of(&self.head, is_whole, charset, self.delimiter) {
-            Ok(head) => {
-                let finish = FinishUpload { id: self.id, bytes: self.bytes, charset, head };
-                self.settle(finish).await
-            }
-            Err(invalid) => Err(invalid.into()),
-        };
-        if let Err(Error::Invalid(_) | Error::Conflict { code: ALREADY_SENT, .. }) = finished {
-            self.abandon().await;
-        }
-        finished
+        let head = Head::of(&self.head, is_whole, charset, self.delimiter)?;
+        Ok(FinishUpload { id: self.id, bytes: self.bytes, charset, head })
     }
 
     async fn settle(&self, finish: FinishUpload) -> Result<Import, Error> {

@@ -20,6 +20,7 @@ use rapport_testkit::{Engine, TestApp, block_on, create_webhook};
 use serde_json::json;
 
 use crate::mail::take;
+use crate::repeats::creating_token;
 
 const OLD: Key = [1; 32];
 const NEW: Key = [2; 32];
@@ -106,6 +107,7 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
         invite(app, "ana@acme.test");
         set_up_app(app);
         set_up_sso(app);
+        app.write(creating_token()).unwrap();
         let (old, new) = (BTreeSet::from([fingerprint(&OLD)]), BTreeSet::from([fingerprint(&NEW)]));
         for column in Owner::BEFORE_ALL {
             assert_eq!(keys_of(app, column), old, "every column has something to re-encrypt");
@@ -113,11 +115,11 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
 
         app.company("globex");
         let listed = columns(app.app()).unwrap();
-        assert_eq!(listed.len(), 7, "three columns of each company, and once that of people");
+        assert_eq!(listed.len(), 9, "four columns of each company, and once that of people");
         *file.lock().unwrap() = vec![OLD, NEW];
         change(app);
         assert!(add_webhook(app));
-        let [webhooks, links, apps, clients] = Owner::BEFORE_ALL;
+        let [webhooks, links, apps, clients, responses] = Owner::BEFORE_ALL;
         assert_eq!(keys_of(app, webhooks).len(), 2, "what is new is under the new key");
         assert_eq!(reencrypt(app, webhooks), many);
         assert_eq!(reencrypt(app, webhooks), 0, "a second run finds nothing left");
@@ -126,7 +128,8 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
         assert_eq!(reencrypt(app, links), 1);
         assert_eq!(reencrypt(app, apps), 1);
         assert_eq!(reencrypt(app, clients), 1);
-        for owner in [links, apps, clients] {
+        assert_eq!(reencrypt(app, responses), 1);
+        for owner in [links, apps, clients, responses] {
             assert_eq!(keys_of(app, owner), new);
         }
         as_operator(app, &Access::NO_COMPANY, FinishChange(fingerprint(&NEW)));

@@ -33,6 +33,7 @@ mod races;
 mod reading;
 mod reads;
 mod redelivery;
+mod repeats;
 mod retention;
 mod rights;
 mod saved_view;

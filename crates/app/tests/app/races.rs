@@ -4,14 +4,20 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rapport_app::Viewer;
 use rapport_app::account::PatchAccount;
 use rapport_app::channel::RenameChannel;
+use rapport_app::precondition::{Checked, IfCurrent, Subject};
+use rapport_app::settings::PatchSettings;
+use rapport_app::submission::Outcome;
 use rapport_domain::account::Patch;
 use rapport_domain::pipeline::Status;
+use rapport_store::Snapshot;
 use rapport_testkit::{Engine, TestApp};
 use serde_json::json;
 
 use crate::refusal;
+use crate::repeats::{bytes_literal, claim, creating};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -101,4 +107,41 @@ fn a_channel_name_taken_while_a_rename_waits_is_a_conflict() {
     let take = "UPDATE channel SET name = 'Three', name_folded = 'three' WHERE name = 'Two'";
     let rename = || app.write(RenameChannel { id: one.id, name: "Three".to_owned() });
     assert_eq!(refusal(while_open(&app, take, rename)), "conflict name_taken");
+}
+
+#[test]
+fn a_key_used_on_another_node_while_a_request_acts_repeats_its_response() {
+    let app = on_postgres();
+    let claim = claim("a", "Nordlys");
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+    let [id, request] = [&claim.id.as_bytes()[..], claim.request.as_bytes()]
+        .map(|bytes| bytes_literal(app.database(), &hex(bytes)));
+    let (company, now) = (app.id().0, app.clock().now().as_micros());
+    let keep = format!(
+        "INSERT INTO kept_response (company, id, request, status, body, at) \
+         VALUES ({company}, {id}, {request}, 201, 'the first', {now})"
+    );
+    let outcome = while_open(&app, &keep, || app.write(creating(claim, "Nordlys", 0)).unwrap());
+    assert_eq!(outcome, Outcome::Repeated { status: 201, body: Some("the first".to_owned()) });
+    assert_eq!(app.rows("account"), 0, "what the second request did is undone");
+}
+
+#[test]
+fn settings_changed_while_a_conditional_change_waits_make_it_stale() {
+    let app = on_postgres();
+    let rename = |cadence_days: i64| {
+        let body = json!({ "cadence_days": cadence_days });
+        // Current as long as the name is the one that the caller knows.
+        let find_stale = Box::new(|_: &mut Snapshot, viewer: &Viewer| {
+            let name = viewer.caller.company.name.clone();
+            Ok(Some(name).filter(|name| name == "Changed"))
+        });
+        let command = PatchSettings(body.as_object().unwrap().clone());
+        IfCurrent { subject: Subject::Company, command, find_stale }
+    };
+    assert!(matches!(app.write(rename(7)), Ok(Checked::Done(_))));
+    let change = "UPDATE company SET name = 'Changed'";
+    let outcome = while_open(&app, change, || app.write(rename(8)));
+    assert!(matches!(outcome, Ok(Checked::Stale(name)) if name == "Changed"));
+    assert_eq!(app.number("SELECT cadence_days FROM company"), 7);
 }

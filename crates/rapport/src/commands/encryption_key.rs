@@ -196,6 +196,9 @@ fn described(app: &App, lost: &[(CompanyId, Owner)]) -> anyhow::Result<String> {
             Owner::SsoClient(_) => {
                 let _ = writeln!(text, "  {project}: the client secret of single sign-on");
             }
+            Owner::Response(_) => {
+                let _ = writeln!(text, "  {project}: a response that was kept for its repeats");
+            }
             Owner::Webhook(id) => {
                 let read =
                     app.store().read(*company, move |snapshot: &mut Snapshot| webhook::get(snapshot, id));

@@ -16,6 +16,7 @@ mod load;
 mod migrate;
 mod nodes;
 mod power_cut;
+mod repeats;
 mod report;
 mod scene;
 mod size;

@@ -17,6 +17,9 @@ pub const BACKUPS: Size = Size { variable: "RAPPORT_FAULTS_BACKUPS", short: 3 };
 /// Cut connections, around a COMMIT.
 pub const CUTS: Size = Size { variable: "RAPPORT_FAULTS_CUTS", short: 20 };
 
+/// Requests with an idempotency key, on each engine. Each is sent by eight clients.
+pub const REPEATS: Size = Size { variable: "RAPPORT_FAULTS_REPEATS", short: 1_200 };
+
 pub struct Size {
     variable: &'static str,
     short: usize,

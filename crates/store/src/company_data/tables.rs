@@ -61,7 +61,7 @@ const ACCOUNT: Keys = &[("account", Type::Bytes)];
 const ACCOUNT_AND_ID: Keys = &[("account", Type::Bytes), ("id", Type::Bytes)];
 const PERSON: Keys = &[("person", Type::Bytes)];
 
-pub static TABLES: [Table; 49] = [
+pub static TABLES: [Table; 50] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -531,4 +531,5 @@ pub static TABLES: [Table; 49] = [
     Table::internal("session", &[("hash", Type::Bytes)]),
     Table::internal("removed_member", &[("mark", Type::Bytes)]),
     Table::internal("submission", &[("form", Type::Bytes)]),
+    Table::wide_internal("kept_response", ID),
 ];

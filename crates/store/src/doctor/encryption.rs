@@ -1,6 +1,6 @@
 //! What a database says about its encryption key, read without changing anything, whatever its schema version.
 
-use rapport_domain::id::{MailId, PersonId, SsoId, WebhookId};
+use rapport_domain::id::{MailId, PersonId, ResponseId, SsoId, WebhookId};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{SESSION, STATEMENT_LIMIT, only, open_read_only};
@@ -50,6 +50,7 @@ fn owner_like(before: Owner, id: [u8; 16]) -> Owner {
         Owner::MailLink(_) => Owner::MailLink(MailId::from_bytes(id)),
         Owner::Totp(_) => Owner::Totp(PersonId::from_bytes(id)),
         Owner::SsoClient(_) => Owner::SsoClient(SsoId::from_bytes(id)),
+        Owner::Response(_) => Owner::Response(ResponseId::from_bytes(id)),
     }
 }
 

@@ -7,7 +7,7 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 34] = [
+const HIDDEN: [&str; 35] = [
     "account_site",
     "account_word",
     "activity_day",
@@ -24,6 +24,7 @@ const HIDDEN: [&str; 34] = [
     "import_change",
     "import_chunk",
     "import_mapping",
+    "kept_response",
     "mail_budget",
     "mail_content",
     "mail_reference",

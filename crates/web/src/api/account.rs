@@ -3,11 +3,12 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::Answer;
-use rapport_app::account::{ChangeStatus, DeleteAccount, PatchAccount};
+use rapport_app::account::{ChangeStatus, DeleteAccount, PatchAccount, StatusChanged};
 use rapport_app::read::account;
+use rapport_app::{Answer, Viewer};
 use rapport_domain::account::{AccountView, Patch, StatusChange};
 use rapport_domain::id::AccountId;
+use rapport_store::Snapshot;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,8 +16,9 @@ use utoipa_axum::routes;
 
 use crate::api::accounts::render;
 use crate::api::call::{Call, Caller, Id};
+use crate::api::conditional::{Conditions, versioned};
 use crate::api::{Api, READ, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -40,11 +42,22 @@ async fn get_account(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<AccountId>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
     let found = api.read(&caller, READ, id, |snapshot, _, id| account::one(snapshot, id));
     let Answer { reply, company, now } = found.await?;
     let account = reply.ok_or_else(|| Problem::not_found("account"))?;
-    Ok(render(StatusCode::OK, &Answer { reply: account, company, now }))
+    conditions.answer(render(StatusCode::OK, &Answer { reply: account, company, now }))
+}
+
+/// The account as `get_account` shows it.
+fn current(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    id: AccountId,
+) -> Result<Option<Rendered>, rapport_store::Error> {
+    let found = account::one(snapshot, id)?;
+    Ok(found.map(|account| json::render(StatusCode::OK, &account.view(viewer.settings(), viewer.now))))
 }
 
 /// Edit an account
@@ -67,12 +80,14 @@ async fn get_account(
 async fn patch_account(
     State(api): State<Api>,
     Id(id): Id<AccountId>,
+    conditions: Conditions,
     call: Call,
 ) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
-    let command = id.and_then(|id| patch.map(|(patch, promo_code)| PatchAccount { id, patch, promo_code }));
-    let patched = api.write(&caller, command).await?;
-    Ok(render(StatusCode::OK, &patched))
+    let command =
+        id.and_then(|id| patch.map(|(patch, promo_code)| (id, PatchAccount { id, patch, promo_code })));
+    let patched = api.change(&caller, conditions, command, current).await?;
+    Ok(versioned(render(StatusCode::OK, &patched)))
 }
 
 /// Delete an account
@@ -91,8 +106,9 @@ async fn delete_account(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<AccountId>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
-    api.write(&caller, id.map(DeleteAccount)).await?;
+    api.change(&caller, conditions, id.map(|id| (id, DeleteAccount(id))), current).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -124,8 +140,10 @@ async fn change_status(
 ) -> Result<Response, Problem> {
     let (caller, change) = call.parse(StatusChange::parse);
     let command = id.and_then(|id| change.map(|change| ChangeStatus { id, change }));
-    let changed = api.write(&caller, command).await?;
-    let Answer { reply, company, now } = &changed.account;
-    let reply = MovedAccount { account: reply.view(&company.settings, *now), moved: changed.moved };
-    Ok(json::respond(StatusCode::OK, &reply))
+    let render = |changed: StatusChanged| {
+        let Answer { reply, company, now } = &changed.account;
+        let reply = MovedAccount { account: reply.view(&company.settings, *now), moved: changed.moved };
+        json::render(StatusCode::OK, &reply)
+    };
+    api.act(&caller, command, render).await
 }

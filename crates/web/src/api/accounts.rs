@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
 use crate::api::{Api, EXPORT, READ, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
 use crate::shared::parameters::Parameters;
@@ -103,11 +103,10 @@ async fn export_accounts(
 )]
 async fn create_account(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, command) = call.parse(|members| account::Create::parse(members).map(CreateAccount));
-    let created = api.write(&caller, command).await?;
-    Ok(render(StatusCode::CREATED, &created))
+    api.act(&caller, command, |created| render(StatusCode::CREATED, &created)).await
 }
 
 /// An account as a response.
-pub fn render(status: StatusCode, answer: &Answer<Account>) -> Response {
-    json::respond(status, &answer.reply.view(&answer.company.settings, answer.now))
+pub fn render(status: StatusCode, answer: &Answer<Account>) -> Rendered {
+    json::render(status, &answer.reply.view(&answer.company.settings, answer.now))
 }

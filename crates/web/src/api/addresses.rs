@@ -99,8 +99,7 @@ fn read_place(text: &str) -> Option<(Time, String)> {
 async fn add_address(State(api): State<Api>, Id(id): Id<AccountId>, call: Call) -> Result<Response, Problem> {
     let (caller, address) = call.parse(parse_address);
     let command = id.and_then(|account| address.map(|address| AddAddress { account, address }));
-    let added = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &AddressView::from(added)))
+    api.act(&caller, command, |added| json::render(StatusCode::CREATED, &AddressView::from(added))).await
 }
 
 /// Remove an email address from an account

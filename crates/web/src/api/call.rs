@@ -10,19 +10,22 @@ use rapport_domain::invalid::{Invalid, no_members};
 use serde_json::{Map, Value};
 
 use crate::api::Api;
+use crate::api::repeat::{self, Repeat};
 use crate::edge::auth::{Arrival, Scheme};
 use crate::edge::json::{self, Object, Presence};
 use crate::edge::problem::Problem;
 use crate::shared::subject::{InPath, in_path};
 
 /// The caller, by a well-formed credential that the use case verifies.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     pub presented: Presented,
     pub scheme: Scheme,
     pub origin: Origin,
     /// The credential was valid when it was last used.
     pub known: bool,
+    /// The request has an `Idempotency-Key`.
+    pub repeat: Option<Repeat>,
 }
 
 impl Caller {
@@ -32,7 +35,7 @@ impl Caller {
             *arrival.ok_or_else(|| Problem::internal("a request bypassed the front middleware"))?;
         let scheme = credential.scheme;
         let presented = credential.presented.ok_or_else(|| Problem::unauthenticated(scheme))?;
-        Ok(Self { presented, scheme, origin, known })
+        Ok(Self { presented, scheme, origin, known, repeat: None })
     }
 
     pub fn access(&self) -> Access {
@@ -57,14 +60,26 @@ pub struct Call {
 impl Call {
     async fn read(request: Request, api: &Api, presence: Presence) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let caller = match Caller::of(&parts) {
+        let mut caller = match Caller::of(&parts) {
             Ok(caller) => caller,
             Err(refused) => {
                 json::drain(body).await;
                 return Err(refused);
             }
         };
-        let body = json::read(&parts.headers, body, presence, api.0.body_timeout).await;
+        let bytes = json::read_bytes(&parts.headers, body, presence, api.0.body_timeout).await;
+        let body = match (bytes, repeat::key(&parts)) {
+            (Ok(bytes), Ok(None)) => json::object(bytes.as_deref()),
+            (Ok(bytes), Ok(Some(key))) => {
+                let sent = bytes.as_deref();
+                let begun = api.repeat(&caller, &key, &parts, sent.unwrap_or_default());
+                begun.and_then(|repeat| {
+                    caller.repeat = Some(repeat);
+                    json::object(sent)
+                })
+            }
+            (Err(problem), _) | (_, Err(problem)) => Err(problem),
+        };
         Ok(Self { caller, body })
     }
 

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::Answer;
 use rapport_app::campaign::{CreateCampaign, DeleteCampaign, PatchCampaign};
 use rapport_app::export::RecordExport;
 use rapport_app::read::accounts::{Cursor, Sort};
 use rapport_app::read::campaign::{self, Counts, Part};
+use rapport_app::{Answer, Viewer};
 use rapport_domain::account::AccountView;
 use rapport_domain::campaign::{Aim, Campaign, Draft, Goal, Patch};
 use rapport_domain::id::CampaignId;
 use rapport_domain::time::Time;
+use rapport_store::Snapshot;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -21,8 +22,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
+use crate::api::conditional::{Conditions, versioned};
 use crate::api::{Api, EXPORT, READ, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::shared::export;
 use crate::shared::paging::Page;
@@ -158,8 +160,11 @@ async fn list_campaigns(
 )]
 async fn create_campaign(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, draft) = call.parse(Draft::parse);
-    let created = api.write(&caller, draft.map(CreateCampaign)).await?;
-    show(&api, &caller, Ok(created.id), StatusCode::CREATED).await
+    api.act_and_show(&caller, draft.map(CreateCampaign), |snapshot, viewer, created| {
+        let counts = campaign::counts(snapshot, viewer, &created.aim)?;
+        Ok(rendered(StatusCode::CREATED, created, counts))
+    })
+    .await
 }
 
 /// Preview a campaign
@@ -196,8 +201,9 @@ async fn get_campaign(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<CampaignId>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
-    show(&api, &caller, id, StatusCode::OK).await
+    conditions.answer(show(&api, &caller, id).await?)
 }
 
 /// Change a campaign
@@ -218,12 +224,13 @@ async fn get_campaign(
 async fn patch_campaign(
     State(api): State<Api>,
     Id(id): Id<CampaignId>,
+    conditions: Conditions,
     call: Call,
 ) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
-    let command = id.and_then(|id| patch.map(|patch| PatchCampaign { id, patch }));
-    let patched = api.write(&caller, command).await?;
-    show(&api, &caller, Ok(patched.id), StatusCode::OK).await
+    let command = id.and_then(|id| patch.map(|patch| (id, PatchCampaign { id, patch })));
+    let patched = api.change(&caller, conditions, command, current).await?;
+    Ok(versioned(show(&api, &caller, Ok(patched.id)).await?))
 }
 
 /// Delete a campaign
@@ -241,21 +248,30 @@ async fn delete_campaign(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<CampaignId>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
-    api.write(&caller, id.map(DeleteCampaign)).await?;
+    api.change(&caller, conditions, id.map(|id| (id, DeleteCampaign(id))), current).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn show(
-    api: &Api,
-    caller: &Caller,
-    id: Result<CampaignId, Problem>,
-    status: StatusCode,
-) -> Result<Response, Problem> {
+async fn show(api: &Api, caller: &Caller, id: Result<CampaignId, Problem>) -> Result<Rendered, Problem> {
     let found = api.read(caller, READ, id, campaign::one);
     let (found, counts) = found.await?.reply.ok_or_else(|| Problem::not_found("campaign"))?;
-    let detail = CampaignDetail { campaign: found.into(), counts: counts.into() };
-    Ok(json::respond(status, &detail))
+    Ok(rendered(StatusCode::OK, found, counts))
+}
+
+/// The campaign as `get_campaign` shows it.
+fn current(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    id: CampaignId,
+) -> Result<Option<Rendered>, rapport_store::Error> {
+    let found = campaign::one(snapshot, viewer, id)?;
+    Ok(found.map(|(found, counts)| rendered(StatusCode::OK, found, counts)))
+}
+
+fn rendered(status: StatusCode, found: Campaign, counts: Counts) -> Rendered {
+    json::render(status, &CampaignDetail { campaign: found.into(), counts: counts.into() })
 }
 
 /// A page of a campaign's members, with the number of included and excluded accounts.

@@ -120,8 +120,9 @@ async fn list_channels(
 )]
 async fn create_channel(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, name) = call.parse(parse_name);
-    let created = api.write(&caller, name.map(|name| CreateChannel { name })).await?;
-    Ok(json::respond(StatusCode::CREATED, &ChannelView::new(created, Vec::new())))
+    let command = name.map(|name| CreateChannel { name });
+    let render = |created| json::render(StatusCode::CREATED, &ChannelView::new(created, Vec::new()));
+    api.act(&caller, command, render).await
 }
 
 /// Get a channel
@@ -255,8 +256,7 @@ fn read_code_place(text: &str) -> Option<(Time, String)> {
 async fn add_code(State(api): State<Api>, Id(id): Id<ChannelId>, call: Call) -> Result<Response, Problem> {
     let (caller, code) = call.parse(parse_code);
     let command = id.and_then(|channel| code.map(|code| AddCode { channel, code, archived: false }));
-    let added = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &CodeView::from(added)))
+    api.act(&caller, command, |added| json::render(StatusCode::CREATED, &CodeView::from(added))).await
 }
 
 /// Get a promo code

@@ -74,8 +74,7 @@ async fn record_contact(
     let (caller, contact) = call.parse(|members| NewContact::parse(members, now));
     let account = id;
     let command = account.and_then(|account| contact.map(|contact| RecordContact { account, contact }));
-    let made = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &made))
+    api.act(&caller, command, |made| json::render(StatusCode::CREATED, &made)).await
 }
 
 fn write_place(last: &Contact) -> String {

@@ -80,8 +80,7 @@ async fn start_conversation(
 ) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Start::parse);
     let command = id.and_then(|account| request.map(|request| StartConversation { account, request }));
-    let begun = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &begun.view()))
+    api.act(&caller, command, |begun| json::render(StatusCode::CREATED, &begun.view())).await
 }
 
 /// Get a conversation
@@ -158,8 +157,7 @@ async fn log_message(
     let now = api.app().now();
     let (caller, log) = call.parse(|members| Log::parse(members, now));
     let command = id.and_then(|conversation| log.map(|log| LogMessage { conversation, log }));
-    let logged = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &logged.view()))
+    api.act(&caller, command, |logged| json::render(StatusCode::CREATED, &logged.view())).await
 }
 
 /// Writes a place in a list that is ordered by time, then by id.

@@ -2,15 +2,17 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use rapport_app::Viewer;
 use rapport_app::read::delivery::{self, Detail, KeptAttempt, Listed};
 use rapport_app::redeliver::Redeliver;
-use rapport_domain::delivery::Failure;
+use rapport_domain::delivery::{Delivery, Failure};
 use rapport_domain::delivery_list::{Appearance, Filter, Shown, account_id, event_kind, webhook_id};
 use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, DeliveryId, EventId, WebhookId};
 use rapport_domain::schema::one_of;
 use rapport_domain::time::Time;
+use rapport_store::Snapshot;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -20,7 +22,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Caller, Id, PlainCall};
 use crate::api::{Api, WEBHOOKS, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
 use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
@@ -244,25 +246,29 @@ async fn get_delivery(
     caller: Caller,
     Id(id): Id<DeliveryId>,
 ) -> Result<Response, Problem> {
-    show(&api, &caller, id, StatusCode::OK).await
+    let found = api.read(&caller, WEBHOOKS, id, |snapshot, _, id| delivery::one(snapshot, id));
+    let found = found.await?.reply.ok_or_else(|| Problem::not_found("delivery"))?;
+    Ok(rendered(StatusCode::OK, found).into_response())
 }
 
-/// Responds with a delivery in full.
-pub async fn show(
-    api: &Api,
-    caller: &Caller,
-    id: Result<DeliveryId, Problem>,
-    status: StatusCode,
-) -> Result<Response, Problem> {
-    let found = api.read(caller, WEBHOOKS, id, |snapshot, _, id| delivery::one(snapshot, id));
-    let Detail { listed, event, attempts } =
-        found.await?.reply.ok_or_else(|| Problem::not_found("delivery"))?;
+/// Renders a delivery that exists, in full.
+pub fn accepted(
+    snapshot: &mut Snapshot,
+    _: &Viewer,
+    Delivery { id, .. }: Delivery,
+) -> Result<Rendered, rapport_store::Error> {
+    let found = delivery::one(snapshot, id)?;
+    let missing = || Rendered::from(&Problem::not_found("delivery"));
+    Ok(found.map_or_else(missing, |found| rendered(StatusCode::ACCEPTED, found)))
+}
+
+fn rendered(status: StatusCode, Detail { listed, event, attempts }: Detail) -> Rendered {
     let detail = DeliveryDetail {
         view: listed.into(),
         payload: event.and_then(|event| RawValue::from_string(event.payload).ok()),
         attempts: attempts.into_iter().map(AttemptView::from).collect(),
     };
-    Ok(json::respond(status, &detail))
+    json::render(status, &detail)
 }
 
 /// Redeliver a delivery
@@ -287,6 +293,5 @@ async fn redeliver(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|id| plain.map(|()| Redeliver(id)));
-    let found = api.write(&caller, command).await?;
-    show(&api, &caller, Ok(found.id), StatusCode::ACCEPTED).await
+    api.act_and_show(&caller, command, accepted).await
 }

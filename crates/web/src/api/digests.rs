@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::digest::{Rendered, preview, send_now};
+use rapport_app::digest::{Rendered, preview, written};
 use rapport_app::read::digest::{self, Counts, Digest, Sent};
 use rapport_domain::digest::{Audience, Week};
 use rapport_domain::time::Time;
@@ -80,9 +80,9 @@ struct DigestSent {
 async fn send_digest(State(api): State<Api>, call: OptionalCall) -> Result<Response, Problem> {
     let (caller, audience) = call.parse(Audience::parse);
     api.verify(&caller, SETTINGS).await?;
-    let sent = send_now(api.app(), &caller.access(), Some(caller.origin), audience?).await;
-    let mails = api.settle(&caller, sent)?;
-    Ok(json::respond(StatusCode::ACCEPTED, &DigestSent { mails }))
+    let written = written(api.app(), &caller.access(), audience?).await;
+    let command = api.settle(&caller, written)?;
+    api.act(&caller, Ok(command), |mails| json::render(StatusCode::ACCEPTED, &DigestSent { mails })).await
 }
 
 /// A past digest without its content.

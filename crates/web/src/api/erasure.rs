@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
-use rapport_app::erasure::erase_payloads as erase;
+use axum::response::{IntoResponse, Response};
+use rapport_app::erasure::{EndErasure, erase_payloads as erase};
 use rapport_domain::id::AccountId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -51,7 +51,15 @@ async fn erase_payloads(
             return Err(problem);
         }
     };
+    if let Some(response) = api.recalled(&caller, DELETE).await? {
+        return Ok(response);
+    }
+    // Erasing what is already erased does nothing, so it is enough to keep the response when all of it is done.
     let erased = erase(api.app(), &caller.access(), account).await;
     let erased = api.settle(&caller, erased)?;
-    Ok(json::respond(StatusCode::OK, &ErasedPayloads { erased }))
+    let render = move |()| json::render(StatusCode::OK, &ErasedPayloads { erased });
+    if caller.repeat.is_some() {
+        return api.act(&caller, Ok(EndErasure), render).await;
+    }
+    Ok(render(()).into_response())
 }

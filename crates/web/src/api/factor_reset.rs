@@ -1,8 +1,7 @@
 //! Resetting a member's second factors.
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use rapport_app::second_factor::ResetFactors;
 use rapport_domain::id::PersonId;
 use utoipa_axum::router::OpenApiRouter;
@@ -10,6 +9,7 @@ use utoipa_axum::routes;
 
 use crate::api::Api;
 use crate::api::call::{Id, PlainCall};
+use crate::edge::json::Rendered;
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -39,6 +39,5 @@ async fn reset_factors(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|person| plain.map(|()| ResetFactors(person)));
-    api.write(&caller, command).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    api.act(&caller, command, |_| Rendered::NO_CONTENT).await
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, begin, preview};
+use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, plan, preview};
 use rapport_app::read::import;
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
@@ -283,9 +283,13 @@ async fn start_import(
 ) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
     let (id, request) = api.wanted(&caller, id, request).await?;
-    let begun = begin(api.app(), &caller.access(), id, request, (Purpose::Run, None)).await;
-    let import = api.settle(&caller, begun)?;
-    Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(import)))
+    if let Some(response) = api.recalled(&caller, IMPORT).await? {
+        return Ok(response);
+    }
+    let planned = plan(api.app(), &caller.access(), id, request, (Purpose::Run, None)).await;
+    let command = api.settle(&caller, planned)?;
+    let render = |import| json::render(StatusCode::ACCEPTED, &ImportView::from(import));
+    api.act(&caller, Ok(command), render).await
 }
 
 /// Undo an import
@@ -310,8 +314,8 @@ async fn undo_import(
 ) -> Result<Response, Problem> {
     let (caller, ready) = call.command(());
     let command = id.and_then(|id| ready.map(|()| UndoImport { id, runner: None }));
-    let undoing = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::ACCEPTED, &ImportView::from(undoing)))
+    let render = |undoing| json::render(StatusCode::ACCEPTED, &ImportView::from(undoing));
+    api.act(&caller, command, render).await
 }
 
 impl Api {

@@ -6,24 +6,25 @@ use axum::body::Body;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::Body as _;
 use rapport_app::inbound::{Entry, Logged, ReceiveMail, Received};
 use rapport_app::reading::mail;
-use rapport_app::{Needs, metric};
+use rapport_app::{Needs, Viewer, metric};
 use rapport_domain::conversation::Direction;
 use rapport_domain::id::{AccountId, CompanyId, ConversationId, MessageId};
 use rapport_domain::inbound::MAX_MAIL_BYTES;
+use rapport_store::Snapshot;
 use serde::Serialize;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::Api;
 use crate::api::call::Caller;
-use crate::edge::json;
+use crate::api::{Api, repeat};
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::edge::shares::{Shares, half};
 
@@ -154,10 +155,26 @@ async fn receive_email(State(api): State<Api>, call: MailCall) -> Result<Respons
         }
         Err(problem) => Err(problem),
     };
-    let received = api.write(&caller, command).await?;
-    count(&received);
+    let (Some(repeat), true) = (caller.repeat.clone(), command.is_ok()) else {
+        let received = api.write(&caller, command).await?;
+        count(outcome(&received));
+        return Ok(render(received).into_response());
+    };
+    let render = |_: &mut Snapshot, _: &Viewer, received: Received| {
+        let outcome = Counted(outcome(&received));
+        Ok((render(received), outcome))
+    };
+    let (response, outcome) = api.act_once(&caller, &repeat, command?, render).await?;
+    outcome.into_iter().for_each(|Counted(outcome)| count(outcome));
+    Ok(response)
+}
+
+/// The outcome of a mail as a metric names it.
+struct Counted(&'static str);
+
+fn render(received: Received) -> Rendered {
     let status = if matches!(received, Received::Logged(_)) { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(json::respond(status, &Reply::from(received)))
+    json::render(status, &Reply::from(received))
 }
 
 /// Parses on a blocking thread: large mails take a while, and a panic must not end the process.
@@ -167,12 +184,15 @@ async fn parse(raw: Bytes) -> Result<ReceiveMail, Problem> {
     parsed.map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "not_a_mail", error.to_string()))
 }
 
-fn count(received: &Received) {
-    let outcome = match received {
+fn outcome(received: &Received) -> &'static str {
+    match received {
         Received::Logged(entry) => entry.direction.as_str(),
         Received::Duplicate(_) => "duplicate",
         Received::Ignored(ignored) => ignored.as_str(),
-    };
+    }
+}
+
+fn count(outcome: &'static str) {
     metric::INBOUND_MAILS.counter([outcome.into()]).increment(1);
 }
 
@@ -215,7 +235,7 @@ impl FromRequest<Api> for MailCall {
             Ok(caller) => api.verify(&caller, Needs::InboundKey).await.map(|_| caller),
             Err(refused) => Err(refused),
         };
-        let caller = match verified {
+        let mut caller = match verified {
             Ok(caller) => caller,
             Err(refused) => {
                 json::drain(body).await;
@@ -231,7 +251,15 @@ impl FromRequest<Api> for MailCall {
             return Err(Problem::of(rapport_app::Error::Busy, caller.scheme));
         };
         let raw = json::receive(&parts.headers, body, MAX_MAIL_BYTES, api.0.body_timeout).await;
-        let raw = raw.and_then(|raw| json::decompress(&parts.headers, raw, MAX_MAIL_BYTES));
+        let mut raw = raw.and_then(|raw| json::decompress(&parts.headers, raw, MAX_MAIL_BYTES));
+        if let Ok(bytes) = &raw {
+            let begun = repeat::key(&parts)
+                .and_then(|key| key.map(|key| api.repeat(&caller, &key, &parts, bytes)).transpose());
+            match begun {
+                Ok(repeat) => caller.repeat = repeat,
+                Err(problem) => raw = Err(problem),
+            }
+        }
         Ok(Self { caller, raw: raw.map(|raw| (raw, room)) })
     }
 }

@@ -2,11 +2,12 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use rapport_app::ingest::{Ingest, Ingested};
-use rapport_app::{Needs, metric};
+use rapport_app::{Needs, Viewer, metric};
 use rapport_domain::activity::{BatchError, Rejection, parse_batch};
 use rapport_domain::invalid::FieldError;
+use rapport_store::Snapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::Call;
 use crate::api::{Api, requests};
-use crate::edge::json::{self, Object};
+use crate::edge::json::{self, Object, Rendered};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -78,20 +79,27 @@ async fn ingest(State(api): State<Api>, Call { caller, body }: Call) -> Result<R
             return Err(problem);
         }
     };
-    let ingested = api.write(&caller, Ok(Ingest { batch, received_at, bytes: object.bytes })).await?;
-    if !ingested.refused {
+    let command = Ingest { batch, received_at, bytes: object.bytes };
+    let Some(repeat) = &caller.repeat else {
+        let ingested = api.write(&caller, Ok(command)).await?;
         count(&ingested);
-    }
-    if ingested.rejected.len() == ingested.received {
-        return Err(all_invalid(ingested.rejected));
-    }
-    if ingested.refused {
-        return Err(batch_refused(ingested, object));
-    }
-    Ok(render(ingested, object))
+        return Ok(render(ingested, object).into_response());
+    };
+    let render = move |_: &mut Snapshot, _: &Viewer, ingested: Ingested| {
+        Ok((render(ingested.clone(), object.clone()), ingested))
+    };
+    let (response, ingested) = api.act_once(&caller, repeat, command, render).await?;
+    ingested.iter().for_each(count);
+    Ok(response)
 }
 
-fn render(ingested: Ingested, object: Object) -> Response {
+fn render(ingested: Ingested, object: Object) -> Rendered {
+    if ingested.rejected.len() == ingested.received {
+        return Rendered::from(&all_invalid(ingested.rejected));
+    }
+    if ingested.refused {
+        return Rendered::from(&batch_refused(ingested, object));
+    }
     let Ingested { received, accepted, duplicates, unmatched, rejected, .. } = ingested;
     let reply = IngestReply {
         received,
@@ -102,7 +110,7 @@ fn render(ingested: Ingested, object: Object) -> Response {
         duplicate_indexes: duplicates,
         unmatched_indexes: unmatched,
     };
-    json::respond(StatusCode::OK, &reply)
+    json::render(StatusCode::OK, &reply)
 }
 
 /// The events at these indexes as they were sent, each with its `index` unless it has one of its own.
@@ -166,7 +174,11 @@ fn error(rejection: &Rejection) -> FieldError {
     FieldError { pointer, code: rejection.code, detail: rejection.detail.clone() }
 }
 
+/// Counts the events of a batch, unless it was refused.
 fn count(ingested: &Ingested) {
+    if ingested.refused {
+        return;
+    }
     let add = |outcome: &'static str, events: usize| {
         if events > 0 {
             metric::INGEST_EVENTS.counter([outcome.into()]).increment(events as u64);

@@ -20,7 +20,7 @@ use crate::api::hashing::refused;
 use crate::api::members::MemberView;
 use crate::api::{Api, MEMBERS, requests};
 use crate::edge::guessing::Attempt;
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
 use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
@@ -78,6 +78,11 @@ impl NewInvitation {
     fn new(Invited { invitation, link }: Invited, now: Time) -> Self {
         Self { view: InvitationView::new(invitation, now), mailed: link.is_none(), link }
     }
+
+    /// The response with it, which may contain the link.
+    fn rendering(status: StatusCode, now: Time) -> impl Fn(Invited) -> Rendered + Send + Sync + 'static {
+        move |made| json::render(status, &Self::new(made, now)).with_secret()
+    }
 }
 
 /// List open invitations
@@ -130,8 +135,7 @@ async fn create_invitation(State(api): State<Api>, call: Call) -> Result<Respons
 pub(super) async fn invite(api: &Api, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(Request::parse);
     let command = request.map(|Request { email, name, role }| Invite { email, name, role });
-    let made = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::CREATED, &NewInvitation::new(made, api.app().now())))
+    api.act(&caller, command, NewInvitation::rendering(StatusCode::CREATED, api.app().now())).await
 }
 
 /// Resend an invitation
@@ -152,8 +156,7 @@ async fn resend_invitation(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|id| plain.map(|()| ResendInvitation(id)));
-    let made = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::OK, &NewInvitation::new(made, api.app().now())))
+    api.act(&caller, command, NewInvitation::rendering(StatusCode::OK, api.app().now())).await
 }
 
 /// Revoke an invitation

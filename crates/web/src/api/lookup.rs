@@ -47,11 +47,16 @@ async fn look_up(State(api): State<Api>, call: Call) -> Result<Response, Problem
     // Verify the caller before sending a request to another host on their behalf.
     api.verify(&caller, WORK).await?;
     let Request { site, create } = request?;
+    if create.is_some()
+        && let Some(response) = api.recalled(&caller, WORK).await?
+    {
+        return Ok(response);
+    }
     let preview = preview(api.app(), &site).await.map_err(|error| Problem::of(error, caller.scheme))?;
     match create {
         Some(create) => {
-            let created = api.write(&caller, Ok(CreateFromLookup { preview, create })).await?;
-            Ok(render(StatusCode::CREATED, &created))
+            let command = Ok(CreateFromLookup { preview, create });
+            api.act(&caller, command, |created| render(StatusCode::CREATED, &created)).await
         }
         None => show(&api, &caller, preview).await,
     }

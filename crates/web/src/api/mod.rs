@@ -14,6 +14,7 @@ mod campaigns;
 mod channels;
 mod clients;
 mod company;
+mod conditional;
 mod contacts;
 mod conversations;
 mod deliveries;
@@ -26,6 +27,7 @@ mod events;
 mod factor_reset;
 mod fields;
 mod hashing;
+mod headers;
 mod history;
 mod imports;
 mod inbound;
@@ -39,6 +41,7 @@ pub mod openapi;
 mod password_reset;
 mod pulse;
 mod redeliveries;
+mod repeat;
 mod requests;
 mod schemas;
 mod settings;
@@ -61,6 +64,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::call::Caller;
 use crate::api::inbound::MailRoom;
+use crate::api::repeat::InProgress;
 use crate::edge::hashing::Hashing;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RateLimiter;
@@ -136,13 +140,15 @@ struct Shared {
     max_import_bytes: u64,
     hashing: Arc<Hashing>,
     mail_room: MailRoom,
+    in_progress: InProgress,
 }
 
 impl Api {
     pub fn new(app: App, limiter: Arc<RateLimiter>, hashing: Arc<Hashing>, config: &Config) -> Self {
         let &Config { body_timeout, max_import_bytes, .. } = config;
-        let mail_room = MailRoom::default();
-        Self(Arc::new(Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room }))
+        let (mail_room, in_progress) = (MailRoom::default(), InProgress::default());
+        let shared = Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room, in_progress };
+        Self(Arc::new(shared))
     }
 
     /// How long to wait for the next part of an upload.

@@ -19,7 +19,7 @@ use utoipa::openapi::{
 };
 
 use crate::api::deprecation::{self, DEPRECATED};
-use crate::api::{Api, bounds, documented, events};
+use crate::api::{Api, bounds, documented, events, headers};
 use crate::edge::problem::Problem;
 use crate::shared::sentence;
 
@@ -30,7 +30,9 @@ Rapport stores a company's accounts, moves them through a pipeline and records c
 
 Every path works with and without the trailing slash. Times are returned as RFC 3339 in UTC. In requests, send ISO \
 8601 with or without an offset. Lists return `items` and `next_cursor`; send the latter as `cursor` to get the next \
-page. Errors are `application/problem+json` with a stable `code`, and a `Link` to its description. Every response has \
+page. Errors are `application/problem+json` with a stable `code`, and a `Link` to its description. In a PATCH, a field \
+that you leave out stays as it is, and null clears a field; a field that can't be empty refuses null (422 \
+`not_clearable`). A POST with an `Idempotency-Key` is safe to repeat. Every response has \
 the headers `RateLimit-Policy` (`q` requests in `w` seconds) and `RateLimit` (`r` requests remaining, full again in `t` \
 seconds), the same as `X-RateLimit-Limit` (requests per second), `X-RateLimit-Remaining` (requests) and \
 `X-RateLimit-Reset` (seconds), and an `X-Request-Id` to quote when you report a problem. An operation that will be removed \
@@ -123,7 +125,8 @@ pub fn routes(document: &OpenApi) -> Router<Api> {
 
 /// Adds what follows from the operations' own descriptions: common responses, limits, references and events.
 pub fn completed(mut document: OpenApi) -> OpenApi {
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
+        headers::describe(path, item);
         let without_body = [&mut item.get, &mut item.delete].into_iter().flatten();
         without_body.for_each(|operation| complete(operation, false));
         let with_body = [&mut item.post, &mut item.patch, &mut item.put].into_iter().flatten();

@@ -100,6 +100,8 @@ async fn send_password_reset(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|person| plain.map(|()| SendReset(person)));
-    let link = api.write(&caller, command).await?;
-    Ok(json::respond(StatusCode::OK, &SentReset { mailed: link.is_none(), link }))
+    let render = |link: Option<String>| {
+        json::render(StatusCode::OK, &SentReset { mailed: link.is_none(), link }).with_secret()
+    };
+    api.act(&caller, command, render).await
 }

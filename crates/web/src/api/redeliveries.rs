@@ -96,14 +96,19 @@ async fn redeliver_many(State(api): State<Api>, call: Call) -> Result<Response, 
             return Err(problem);
         }
     };
+    if !preview && let Some(response) = api.recalled(&caller, WEBHOOKS).await? {
+        return Ok(response);
+    }
     let counted = redelivery::count(api.app(), &caller.access(), filter).await;
     let Counted { count, capped } = api.settle(&caller, counted)?;
     if preview {
         return Ok(json::respond(StatusCode::OK, &PreviewView { count, capped }));
     }
-    let started = api.write(&caller, Ok(StartRedelivery { filter, total: count })).await?;
-    let begun = Progress { redelivery: started, unmade: 0, paused: false };
-    Ok(json::respond(StatusCode::ACCEPTED, &RedeliveryView::new(&begun)))
+    let render = |started| {
+        let begun = Progress { redelivery: started, unmade: 0, paused: false };
+        json::render(StatusCode::ACCEPTED, &RedeliveryView::new(&begun))
+    };
+    api.act(&caller, Ok(StartRedelivery { filter, total: count }), render).await
 }
 
 /// Follow a bulk redelivery

@@ -242,11 +242,16 @@ pub struct AccountCreate {
 
 #[derive(ToSchema)]
 pub struct AccountPatch {
+    #[schema(nullable = false)]
     name: Option<String>,
+    #[schema(nullable = false)]
     status: Option<Status>,
     imported_id: Option<String>,
+    #[schema(nullable = false)]
     custom_fields: Option<FieldChange>,
+    /// Null clears the currency too.
     captured_value: Option<String>,
+    /// Null only together with a `captured_value` of null.
     captured_value_currency: Option<String>,
     /// An active code of the company. Null removes the account from its channel.
     promo_code: Option<String>,
@@ -351,10 +356,13 @@ pub struct CampaignCreate {
 
 #[derive(ToSchema)]
 pub struct CampaignPatch {
+    #[schema(nullable = false)]
     name: Option<String>,
+    #[schema(nullable = false)]
     goal: Option<Goal>,
+    #[schema(nullable = false)]
     include_trials: Option<bool>,
-    /// Replaces all filters.
+    /// Replaces all filters. Null removes them.
     filters: Option<AccountFilters>,
 }
 
@@ -409,9 +417,9 @@ pub struct WebhookCreate {
 
 #[derive(ToSchema)]
 pub struct WebhookPatch {
-    #[schema(example = "https://hooks.acme.example/rapport")]
+    #[schema(example = "https://hooks.acme.example/rapport", nullable = false)]
     url: Option<String>,
-    #[schema(inline)]
+    #[schema(inline, nullable = false)]
     events: Option<Selection>,
     description: Option<String>,
 }
@@ -493,31 +501,38 @@ pub struct ImportRequest {
 #[derive(ToSchema)]
 pub struct SettingsPatch {
     /// The company's name.
-    #[schema(example = "Acme")]
+    #[schema(example = "Acme", nullable = false)]
     name: Option<String>,
+    #[schema(nullable = false)]
     cadence_days: Option<i64>,
     /// One or more of `customer`, `in_trial`, `in_negotiation`.
+    #[schema(nullable = false)]
     tracked_stages: Option<Vec<Status>>,
+    #[schema(nullable = false)]
     digest_enabled: Option<bool>,
+    #[schema(nullable = false)]
     digest_weekday: Option<Weekday>,
-    #[schema(example = "Europe/Berlin")]
+    #[schema(example = "Europe/Berlin", nullable = false)]
     time_zone: Option<String>,
-    #[schema(example = "EUR")]
+    #[schema(example = "EUR", nullable = false)]
     default_currency: Option<String>,
     /// How many days the audit log is kept.
-    #[schema(example = 730)]
+    #[schema(example = 730, nullable = false)]
     audit_days: Option<i64>,
     /// The lowest role that may export.
+    #[schema(nullable = false)]
     export_role: Option<Grant>,
     /// The lowest role that may delete accounts and erase payloads.
+    #[schema(nullable = false)]
     delete_role: Option<Grant>,
     /// After how many minutes a session that nobody uses ends.
-    #[schema(example = 20160)]
+    #[schema(example = 20160, nullable = false)]
     session_idle_minutes: Option<i64>,
     /// After how many minutes every session ends. Must not be below `session_idle_minutes`.
-    #[schema(example = 129_600)]
+    #[schema(example = 129_600, nullable = false)]
     session_max_minutes: Option<i64>,
     /// Whether members need a second factor to log in. API tokens aren't affected.
+    #[schema(nullable = false)]
     second_factor_required: Option<bool>,
     /// Whether a lifecycle event that is older than the account's latest move still moves the account.
     late_events_move: Option<bool>,
@@ -565,7 +580,9 @@ pub struct TokenCreate {
 
 #[derive(ToSchema)]
 pub struct MemberPatch {
+    #[schema(nullable = false)]
     role: Option<Role>,
+    #[schema(nullable = false)]
     active: Option<bool>,
 }
 

@@ -3,25 +3,28 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use rapport_app::Answer;
 use rapport_app::credential::{Key, NewCredential, RotateKey};
+use rapport_app::precondition::Subject;
 use rapport_app::read::credential::{Keys, keys};
 use rapport_app::read::settings::deletion;
 use rapport_app::settings::PatchSettings;
+use rapport_app::{Answer, Viewer};
 use rapport_domain::company::{Company, Weekday, time_zone_name};
 use rapport_domain::company_deletion::Deletion;
 use rapport_domain::credential::Credential;
 use rapport_domain::pipeline::Status;
 use rapport_domain::right::Grant;
 use rapport_domain::time::Time;
+use rapport_store::Snapshot;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, PlainCall};
+use crate::api::conditional::{Conditions, versioned};
 use crate::api::{Api, READ, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -168,8 +171,12 @@ impl SettingsView {
     responses((status = 200, description = "The company and its settings.", body = SettingsView)),
     security(("token" = ["read"])),
 )]
-async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response, Problem> {
-    show(&api, &caller).await
+async fn get_settings(
+    State(api): State<Api>,
+    caller: Caller,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    conditions.answer(show(&api, &caller).await?)
 }
 
 /// Change the settings
@@ -184,17 +191,39 @@ async fn get_settings(State(api): State<Api>, caller: Caller) -> Result<Response
     responses((status = 200, description = "The company and its settings.", body = SettingsView)),
     security(("token" = ["settings"])),
 )]
-async fn patch_settings(State(api): State<Api>, Call { caller, body }: Call) -> Result<Response, Problem> {
-    api.write(&caller, body.map(|object| PatchSettings(object.members))).await?;
-    show(&api, &caller).await
+async fn patch_settings(
+    State(api): State<Api>,
+    conditions: Conditions,
+    Call { caller, body }: Call,
+) -> Result<Response, Problem> {
+    let command = body.map(|object| (Subject::Company, PatchSettings(object.members)));
+    let mail_configured = api.app().services().outside().mail_configured;
+    let current = move |snapshot: &mut Snapshot, viewer: &Viewer, _| {
+        let company = viewer.caller.company.clone();
+        Ok(Some(rendered(company, kept_with(snapshot)?, mail_configured)))
+    };
+    api.change(&caller, conditions, command, current).await?;
+    Ok(versioned(show(&api, &caller).await?))
 }
 
-async fn show(api: &Api, caller: &Caller) -> Result<Response, Problem> {
-    let found = api.read(caller, READ, Ok(()), |snapshot, _, ()| Ok((keys(snapshot)?, deletion(snapshot)?)));
-    let Answer { reply: (Keys { ingest, inbound }, deletion), company, .. } = found.await?;
-    let mail_configured = api.app().services().outside().mail_configured;
+/// What the settings show that other tables keep.
+fn kept_with(snapshot: &mut Snapshot) -> Result<(Keys, Option<Deletion>), rapport_store::Error> {
+    Ok((keys(snapshot)?, deletion(snapshot)?))
+}
+
+async fn show(api: &Api, caller: &Caller) -> Result<Rendered, Problem> {
+    let found = api.read(caller, READ, Ok(()), |snapshot, _, ()| kept_with(snapshot));
+    let Answer { reply, company, .. } = found.await?;
+    Ok(rendered(company, reply, api.app().services().outside().mail_configured))
+}
+
+fn rendered(
+    company: Company,
+    (Keys { ingest, inbound }, deletion): (Keys, Option<Deletion>),
+    mail_configured: bool,
+) -> Rendered {
     let view = SettingsView::new(company, ingest, inbound, mail_configured, deletion);
-    Ok(json::respond(StatusCode::OK, &view))
+    json::render(StatusCode::OK, &view)
 }
 
 /// A new ingest key, shown only once.
@@ -216,8 +245,10 @@ struct NewIngestKey<'a> {
     security(("token" = ["keys"])),
 )]
 async fn rotate_ingest_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
-    let made = rotate(&api, call, Key::Ingest).await?;
-    Ok(json::respond(StatusCode::OK, &NewIngestKey { ingest_key: &made.text, key: NewKey::of(&made) }))
+    rotate(&api, call, Key::Ingest, |made| {
+        json::render(StatusCode::OK, &NewIngestKey { ingest_key: &made.text, key: NewKey::of(made) })
+    })
+    .await
 }
 
 /// A new inbound key, shown only once.
@@ -239,13 +270,20 @@ struct NewInboundKey<'a> {
     security(("token" = ["keys"])),
 )]
 async fn rotate_inbound_key(State(api): State<Api>, call: PlainCall) -> Result<Response, Problem> {
-    let made = rotate(&api, call, Key::Inbound).await?;
-    Ok(json::respond(StatusCode::OK, &NewInboundKey { inbound_key: &made.text, key: NewKey::of(&made) }))
+    rotate(&api, call, Key::Inbound, |made| {
+        json::render(StatusCode::OK, &NewInboundKey { inbound_key: &made.text, key: NewKey::of(made) })
+    })
+    .await
 }
 
-async fn rotate(api: &Api, call: PlainCall, key: Key) -> Result<NewCredential, Problem> {
+async fn rotate(
+    api: &Api,
+    call: PlainCall,
+    key: Key,
+    render: fn(&NewCredential) -> Rendered,
+) -> Result<Response, Problem> {
     let (caller, command) = call.command(RotateKey(key));
-    api.write(&caller, command).await
+    api.act(&caller, command, move |made| render(&made).with_secret()).await
 }
 
 /// A new key, for the one response that shows it.

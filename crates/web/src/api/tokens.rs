@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rapport_app::credential::{CreateToken, RevokeToken};
+use rapport_app::credential::{CreateToken, NewCredential, RevokeToken};
 use rapport_app::read::credential;
 use rapport_domain::credential::{Credential, TokenRequest};
 use rapport_domain::id::{CredentialId, PersonId};
@@ -115,8 +115,10 @@ async fn list_tokens(
 )]
 async fn create_token(State(api): State<Api>, call: Call) -> Result<Response, Problem> {
     let (caller, request) = call.parse(TokenRequest::parse);
-    let made = api.write(&caller, request.map(CreateToken)).await?;
-    Ok(json::respond(StatusCode::CREATED, &NewToken { token: made.text, view: made.credential.into() }))
+    let render = |NewCredential { credential, text }| {
+        json::render(StatusCode::CREATED, &NewToken { token: text, view: credential.into() }).with_secret()
+    };
+    api.act(&caller, request.map(CreateToken), render).await
 }
 
 /// Revoke an API token

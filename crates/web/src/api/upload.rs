@@ -5,18 +5,23 @@ use axum::extract::{FromRequestParts as _, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use rapport_app::import::{Upload, UploadOptions};
+use rapport_app::submission::Claim;
+use rapport_app::{Error, Viewer};
 use rapport_domain::import::charset::Charset;
 use rapport_domain::import::reading::Delimiter;
 use rapport_domain::import::{Import, MAX_FILENAME};
+use rapport_domain::repeat::{Key, RequestHash, RequestHasher};
+use rapport_store::Snapshot;
 
 use crate::api::call::Caller;
 use crate::api::imports::ImportView;
+use crate::api::repeat::{self, Repeat};
 use crate::api::{Api, IMPORT, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::shared::parameters::Parameters;
 
@@ -49,7 +54,7 @@ pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<R
     let (mut parts, body) = request.into_parts();
     let announced = body.size_hint().lower();
     let prepared = prepare(&api, &mut parts, announced).await;
-    let (caller, options) = match prepared {
+    let (mut caller, options, key) = match prepared {
         Ok(prepared) => prepared,
         Err(problem) => {
             // A client that waits for "100 Continue" has not sent anything yet.
@@ -59,14 +64,66 @@ pub async fn upload_import(State(api): State<Api>, request: Request) -> Result<R
             return Err(problem);
         }
     };
+    let Some(key) = key else {
+        let begun = Upload::begin(api.app(), &caller.access(), options).await;
+        let (upload, _) = receive(&api, &caller, api.settle(&caller, begun)?, body, None).await?;
+        let import = api.settle(&caller, upload.finish().await)?;
+        return Ok(render(import).into_response());
+    };
+    let (id, turn) = match api.turn(&caller, &key) {
+        Ok(turn) => turn,
+        Err(problem) => {
+            json::drain(body).await;
+            return Err(problem);
+        }
+    };
+    if api.is_kept(&caller, id, IMPORT).await? {
+        let request = hash(&api, body, repeat::hasher(&parts)).await?;
+        caller.repeat = Some(Repeat::new(id, request, turn));
+        let recalled = api.recalled(&caller, IMPORT).await?;
+        return recalled.ok_or_else(|| Problem::of(Error::Busy, caller.scheme));
+    }
     let begun = Upload::begin(api.app(), &caller.access(), options).await;
-    let upload = api.settle(&caller, begun)?;
-    let import = receive(&api, &caller, upload, body).await?;
-    Ok(json::respond(StatusCode::CREATED, &ImportView::from(import)))
+    let hasher = Some(repeat::hasher(&parts));
+    let (upload, hasher) = receive(&api, &caller, api.settle(&caller, begun)?, body, hasher).await?;
+    let request = hasher.map(RequestHasher::finish).ok_or_else(|| Problem::internal("no hash of a file"))?;
+    let claim = Claim { id, request };
+    let render = repeat::keeping(|_: &mut Snapshot, _: &Viewer, import| Ok((render(import), ())));
+    let outcome = api.settle(&caller, upload.finish_once(claim, render).await)?;
+    drop(turn);
+    repeat::settled(outcome).map(|(response, _)| response)
+}
+
+fn render(import: Import) -> Rendered {
+    json::render(StatusCode::CREATED, &ImportView::from(import))
+}
+
+/// The hash of a request whose file is not needed again.
+async fn hash(api: &Api, mut body: Body, mut hasher: RequestHasher) -> Result<RequestHash, Problem> {
+    let mut received = 0;
+    loop {
+        match tokio::time::timeout(api.body_timeout(), body.frame()).await {
+            Ok(None) => return Ok(hasher.finish()),
+            Ok(Some(Ok(frame))) => {
+                let data = frame.into_data().unwrap_or_default();
+                received += data.len() as u64;
+                if received > api.max_import_bytes() {
+                    return Err(too_large(api));
+                }
+                hasher.body(&data);
+            }
+            Ok(Some(Err(error))) => return Err(Problem::of_body(&error)),
+            Err(_) => return Err(Problem::body_too_slow()),
+        }
+    }
 }
 
 /// Checks everything that can be checked before the file arrives, starting with the credential.
-async fn prepare(api: &Api, parts: &mut Parts, announced: u64) -> Result<(Caller, UploadOptions), Problem> {
+async fn prepare(
+    api: &Api,
+    parts: &mut Parts,
+    announced: u64,
+) -> Result<(Caller, UploadOptions, Option<Key>), Problem> {
     let caller = Caller::from_request_parts(parts, api).await?;
     api.verify(&caller, IMPORT).await?;
     let Ok(mut parameters) = Parameters::from_request_parts(parts, api).await;
@@ -79,7 +136,7 @@ async fn prepare(api: &Api, parts: &mut Parts, announced: u64) -> Result<(Caller
         return Err(too_large(api));
     }
     let filename = filename.unwrap_or_else(|| DEFAULT_NAME.to_owned());
-    Ok((caller, UploadOptions { filename, charset, delimiter }))
+    Ok((caller, UploadOptions { filename, charset, delimiter }, repeat::key(parts)?))
 }
 
 fn require_csv(headers: &HeaderMap) -> Result<(), Problem> {
@@ -103,15 +160,24 @@ fn too_large(api: &Api) -> Problem {
     problem.with_member("max_bytes", max_bytes.into())
 }
 
-/// Stores the file as it arrives. A failed upload leaves nothing behind.
-async fn receive(api: &Api, caller: &Caller, mut upload: Upload, mut body: Body) -> Result<Import, Problem> {
+/// Stores the file as it arrives, and hashes it if the request may be repeated. A failed upload leaves nothing behind.
+async fn receive(
+    api: &Api,
+    caller: &Caller,
+    mut upload: Upload,
+    mut body: Body,
+    mut hasher: Option<RequestHasher>,
+) -> Result<(Upload, Option<RequestHasher>), Problem> {
     let mut received = 0;
     loop {
         let problem = match tokio::time::timeout(api.body_timeout(), body.frame()).await {
-            Ok(None) => return api.settle(caller, upload.finish().await),
+            Ok(None) => return Ok((upload, hasher)),
             Ok(Some(Ok(frame))) => {
                 let data = frame.into_data().unwrap_or_default();
                 received += data.len() as u64;
+                if let Some(hasher) = &mut hasher {
+                    hasher.body(&data);
+                }
                 if received > api.max_import_bytes() {
                     too_large(api)
                 } else {

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller};
 use crate::api::{Api, WORK, requests};
-use crate::edge::json::{self, Object};
+use crate::edge::json::{self, Object, Rendered};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -93,8 +93,7 @@ async fn upsert_by_imported_id(
         Ok((Err(invalid), object)) => return Err(faulty(&api, &caller, invalid, &object).await),
         Err(problem) => Err(problem),
     };
-    let upserted = api.write(&caller, request).await?;
-    Ok(json::respond(status_of(&upserted), &UpsertReply::of(&upserted)))
+    api.act(&caller, request, |upserted| render(&upserted)).await
 }
 
 /// The response to an invalid request. A `project` of another company takes precedence over any other error. A text
@@ -110,4 +109,8 @@ pub async fn faulty(api: &Api, caller: &Caller, invalid: Invalid, object: &Objec
         }
         _ => invalid.into(),
     }
+}
+
+fn render(upserted: &Upserted) -> Rendered {
+    json::render(status_of(upserted), &UpsertReply::of(upserted))
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use rapport_app::Error;
 use rapport_app::upsert::{Upserted, foreign_project};
 use rapport_app::upsert_batch::UpsertBatch;
@@ -18,7 +18,7 @@ use crate::api::call::{Call, Caller};
 use crate::api::upsert::{UpsertReply, faulty, status_of};
 use crate::api::{Api, WORK, requests};
 use crate::edge::auth::Scheme;
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 
 pub fn routes() -> OpenApiRouter<Api> {
@@ -88,24 +88,29 @@ async fn upsert_batch(State(api): State<Api>, Call { caller, body }: Call) -> Re
     for account in accounts {
         refused.push(account.map(|account| valid.push(account)).err());
     }
-    let answers = if valid.is_empty() {
+    let scheme = caller.scheme;
+    if valid.is_empty() {
         let company = api.verify(&caller, WORK).await?;
         if project != company.slug.as_str() {
-            return Err(Problem::of(foreign_project(), caller.scheme));
+            return Err(Problem::of(foreign_project(), scheme));
         }
-        Vec::new()
-    } else {
-        api.write(&caller, Ok(UpsertBatch { project, accounts: valid, bytes })).await?
-    };
+        return Ok(render(in_order(&refused, Vec::new()), scheme).into_response());
+    }
+    let command = UpsertBatch { project, accounts: valid, bytes };
+    api.act(&caller, Ok(command), move |answers| render(in_order(&refused, answers), scheme)).await
+}
+
+/// The answers, with the accounts that can't be parsed in their places.
+fn in_order(
+    refused: &[Option<Invalid>],
+    answers: Vec<Result<Upserted, Error>>,
+) -> Vec<Result<Upserted, Error>> {
     let mut answers = answers.into_iter();
-    let answers: Vec<Result<Upserted, Error>> = refused
-        .into_iter()
-        .map(|refused| match refused {
-            Some(invalid) => Err(invalid.into()),
-            None => answers.next().unwrap_or_else(|| Err(Error::Internal("no answer".to_owned()))),
-        })
-        .collect();
-    Ok(render(answers, caller.scheme))
+    let answer = |refused: &Option<Invalid>| match refused {
+        Some(invalid) => Err(invalid.clone().into()),
+        None => answers.next().unwrap_or_else(|| Err(Error::Internal("no answer".to_owned()))),
+    };
+    refused.iter().map(answer).collect()
 }
 
 /// Errors are reported after the caller is verified.
@@ -113,7 +118,7 @@ async fn verified(api: &Api, caller: &Caller, problem: Problem) -> Problem {
     api.verify(caller, WORK).await.err().unwrap_or(problem)
 }
 
-fn render(answers: Vec<Result<Upserted, Error>>, scheme: Scheme) -> Response {
+fn render(answers: Vec<Result<Upserted, Error>>, scheme: Scheme) -> Rendered {
     let received = answers.len();
     // The replies borrow from the answers.
     let mut stored = Vec::with_capacity(received);
@@ -139,7 +144,7 @@ fn render(answers: Vec<Result<Upserted, Error>>, scheme: Scheme) -> Response {
     });
     let mut results: Vec<UpsertResult> = replies.chain(errors).collect();
     results.sort_unstable_by_key(|result| result.index);
-    json::respond(StatusCode::OK, &UpsertBatchReply { received, succeeded, failed, results })
+    json::render(StatusCode::OK, &UpsertBatchReply { received, succeeded, failed, results })
 }
 
 /// The error of one account, with pointers into the whole request.

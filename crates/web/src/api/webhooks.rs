@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use rapport_app::Viewer;
 use rapport_app::read::webhook::{self, Described};
 use rapport_app::webhook::{
     Changes, CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, PatchWebhook,
@@ -13,15 +14,17 @@ use rapport_domain::id::WebhookId;
 use rapport_domain::standard_webhook::library_secret;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Create, Held, LastTest, Patch, Selection, Switch, Webhook};
+use rapport_store::Snapshot;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id, OptionalCall, PlainCall};
+use crate::api::conditional::{Conditions, versioned};
 use crate::api::deliveries::{self, DeliveryDetail};
 use crate::api::{Api, WEBHOOKS, requests};
-use crate::edge::json;
+use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
 use crate::shared::paging::Page;
 use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
@@ -172,13 +175,18 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
         Ok(create) => {
             // First, so that strangers cannot use the service to resolve names.
             api.verify(&caller, WEBHOOKS).await?;
+            if let Some(response) = api.recalled(&caller, WEBHOOKS).await? {
+                return Ok(response);
+            }
             Ok(CreateWebhook::checked(api.app().services(), create).await?)
         }
         Err(problem) => Err(problem),
     };
-    let NewSecret { webhook, secret, shown } = api.write(&caller, command).await?;
-    let view = WebhookView::new(webhook, 0, shown);
-    Ok(json::respond(StatusCode::CREATED, &NewSecretView::new(view, secret)))
+    let render = |NewSecret { webhook, secret, shown }| {
+        let view = WebhookView::new(webhook, 0, shown);
+        json::render(StatusCode::CREATED, &NewSecretView::new(view, secret)).with_secret()
+    };
+    api.act(&caller, command, render).await
 }
 
 /// Get a webhook
@@ -196,15 +204,30 @@ async fn get_webhook(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<WebhookId>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
-    let view = view(&api, &caller, id).await?;
-    Ok(json::respond(StatusCode::OK, &view))
+    conditions.answer(show(&api, &caller, id).await?)
 }
 
-async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Result<WebhookView, Problem> {
+async fn show(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Result<Rendered, Problem> {
     let found = api.read(caller, WEBHOOKS, id, |snapshot, _, id| webhook::described(snapshot, id));
     let found = found.await?.reply.ok_or_else(|| Problem::not_found("webhook"))?;
-    Ok(WebhookView::from(found))
+    Ok(json::render(StatusCode::OK, &WebhookView::from(found)))
+}
+
+/// The webhook as `get_webhook` shows it.
+fn current(
+    snapshot: &mut Snapshot,
+    _: &Viewer,
+    id: WebhookId,
+) -> Result<Option<Rendered>, rapport_store::Error> {
+    let found = webhook::described(snapshot, id)?;
+    Ok(found.map(|found| json::render(StatusCode::OK, &WebhookView::from(found))))
+}
+
+/// Renders a webhook after a change.
+fn changed(snapshot: &mut Snapshot, _: &Viewer, changed: Webhook) -> Result<Rendered, rapport_store::Error> {
+    Ok(json::render(StatusCode::OK, &WebhookView::from(webhook::describe(snapshot, changed)?)))
 }
 
 /// Edit a webhook
@@ -223,6 +246,7 @@ async fn view(api: &Api, caller: &Caller, id: Result<WebhookId, Problem>) -> Res
 async fn patch_webhook(
     State(api): State<Api>,
     Id(id): Id<WebhookId>,
+    conditions: Conditions,
     call: Call,
 ) -> Result<Response, Problem> {
     let (caller, patch) = call.parse(Patch::parse);
@@ -235,10 +259,9 @@ async fn patch_webhook(
         }
         Err(problem) => Err(problem),
     };
-    let command = id.and_then(|id| changes.map(|changes| PatchWebhook { id, changes }));
-    let patched = api.write(&caller, command).await?;
-    let view = view(&api, &caller, Ok(patched.id)).await?;
-    Ok(json::respond(StatusCode::OK, &view))
+    let command = id.and_then(|id| changes.map(|changes| (id, PatchWebhook { id, changes })));
+    let patched = api.change(&caller, conditions, command, current).await?;
+    Ok(versioned(show(&api, &caller, Ok(patched.id)).await?))
 }
 
 /// Delete a webhook
@@ -256,8 +279,9 @@ async fn delete_webhook(
     State(api): State<Api>,
     caller: Caller,
     Id(id): Id<WebhookId>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
-    api.write(&caller, id.map(DeleteWebhook)).await?;
+    api.change(&caller, conditions, id.map(|id| (id, DeleteWebhook(id))), current).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -280,8 +304,7 @@ async fn test_webhook(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|id| plain.map(|()| TestWebhook(id)));
-    let made = api.write(&caller, command).await?;
-    deliveries::show(&api, &caller, Ok(made.id), StatusCode::ACCEPTED).await
+    api.act_and_show(&caller, command, deliveries::accepted).await
 }
 
 /// Rotate a webhook's secret
@@ -302,9 +325,14 @@ async fn rotate_secret(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|id| plain.map(|()| RotateSecret(id)));
-    let NewSecret { webhook, secret, .. } = api.write(&caller, command).await?;
-    let view = view(&api, &caller, Ok(webhook.id)).await?;
-    Ok(json::respond(StatusCode::OK, &NewSecretView::new(view, secret)))
+    api.act_and_show(&caller, command, |snapshot, _, NewSecret { webhook, secret, .. }| {
+        let view = match webhook::described(snapshot, webhook.id)? {
+            Some(found) => WebhookView::from(found),
+            None => return Ok(Rendered::from(&Problem::not_found("webhook"))),
+        };
+        Ok(json::render(StatusCode::OK, &NewSecretView::new(view, secret)).with_secret())
+    })
+    .await
 }
 
 /// Enable a webhook
@@ -330,9 +358,7 @@ async fn enable_webhook(
 ) -> Result<Response, Problem> {
     let (caller, held) = call.parse(Held::parse);
     let command = id.and_then(|id| held.map(|held| EnableWebhook { id, held }));
-    let enabled = api.write(&caller, command).await?;
-    let view = view(&api, &caller, Ok(enabled.id)).await?;
-    Ok(json::respond(StatusCode::OK, &view))
+    api.act_and_show(&caller, command, changed).await
 }
 
 /// Disable a webhook
@@ -353,7 +379,5 @@ async fn disable_webhook(
 ) -> Result<Response, Problem> {
     let (caller, plain) = call.command(());
     let command = id.and_then(|id| plain.map(|()| DisableWebhook(id)));
-    let disabled = api.write(&caller, command).await?;
-    let view = view(&api, &caller, Ok(disabled.id)).await?;
-    Ok(json::respond(StatusCode::OK, &view))
+    api.act_and_show(&caller, command, changed).await
 }

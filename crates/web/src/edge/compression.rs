@@ -70,7 +70,9 @@ fn is_compressible(response: &Response) -> bool {
     // Checked first, because it is all that a small response costs.
     let is_large = response.body().size_hint().exact().is_none_or(|bytes| bytes >= MIN_BYTES);
     let headers = response.headers();
+    // A version names exactly these bytes (RFC 9110, section 8.8.3.3), and what has one is small.
     is_large
+        && !headers.contains_key(header::ETAG)
         && !headers.contains_key(header::CONTENT_ENCODING)
         && headers.get(header::CONTENT_TYPE).is_some_and(|media_type| is_text(media_type.as_bytes()))
 }
@@ -199,6 +201,13 @@ mod tests {
         let mut twice = response("text/css", 2_000);
         twice.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         assert_eq!(wish.grant(twice).body().size_hint().exact(), Some(2_000), "it is compressed already");
+        let mut versioned = response("application/json", 2_000);
+        versioned.headers_mut().insert(header::ETAG, HeaderValue::from_static("\"a\""));
+        assert_eq!(
+            wish.grant(versioned).body().size_hint().exact(),
+            Some(2_000),
+            "its version is of these bytes"
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
 use bytes::{Bytes, BytesMut};
 use flate2::bufread::MultiGzDecoder;
 use http_body_util::BodyExt;
@@ -37,18 +38,62 @@ const NUMBER: &str = "$serde_json::private::Number";
 
 /// A response with a JSON body.
 pub fn respond<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> axum::response::Response {
-    let mut bytes = Vec::with_capacity(1024);
-    if let Err(error) = serde_json::to_writer(&mut bytes, value) {
-        return axum::response::IntoResponse::into_response(Problem::internal(error.to_string()));
+    render(status, value).into_response()
+}
+
+/// The same, before it is sent.
+pub fn render<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Rendered {
+    let mut body = Vec::with_capacity(1024);
+    match serde_json::to_writer(&mut body, value) {
+        Ok(()) => Rendered { status, body, is_secret: false },
+        Err(error) => {
+            tracing::error!(%error, "failed to write a response");
+            Rendered::from(&Problem::internal(error.to_string()))
+        }
     }
-    let mut response = Response::new(Body::from(bytes));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+}
+
+/// A response whose body can still be read, to keep it or to compute its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub status: StatusCode,
+    pub body: Vec<u8>,
+    /// Whether the body contains a secret that is shown only here.
+    pub is_secret: bool,
+}
+
+impl Rendered {
+    pub const NO_CONTENT: Self = Self { status: StatusCode::NO_CONTENT, body: Vec::new(), is_secret: false };
+
+    #[must_use]
+    pub fn with_secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
+}
+
+impl From<&Problem> for Rendered {
+    fn from(problem: &Problem) -> Self {
+        let body = serde_json::to_vec(problem).unwrap_or_default();
+        Self { status: problem.status(), body, is_secret: false }
+    }
+}
+
+impl IntoResponse for Rendered {
+    fn into_response(self) -> axum::response::Response {
+        let is_empty = self.body.is_empty();
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        if !is_empty {
+            let is_problem = self.status.is_client_error() || self.status.is_server_error();
+            let media_type = if is_problem { "application/problem+json" } else { "application/json" };
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
+        response
+    }
 }
 
 /// The object a request sent.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Object {
     pub members: Map<String, Value>,
     /// Its size, decompressed.
@@ -70,13 +115,28 @@ pub async fn read(
     presence: Presence,
     timeout: Duration,
 ) -> Result<Object, Problem> {
+    object(read_bytes(headers, body, presence, timeout).await?.as_deref())
+}
+
+/// The bytes of a request's body, decompressed. `None` if there is no body and none is required.
+pub async fn read_bytes(
+    headers: &HeaderMap,
+    body: Body,
+    presence: Presence,
+    timeout: Duration,
+) -> Result<Option<Bytes>, Problem> {
     let raw = receive(headers, body, MAX_BODY_BYTES, timeout).await?;
     if raw.is_empty() && presence == Presence::Optional {
-        return Ok(Object::default());
+        return Ok(None);
     }
     require_json(headers)?;
-    let decoded = decompress(headers, raw, MAX_BODY_BYTES)?;
-    Ok(Object { members: parse(&decoded)?, bytes: decoded.len() })
+    decompress(headers, raw, MAX_BODY_BYTES).map(Some)
+}
+
+/// The object in the bytes of a body.
+pub fn object(decoded: Option<&[u8]>) -> Result<Object, Problem> {
+    let Some(decoded) = decoded else { return Ok(Object::default()) };
+    Ok(Object { members: parse(decoded)?, bytes: decoded.len() })
 }
 
 /// The bytes of a body of any kind, as they were sent.

@@ -6,6 +6,7 @@
 //!   where it comes from.
 //! - `auth`: credentials. `rate_limit`, `guessing`, `shares`, `slow_body`: how much one client may use. `hashing`: passwords, few
 //!   at a time. `turned_away`: what the log says about requests that didn't pass.
+//! - `etag`: versions of what is shown.
 //! - `json`: request bodies. `compression`: response bodies. `problem`: the only place that maps errors to HTTP.
 //!   `codes`: what error codes mean.
 
@@ -15,6 +16,7 @@ pub mod client;
 pub mod closing;
 pub mod codes;
 pub mod compression;
+pub mod etag;
 pub mod forwarded;
 pub mod front;
 pub mod guessing;

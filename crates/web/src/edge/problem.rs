@@ -24,6 +24,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::edge::auth::Scheme;
 use crate::edge::codes::TYPE_PREFIX;
+use crate::edge::etag::Etag;
 use crate::edge::slow_body::is_too_slow;
 
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -55,9 +56,11 @@ pub struct Fault(pub String);
 
 impl Problem {
     /// Every code that the HTTP layer of the API adds to those of the use cases.
-    const CODES: [&str; 29] = [
+    const CODES: [&str; 35] = [
         "all_rejected",
         "bad_host",
+        "bad_idempotency_key",
+        "bad_precondition",
         "batch_refused",
         "batch_too_large",
         "body_too_large",
@@ -67,6 +70,7 @@ impl Problem {
         "busy",
         "duplicate_member",
         "https_required",
+        "idempotency_key_reused",
         "internal_error",
         "invalid",
         "method_not_allowed",
@@ -76,7 +80,10 @@ impl Problem {
         "not_json",
         "not_ready",
         "outcome_unknown",
+        "precondition_failed",
         "rate_limited",
+        "request_in_progress",
+        "response_not_kept",
         "stopping",
         "timed_out",
         "too_deep",
@@ -197,6 +204,31 @@ impl Problem {
         Self::unavailable("not_ready", detail, AWAY_SECONDS)
     }
 
+    /// A change to something that isn't in any of the versions that `If-Match` names.
+    pub fn stale(current: &Etag) -> Self {
+        let detail = "the version in If-Match is not the current one, so nothing was changed; read it again";
+        Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", detail)
+            .with_member("current_etag", current.as_str().into())
+            .with_header(header::ETAG, current.to_header())
+    }
+
+    /// A repeat while the first request with the same key is being handled.
+    pub fn in_progress() -> Self {
+        let detail = "a request with this Idempotency-Key is still being handled; try again shortly";
+        Self::new(StatusCode::CONFLICT, "request_in_progress", detail).retry_after(BUSY_SECONDS)
+    }
+
+    /// A repeat of a request whose response was too large to keep.
+    pub fn response_not_kept() -> Self {
+        let detail = "this request was already done, and nothing was done again; its response was not kept";
+        Self::new(StatusCode::CONFLICT, "response_not_kept", detail)
+    }
+
+    pub fn key_reused() -> Self {
+        let detail = "this Idempotency-Key was used for a different request; nothing was done";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", detail)
+    }
+
     /// An internal error. The response has no details; the log has them under the request's id.
     pub fn internal(fault: impl Into<String>) -> Self {
         let detail = "unexpected error; look for this response's X-Request-Id in the server log";
@@ -298,6 +330,7 @@ fn title(status: StatusCode) -> &'static str {
         StatusCode::UNAUTHORIZED => "Not authenticated",
         StatusCode::FORBIDDEN => "Not allowed",
         StatusCode::CONFLICT => "Conflict",
+        StatusCode::PRECONDITION_FAILED => "Precondition failed",
         StatusCode::PAYLOAD_TOO_LARGE => "Too large",
         StatusCode::UNPROCESSABLE_ENTITY => "Invalid fields",
         other => other.canonical_reason().unwrap_or("Error"),
@@ -368,6 +401,7 @@ impl PartialSchema for Problem {
                     "`batch_too_large`, `all_rejected`, `batch_refused`: the number of events or accounts in the batch.",
                 ),
             )
+            .property("current_etag", text().description(Some("`precondition_failed`: the current version.")))
             .property("accepted", number("`all_rejected`, `batch_refused`: always zero."))
             .property("duplicates", number("`all_rejected`, `batch_refused`: always zero."))
             .property("unmatched", unmatched)

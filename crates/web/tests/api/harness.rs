@@ -502,6 +502,14 @@ impl<'a> Call<'a> {
         self.header("content-type", "application/json")
     }
 
+    /// The same request with more white space at its end, or with an empty object where it had no body.
+    pub fn spaced(mut self) -> Self {
+        let more: &[u8] = if self.body.is_empty() { b"{}" } else { b"\r\n" };
+        self.body = Bytes::from([&self.body, more].concat());
+        let is_typed = self.headers.contains_key("content-type");
+        if is_typed { self } else { self.header("content-type", "application/json") }
+    }
+
     /// The body so far, compressed.
     pub fn gzipped(mut self) -> Self {
         self.body = Bytes::from(gzip(&self.body));

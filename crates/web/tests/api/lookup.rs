@@ -52,11 +52,16 @@ impl HomePages for Pages {
 }
 
 async fn with_pages(engine: Engine) -> Server {
+    let pages = pages();
+    Server::with_parts(engine, move |parts| parts.home_pages = Arc::clone(&pages)).await
+}
+
+/// The home pages of `nordlys.test` and `plain.test`.
+pub fn pages() -> Arc<dyn HomePages> {
     let nordlys = r#"<title>Pumps | Nordlys</title><meta name=description content="Pumps since 1987.">
         <meta property=og:site_name content=Nordlys><link rel=icon href=/icon.png>
         <script type="application/ld+json">{"@type": "Organization", "name": "Nordlys AS", "telephone": "+47 1"}</script>"#;
-    let pages = Arc::new(Pages(HashMap::from([("nordlys.test", nordlys), ("plain.test", "<p>hello")])));
-    Server::with_parts(engine, move |parts| parts.home_pages = Arc::clone(&pages) as _).await
+    Arc::new(Pages(HashMap::from([("nordlys.test", nordlys), ("plain.test", "<p>hello")])))
 }
 
 async fn a_page_is_previewed_and_nothing_is_stored(engine: Engine) {
