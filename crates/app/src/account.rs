@@ -116,7 +116,7 @@ impl Command for DeleteAccount {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = lock(tx, self.0)?;
-        rapport_store::account::delete(tx, self.0)?;
+        rapport_store::account::delete(tx, self.0, cx.now)?;
         let detail = json!({
             "name": found.name, "imported_id": found.imported_id, "status": found.status.as_str(),
         });

@@ -1,11 +1,11 @@
-//! Erasure: removes an account's payloads from the delivery history, and its values from the audit log. The metadata of
-//! both is kept: who did what and when, and the account's id.
+//! Erasure: removes an account's payloads from the delivery history, its values from the audit log, and its imported_id
+//! from the record that it was deleted. The metadata is kept: who did what and when, and the account's id.
 
 use rapport_domain::audit::{Action, erased};
 use rapport_domain::delivery_list::PAYLOAD_ERASED;
 use rapport_domain::id::{AccountId, AuditId, EventId};
 use rapport_domain::right::Right;
-use rapport_store::{Tx, account, audit as log, delivery, erasure};
+use rapport_store::{Tx, account, audit as log, delivery, erasure, tombstone};
 use serde_json::json;
 
 use crate::access::{Access, Needs};
@@ -99,10 +99,12 @@ impl ErasePayloads {
         let target = self.account.to_string();
         let is_known = !account::existing(tx, &[self.account])?.is_empty()
             || erasure::knows(tx, self.account)?
+            || tombstone::exists(tx, self.account)?
             || !log::about(tx, &target, None, 1)?.is_empty();
         if !is_known {
             return Err(Error::NotFound("account"));
         }
+        tombstone::erase(tx, self.account)?;
         Ok(audit::record(tx, cx, Action::AccountPayloadsErased, Some(target), &json!({}))?)
     }
 

@@ -89,7 +89,7 @@ impl Error {
     }
 
     /// Every code of a conflict, of something that is not allowed, or of too much of it.
-    pub const CODES: [&str; 45] = [
+    pub const CODES: [&str; 46] = [
         "address_taken",
         "already_a_member",
         "already_invited",
@@ -130,6 +130,7 @@ impl Error {
         "too_many_mails",
         "too_many_passkeys",
         "too_many_views",
+        "too_many_waiting",
         "totp_known",
         "undo_expired",
         "undoing",

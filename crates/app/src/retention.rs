@@ -11,7 +11,7 @@ use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
     Lane, Tx, activity_day, address_change, audit, digest, ingest_reject, invitation, mail, mail_budget,
-    retention, session, submission,
+    retention, session, submission, tombstone,
 };
 
 use crate::App;
@@ -117,7 +117,8 @@ fn last_folded_day(settings: &Settings, now: Time) -> Day {
     now.day_in(&settings.time_zone).minus_days(PULSE_DAYS + ZONE_DAYS)
 }
 
-/// Deletes some expired history: deliveries, events, mail, the audit log, kept responses. Returns whether there is more.
+/// Deletes some expired history: deliveries, events, deleted accounts, mail, the audit log, kept responses. Returns
+/// whether there is more.
 pub struct PruneHistory;
 
 impl Command for PruneHistory {
@@ -131,6 +132,7 @@ impl Command for PruneHistory {
         // Events go after their deliveries, and so do webhooks.
         if is_full(retention::prune_deliveries(tx, cutoff, STEP)?)
             || is_full(retention::prune_events(tx, cutoff, STEP)?)
+            || is_full(tombstone::prune(tx, cutoff, STEP)?)
             || is_full(mail::prune(tx, cx.now.plus_days(-KEPT_DAYS), STEP)?)
             || is_full(audit::prune(tx, cx.now.plus_days(-cx.settings().audit_days), STEP)?)
             || is_full(submission::forget(tx, forgotten_at(cx.now), STEP)?)

@@ -46,7 +46,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 79] = [
+    pub const CODES: [&str; 81] = [
         "account_mismatch",
         "already_converted",
         "bad_character",
@@ -55,6 +55,7 @@ impl Fault {
         "bad_port",
         "bad_redirect",
         "bad_url",
+        "cursor_expired",
         "empty",
         "filter_required",
         "forbidden_address",
@@ -79,6 +80,7 @@ impl Fault {
         "not_trackable",
         "nul_character",
         "only_with_create",
+        "only_with_sort",
         "out_of_range",
         "repeated",
         "required",

@@ -7,6 +7,8 @@ use rapport_domain::id::{AccountId, ChannelId};
 use rapport_domain::money::{Amount, Currency, Money};
 use rapport_domain::search::words_of;
 use rapport_domain::text::fold;
+use rapport_domain::time::Time;
+use rapport_domain::tombstone::Tombstone;
 
 use crate::error::Error;
 use crate::statement::{InsertMany, UpdateMany, statements};
@@ -14,7 +16,7 @@ use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
     account_address, account_field, account_site, activity, cadence, contact, conversation, history,
-    import_data, mail_reference, message, values,
+    import_data, mail_reference, message, tombstone, values,
 };
 
 /// The columns of an account in the order that `read` takes them.
@@ -40,6 +42,7 @@ statements! {
     company LOCK_BY_IMPORTED_ID =
         select_account!("WHERE a.company = $1 AND a.imported_id = ANY($2) ORDER BY a.id FOR UPDATE OF a");
     company ID_BY_IMPORTED_ID = "SELECT imported_id, id FROM account WHERE company = $1 AND imported_id = ANY($2)";
+    company IMPORTED_ID = "SELECT imported_id FROM account WHERE company = $1 AND id = $2";
     company EXISTING = "SELECT id FROM account WHERE company = $1 AND id = ANY($2)";
     company IMPORTED_ID_TAKEN = "SELECT id FROM account WHERE company = $1 AND imported_id = $2 AND id <> $3";
     company DELETE = "DELETE FROM account WHERE company = $1 AND id = $2";
@@ -87,10 +90,13 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
     COLUMNS[15],
 ];
 
-pub(crate) static INSERT: InsertMany =
-    InsertMany::new("account", INSERT_COLUMNS, "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id");
+pub(crate) static INSERT: InsertMany = InsertMany::numbered(
+    "account",
+    INSERT_COLUMNS,
+    "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id",
+);
 
-pub(crate) static UPDATE: UpdateMany = UpdateMany::new("account", &[("id", Type::Bytes)], COLUMNS);
+pub(crate) static UPDATE: UpdateMany = UpdateMany::numbered("account", &[("id", Type::Bytes)], COLUMNS);
 
 pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
     "account_word",
@@ -218,8 +224,11 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
 }
 
 /// Deletes the account with its activity, contacts, conversations and history. Its events stay, because
-/// frozen deliveries are still sent.
-pub fn delete(tx: &mut Tx, id: AccountId) -> Result<(), Error> {
+/// frozen deliveries are still sent, and so does the fact that it was deleted.
+pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<(), Error> {
+    if let Some(mut row) = tx.query_opt(&IMPORTED_ID, values![&id])? {
+        tombstone::insert(tx, &Tombstone { id, imported_id: row.take()?, deleted_at: now })?;
+    }
     activity::delete_of_account(tx, id)?;
     history::delete_of_account(tx, id)?;
     message::delete_of_account(tx, id)?;

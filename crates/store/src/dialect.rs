@@ -26,6 +26,63 @@ pub const POSTGRES_DOUBLINGS: &str = "SELECT CAST(coalesce(sum(floor(ln(1 + pg_r
 /// SQLite has no equivalent: an embedded database has no clock but the process's.
 pub const POSTGRES_CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
 
+/// The largest number that any change of a company `c` has; null if there is none.
+macro_rules! newest_change {
+    ($greatest:literal) => {
+        concat!(
+            "(SELECT max(",
+            $greatest,
+            "((SELECT coalesce(max(change), 0) FROM account WHERE company = c.id), \
+             (SELECT coalesce(max(change), 0) FROM account_tombstone WHERE company = c.id), \
+             (SELECT coalesce(max(change), 0) FROM event WHERE company = c.id))) FROM company c)"
+        )
+    };
+}
+
+/// The number that SQLite's writer counts changes from: above all that exist, and above all that a restored file may
+/// have had before. Numbers are used up more slowly than microseconds pass.
+pub const SQLITE_FIRST_CHANGE: &str = concat!(
+    "SELECT max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, coalesce(",
+    newest_change!("max"),
+    ", 0)) + 1"
+);
+
+/// When the server started: it identifies a server.
+macro_rules! server {
+    () => {
+        "CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS BIGINT)"
+    };
+}
+
+/// Begins a session that numbers changes. Returns a row unless the shift is another server's.
+pub const POSTGRES_NUMBER_CHANGES: &str = concat!(
+    "SELECT set_config('rapport.shift', CAST(shift AS TEXT), false) FROM change_clock WHERE id = 1 AND server = ",
+    server!()
+);
+
+/// Chooses a shift for this server, while nobody writes.
+pub const POSTGRES_SHIFT: &str = concat!(
+    "BEGIN; LOCK TABLE change_clock IN EXCLUSIVE MODE; \
+     LOCK TABLE account, account_tombstone, event IN SHARE ROW EXCLUSIVE MODE; \
+     UPDATE change_clock SET server = ",
+    server!(),
+    ", shift = greatest(CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT), ",
+    newest_change!("greatest"),
+    ") + 1 - CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) WHERE id = 1 AND server <> ",
+    server!(),
+    "; COMMIT"
+);
+/// A copied database is another server's.
+pub const POSTGRES_FORGET_SHIFT: &str = "UPDATE change_clock SET server = 0";
+
+/// The shift, the number of a transaction above all that have ended, and the number of each running transaction of the
+/// company whose lock is `$1`, `$2`. A transaction takes that lock before it gets its number.
+pub const POSTGRES_RUNNING: &str = "SELECT CAST(current_setting('rapport.shift') AS BIGINT), \
+     CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT), CAST(CAST(a.backend_xid AS TEXT) AS BIGINT) \
+     FROM (SELECT 1) AS always LEFT JOIN (pg_locks l JOIN pg_stat_get_activity(NULL) AS a ON a.pid = l.pid) \
+     ON l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+     AND CAST(l.classid AS BIGINT) = $1 AND CAST(l.objid AS BIGINT) = $2 AND l.objsubid = 2 AND a.backend_xid IS NOT NULL";
+
 /// Turns a statement into SQLite's form.
 pub fn to_sqlite(sql: &str) -> String {
     let hinted = sql.replace("/*INDEXED BY ", "INDEXED BY ").replace("*/", "");
@@ -52,39 +109,50 @@ pub fn to_sqlite(sql: &str) -> String {
     out
 }
 
+/// What a numbered row has after its own columns. On SQLite it is bound by the connection.
+const CHANGE: &str = ", change";
+const CHANGE_NUMBER: &str = ", change_number()";
+
 pub fn insert_sqlite(insert: &InsertMany) -> String {
-    let InsertMany { table, columns, tail, .. } = insert;
+    let InsertMany { table, columns, tail, numbered, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
-    let places: Vec<String> = (2..columns.len() + 2).map(|n| format!("?{n}")).collect();
-    format!("INSERT INTO {table} (company, {names}) VALUES (?1, {}) {tail}", places.join(", "))
+    let width = columns.len() + usize::from(*numbered);
+    let places: Vec<String> = (2..width + 2).map(|n| format!("?{n}")).collect();
+    let change = if *numbered { CHANGE } else { "" };
+    format!("INSERT INTO {table} (company, {names}{change}) VALUES (?1, {}) {tail}", places.join(", "))
 }
 
 pub fn insert_postgres(insert: &InsertMany) -> String {
-    let InsertMany { table, columns, tail, .. } = insert;
+    let InsertMany { table, columns, tail, numbered, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
+    let (change, number) = if *numbered { (CHANGE, CHANGE_NUMBER) } else { ("", "") };
     format!(
-        "INSERT INTO {table} (company, {names}) SELECT $1, u.* FROM unnest({}) AS u {tail}",
+        "INSERT INTO {table} (company, {names}{change}) SELECT $1, u.*{number} FROM unnest({}) AS u {tail}",
         arrays(columns)
     )
 }
 
 pub fn update_sqlite(update: &UpdateMany) -> String {
-    let UpdateMany { table, keys, columns, .. } = update;
+    let UpdateMany { table, keys, columns, numbered, .. } = update;
     let place =
         |offset: usize| move |(n, (name, _)): (usize, &(&str, Type))| format!("{name} = ?{}", n + offset);
     let wheres: Vec<String> = keys.iter().enumerate().map(place(2)).collect();
-    let sets: Vec<String> = columns.iter().enumerate().map(place(2 + keys.len())).collect();
+    let mut sets: Vec<String> = columns.iter().enumerate().map(place(2 + keys.len())).collect();
+    if *numbered {
+        sets.push(format!("change = ?{}", 2 + keys.len() + columns.len()));
+    }
     format!("UPDATE {table} SET {} WHERE company = ?1 AND {}", sets.join(", "), wheres.join(" AND "))
 }
 
 pub fn update_postgres(update: &UpdateMany) -> String {
-    let UpdateMany { table, keys, columns, .. } = update;
+    let UpdateMany { table, keys, columns, numbered, .. } = update;
+    let number = if *numbered { ", change = change_number()" } else { "" };
     let sets = names(columns, ", ", |name| format!("{name} = u.{name}"));
     let wheres = names(keys, " AND ", |name| format!("t.{name} = u.{name}"));
     let all: Vec<(&str, Type)> = keys.iter().chain(*columns).copied().collect();
     let listed = names(&all, ", ", ToOwned::to_owned);
     format!(
-        "UPDATE {table} AS t SET {sets} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}",
+        "UPDATE {table} AS t SET {sets}{number} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}",
         arrays(&all)
     )
 }

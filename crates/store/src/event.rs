@@ -16,7 +16,7 @@ statements! {
                    WHERE company = $1 AND id = $2";
 }
 
-pub(crate) static INSERT: InsertMany = InsertMany::new(
+pub(crate) static INSERT: InsertMany = InsertMany::numbered(
     "event",
     &[
         ("id", Type::Bytes),

@@ -9,6 +9,7 @@
 
 pub mod account;
 pub mod account_address;
+pub mod account_changes;
 pub mod account_field;
 pub mod account_list;
 pub mod account_site;
@@ -21,6 +22,7 @@ pub mod cadence;
 pub mod cadence_preview;
 mod cadence_ranges;
 pub mod campaign;
+pub mod change;
 pub mod channel;
 pub mod channel_total;
 pub mod claimed_domain;
@@ -45,6 +47,7 @@ mod engine;
 pub mod erasure;
 mod error;
 pub mod event;
+pub mod event_feed;
 pub mod facts;
 pub mod fan_out;
 mod faults;
@@ -85,6 +88,7 @@ mod statement;
 pub mod story;
 pub mod submission;
 pub mod timeline;
+pub mod tombstone;
 pub mod totp;
 mod tx;
 mod value;
@@ -105,6 +109,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
     [
         account::STATEMENTS,
         account_address::STATEMENTS,
+        account_changes::STATEMENTS,
         account_field::STATEMENTS,
         account_list::STATEMENTS,
         account_list::terms::STATEMENTS,
@@ -133,6 +138,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         encryption_key::STATEMENTS,
         erasure::STATEMENTS,
         event::STATEMENTS,
+        event_feed::STATEMENTS,
         fan_out::STATEMENTS,
         history::STATEMENTS,
         mail_reference::STATEMENTS,
@@ -163,6 +169,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         stage_totals::STATEMENTS,
         submission::STATEMENTS,
         timeline::STATEMENTS,
+        tombstone::STATEMENTS,
         totp::STATEMENTS,
         webhook::STATEMENTS,
     ]

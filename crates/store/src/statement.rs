@@ -58,6 +58,8 @@ pub struct InsertMany {
     pub columns: &'static [(&'static str, Type)],
     /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may have the same conflict key.
     pub tail: &'static str,
+    /// Whether the rows get the number of their change: see [`crate::change`].
+    pub numbered: bool,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
 }
@@ -68,7 +70,16 @@ impl InsertMany {
         columns: &'static [(&'static str, Type)],
         tail: &'static str,
     ) -> Self {
-        Self { table, columns, tail, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self { table, columns, tail, numbered: false, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    /// The same for a table whose rows have the number of their change.
+    pub const fn numbered(
+        table: &'static str,
+        columns: &'static [(&'static str, Type)],
+        tail: &'static str,
+    ) -> Self {
+        Self { table, columns, tail, numbered: true, sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
     pub fn sqlite(&self) -> &str {
@@ -117,6 +128,8 @@ pub struct UpdateMany {
     pub table: &'static str,
     pub keys: &'static [(&'static str, Type)],
     pub columns: &'static [(&'static str, Type)],
+    /// Whether the rows get the number of their change: see [`crate::change`].
+    pub numbered: bool,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
 }
@@ -127,7 +140,16 @@ impl UpdateMany {
         keys: &'static [(&'static str, Type)],
         columns: &'static [(&'static str, Type)],
     ) -> Self {
-        Self { table, keys, columns, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self { table, keys, columns, numbered: false, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    /// The same for a table whose rows have the number of their change.
+    pub const fn numbered(
+        table: &'static str,
+        keys: &'static [(&'static str, Type)],
+        columns: &'static [(&'static str, Type)],
+    ) -> Self {
+        Self { table, keys, columns, numbered: true, sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
     pub fn sqlite(&self) -> &str {

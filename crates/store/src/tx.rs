@@ -39,6 +39,8 @@ pub(crate) trait Connection {
     fn facts(&mut self) -> Result<Vec<Row>, Error>;
     /// The database's own clock, if it has one.
     fn clock(&mut self) -> Result<Option<Time>, Error>;
+    /// The number below which every change of the company is there, for snapshots that are taken later.
+    fn settled(&mut self, company: CompanyId) -> Result<i64, Error>;
 }
 
 /// One company's data at one moment. Read-only.
@@ -91,6 +93,11 @@ impl<'c> Snapshot<'c> {
         }
         let company = self.company;
         with_scope(statement, company, values, |values| self.connection.query_keys(statement, values, keys))
+    }
+
+    /// See [`crate::change::settled`].
+    pub(crate) fn settled(&mut self) -> Result<i64, Error> {
+        self.connection.settled(self.company)
     }
 
     /// Runs SQL composed from constant parts; `$1` is the company.

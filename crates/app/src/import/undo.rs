@@ -137,7 +137,7 @@ impl Command for Remove {
                 && account.last_contact_at.is_none()
                 && !spoken_to.contains(&account.id);
             if is_untouched {
-                account::delete(tx, account.id)?;
+                account::delete(tx, account.id, cx.now)?;
                 import.undo.removed += 1;
             } else {
                 import.undo.kept += 1;

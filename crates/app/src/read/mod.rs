@@ -17,6 +17,7 @@ pub mod delivery;
 pub mod digest;
 pub mod export;
 pub mod factors;
+pub mod feed;
 pub mod frame;
 pub mod import;
 pub mod ingest;

@@ -14,6 +14,7 @@ mod digest;
 mod encryption_key;
 mod every_table;
 mod fan_out;
+mod feed;
 mod identity;
 mod import_runs;
 mod imports;

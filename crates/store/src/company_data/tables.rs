@@ -196,7 +196,13 @@ pub static TABLES: [Table; 50] = [
             ("created_at", Time),
             ("updated_at", Time),
         ],
-        &["name_folded"],
+        &["change", "name_folded"],
+    ),
+    Table::exported(
+        "account_tombstone",
+        ACCOUNT,
+        &[("account", Id("acc_")), ("imported_id", Text), ("deleted_at", Time)],
+        &["change"],
     ),
     Table::exported(
         "account_address",
@@ -362,7 +368,7 @@ pub static TABLES: [Table; 50] = [
             ("payload", Json),
             ("created_at", Time),
         ],
-        &[],
+        &["change"],
     ),
     Table::exported(
         "delivery",

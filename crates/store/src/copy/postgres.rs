@@ -7,6 +7,7 @@ use super::row::{HEADER, Splitter, TRAILER};
 use super::schema::{Schema, Table, quoted};
 use super::sum::compare;
 use super::{Error, NextBatch, Side, TableSum, TakeRow, View, Watch, expect_version, sum_up, transfer};
+use crate::dialect::POSTGRES_FORGET_SHIFT;
 use crate::engine::Link;
 use crate::migrate;
 use crate::migrate::progress::Teller;
@@ -184,6 +185,6 @@ pub fn into_server(source: &mut dyn Side, url: &str, watch: &mut Watch) -> Resul
     }
     let found = sum_up(&schema, &mut target, View::default(), watch)?;
     compare(&sums, &found)?;
-    target.link.batch(&format!("DROP TABLE {MARK_TABLE}; COMMIT"))?;
+    target.link.batch(&format!("{POSTGRES_FORGET_SHIFT}; DROP TABLE {MARK_TABLE}; COMMIT"))?;
     Ok(sums)
 }

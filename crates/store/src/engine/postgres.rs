@@ -5,6 +5,7 @@
 //! run beside it (such as deleting an account during ingest).
 
 pub mod address;
+mod numbering;
 #[cfg(test)]
 mod outgrown;
 pub mod pooler;
@@ -144,6 +145,7 @@ impl Conn {
         if !self.link.is_open() {
             self.prepared.clear();
             self.link.connect()?;
+            numbering::begin(&mut self.link).inspect_err(|_| self.link.close())?;
         }
         Ok(())
     }
@@ -250,9 +252,7 @@ impl Conn {
     fn transact_once(&mut self, batch: &mut [Box<dyn Job>]) -> Result<Vec<AfterCommit>, Error> {
         let company = batch[0].company();
         let shared = if batch.iter().any(|job| job.exclusive()) { "" } else { "_shared" };
-        // The lock's key is 32 + 32 bits; companies beyond 2^32 would share locks, never data.
-        let [.., a, b, c, d] = company.0.to_be_bytes();
-        let key = i32::from_be_bytes([a, b, c, d]);
+        let key = lock_key(company);
         let begun = self.begin(&format!("BEGIN; SELECT pg_advisory_xact_lock{shared}({LOCK_SPACE}, {key})"));
         if let Err(error) = begun {
             // If only the lock was refused, the transaction is open.
@@ -294,6 +294,12 @@ impl Conn {
         }
         self.control("ROLLBACK").inspect_err(|_| self.link.close())
     }
+}
+
+/// The second half of a company's lock. The key is 32 + 32 bits; companies beyond 2^32 would share locks, never data.
+fn lock_key(company: CompanyId) -> i32 {
+    let [.., a, b, c, d] = company.0.to_be_bytes();
+    i32::from_be_bytes([a, b, c, d])
 }
 
 /// One array parameter of a bulk statement.
@@ -372,6 +378,13 @@ impl Connection for Conn {
     fn clock(&mut self) -> Result<Option<Time>, Error> {
         let rows = self.rows(dialect::POSTGRES_CLOCK, &[])?;
         rows.into_iter().next().map(|mut row| row.take()).transpose()
+    }
+
+    fn settled(&mut self, company: CompanyId) -> Result<i64, Error> {
+        // The server shows the halves of a key as unsigned numbers.
+        let (space, key) =
+            (i64::from(LOCK_SPACE.cast_unsigned()), i64::from(lock_key(company).cast_unsigned()));
+        numbering::settled(self.rows(dialect::POSTGRES_RUNNING, &[&space, &key])?)
     }
 
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {

@@ -6,7 +6,7 @@ use crate::{
     delivery, event, fan_out,
 };
 use crate::{all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message};
-use crate::{stage_totals, webhook};
+use crate::{stage_totals, tombstone, webhook};
 
 /// A statement to plan.
 pub(super) struct Planned {
@@ -76,6 +76,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         manual_attempt::INSERT,
         message::INSERT,
         stage_totals::KEEP,
+        tombstone::INSERT,
         webhook::UPDATE,
     ]
 }

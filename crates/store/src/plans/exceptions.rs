@@ -9,6 +9,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("node", "one row per process"),
     ("schema_version", "one row per migration"),
     ("encryption_key", "one row"),
+    ("change_clock", "one row"),
     ("channel", "as many as people create"),
     ("promo_code", "as many as people create"),
     ("campaign", "as many as people create"),

@@ -197,7 +197,7 @@ fn the_index_of_fields_follows_every_change() {
                     custom_fields: CustomFields::from_stored(r#"{"plan":"new"}"#.to_owned()),
                     ..imported_account(3, "crm-3")
                 };
-                account::delete(tx, third.id)?;
+                account::delete(tx, third.id, time(9))?;
                 let edit = Edit { before: &before, after: &account };
                 assert!(account::write(tx, &[&third], &[edit])?);
                 Ok(())
@@ -210,7 +210,7 @@ fn the_index_of_fields_follows_every_change() {
         let changed =
             ["1 seats s12", "1 tags sb", "1 tags sc", "1 x snow", "1 y ", "2 plan sfree", "3 plan snew"];
         assert_eq!(index(world), changed);
-        world.write(company, |tx| account::delete(tx, account_id(1))).expect("deleted");
+        world.write(company, |tx| account::delete(tx, account_id(1), time(9))).expect("deleted");
         assert_eq!(index(world), ["2 plan sfree", "3 plan snew"]);
     });
 }
@@ -289,7 +289,7 @@ fn deleting_an_account_deletes_everything_it_owns() {
             "status_history",
         ];
         let before = tables.map(|table| world.rows_of(table));
-        world.write(company, |tx| account::delete(tx, account_id(1))).expect("deleted");
+        world.write(company, |tx| account::delete(tx, account_id(1), time(9))).expect("deleted");
         assert_eq!(tables.map(|table| world.rows_of(table)), before.map(|rows| rows / 2));
         assert_eq!(world.account(company, account_id(1)), None);
         assert!(world.account(company, other.id).is_some());

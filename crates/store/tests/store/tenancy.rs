@@ -212,7 +212,7 @@ fn take_everything_away(tx: &mut Tx) -> Result<(), Error> {
         &[Seen { account: id, first: time(-9), last: time(9), day: Day::from_number(30_000) }],
     )?;
     assert!(activity::take_marks(tx, &[EventMark::of("event")], time(0))?.is_empty());
-    account::delete(tx, id)?;
+    account::delete(tx, id, time(9))?;
     let code = PromoCode::parse("spring").expect("a code");
     assert!(channel::archive_code(tx, CHANNEL, &code, Some(time(1)))?);
     assert!(channel::rename(tx, CHANNEL, "Changed")?);

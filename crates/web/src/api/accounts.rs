@@ -9,14 +9,15 @@ use rapport_app::read::accounts::{Cursor, ListAccounts, Sort, list};
 use rapport_app::read::export::begin;
 use rapport_app::{Answer, App};
 use rapport_domain::account::{self, Account, AccountView};
+use rapport_domain::invalid::Fault;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::account_changes::{self, AccountList};
 use crate::api::call::{Call, Caller};
 use crate::api::{Api, EXPORT, READ, requests};
 use crate::edge::json::{self, Rendered};
 use crate::edge::problem::Problem;
-use crate::shared::paging::Page;
 use crate::shared::parameters::Parameters;
 use crate::shared::{account_filter, export};
 
@@ -26,13 +27,15 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// List accounts
 ///
-/// Accounts must match all filters. Repeat `status` and `channel` or separate values with commas.
+/// Accounts must match all filters. Repeat `status` and `channel` or separate values with commas. With
+/// `sort=updated_at` you can follow the accounts: send the last `next_cursor` whenever you like, and you get every account
+/// that was created or changed since.
 #[utoipa::path(
     get,
     path = "/api/accounts/",
     tag = "Accounts",
     params(requests::AccountFilterParameters, requests::AccountListParameters, requests::PageParameters),
-    responses((status = 200, description = "A page of accounts.", body = Page<AccountView>)),
+    responses((status = 200, description = "A page of accounts.", body = AccountList)),
     security(("token" = ["read"])),
 )]
 async fn list_accounts(
@@ -40,23 +43,34 @@ async fn list_accounts(
     caller: Caller,
     parameters: Parameters,
 ) -> Result<Response, Problem> {
+    if account_changes::are_asked_for(&parameters) {
+        return account_changes::respond(&api, &caller, parameters).await;
+    }
     let question = question(api.app(), parameters);
     let found = api.read(&caller, READ, question, |snapshot, _, question| list(snapshot, &question)).await?;
     let settings = &found.company.settings;
-    let page = Page {
+    let page = AccountList {
         items: found.reply.items.iter().map(|account| account.view(settings, found.now)).collect(),
         next_cursor: found.reply.next.map(|cursor| cursor.to_string()),
+        has_more: None,
+        deleted: None,
     };
     Ok(json::respond(StatusCode::OK, &page))
 }
 
 fn question(app: &App, mut parameters: Parameters) -> Result<ListAccounts, Problem> {
     let filter = account_filter::read(&mut parameters);
-    let sort = parameters.optional("sort", Sort::parse).unwrap_or_default();
+    let sort = parameters.optional("sort", parse_sort).unwrap_or_default();
+    account_changes::refuse_others(&mut parameters);
     let cursor = parameters.cursor(|text| Cursor::parse(text, sort).ok());
     let limit = parameters.limit();
     parameters.finish()?;
     Ok(ListAccounts { filter, sort, cursor, limit, now: app.now() })
+}
+
+fn parse_sort(text: &str) -> Result<Sort, Fault> {
+    let known = Sort::ALL.map(Sort::as_str).into_iter().chain([account_changes::SORT]);
+    Sort::parse(text).map_err(|fault| Fault::not_one_of(fault.code, known))
 }
 
 /// Export accounts

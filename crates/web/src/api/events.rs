@@ -90,7 +90,7 @@ fn delivery(kind: Kind, payload: &str) -> PathItem {
 }
 
 /// From `account.created` to `AccountCreatedEvent`.
-fn schema_name(kind: Kind) -> String {
+pub fn schema_name(kind: Kind) -> String {
     let capitalized = |word: &str| word[..1].to_uppercase() + &word[1..];
     let words: String = kind.as_str().split(['.', '_']).map(capitalized).collect();
     words + "Event"

@@ -4,6 +4,7 @@
 //! passes on a `Problem` instead, so that the credential is verified before the caller learns what was wrong.
 
 mod account;
+mod account_changes;
 mod accounts;
 mod activity;
 mod addresses;
@@ -23,9 +24,11 @@ mod digests;
 mod docs;
 mod erasure;
 mod error_codes;
+mod event_feed;
 mod events;
 mod factor_reset;
 mod fields;
+mod following;
 mod hashing;
 mod headers;
 mod history;
@@ -51,6 +54,7 @@ mod tokens;
 pub mod upload;
 mod upsert;
 mod upsert_batch;
+mod waiting;
 mod webhooks;
 
 use std::sync::Arc;
@@ -65,6 +69,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api::call::Caller;
 use crate::api::inbound::MailRoom;
 use crate::api::repeat::InProgress;
+use crate::api::waiting::Waiting;
 use crate::edge::hashing::Hashing;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RateLimiter;
@@ -112,6 +117,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(campaigns::routes())
         .merge(webhooks::routes())
         .merge(deliveries::routes())
+        .merge(event_feed::routes())
         .merge(redeliveries::routes())
         .merge(erasure::routes())
         .merge(imports::routes())
@@ -141,13 +147,24 @@ struct Shared {
     hashing: Arc<Hashing>,
     mail_room: MailRoom,
     in_progress: InProgress,
+    waiting: Waiting,
 }
 
 impl Api {
     pub fn new(app: App, limiter: Arc<RateLimiter>, hashing: Arc<Hashing>, config: &Config) -> Self {
         let &Config { body_timeout, max_import_bytes, .. } = config;
         let (mail_room, in_progress) = (MailRoom::default(), InProgress::default());
-        let shared = Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room, in_progress };
+        let waiting = Waiting::until(config.stopping.clone());
+        let shared = Shared {
+            app,
+            limiter,
+            body_timeout,
+            max_import_bytes,
+            hashing,
+            mail_room,
+            in_progress,
+            waiting,
+        };
         Self(Arc::new(shared))
     }
 

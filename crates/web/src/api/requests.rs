@@ -24,12 +24,14 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::api::account_changes;
+
 /// Stands for `Sort`, which storage owns.
 struct SortWord;
 
 impl utoipa::PartialSchema for SortWord {
     fn schema() -> RefOr<Schema> {
-        one_of(Sort::ALL.map(Sort::as_str)).into()
+        one_of(Sort::ALL.map(Sort::as_str).into_iter().chain([account_changes::SORT])).into()
     }
 }
 
@@ -120,9 +122,26 @@ pub struct AccountFilterParameters {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct AccountListParameters {
-    /// Defaults to `-created_at` (newest first).
+    /// Defaults to `-created_at` (newest first). `updated_at` lists accounts in the order of their last change, oldest
+    /// first. That list never ends: it always has a `next_cursor`, and `has_more` says whether to continue at once. It
+    /// takes no filters but `updated_after` and `deleted`.
     #[param(inline)]
     sort: Option<SortWord>,
+    /// Only accounts that changed after this time, with `sort=updated_at`.
+    #[param(format = DateTime)]
+    updated_after: Option<String>,
+    /// Also lists accounts that were deleted in the last 90 days, with `sort=updated_at`.
+    deleted: Option<bool>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct EventFeedParameters {
+    /// Only events of these types. Repeat it or separate values with commas. Defaults to all but `webhook.test`.
+    #[param(rename = "type")]
+    kind: Option<Vec<event::Kind>>,
+    /// How many seconds to wait if there is no event yet. More than 25 counts as 25. Defaults to 0.
+    wait: Option<u32>,
 }
 
 #[derive(ToSchema)]

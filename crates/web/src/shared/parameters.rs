@@ -60,6 +60,11 @@ impl Parameters {
         parsed.map_err(|fault| self.fault(name, fault)).ok()
     }
 
+    /// The first value of a parameter as it was sent, without reading it.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(given, value)| given == name && !value.is_empty()).map(|(_, value)| &**value)
+    }
+
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         self.optional(name, |value| MAX_TEXT.check(value).map(|()| value.to_owned()))
     }

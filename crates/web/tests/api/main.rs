@@ -14,6 +14,7 @@ mod described;
 mod digests;
 mod errors;
 mod export;
+mod feed;
 mod field_filters;
 mod harness;
 mod http;

@@ -1,5 +1,7 @@
 //! A connection to SQLite: statements, rows and values.
 
+use std::cell::Cell as Counter;
+
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::Time;
 use rusqlite::Connection as Sqlite;
@@ -14,6 +16,8 @@ use crate::value::{Cell, Row, Value};
 
 pub struct Conn {
     pub sqlite: Sqlite,
+    /// The number of the next change, on the only connection that makes any.
+    next_change: Counter<i64>,
 }
 
 impl Conn {
@@ -22,7 +26,14 @@ impl Conn {
         sqlite.pragma_update(None, "cache_size", -kibibytes).map_err(from_sqlite)?;
         sqlite.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
         sqlite.set_prepared_statement_cache_capacity(512);
-        Ok(Self { sqlite })
+        Ok(Self { sqlite, next_change: Counter::new(0) })
+    }
+
+    /// From now on this connection makes changes.
+    pub fn number_changes(&self) -> Result<(), Error> {
+        let first = self.sqlite.query_row(dialect::SQLITE_FIRST_CHANGE, [], |row| row.get(0));
+        self.next_change.set(first.map_err(from_sqlite)?);
+        Ok(())
     }
 
     fn statement(&self, sql: &str) -> Result<rusqlite::CachedStatement<'_>, Error> {
@@ -90,6 +101,11 @@ impl Connection for Conn {
         Ok(None)
     }
 
+    /// One writer numbers changes in the order of their commits.
+    fn settled(&mut self, _: CompanyId) -> Result<i64, Error> {
+        Ok(i64::MAX)
+    }
+
     fn execute(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Error> {
         let sql = statement.sqlite();
         let mut prepared = self.statement(sql)?;
@@ -126,15 +142,15 @@ impl Connection for Conn {
         company: CompanyId,
         values: &[Value],
     ) -> Result<Vec<Row>, Error> {
-        self.each_row(insert.sqlite(), insert.width(), company, values)
+        self.each_row(insert.sqlite(), insert.width(), insert.numbered, company, values)
     }
 
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
-        self.each_row(update.sqlite(), update.width(), company, values).map(|_| ())
+        self.each_row(update.sqlite(), update.width(), update.numbered, company, values).map(|_| ())
     }
 
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
-        self.each_row(delete.sqlite(), delete.width(), company, values).map(|_| ())
+        self.each_row(delete.sqlite(), delete.width(), false, company, values).map(|_| ())
     }
 }
 
@@ -143,6 +159,7 @@ impl Conn {
         &self,
         sql: &str,
         width: usize,
+        numbered: bool,
         company: CompanyId,
         values: &[Value],
     ) -> Result<Vec<Row>, Error> {
@@ -153,6 +170,11 @@ impl Conn {
         let mut run = |row: &[Value]| {
             for (n, value) in row.iter().enumerate() {
                 prepared.raw_bind_parameter(n + 2, value)?;
+            }
+            if numbered {
+                let change = self.next_change.get();
+                self.next_change.set(change + 1);
+                prepared.raw_bind_parameter(width + 2, change)?;
             }
             if returns == 0 {
                 return prepared.raw_execute().map(|_| ());
