@@ -88,6 +88,7 @@ pub fn measure_own(receiver: &Receiver, body: &str, time: Duration) -> anyhow::R
                     payload: &body,
                     reason: Reason::Automatic,
                     started_at: now(),
+                    headers: &[],
                 };
                 let attempt = client.attempt(post).await;
                 let answered = matches!(attempt.outcome, Outcome::Answered { code: 200, .. });

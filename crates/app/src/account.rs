@@ -117,6 +117,9 @@ impl Command for DeleteAccount {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         let found = lock(tx, self.0)?;
         rapport_store::account::delete(tx, self.0, cx.now)?;
+        let mut outbox = Outbox::default();
+        outbox.deleted(cx, &found, Source::Operator);
+        outbox.write(tx, cx)?;
         let detail = json!({
             "name": found.name, "imported_id": found.imported_id, "status": found.status.as_str(),
         });
@@ -169,12 +172,12 @@ fn write_change(
         let detail = audit::changes(&shown(edit.before), &shown(edit.after));
         audit::record(tx, cx, Action::AccountChanged, Some(edit.after.id.to_string()), &detail)?;
     }
+    let mut outbox = Outbox::default();
     if let Some(step) = step {
-        let mut outbox = Outbox::default();
         outbox.moved(cx, edit.after, step, Source::Operator, note);
-        outbox.write(tx, cx)?;
     }
-    Ok(())
+    outbox.updated(cx, edit.before, edit.after, Source::Operator);
+    Ok(outbox.write(tx, cx)?)
 }
 
 /// Resolves a promo code given by an operator. Unlike in an upsert, it must be active.

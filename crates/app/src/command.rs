@@ -8,6 +8,7 @@ use rapport_domain::company::{Company, Settings};
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, RawId};
 use rapport_domain::member::Role;
+use rapport_domain::opt_in::OptIn;
 use rapport_domain::second_factor::Step;
 use rapport_domain::sender_check::Relay;
 use rapport_domain::time::Time;
@@ -239,6 +240,7 @@ fn nobody(now: Time) -> Caller {
         slug: rapport_domain::company::Slug::from_stored(String::new()),
         name: String::new(),
         settings: Settings::default(),
+        opt_in: OptIn::default(),
         created_at: now,
     };
     let (actor, role, step) = (Actor::CommandLine, Role::Owner, Step::Nothing);

@@ -10,6 +10,7 @@ use crate::access::Needs;
 use crate::account::lock;
 use crate::command::{Command, Context};
 use crate::error::Error;
+use crate::outbox::Outbox;
 
 pub struct RecordContact {
     pub account: AccountId,
@@ -39,6 +40,9 @@ impl Command for RecordContact {
             // An old contact can begin an episode that is already overdue.
             cx.wake_cadence(tx);
         }
+        let mut outbox = Outbox::default();
+        outbox.contact(cx, &account, &made);
+        outbox.write(tx, cx)?;
         Ok(made)
     }
 }

@@ -100,6 +100,7 @@ pub(crate) fn add(
             // An old message can begin an episode that is already overdue.
             cx.wake_cadence(tx);
         }
+        outbox.contact_by_message(cx, account, conversation, logged);
     }
     if logged.is_reply() {
         outbox.message(cx, account, conversation, logged);

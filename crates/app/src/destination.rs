@@ -30,6 +30,11 @@ impl Judged {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// The host and the port.
+    pub fn authority(&self) -> &str {
+        self.0.authority()
+    }
 }
 
 /// The check of a process that has no guard: strict about literal addresses, while names pass, because every

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rapport_domain::event::{Event, Kind};
+use rapport_domain::event_filter::Facts;
 use rapport_domain::id::{CompanyId, DeliveryId, WebhookId};
 use rapport_domain::standing::Standing;
 use rapport_store::delivery::{self, NewDelivery};
@@ -53,10 +54,11 @@ impl FanOut {
         }
     }
 
-    /// Adds an event for every webhook that selects it.
+    /// Adds an event for every webhook that selects it and whose filter matches it.
     pub fn add_selected(&mut self, cx: &Context, event: &Event, subscribers: &[Subscriber]) {
         let mut selected: Vec<&Subscriber> =
             subscribers.iter().filter(|subscriber| subscriber.selection.includes(event.kind)).collect();
+        keep_matching(&mut selected, event);
         let mut first = selected.len();
         if first > AT_ONCE {
             selected.sort_by_key(|subscriber| Reverse(urgency(subscriber)));
@@ -126,6 +128,18 @@ impl FanOut {
         }
         Ok(())
     }
+}
+
+/// Drops the webhooks whose filter doesn't match the event. The payload is read at most once, and only if one filters.
+fn keep_matching(selected: &mut Vec<&Subscriber>, event: &Event) {
+    if selected.iter().all(|subscriber| subscriber.filter.is_none()) {
+        return;
+    }
+    // A new event has its payload.
+    let Some(facts) = Facts::of(&event.payload) else { return };
+    selected.retain(|subscriber| {
+        subscriber.filter.as_ref().is_none_or(|filter| filter.mismatch(&facts).is_none())
+    });
 }
 
 /// Who is served first when there are too many: working receivers, then new ones, then failing ones.

@@ -7,6 +7,7 @@ use rapport_domain::activity::{
     About, Activity, Batch, EventMark, MAX_REJECTS_KEPT, MAX_REJECTS_OF_BATCH, PULSE_DAYS, Rejection,
     may_move,
 };
+use rapport_domain::event::Kind;
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
 use rapport_domain::time::{Day, Time};
@@ -18,7 +19,7 @@ use rapport_store::{Tx, account, activity, activity_day, history};
 use crate::access::Needs;
 use crate::command::{Command, Context};
 use crate::error::Error;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, wants};
 
 /// The extra cost of a move compared to a counted event: the account's row, history, an event and its
 /// deliveries.
@@ -267,6 +268,7 @@ struct Movable {
 impl Movable {
     fn apply(&mut self, activity: &Activity, cx: &Context, outbox: &mut Outbox) {
         let account = &mut self.account;
+        let before = wants(cx, Kind::AccountUpdated).then(|| account.clone());
         account.see(activity.occurred_at);
         let mut change = Change::default();
         account.capture(activity.capture, cx.settings().default_currency, &mut change);
@@ -284,6 +286,9 @@ impl Movable {
             outbox.moved_by_activity(cx, account, step, happened_at);
             self.latest_move = self.latest_move.max(Some(happened_at));
             self.changed = true;
+        }
+        if let Some(before) = before {
+            outbox.updated(cx, &before, account, Source::Automation);
         }
     }
 }

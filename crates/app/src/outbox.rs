@@ -1,10 +1,12 @@
 //! The effects of a change besides its row: history entries and events, gathered first, written together.
 
 use rapport_domain::account::Account;
+use rapport_domain::account_change;
 use rapport_domain::cadence::Reminder;
 use rapport_domain::company::TrackedStages;
+use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Conversation, Message};
-use rapport_domain::event::{self, Event, Occasion};
+use rapport_domain::event::{self, Event, Kind, Occasion};
 use rapport_domain::history::HistoryEntry;
 use rapport_domain::pipeline::{Move, Source};
 use rapport_domain::time::Time;
@@ -44,6 +46,44 @@ impl Outbox {
         }
     }
 
+    /// Members of an account changed: adds `account.updated`, if a webhook asks for it. A move alone isn't such a change.
+    pub fn updated(&mut self, cx: &Context, before: &Account, after: &Account, source: Source) {
+        if !wants(cx, Kind::AccountUpdated) {
+            return;
+        }
+        let changes = account_change::between(before, after);
+        if !changes.is_empty() {
+            self.events.push(event::account_updated(occasion(cx), after, changes, source));
+        }
+    }
+
+    /// An account was deleted: adds `account.deleted`, if a webhook asks for it.
+    pub fn deleted(&mut self, cx: &Context, account: &Account, source: Source) {
+        if wants(cx, Kind::AccountDeleted) {
+            self.events.push(event::account_deleted(occasion(cx), account, source));
+        }
+    }
+
+    /// Contact was recorded: adds `contact.logged`, if a webhook asks for it.
+    pub fn contact(&mut self, cx: &Context, account: &Account, contact: &Contact) {
+        if wants(cx, Kind::ContactLogged) {
+            self.events.push(event::contact_recorded(occasion(cx), account, contact));
+        }
+    }
+
+    /// A message that counts as contact was logged: adds `contact.logged`, if a webhook asks for it.
+    pub fn contact_by_message(
+        &mut self,
+        cx: &Context,
+        account: &Account,
+        conversation: &Conversation,
+        message: &Message,
+    ) {
+        if wants(cx, Kind::ContactLogged) {
+            self.events.push(event::contact_by_message(occasion(cx), account, conversation, message));
+        }
+    }
+
     /// A client became overdue: adds `client.contact_due`.
     pub fn contact_due(&mut self, cx: &Context, account: &Account, reminder: Reminder) {
         self.events.push(event::contact_due(occasion(cx), account, reminder));
@@ -60,8 +100,8 @@ impl Outbox {
         self.events.push(event::message_inbound(occasion(cx), account, conversation, message));
     }
 
-    /// Writes everything, with a delivery for every webhook that selects an event, and hands the deliveries
-    /// to the sender after the commit.
+    /// Writes everything, with a delivery for every webhook that selects an event and whose filter matches it, and
+    /// hands the deliveries to the sender after the commit.
     pub fn write(&self, tx: &mut Tx, cx: &Context) -> Result<(), rapport_store::Error> {
         history::insert(tx, &self.history)?;
         if self.clients {
@@ -81,6 +121,11 @@ impl Outbox {
         }
         fan.write(tx)
     }
+}
+
+/// Whether some webhook of the company asks for this kind. The company's row, which was read with the credential, says it.
+pub(crate) fn wants(cx: &Context, kind: Kind) -> bool {
+    cx.company().opt_in.includes(kind)
 }
 
 fn occasion<'a>(cx: &'a Context) -> Occasion<'a> {

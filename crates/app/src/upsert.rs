@@ -123,6 +123,7 @@ impl Work {
                 if let Some(step) = change.moved {
                     self.outbox.moved(cx, &account, step, Source::Upsert, None);
                 }
+                self.outbox.updated(cx, &known.account, &account, Source::Upsert);
                 let before = std::mem::replace(&mut known.account, account);
                 if !known.is_new && known.before.is_none() && !change.changed.is_empty() {
                     known.before = Some(before);

@@ -1,4 +1,4 @@
-//! The vault: webhook secrets, those of authenticator apps, the client secrets of single sign-on and the secrets of links in
+//! The vault: the secrets of webhooks and of their headers, those of authenticator apps, the client secrets of single sign-on and the secrets of links in
 //! mails, encrypted
 //! (ChaCha20-Poly1305) under a key that lives outside the database. It also signs or encrypts what we hand to a browser
 //! and want back unchanged.
@@ -15,6 +15,8 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::{digest, hmac};
 
 pub const KEY_BYTES: usize = 32;
+/// Tells the secrets of a webhook's headers from its own secret, which has the same id.
+const HEADERS: &[u8] = b"whk headers";
 const FINGERPRINT_BYTES: usize = 8;
 
 pub type Key = [u8; KEY_BYTES];
@@ -257,6 +259,7 @@ fn message(purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
 fn bound_to(owner: Owner) -> Vec<u8> {
     match owner {
         Owner::Webhook(id) => id.as_bytes().to_vec(),
+        Owner::WebhookHeaders(id) => [HEADERS, id.as_bytes()].concat(),
         Owner::MailLink(id) => [MailId::PREFIX.as_bytes(), id.as_bytes()].concat(),
         Owner::Totp(id) => [PersonId::PREFIX.as_bytes(), id.as_bytes()].concat(),
         Owner::SsoClient(id) => [SsoId::PREFIX.as_bytes(), id.as_bytes()].concat(),
@@ -288,6 +291,7 @@ mod tests {
         assert_eq!(vault.open(ONE, &secret).as_deref(), Ok("whs_secret"));
         let others = [
             Owner::Webhook(WebhookId::from_bytes([2; 16])),
+            Owner::WebhookHeaders(WebhookId::from_bytes([1; 16])),
             Owner::MailLink(MailId::from_bytes([1; 16])),
             Owner::Totp(PersonId::from_bytes([1; 16])),
             Owner::SsoClient(SsoId::from_bytes([1; 16])),

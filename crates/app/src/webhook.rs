@@ -5,13 +5,17 @@ use rapport_domain::credential::{Issued, Kind as CredentialKind, issue};
 use rapport_domain::delivery::{Delivery, State};
 use rapport_domain::destination::Destination;
 use rapport_domain::event::{self, Kind, Occasion};
+use rapport_domain::event_filter::EventFilter;
 use rapport_domain::id::{DeliveryId, WebhookId};
 use rapport_domain::invalid::{Fault, Invalid};
 use rapport_domain::mail::Kind as MailKind;
 use rapport_domain::member::Member;
+use rapport_domain::opt_in::OptIn;
 use rapport_domain::right::Right;
 use rapport_domain::webhook::{Create, Held, Patch, Selection, Switch, Webhook, refused};
-use rapport_store::{Tx, delivery, manual_attempt, member, webhook};
+use rapport_domain::webhook_header::{GivenHeader, Header, Headers, Secrets};
+use rapport_store::webhook_choice::{self, Choice};
+use rapport_store::{Tx, company, delivery, manual_attempt, member, webhook};
 use serde_json::{Value, json};
 
 use crate::access::Needs;
@@ -32,6 +36,7 @@ const NOTICE_DAYS: i64 = 2;
 /// A webhook with its secret, for the one time it is shown.
 pub struct NewSecret {
     pub webhook: Webhook,
+    pub choice: Choice,
     pub secret: String,
     /// The part of it that may be shown later.
     pub shown: String,
@@ -42,13 +47,15 @@ pub struct CreateWebhook {
     pub url: Judged,
     pub events: Selection,
     pub description: String,
+    pub filters: EventFilter,
+    pub headers: Vec<GivenHeader>,
 }
 
 impl CreateWebhook {
     /// Has the destination checked. Names are resolved, so this happens before the transaction.
     pub async fn checked(services: &Services, create: Create) -> Result<Self, Invalid> {
-        let Create { url, events, description } = create;
-        Ok(Self { url: judged(services, url).await?, events, description })
+        let Create { url, events, description, filters, headers } = create;
+        Ok(Self { url: judged(services, url).await?, events, description, filters, headers })
     }
 }
 
@@ -57,7 +64,8 @@ impl Command for CreateWebhook {
     const NEEDS: Needs = NEEDS;
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<NewSecret, Error> {
-        let Self { url, events, description } = self;
+        let Self { url, events, description, filters, headers } = self;
+        let headers = Headers::of(headers, &Secrets::default())?;
         let created = Webhook {
             id: cx.id(),
             url: url.as_str().to_owned(),
@@ -74,9 +82,17 @@ impl Command for CreateWebhook {
         let Issued { text, shown, .. } = issue(CredentialKind::WebhookSecret, cx.company().id, cx.random());
         let sealed = encryption_key::seal(tx, cx, Owner::Webhook(created.id), &text)?;
         webhook::insert(tx, &created, &sealed, &shown)?;
-        let detail = described(&created);
+        if !filters.is_empty() {
+            webhook_choice::set_filter(tx, created.id, filters)?;
+        }
+        if !headers.shown.is_empty() {
+            store_headers(tx, cx, created.id, &headers)?;
+        }
+        note_opt_in(tx, OptIn::of([&created.events]))?;
+        let choice = Choice { filter: filters.clone(), headers: headers.shown };
+        let detail = described(&created, &choice);
         audit::record(tx, cx, Action::WebhookCreated, Some(created.id.to_string()), &detail)?;
-        Ok(NewSecret { webhook: created, secret: text, shown })
+        Ok(NewSecret { webhook: created, choice, secret: text, shown })
     }
 }
 
@@ -92,17 +108,19 @@ pub struct Changes {
     pub url: Option<Judged>,
     pub events: Option<Selection>,
     pub description: Option<String>,
+    pub filters: Option<EventFilter>,
+    pub headers: Option<Vec<GivenHeader>>,
 }
 
 impl Changes {
     /// Has the destination checked, if there is one. See [`CreateWebhook::checked`].
     pub async fn checked(services: &Services, patch: Patch) -> Result<Self, Invalid> {
-        let Patch { url, events, description } = patch;
+        let Patch { url, events, description, filters, headers } = patch;
         let url = match url {
             Some(url) => Some(judged(services, url).await?),
             None => None,
         };
-        Ok(Self { url, events, description })
+        Ok(Self { url, events, description, filters, headers })
     }
 }
 
@@ -120,6 +138,15 @@ impl Command for PatchWebhook {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Webhook, Error> {
         let mut found = lock(tx, self.id)?;
         let before = found.clone();
+        let earlier = webhook_choice::get(tx, self.id)?;
+        let mut choice = earlier.clone();
+        let replaced = self.change_headers(tx, cx, &found, &mut choice)?;
+        if let Some(filter) = &self.changes.filters
+            && *filter != choice.filter
+        {
+            webhook_choice::set_filter(tx, self.id, filter)?;
+            choice.filter.clone_from(filter);
+        }
         if let Some(url) = &self.changes.url
             && url.as_str() != found.url
         {
@@ -131,14 +158,88 @@ impl Command for PatchWebhook {
         if let Some(description) = &self.changes.description {
             found.description.clone_from(description);
         }
-        if found != before {
+        if found != before || choice != earlier || !replaced.is_empty() {
             found.updated_at = cx.now;
             webhook::update(tx, &[&found])?;
-            let detail = audit::changes(&described(&before), &described(&found));
+            let (old, new) = (OptIn::of([&before.events]), OptIn::of([&found.events]));
+            if old != new {
+                note_opt_in_of_all(tx)?;
+            }
+            let mut detail = audit::changes(&described(&before, &earlier), &described(&found, &choice));
+            if !replaced.is_empty() {
+                detail["replaced_headers"] = json!(replaced);
+            }
             audit::record(tx, cx, Action::WebhookChanged, Some(self.id.to_string()), &detail)?;
         }
         Ok(found)
     }
+}
+
+impl PatchWebhook {
+    /// Stores the headers, if the edit has any; returns the names of secret ones that got another value.
+    ///
+    /// A secret goes to the host it was entered for. So if the URL now leads to another host, each must be given again.
+    fn change_headers(
+        &self,
+        tx: &mut Tx,
+        cx: &Context,
+        found: &Webhook,
+        choice: &mut Choice,
+    ) -> Result<Vec<String>, Error> {
+        let has_secrets = choice.headers.iter().any(|header| header.value.is_none());
+        let moves = self.changes.url.as_ref().is_some_and(|url| {
+            !Destination::parse(&found.url).is_ok_and(|old| old.authority() == url.authority())
+        });
+        let Some(given) = &self.changes.headers else {
+            if moves && has_secrets {
+                let detail =
+                    "the URL leads to another host; send the headers again, with the values of secret ones";
+                return Err(Invalid::one("/headers", "required", detail).into());
+            }
+            return Ok(Vec::new());
+        };
+        let kept = if has_secrets { kept_secrets(tx, cx, self.id)? } else { Secrets::default() };
+        let nothing = Secrets::default();
+        let headers = Headers::of(given, if moves { &nothing } else { &kept })?;
+        if headers.shown == choice.headers && headers.secrets == kept {
+            return Ok(Vec::new());
+        }
+        store_headers(tx, cx, self.id, &headers)?;
+        let replaced = headers.replaced(&choice.headers, &kept).into_iter().map(str::to_owned).collect();
+        choice.headers = headers.shown;
+        Ok(replaced)
+    }
+}
+
+/// The values of a webhook's secret headers. One that can't be decrypted must be given again.
+fn kept_secrets(tx: &mut Tx, cx: &Context, id: WebhookId) -> Result<Secrets, Error> {
+    let sealed = webhook_choice::sealed_headers(tx, id)?;
+    let text = sealed.and_then(|sealed| cx.vault().open(Owner::WebhookHeaders(id), &sealed).ok());
+    Ok(text.map(|text| Secrets::from_text(&text)).unwrap_or_default())
+}
+
+fn store_headers(tx: &mut Tx, cx: &Context, id: WebhookId, headers: &Headers) -> Result<(), Error> {
+    let sealed = match headers.secrets.to_text() {
+        Some(text) => Some(encryption_key::seal(tx, cx, Owner::WebhookHeaders(id), &text)?),
+        None => None,
+    };
+    Ok(webhook_choice::set_headers(tx, id, &headers.shown, sealed.as_deref())?)
+}
+
+/// A new webhook selects these; notes it on the company, unless it asks for nothing special.
+fn note_opt_in(tx: &mut Tx, new: OptIn) -> Result<(), Error> {
+    if new == OptIn::default() { Ok(()) } else { note_opt_in_of_all(tx) }
+}
+
+/// Notes on the company which opt-in events its webhooks select. The company is locked first, so that of two changes at
+/// once the later one sees the other.
+fn note_opt_in_of_all(tx: &mut Tx) -> Result<(), Error> {
+    let found = company::lock(tx)?.ok_or(Error::NotFound("company"))?;
+    let wanted = OptIn::of(&webhook::selections(tx)?);
+    if wanted != found.opt_in {
+        company::set_opt_in(tx, wanted)?;
+    }
+    Ok(())
 }
 
 /// Deletes a webhook. Its open deliveries end in background steps; their history stays.
@@ -152,6 +253,7 @@ impl Command for DeleteWebhook {
         let found = lock(tx, self.0)?;
         webhook::mark_deleted(tx, self.0, cx.now)?;
         manual_attempt::delete_of_webhook(tx, self.0)?;
+        note_opt_in(tx, OptIn::of([&found.events]))?;
         audit::record(
             tx,
             cx,
@@ -182,7 +284,8 @@ impl Command for RotateSecret {
         webhook::set_secret(tx, self.0, &sealed, &shown, cx.now)?;
         let detail = json!({ "prefix": shown });
         audit::record(tx, cx, Action::WebhookSecretRotated, Some(self.0.to_string()), &detail)?;
-        Ok(NewSecret { webhook: found, secret: text, shown })
+        let choice = webhook_choice::get(tx, self.0)?;
+        Ok(NewSecret { webhook: found, choice, secret: text, shown })
     }
 }
 
@@ -264,11 +367,21 @@ impl Command for TestWebhook {
     }
 }
 
-/// The editable fields of a webhook.
-fn described(webhook: &Webhook) -> Value {
-    json!({
+/// The editable fields of a webhook, without secrets.
+fn described(webhook: &Webhook, choice: &Choice) -> Value {
+    let mut members = json!({
         "url": webhook.url, "events": webhook.events.to_stored(), "description": webhook.description,
-    })
+    });
+    // Each condition on its own: a filter with `from` and `to` would read like a change.
+    if let Value::Object(conditions) = choice.filter.to_json() {
+        for (name, value) in conditions {
+            members[format!("filter_{name}")] = value;
+        }
+    }
+    if !choice.headers.is_empty() {
+        members["headers"] = choice.headers.iter().map(Header::masked).collect();
+    }
+    members
 }
 
 /// Tells the owners and admins, and the audit log, that a webhook was auto-disabled after repeated failures.

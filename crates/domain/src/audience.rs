@@ -1,11 +1,13 @@
 //! The account filter that lists, exports and campaigns share.
 //!
-//! A list takes it as query parameters, a campaign as a JSON object with the same names.
+//! A list takes it as query parameters, a campaign as a JSON object with the same names. Webhooks filter their events by
+//! some of the same members (`event_filter`).
 
 use serde_json::{Map, Value, json};
 
 use crate::account::MAX_IMPORTED_ID;
 use crate::custom_fields::MAX_KEY;
+use crate::field_index;
 use crate::id::ChannelId;
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
 use crate::pipeline::Status;
@@ -93,7 +95,7 @@ impl Filter {
         let time = |value: &Value| {
             Time::parse(as_str(value)?).map_err(|error| Fault::new("malformed", error.to_string()))
         };
-        let mut filter = Self {
+        let filter = Self {
             q: members.optional("q", |value| as_text(value, MAX_TEXT)),
             statuses: members
                 .optional("status", |value| several(value, Status::from_json))
@@ -109,25 +111,14 @@ impl Filter {
             contacted_before: members.optional("contacted_before", time),
             contacted_after: members.optional("contacted_after", time),
             campaign_hold: members.optional("campaign_hold", as_bool),
-            fields: Vec::new(),
+            fields: read_fields(&mut members, base),
         };
-        if let Some(fields) = members.optional("fields", as_object) {
-            match parse_fields(fields, &format!("{base}/fields")) {
-                Ok(fields) => filter.fields = fields,
-                Err(invalid) => members.absorb(invalid),
-            }
-            if let Err(fault) = check_fields(&filter.fields) {
-                members.fault("fields", fault);
-            }
-        }
         members.refuse_unknown();
         members.finish().map(|()| filter)
     }
 
     /// The same members again, without the absent ones.
     pub fn to_json(&self) -> Value {
-        let fields: Map<String, Value> =
-            self.fields.iter().map(|FieldFilter { key, test }| (key.clone(), test.to_json())).collect();
         let list = |empty: bool, value: Value| if empty { Value::Null } else { value };
         let members = json!({
             "q": self.q,
@@ -143,14 +134,34 @@ impl Filter {
             "contacted_before": self.contacted_before,
             "contacted_after": self.contacted_after,
             "campaign_hold": self.campaign_hold,
-            "fields": list(fields.is_empty(), json!(fields)),
+            "fields": list(self.fields.is_empty(), fields_to_json(&self.fields)),
         });
-        let Value::Object(members) = members else { unreachable!("an object") };
-        Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
+        without_nulls(members)
     }
 }
 
+/// The members of an object that aren't null.
+pub(crate) fn without_nulls(object: Value) -> Value {
+    let Value::Object(members) = object else { return object };
+    Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
+}
+
 impl FieldTest {
+    /// Whether a field with this value passes: the rule that storage follows with its index of fields.
+    pub fn matches(&self, value: &Value) -> bool {
+        let kept = field_index::texts_of(value);
+        match self {
+            Self::Is(values) => values
+                .iter()
+                .any(|asked| field_index::texts_asked(asked).iter().any(|asked| kept.contains(asked))),
+            Self::Exists => !kept.is_empty(),
+            Self::BeginsWith(text) => {
+                let beginning = field_index::beginning(text);
+                kept.iter().any(|text| text.starts_with(&beginning))
+            }
+        }
+    }
+
     /// A value, an array of values, `{"exists": true}` or `{"begins_with": text}`.
     fn from_json(value: &Value) -> Result<Self, Fault> {
         match value {
@@ -192,6 +203,23 @@ fn as_value(value: &Value) -> Result<String, Fault> {
     Ok(text)
 }
 
+/// Reads the member `fields` of a filter whose pointers begin with `base`.
+pub(crate) fn read_fields(members: &mut Members, base: &str) -> Vec<FieldFilter> {
+    let Some(fields) = members.optional("fields", as_object) else { return Vec::new() };
+    let fields = parse_fields(fields, &format!("{base}/fields"));
+    let fields = fields.map_err(|invalid| members.absorb(invalid)).unwrap_or_default();
+    if let Err(fault) = check_fields(&fields) {
+        members.fault("fields", fault);
+    }
+    fields
+}
+
+/// The member `fields` of a filter.
+pub(crate) fn fields_to_json(fields: &[FieldFilter]) -> Value {
+    let fields = fields.iter().map(|FieldFilter { key, test }| (key.clone(), test.to_json()));
+    Value::Object(fields.collect())
+}
+
 fn parse_fields(fields: &Map<String, Value>, base: &str) -> Result<Vec<FieldFilter>, Invalid> {
     let mut members = Members::under(fields, base.to_owned());
     let mut found = Vec::with_capacity(fields.len());
@@ -227,7 +255,7 @@ pub fn channel_id(text: &str) -> Result<ChannelId, Fault> {
     text.parse().map_err(|_| Fault::new("malformed", "must be a channel id"))
 }
 
-fn as_channels(value: &Value) -> Result<Vec<ChannelId>, Fault> {
+pub(crate) fn as_channels(value: &Value) -> Result<Vec<ChannelId>, Fault> {
     let channels = several(value, |value| {
         let text = as_str(value)?;
         refuse_nul(text)?;
@@ -237,7 +265,10 @@ fn as_channels(value: &Value) -> Result<Vec<ChannelId>, Fault> {
 }
 
 /// One value, or an array of them.
-fn several<T: PartialEq>(value: &Value, parse: impl Fn(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+pub(crate) fn several<T: PartialEq>(
+    value: &Value,
+    parse: impl Fn(&Value) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
     let values = match value {
         Value::Array(values) => values.as_slice(),
         value => std::slice::from_ref(value),
@@ -316,6 +347,30 @@ mod tests {
         assert_eq!(parse(&json!({ "fields": many })).unwrap_err()[0].1, "too_many");
         let values: Vec<usize> = (0..=MAX_FIELD_VALUES).collect();
         assert_eq!(parse(&json!({"fields": {"k": values}})).unwrap_err()[0].1, "too_many");
+    }
+
+    #[test]
+    fn a_field_passes_by_what_it_says() {
+        let is = |values: &[&str]| FieldTest::Is(values.iter().map(|value| (*value).to_owned()).collect());
+        let begins = |text: &str| FieldTest::BeginsWith(text.to_owned());
+        let table = [
+            (json!("Pro"), is(&["basic", "pro"]), true),
+            (json!("Pro"), is(&["basic"]), false),
+            (json!(12), is(&["12.0"]), true),
+            (json!(true), is(&["TRUE"]), true),
+            (json!(["de", "AT"]), is(&["at"]), true),
+            (json!("Berlin"), begins("ber"), true),
+            (json!(["Oslo", "Berlin"]), begins("ber"), true),
+            (json!("Berlin"), begins("erl"), false),
+            (json!(12), begins("1"), false),
+            (json!({"a": 1}), FieldTest::Exists, true),
+            (json!(false), FieldTest::Exists, true),
+            (Value::Null, FieldTest::Exists, false),
+            (Value::Null, is(&[""]), false),
+        ];
+        for (value, test, passes) in table {
+            assert_eq!(test.matches(&value), passes, "{value} by {test:?}");
+        }
     }
 
     #[test]

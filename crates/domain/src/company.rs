@@ -12,6 +12,7 @@ use crate::id::CompanyId;
 use crate::invalid::{Fault, Invalid, Members, as_array, as_bool, as_integer, as_str, as_text};
 use crate::member::Email;
 use crate::money::Currency;
+use crate::opt_in::OptIn;
 use crate::password::new_password;
 use crate::pipeline::Status;
 use crate::right::{Grant, Grants};
@@ -262,6 +263,8 @@ pub struct Company {
     pub slug: Slug,
     pub name: String,
     pub settings: Settings,
+    /// The events that are written only because some webhook selects them.
+    pub opt_in: OptIn,
     pub created_at: Time,
 }
 
@@ -406,6 +409,7 @@ mod tests {
             slug: Slug::parse("acme").unwrap(),
             name: "Acme".to_owned(),
             settings: Settings::default(),
+            opt_in: OptIn::default(),
             created_at: Time::from_micros(0),
         };
         let patched = |body: Value| acme.patched(body.as_object().unwrap());

@@ -6,15 +6,17 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::account::{Account, AccountCore};
+use crate::account_change::Changes;
 use crate::cadence::Reminder;
 use crate::company::Slug;
+use crate::contact::Contact;
 use crate::conversation::{Conversation, ConversationView, Message, MessageView};
 use crate::id::{AccountId, EventId, WebhookId};
 use crate::pipeline::{Move, Source, Status};
 use crate::schema::{one_of, words};
 use crate::time::Time;
 
-/// The event kinds of the interface document.
+/// The event kinds of the interface document, and those that a webhook has to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     AccountCreated,
@@ -22,16 +24,25 @@ pub enum Kind {
     MessageInbound,
     WebhookTest,
     ClientContactDue,
+    AccountUpdated,
+    AccountDeleted,
+    ContactLogged,
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::AccountCreated,
         Self::AccountStatusChanged,
         Self::MessageInbound,
         Self::WebhookTest,
         Self::ClientContactDue,
+        Self::AccountUpdated,
+        Self::AccountDeleted,
+        Self::ContactLogged,
     ];
+
+    /// The kinds that are written only if a webhook of the company selects them (`opt_in`).
+    pub const OPT_IN: [Self; 3] = [Self::AccountUpdated, Self::AccountDeleted, Self::ContactLogged];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,6 +51,9 @@ impl Kind {
             Self::MessageInbound => "message.inbound",
             Self::WebhookTest => "webhook.test",
             Self::ClientContactDue => "client.contact_due",
+            Self::AccountUpdated => "account.updated",
+            Self::AccountDeleted => "account.deleted",
+            Self::ContactLogged => "contact.logged",
         }
     }
 
@@ -122,6 +136,37 @@ struct Inbound<'a> {
 }
 
 #[derive(Serialize, ToSchema)]
+struct Updated<'a> {
+    /// The account after the change.
+    account: AccountCore<'a>,
+    /// The changed members by name. A move isn't among them: `account.status_changed` reports it.
+    #[schema(value_type = std::collections::BTreeMap<String, crate::account_change::Changed>)]
+    changes: Changes,
+    source: Source,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Deleted<'a> {
+    /// The account as it was.
+    account: AccountCore<'a>,
+    source: Source,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Contacted<'a> {
+    account: AccountCore<'a>,
+    /// The contact that was recorded. Null if the contact is an outbound message.
+    #[schema(required = true)]
+    contact: Option<&'a Contact>,
+    /// The conversation of the outbound message. Null if a contact was recorded.
+    #[schema(required = true)]
+    conversation: Option<ConversationView<'a>>,
+    /// The outbound message that was logged. Null if a contact was recorded.
+    #[schema(required = true)]
+    message: Option<MessageView<'a>>,
+}
+
+#[derive(Serialize, ToSchema)]
 struct Test<'a> {
     /// An account that doesn't exist.
     account: AccountCore<'a>,
@@ -144,6 +189,9 @@ impl Kind {
             Self::MessageInbound => self.describe::<Inbound>(),
             Self::WebhookTest => self.describe::<Test>(),
             Self::ClientContactDue => self.describe::<ContactDue>(),
+            Self::AccountUpdated => self.describe::<Updated>(),
+            Self::AccountDeleted => self.describe::<Deleted>(),
+            Self::ContactLogged => self.describe::<Contacted>(),
         }
     }
 
@@ -210,6 +258,40 @@ pub fn message_inbound(
     occasion.freeze(Kind::MessageInbound, Some(account_id), data)
 }
 
+/// Members of an account changed.
+pub fn account_updated(occasion: Occasion, account: &Account, changes: Changes, source: Source) -> Event {
+    let data = Updated { account: account.core(), changes, source };
+    occasion.freeze(Kind::AccountUpdated, Some(account.id), data)
+}
+
+/// An account was deleted. The payload has it as it was.
+pub fn account_deleted(occasion: Occasion, account: &Account, source: Source) -> Event {
+    occasion.freeze(Kind::AccountDeleted, Some(account.id), Deleted { account: account.core(), source })
+}
+
+/// Somebody recorded contact with an account.
+pub fn contact_recorded(occasion: Occasion, account: &Account, contact: &Contact) -> Event {
+    let data =
+        Contacted { account: account.core(), contact: Some(contact), conversation: None, message: None };
+    occasion.freeze(Kind::ContactLogged, Some(account.id), data)
+}
+
+/// An outbound message was logged, which is contact too.
+pub fn contact_by_message(
+    occasion: Occasion,
+    account: &Account,
+    conversation: &Conversation,
+    message: &Message,
+) -> Event {
+    let data = Contacted {
+        account: account.core(),
+        contact: None,
+        conversation: Some(conversation.view()),
+        message: Some(message.payload_view()),
+    };
+    occasion.freeze(Kind::ContactLogged, Some(account.id), data)
+}
+
 /// The synthetic event of the Test button, with an account that doesn't exist.
 pub fn webhook_test(occasion: Occasion, webhook: WebhookId) -> Event {
     let id = AccountId::from_bytes([0; 16]);
@@ -259,5 +341,39 @@ mod tests {
         assert_eq!(payload["data"]["days_overdue"], json!(3));
         assert_eq!(payload["data"]["cadence_days"], json!(42));
         assert_eq!(payload["data"].as_object().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn opt_in_payloads_have_the_decided_members() {
+        let now = Time::parse("2026-05-12T08:30:00Z").unwrap();
+        let slug = Slug::parse("acme").unwrap();
+        let occasion = Occasion { id: EventId::from_bytes([2; 16]), now, project: &slug };
+        let before = Account::new(AccountId::from_bytes([1; 16]), "Nordlys".into(), Status::Lost, now);
+        let account = Account { name: "Nordlys AS".into(), ..before.clone() };
+        let changes = crate::account_change::between(&before, &account);
+        let contact = Contact {
+            id: crate::id::ContactId::from_bytes([3; 16]),
+            account: account.id,
+            kind: crate::contact::Kind::Call,
+            note: None,
+            actor: crate::history::Actor::System,
+            occurred_at: now,
+            created_at: now,
+        };
+        let data = |event: Event| {
+            let payload: Value = serde_json::from_str(&event.payload).unwrap();
+            assert_eq!(payload["type"], json!(event.kind.as_str()));
+            assert_eq!(payload["data"]["account"]["name"], json!("Nordlys AS"));
+            payload["data"].clone()
+        };
+        let updated = data(account_updated(occasion, &account, changes, Source::Import));
+        assert_eq!(updated["changes"], json!({"name": {"old": "Nordlys", "new": "Nordlys AS"}}));
+        assert_eq!(updated["source"], json!("import"));
+        let deleted = data(account_deleted(occasion, &account, Source::Operator));
+        assert_eq!((deleted.as_object().unwrap().len(), &deleted["source"]), (2, &json!("operator")));
+        let logged = data(contact_recorded(occasion, &account, &contact));
+        assert_eq!(logged["contact"]["kind"], json!("call"));
+        assert_eq!((&logged["conversation"], &logged["message"]), (&Value::Null, &Value::Null));
+        assert_eq!(logged.as_object().unwrap().len(), 4);
     }
 }

@@ -5,6 +5,7 @@
 //! out.
 
 pub mod account;
+pub mod account_change;
 pub mod activity;
 pub mod address_change;
 pub mod audience;
@@ -29,6 +30,7 @@ pub mod device;
 pub mod digest;
 pub mod email_domain;
 pub mod event;
+pub mod event_filter;
 pub mod feed;
 pub mod field_index;
 pub mod history;
@@ -43,6 +45,7 @@ pub mod mail;
 pub mod mail_limit;
 pub mod member;
 pub mod money;
+pub mod opt_in;
 pub mod password;
 pub mod password_reset;
 pub mod pipeline;
@@ -69,3 +72,4 @@ pub mod tombstone;
 pub mod totp;
 pub mod upsert_batch;
 pub mod webhook;
+pub mod webhook_header;

@@ -9,20 +9,33 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::destination::{Destination, Refusal};
 use crate::event::Kind;
+use crate::event_filter::EventFilter;
 use crate::id::WebhookId;
-use crate::invalid::{Fault, Invalid, Members, as_array, as_str, as_text};
+use crate::invalid::{Fault, Invalid, Members, as_array, as_object, as_str, as_text};
 use crate::schema::{one_of, words};
 use crate::standing::Standing;
 use crate::text::Length;
 use crate::time::Time;
+use crate::webhook_header::{GivenHeader, read_headers};
 
 /// How many failed attempts in a row disable a webhook.
 pub const MAX_STREAK: i64 = 20;
 pub const MAX_DESCRIPTION: Length = Length::up_to(200);
 
-/// The event kinds a webhook can select: the business events and `client.contact_due`.
-pub const SELECTABLE: [Kind; 4] =
+/// The kinds that "all events" means: the business events and `client.contact_due`.
+pub const STANDARD: [Kind; 4] =
     [Kind::AccountCreated, Kind::AccountStatusChanged, Kind::MessageInbound, Kind::ClientContactDue];
+
+/// The event kinds a webhook can select: those, and the opt-in kinds.
+pub const SELECTABLE: [Kind; 7] = [
+    Kind::AccountCreated,
+    Kind::AccountStatusChanged,
+    Kind::MessageInbound,
+    Kind::ClientContactDue,
+    Kind::AccountUpdated,
+    Kind::AccountDeleted,
+    Kind::ContactLogged,
+];
 
 /// The name of the schema of those kinds.
 const SELECTABLE_KIND: &str = "SelectableEvent";
@@ -74,6 +87,11 @@ impl Selection {
 
     pub fn kinds(&self) -> &[Kind] {
         &self.0
+    }
+
+    /// Whether it includes all events, which doesn't say anything about the opt-in kinds.
+    pub fn is_all(&self) -> bool {
+        STANDARD.into_iter().all(|kind| self.includes(kind))
     }
 
     /// The stored form: the wire values, joined by commas.
@@ -191,6 +209,8 @@ pub struct Create {
     pub url: Destination,
     pub events: Selection,
     pub description: String,
+    pub filters: EventFilter,
+    pub headers: Vec<GivenHeader>,
 }
 
 impl Create {
@@ -199,9 +219,11 @@ impl Create {
         let url = members.required("url", destination);
         let events = members.required("events", Selection::from_json);
         let description = members.optional("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
+        let filters = read_filters(&mut members).unwrap_or_default();
+        let headers = read_headers(&mut members).unwrap_or_default();
         members.refuse_unknown();
         let description = description.unwrap_or_default();
-        members.build(|| Some(Self { url: url?, events: events?, description }))
+        members.build(|| Some(Self { url: url?, events: events?, description, filters, headers }))
     }
 }
 
@@ -211,6 +233,10 @@ pub struct Patch {
     pub url: Option<Destination>,
     pub events: Option<Selection>,
     pub description: Option<String>,
+    /// Replaces all conditions.
+    pub filters: Option<EventFilter>,
+    /// Replaces all headers. A secret one without a value keeps its value.
+    pub headers: Option<Vec<GivenHeader>>,
 }
 
 impl Patch {
@@ -220,10 +246,18 @@ impl Patch {
         let events = members.replaceable("events", Selection::from_json);
         let description =
             members.clearable("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
+        let filters = read_filters(&mut members);
+        let headers = read_headers(&mut members);
         members.refuse_unknown();
         members.finish()?;
-        Ok(Self { url, events, description: description.map(Option::unwrap_or_default) })
+        let description = description.map(Option::unwrap_or_default);
+        Ok(Self { url, events, description, filters, headers })
     }
+}
+
+fn read_filters(members: &mut Members) -> Option<EventFilter> {
+    let filters = members.optional("filters", as_object)?;
+    EventFilter::parse(filters, "/filters").map_err(|invalid| members.absorb(invalid)).ok()
 }
 
 /// What happens to deliveries held while a webhook was disabled.
@@ -355,6 +389,12 @@ mod tests {
         assert_eq!(read(json!("account.created")).unwrap_err().code, "wrong_type");
         let all = read(json!(SELECTABLE.map(Kind::as_str))).unwrap();
         assert_eq!(Selection::from_stored(&all.to_stored()), all);
+        let expected: Vec<Kind> = STANDARD.into_iter().chain(Kind::OPT_IN).collect();
+        assert_eq!(all.kinds(), expected, "and those that have to be asked for");
+        let standard = read(json!(STANDARD.map(Kind::as_str))).unwrap();
+        assert!(standard.is_all() && all.is_all(), "all events are those that nobody has to ask for");
+        assert!(Kind::OPT_IN.into_iter().all(|kind| !standard.includes(kind)));
+        assert!(!read(json!(["account.created", "account.updated"])).unwrap().is_all());
     }
 
     #[test]
@@ -372,6 +412,22 @@ mod tests {
         for (body, expected) in table {
             assert_eq!(parse(body.clone()), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn filters_and_headers_are_read_with_their_faults() {
+        let body = json!({
+            "url": "https://example.com/", "events": ["account.created"], "filters": {"to": "nope"},
+            "headers": [{"name": "Host", "value": "x"}],
+        });
+        let invalid = Create::parse(body.as_object().unwrap()).unwrap_err();
+        let pointers: Vec<&str> = invalid.0.iter().map(|error| error.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/filters/to", "/headers/0/name"]);
+        let body = json!({"filters": {}, "headers": []});
+        let patch = Patch::parse(body.as_object().unwrap()).unwrap();
+        assert_eq!((patch.filters, patch.headers), (Some(EventFilter::default()), Some(Vec::new())));
+        let patch = Patch::parse(json!({"filters": null}).as_object().unwrap()).unwrap();
+        assert_eq!((patch.filters, patch.headers), (None, None), "what isn't sent stays");
     }
 
     #[test]

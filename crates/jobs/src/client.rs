@@ -1,7 +1,7 @@
 //! One attempt: a signed POST over HTTPS to a checked address, with one deadline for everything.
 //!
 //! Connections are kept and reused per destination (HTTP/1.1 keep-alive). No redirects, no
-//! decompression, a capped body.
+//! decompression, a capped body. With an egress proxy, connections go through it, to the same checked addresses.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +33,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
 use crate::certificate::Verifier;
+use crate::egress::EgressProxy;
 use crate::failure::Broken;
 use crate::guard::{Guard, NotDialled, ResolveError};
 
@@ -42,6 +43,8 @@ const MAX_IDLE_PER_DESTINATION: usize = 1024;
 const MAX_IDLE_AGE: Duration = Duration::from_secs(30);
 /// How long an unneeded connection may take to close cleanly.
 const MAX_GOODBYE: Duration = Duration::from_secs(1);
+/// How often the log says what is wrong with the proxy.
+const TELL_EVERY: Duration = Duration::from_mins(1);
 /// How much memory a receiver's headers may take.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
@@ -72,12 +75,17 @@ pub struct Post<'a> {
     pub payload: &'a str,
     pub reason: Reason,
     pub started_at: Time,
+    /// The webhook's own headers.
+    pub headers: &'a [(String, String)],
 }
 
 pub struct Client {
     guard: Arc<Guard>,
     tls: TlsConnector,
     limits: Limits,
+    proxy: Option<EgressProxy>,
+    /// When the log last said what is wrong with the proxy.
+    told: Mutex<Option<Instant>>,
     idle: Mutex<HashMap<String, Vec<Idle>>>,
     tasks: TaskTracker,
 }
@@ -105,6 +113,8 @@ type Lifeline = oneshot::Sender<()>;
 struct Progress {
     timings: Timings,
     address: Option<SocketAddr>,
+    /// The proxy was reached and asked for the address.
+    asked_proxy: bool,
     code: Option<u16>,
     retry_after: Option<HeaderValue>,
     excerpt: Vec<u8>,
@@ -142,7 +152,13 @@ pub fn tls_config(extra_authorities: &[rustls::pki_types::CertificateDer<'static
 impl Client {
     pub fn new(guard: Arc<Guard>, tls: rustls::ClientConfig, limits: Limits, tasks: TaskTracker) -> Self {
         let tls = TlsConnector::from(Arc::new(tls));
-        Self { guard, tls, limits, idle: Mutex::default(), tasks }
+        Self { guard, tls, limits, proxy: None, told: Mutex::default(), idle: Mutex::default(), tasks }
+    }
+
+    /// The same client, but with its connections going through this proxy, if there is one.
+    #[must_use]
+    pub fn through(self, proxy: Option<EgressProxy>) -> Self {
+        Self { proxy, ..self }
     }
 
     /// Makes one attempt, and records whatever happens.
@@ -162,7 +178,10 @@ impl Client {
             (Err(Broken { failure, error }), Some(code)) => {
                 (Outcome::BrokenOff { code, retry_after, failure }, Some(error))
             }
-            (Err(Broken { failure, error }), None) => (Outcome::Failed(failure), Some(error)),
+            (Err(Broken { failure, error }), None) => {
+                self.tell(failure, &error);
+                (Outcome::Failed(failure), Some(error))
+            }
         };
         Attempt {
             started_at,
@@ -174,6 +193,19 @@ impl Client {
             address: progress.address.map(|address| address.to_string()),
             excerpt: progress.excerpt,
             excerpt_cut: progress.excerpt_cut,
+        }
+    }
+
+    /// Logs a fault on our side if it may be the proxy's. It isn't recorded as an attempt, so nobody would see it. Once a
+    /// minute is enough: everything that is sent goes through the same proxy.
+    fn tell(&self, failure: Failure, error: &str) {
+        if failure != Failure::Own || self.proxy.is_none() {
+            return;
+        }
+        let mut told = self.told.lock();
+        if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            *told = Some(Instant::now());
+            tracing::warn!(error, "webhooks can't be sent through the egress proxy");
         }
     }
 
@@ -216,6 +248,10 @@ impl Client {
 
     fn not_connected_in_time(&self, destination: &Destination, progress: &Progress) -> Broken {
         let seconds = self.limits.connect.as_secs_f32();
+        if let (Some(proxy), Some(address), None) = (&self.proxy, progress.address, progress.timings.connect)
+        {
+            return proxy.late(address, progress.asked_proxy, seconds);
+        }
         let sentence = match (progress.address, progress.timings.connect) {
             (None, _) => format!("{} wasn't resolved within {seconds} s", host_text(destination)),
             (Some(address), None) => {
@@ -243,7 +279,7 @@ impl Client {
             return Ok(line);
         }
         let started = Instant::now();
-        let (stream, address) = dial(&addresses, destination.port(), progress).await?;
+        let (stream, address) = dial(&addresses, destination.port(), self.proxy.as_ref(), progress).await?;
         progress.timings.connect = Some(micros(started));
         let started = Instant::now();
         let name = match destination.host() {
@@ -333,7 +369,7 @@ fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>
     let made = |text: String| HeaderValue::try_from(text).map_err(|error| own(error.to_string()));
     let (key, body, timestamp) =
         (SigningKey::new(post.secret), post.payload.as_bytes(), post.started_at.unix_seconds());
-    let request = Request::post(destination.path_and_query())
+    let mut request = Request::post(destination.path_and_query())
         .header(HOST, header(destination.authority())?)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(USER_AGENT, HeaderValue::from_static(AGENT))
@@ -343,32 +379,57 @@ fn request(post: &Post, destination: &Destination) -> Result<Request<Full<Bytes>
         .header("x-service-attempt", HeaderValue::from(post.number))
         .header(ID_HEADER, made(post.event_id.to_string())?)
         .header(TIMESTAMP_HEADER, HeaderValue::from(timestamp))
-        .header(SIGNATURE_HEADER, made(key.sign_standard(post.event_id, timestamp, body).to_string())?)
-        .body(Full::new(Bytes::copy_from_slice(body)));
+        .header(SIGNATURE_HEADER, made(key.sign_standard(post.event_id, timestamp, body).to_string())?);
+    for (name, value) in post.headers {
+        // An error of the library would say the value.
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| own(format!("the value of the header {name} can't be sent")))?;
+        value.set_sensitive(true);
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(Bytes::copy_from_slice(body)));
     request.map_err(|error| own(error.to_string()))
 }
 
 async fn dial(
     addresses: &[IpAddr],
     port: u16,
+    proxy: Option<&EgressProxy>,
     progress: &mut Progress,
 ) -> Result<(TcpStream, SocketAddr), Broken> {
     let mut last = Broken::new(Failure::Connect, "the host has no address to connect to");
     for ip in addresses {
         let address = SocketAddr::new(*ip, port);
         progress.address = Some(address);
-        match TcpStream::connect(address).await {
+        let connected = match proxy {
+            Some(proxy) => through(proxy, address, progress).await,
+            None => TcpStream::connect(address).await.map_err(|error| Broken::connecting(address, &error)),
+        };
+        match connected {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, address));
             }
-            Err(error) => last = Broken::connecting(address, &error),
+            Err(broken) => last = broken,
         }
         if last.failure == Failure::Own {
             break;
         }
     }
     Err(last)
+}
+
+/// A connection to the address through the proxy.
+async fn through(
+    proxy: &EgressProxy,
+    address: SocketAddr,
+    progress: &mut Progress,
+) -> Result<TcpStream, Broken> {
+    progress.asked_proxy = false;
+    let mut stream = proxy.dial().await?;
+    progress.asked_proxy = true;
+    proxy.open(&mut stream, address).await?;
+    Ok(stream)
 }
 
 fn refused(refusal: Refusal) -> Broken {

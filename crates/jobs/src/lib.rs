@@ -2,6 +2,7 @@
 //!
 //! - `sender` decides what is sent when: fairness, windows, hand-over, retries, takeover.
 //! - `client` makes one attempt over HTTPS; `guard` decides which addresses it may dial.
+//! - `egress` is the way through a proxy, if there is one.
 //! - `failure` and `certificate` explain in a sentence why an attempt failed.
 //! - `lookup` fetches home pages and `sso` talks to identity providers under the same rules, each with a guard of its
 //!   own; `https` is what they have in common.
@@ -28,6 +29,7 @@ pub mod channel_totals;
 pub mod client;
 pub mod deletion;
 pub mod digest;
+pub mod egress;
 mod failure;
 mod fan_out;
 pub mod fields;
@@ -53,6 +55,7 @@ pub mod sso;
 pub mod stage_totals;
 
 pub use client::{Client, Limits};
+pub use egress::EgressProxy;
 pub use guard::{Guard, Resolver, SystemResolver};
 pub use lookup::Lookup;
 pub use mailer::{MailServer, Mailer, Security};

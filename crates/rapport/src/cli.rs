@@ -21,7 +21,7 @@ use rapport_domain::time::Time;
 
 use crate::options::{self, Options};
 
-const SECRET_ARGUMENTS: [&str; 2] = ["--database ", "--smtp-url "];
+const SECRET_ARGUMENTS: [&str; 3] = ["--database ", "--egress-proxy ", "--smtp-url "];
 
 /// A self-hosted sales-pipeline service.
 ///

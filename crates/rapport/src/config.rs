@@ -10,6 +10,7 @@ use rapport_store::Database;
 use toml::Value;
 
 use crate::backup_option::Interval;
+use crate::egress_option::EgressUrl;
 use crate::listen_address::ListenAddress;
 use crate::mail_option::{MailFrom, SmtpUrl, TrustedRelay};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
@@ -122,6 +123,7 @@ pub struct Config {
     pub allow_lookup: Setting<Vec<Network>>,
     pub allow_sso: Setting<Vec<Network>>,
     pub extra_ca: Setting<Vec<PathBuf>>,
+    pub egress_proxy: Setting<EgressUrl>,
     pub secret_key_file: Setting<PathBuf>,
     pub smtp_url: Setting<SmtpUrl>,
     pub mail_from: Setting<MailFrom>,
@@ -176,6 +178,7 @@ impl Config {
             allow_lookup: layers.pick("allow_lookup", |o| &mut o.allow_lookup, Vec::new),
             allow_sso: layers.pick("allow_sso", |o| &mut o.allow_sso, Vec::new),
             extra_ca: layers.pick("extra_ca", |o| &mut o.extra_ca, Vec::new),
+            egress_proxy: layers.pick("egress_proxy", |o| &mut o.egress_proxy, EgressUrl::default),
             secret_key_file: layers.pick(
                 "secret_key_file",
                 |o| &mut o.secret_key_file,
@@ -276,6 +279,7 @@ impl Config {
             entry(file, &self.allow_lookup, networks),
             entry(file, &self.allow_sso, networks),
             entry(file, &self.extra_ca, |files| files.iter().map(path).collect::<Vec<_>>().into()),
+            entry(file, &self.egress_proxy, |url| Value::String(url.to_string())),
             entry(file, &self.secret_key_file, path),
             entry(file, &self.smtp_url, |url| Value::String(url.to_string())),
             entry(file, &self.mail_from, |from| Value::String(from.as_str().to_owned())),
@@ -459,6 +463,7 @@ mod tests {
             ("RAPPORT_DATA_DIR", "/nowhere/data"),
             ("RAPPORT_SMTP_URL", "smtp://mail.acme.test:25"),
             ("RAPPORT_MAIL_FROM", "Rapport <rapport@acme.test>"),
+            ("RAPPORT_EGRESS_PROXY", "http://proxy.acme.test:3128"),
             ("RAPPORT_TRUSTED_MAIL_RELAY", "mx.acme.test"),
         ];
         let printed = load(Options::default(), &variables).unwrap();

@@ -9,7 +9,8 @@ use rapport_jobs::{MailServer, Security};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use url::Url;
 
-const HIDDEN: &str = "****";
+/// What is shown in the place of a password.
+pub(crate) const HIDDEN: &str = "****";
 
 /// The mail server; none by default. Displayed without its password.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -50,7 +51,8 @@ impl FromStr for SmtpUrl {
     }
 }
 
-fn decoded(text: &str) -> Result<String, String> {
+/// The user or password of a URL.
+pub(crate) fn decoded(text: &str) -> Result<String, String> {
     let decoded = percent_decode_str(text).decode_utf8();
     decoded.map(std::borrow::Cow::into_owned).map_err(|_| "the user or password is not UTF-8".to_owned())
 }

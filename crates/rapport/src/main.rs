@@ -10,6 +10,7 @@ mod config;
 mod data_dir;
 mod database;
 mod demo;
+mod egress_option;
 mod extra_ca;
 mod file_limit;
 mod key_agreement;

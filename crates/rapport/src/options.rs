@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::backup_option::Interval;
 use crate::config::BadConfig;
+use crate::egress_option::EgressUrl;
 use crate::listen_address::ListenAddress;
 use crate::mail_option::{MailFrom, SmtpUrl, TrustedRelay};
 use crate::option_value::{BaseUrl, DatabaseAddress, LogFilter, LogFormat, Network};
@@ -86,6 +87,14 @@ pub struct Options {
     /// In the environment, separate several with commas.
     #[arg(long, global = true, value_name = "FILE")]
     pub extra_ca: Option<Vec<PathBuf>>,
+
+    /// The HTTP proxy that webhooks are sent through: http://user:password@host:port; by default none
+    ///
+    /// It must support CONNECT. We resolve the receiver's name, check its addresses as always, and ask the proxy for a
+    /// connection to the address, so the proxy can't be used to reach a network that is not allowed. Mail, lookups by
+    /// domain and single sign-on don't use it. Percent-encode special characters in the user and password.
+    #[arg(long, global = true, value_name = "URL")]
+    pub egress_proxy: Option<EgressUrl>,
 
     /// The key that encrypts secrets in the database; by default secret.key in the data directory
     ///
@@ -183,6 +192,7 @@ impl Options {
             allow_lookup: several(environment, "allow_lookup")?,
             allow_sso: several(environment, "allow_sso")?,
             extra_ca: several(environment, "extra_ca")?,
+            egress_proxy: one(environment, "egress_proxy")?,
             secret_key_file: one(environment, "secret_key_file")?,
             smtp_url: one(environment, "smtp_url")?,
             mail_from: one(environment, "mail_from")?,

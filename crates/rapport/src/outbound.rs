@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rapport_domain::destination::AddressPolicy;
-use rapport_jobs::{Guard, SystemResolver};
+use rapport_jobs::{EgressProxy, Guard, SystemResolver};
 use rustls::pki_types::CertificateDer;
 
 use crate::config::{Config, Setting};
@@ -19,6 +19,8 @@ pub struct Outbound {
     /// Where companies may have their identity provider.
     providers: AddressPolicy,
     pub authorities: Vec<CertificateDer<'static>>,
+    /// The way that webhooks take, if not straight.
+    pub proxy: Option<EgressProxy>,
 }
 
 impl Outbound {
@@ -26,7 +28,8 @@ impl Outbound {
         let (webhooks, lookups) = (policy(&config.allow_destination), policy(&config.allow_lookup));
         let providers = policy(&config.allow_sso);
         let authorities = extra_ca::load(&config.extra_ca.value)?;
-        Ok(Self { webhooks, lookups, providers, authorities })
+        let proxy = config.egress_proxy.value.proxy().cloned();
+        Ok(Self { webhooks, lookups, providers, authorities, proxy })
     }
 
     /// The guard for webhooks.

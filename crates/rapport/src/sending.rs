@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rapport_app::App;
 use rapport_jobs::client::tls_config;
-use rapport_jobs::{Client, Guard, Limits, Lookup, SingleSignOn};
+use rapport_jobs::{Client, EgressProxy, Guard, Limits, Lookup, SingleSignOn};
 use rapport_store::Database;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,6 +20,7 @@ pub struct Reach {
     lookup_guard: Arc<Guard>,
     sso_guard: Arc<Guard>,
     tls: rustls::ClientConfig,
+    proxy: Option<EgressProxy>,
     /// Kept connections end with the process; nothing waits for receivers to close them.
     connections: TaskTracker,
 }
@@ -28,7 +29,8 @@ impl Reach {
     pub fn new(outbound: &Outbound) -> Self {
         let (guard, lookup_guard) = (Arc::new(outbound.guard()), Arc::new(outbound.lookup_guard()));
         let (sso_guard, tls) = (Arc::new(outbound.sso_guard()), tls_config(&outbound.authorities));
-        Self { guard, lookup_guard, sso_guard, tls, connections: TaskTracker::new() }
+        let (proxy, connections) = (outbound.proxy.clone(), TaskTracker::new());
+        Self { guard, lookup_guard, sso_guard, tls, proxy, connections }
     }
 
     pub fn lookup(&self) -> Lookup {
@@ -40,7 +42,7 @@ impl Reach {
     }
 
     fn client(self) -> Client {
-        Client::new(self.guard, self.tls, Limits::default(), self.connections)
+        Client::new(self.guard, self.tls, Limits::default(), self.connections).through(self.proxy)
     }
 }
 

@@ -5,6 +5,7 @@ use rapport_domain::company::{
 };
 use rapport_domain::id::CompanyId;
 use rapport_domain::money::Currency;
+use rapport_domain::opt_in::OptIn;
 use rapport_domain::right::{Grant, Grants};
 use rapport_domain::session::Limits;
 use rapport_domain::time::Time;
@@ -20,7 +21,7 @@ macro_rules! company_columns {
     () => {
         "c.id, c.slug, c.name, c.cadence_days, c.tracked_stages, c.digest_enabled, c.digest_weekday, c.time_zone, \
          c.default_currency, c.audit_days, c.export_role, c.delete_role, c.session_idle_minutes, \
-         c.session_max_minutes, c.second_factor_required, c.late_events_move, c.created_at"
+         c.session_max_minutes, c.second_factor_required, c.late_events_move, c.opt_in_events, c.created_at"
     };
 }
 pub(crate) use company_columns;
@@ -35,6 +36,7 @@ statements! {
                         created_at) \
                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
                         ON CONFLICT (slug) DO NOTHING RETURNING id";
+    company SET_OPT_IN = "UPDATE company SET opt_in_events = $2 WHERE id = $1";
     company RENAME = "UPDATE company SET name = $2 WHERE id = $1";
     company LOCK = "SELECT id FROM company WHERE id = $1 FOR UPDATE";
     company UPDATE_SETTINGS = "UPDATE company SET cadence_days = $2, tracked_stages = $3, digest_enabled = $4, \
@@ -103,6 +105,11 @@ pub fn rename(tx: &mut Tx, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
+pub fn set_opt_in(tx: &mut Tx, opt_in: OptIn) -> Result<(), Error> {
+    tx.execute(&SET_OPT_IN, values![&opt_in.to_stored()])?;
+    Ok(())
+}
+
 pub fn update_settings(tx: &mut Tx, settings: &Settings) -> Result<(), Error> {
     let stages = settings.tracked_stages.to_stored();
     tx.execute(
@@ -150,6 +157,7 @@ pub(crate) fn read_from(row: &mut Row) -> Result<Company, Error> {
             second_factor_required: row.take()?,
             late_events_move: row.take()?,
         },
+        opt_in: OptIn::from_stored(&row.take::<String>()?),
         created_at: row.take()?,
     })
 }

@@ -24,7 +24,7 @@ statements! {
     company END_INVITATIONS = "DELETE FROM invitation WHERE company = $1";
     company END_SSO = "DELETE FROM sso WHERE company = $1";
     company END_MEMBERS = "UPDATE member SET deactivated_at = $2 WHERE company = $1 AND deactivated_at IS NULL";
-    company END_WEBHOOKS = "UPDATE webhook SET deleted_at = $2 WHERE company = $1 AND deleted_at IS NULL";
+    company END_WEBHOOKS = "UPDATE webhook SET deleted_at = $2, headers = '', header_secrets = NULL WHERE company = $1 AND deleted_at IS NULL";
     company MEMBERS = "SELECT person FROM member WHERE company = $1 ORDER BY person LIMIT $2";
     // The company itself, and the tables with one row for each company.
     company END_SCHEDULE = "DELETE FROM digest_schedule WHERE company = $1";

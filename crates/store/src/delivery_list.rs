@@ -128,12 +128,12 @@ pub fn get(snapshot: &mut Snapshot, id: DeliveryId) -> Result<Option<Listed>, Er
     Ok(Some(Listed { delivery, shown }))
 }
 
-/// The names of the accounts of these deliveries, without deleted accounts.
+/// The names of these accounts, without deleted ones.
 pub fn account_names(
     snapshot: &mut Snapshot,
-    listed: &[Listed],
+    accounts: impl IntoIterator<Item = AccountId>,
 ) -> Result<HashMap<AccountId, String>, Error> {
-    let mut ids: Vec<AccountId> = listed.iter().filter_map(|listed| listed.delivery.account).collect();
+    let mut ids: Vec<AccountId> = accounts.into_iter().collect();
     ids.sort_unstable();
     ids.dedup();
     let keys: Vec<Value> = ids.iter().map(Value::from).collect();

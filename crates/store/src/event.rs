@@ -12,6 +12,8 @@ use crate::values;
 statements! {
     company OF_ACCOUNT = "SELECT id, kind, account, coalesce(payload, ''), created_at FROM event \
                           WHERE company = $1 AND account = $2 ORDER BY id";
+    company LATEST = "SELECT id, kind, account, coalesce(payload, ''), created_at FROM event \
+                      WHERE company = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
     company GET = "SELECT id, kind, account, coalesce(payload, ''), created_at FROM event \
                    WHERE company = $1 AND id = $2";
 }
@@ -50,6 +52,12 @@ pub fn get(snapshot: &mut Snapshot, id: EventId) -> Result<Option<Event>, Error>
 /// Every event of an account, oldest first.
 pub fn of_account(snapshot: &mut Snapshot, account: AccountId) -> Result<Vec<Event>, Error> {
     snapshot.query(&OF_ACCOUNT, values![&account])?.into_iter().map(read).collect()
+}
+
+/// The latest events of the company, newest first. An erased payload is empty.
+pub fn latest(snapshot: &mut Snapshot, limit: i64) -> Result<Vec<Event>, Error> {
+    let after_all = EventId::from_bytes([0xff; 16]);
+    snapshot.query(&LATEST, values![&after_all, limit])?.into_iter().map(read).collect()
 }
 
 fn read(mut row: Row) -> Result<Event, Error> {

@@ -93,6 +93,7 @@ pub mod totp;
 mod tx;
 mod value;
 pub mod webhook;
+pub mod webhook_choice;
 
 pub use engine::{Config, Database, Figures, LogFigures, Query, Store, migrate_and_tell, migrate_only};
 pub use error::Error;
@@ -172,6 +173,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         tombstone::STATEMENTS,
         totp::STATEMENTS,
         webhook::STATEMENTS,
+        webhook_choice::STATEMENTS,
     ]
     .concat()
 }

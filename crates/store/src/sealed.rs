@@ -10,11 +10,14 @@ use crate::values;
 
 statements! {
     company WEBHOOKS = "SELECT id, secret FROM webhook WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
+    company HEADERS = "SELECT id, header_secrets FROM webhook WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company LINKS = "SELECT id, secret FROM mail_content WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     reference APPS = "SELECT person, secret FROM totp WHERE person > $1 ORDER BY person LIMIT $2";
     company CLIENTS = "SELECT id, secret FROM sso WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company RESPONSES = "SELECT id, secret FROM kept_response WHERE company = $1 AND id > $2 ORDER BY id LIMIT $3";
     company REPLACE_WEBHOOK = "UPDATE webhook SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
+    company REPLACE_HEADERS = "UPDATE webhook SET header_secrets = $4 \
+                               WHERE company = $1 AND id = $2 AND header_secrets = $3";
     company REPLACE_LINK = "UPDATE mail_content SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
     reference REPLACE_APP = "UPDATE totp SET secret = $3 WHERE person = $1 AND secret = $2";
     company REPLACE_CLIENT = "UPDATE sso SET secret = $4 WHERE company = $1 AND id = $2 AND secret = $3";
@@ -26,6 +29,8 @@ statements! {
 pub enum Owner {
     /// What a webhook's deliveries are signed with.
     Webhook(WebhookId),
+    /// The values of a webhook's secret headers.
+    WebhookHeaders(WebhookId),
     /// The secret of the link in a mail that has not been sent yet.
     MailLink(MailId),
     /// What a person's authenticator app makes its codes from.
@@ -40,6 +45,7 @@ impl Owner {
     /// For each encrypted column, an owner before all others.
     pub const BEFORE_ALL: [Self; 5] = [
         Self::Webhook(WebhookId::from_bytes([0; 16])),
+        Self::WebhookHeaders(WebhookId::from_bytes([0; 16])),
         Self::MailLink(MailId::from_bytes([0; 16])),
         Self::Totp(PersonId::from_bytes([0; 16])),
         Self::SsoClient(SsoId::from_bytes([0; 16])),
@@ -49,7 +55,11 @@ impl Owner {
     /// Whether each company has secrets of its own in the column. The others are read once, in no company.
     pub const fn is_of_company(self) -> bool {
         match self {
-            Self::Webhook(_) | Self::MailLink(_) | Self::SsoClient(_) | Self::Response(_) => true,
+            Self::Webhook(_)
+            | Self::WebhookHeaders(_)
+            | Self::MailLink(_)
+            | Self::SsoClient(_)
+            | Self::Response(_) => true,
             Self::Totp(_) => false,
         }
     }
@@ -58,6 +68,7 @@ impl Owner {
     pub const fn column(self) -> (&'static str, &'static str) {
         match self {
             Self::Webhook(_) => ("webhook", "secret"),
+            Self::WebhookHeaders(_) => ("webhook", "header_secrets"),
             Self::MailLink(_) => ("mail_content", "secret"),
             Self::Totp(_) => ("totp", "secret"),
             Self::SsoClient(_) => ("sso", "secret"),
@@ -79,6 +90,11 @@ pub fn after(snapshot: &mut Snapshot, owner: Owner, limit: i64) -> Result<Vec<Se
         Owner::Webhook(id) => {
             let rows = snapshot.query(&WEBHOOKS, values![&id, limit])?.into_iter();
             rows.map(|mut row| Ok(Sealed { owner: Owner::Webhook(row.take()?), secret: row.take()? }))
+                .collect()
+        }
+        Owner::WebhookHeaders(id) => {
+            let rows = snapshot.query(&HEADERS, values![&id, limit])?.into_iter();
+            rows.map(|mut row| Ok(Sealed { owner: Owner::WebhookHeaders(row.take()?), secret: row.take()? }))
                 .collect()
         }
         Owner::MailLink(id) => {
@@ -108,6 +124,7 @@ pub fn replace(tx: &mut Tx, owner: Owner, before: &[u8], sealed: &[u8]) -> Resul
     let mut run = |statement: &Statement, id: &[u8]| tx.execute(statement, values![id, before, sealed]);
     match owner {
         Owner::Webhook(id) => run(&REPLACE_WEBHOOK, id.as_bytes())?,
+        Owner::WebhookHeaders(id) => run(&REPLACE_HEADERS, id.as_bytes())?,
         Owner::MailLink(id) => run(&REPLACE_LINK, id.as_bytes())?,
         Owner::Totp(person) => run(&REPLACE_APP, person.as_bytes())?,
         Owner::SsoClient(id) => run(&REPLACE_CLIENT, id.as_bytes())?,

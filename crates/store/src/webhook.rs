@@ -1,5 +1,6 @@
 //! Webhooks. The row of a deleted one stays until its history is gone, but isn't shown anywhere.
 
+use rapport_domain::event_filter::EventFilter;
 use rapport_domain::id::{CompanyId, WebhookId};
 use rapport_domain::standing::Standing;
 use rapport_domain::time::Time;
@@ -27,7 +28,9 @@ statements! {
     company LIST = select_webhook!("WHERE company = $1 AND deleted_at IS NULL ORDER BY id DESC");
     company LOCK = select_webhook!("WHERE company = $1 AND deleted_at IS NULL AND id = ANY($2) ORDER BY id FOR UPDATE");
     company SUBSCRIBERS = "SELECT id, events, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
-                          proven, failure_streak FROM webhook WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
+                          proven, failure_streak, filters FROM webhook \
+                          WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
+    company SELECTIONS = "SELECT events FROM webhook WHERE company = $1 AND deleted_at IS NULL ORDER BY id";
     company STATES = "SELECT id, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL THEN 1 ELSE 0 END, \
                       dropped_before FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = ANY($2)";
     company INSERT = "INSERT INTO webhook (company, id, url, description, events, disabled_by_hand, \
@@ -35,13 +38,15 @@ statements! {
                       VALUES ($1, $2, $3, $4, $5, 0, 0, 0, $6, $7, $8, 0, $6, $6)";
     company SET_SECRET = "UPDATE webhook SET secret = $3, secret_shown = $4, updated_at = $5 \
                           WHERE company = $1 AND id = $2";
-    company MARK_DELETED = "UPDATE webhook SET deleted_at = $3 WHERE company = $1 AND id = $2";
+    // Nothing is sent to a deleted webhook, so nothing keeps the secrets of its headers.
+    company MARK_DELETED = "UPDATE webhook SET deleted_at = $3, headers = '', header_secrets = NULL \
+                            WHERE company = $1 AND id = $2";
     company DROP_BEFORE = "UPDATE webhook SET dropped_before = $3 WHERE company = $1 AND id = $2";
     company SECRET_SHOWN = "SELECT secret_shown FROM webhook WHERE company = $1 AND id = $2";
     company SECRET = "SELECT secret FROM webhook WHERE company = $1 AND deleted_at IS NULL AND id = $2";
     reference TARGETS = "SELECT id, url, secret, CASE WHEN disabled_by_hand = 0 AND auto_disabled_at IS NULL \
                          THEN 1 ELSE 0 END, CASE WHEN auto_disabled_at IS NULL THEN 0 ELSE 1 END, \
-                         CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END, dropped_before \
+                         CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END, dropped_before, headers, header_secrets \
                          FROM webhook WHERE company = $1 AND id = ANY($2)";
     reference STANDINGS = "SELECT company, id, failure_streak, proven FROM webhook WHERE deleted_at IS NULL \
                            AND (proven = 1 OR failure_streak > 0)";
@@ -107,6 +112,8 @@ pub struct Subscriber {
     pub selection: Selection,
     pub enabled: bool,
     pub standing: Standing,
+    /// `None` without conditions, which is the rule.
+    pub filter: Option<Box<EventFilter>>,
 }
 
 /// All webhooks of the company as subscribers of events.
@@ -118,9 +125,17 @@ pub fn subscribers(snapshot: &mut Snapshot) -> Result<Vec<Subscriber>, Error> {
             let enabled = row.take()?;
             let (proven, failure_streak) = (row.take()?, row.take()?);
             let standing = Standing::of(proven, failure_streak);
-            Ok(Subscriber { id, selection: Selection::from_stored(&events), enabled, standing })
+            let filters: String = row.take()?;
+            let filter = (!filters.is_empty()).then(|| Box::new(EventFilter::from_stored(&filters)));
+            Ok(Subscriber { id, selection: Selection::from_stored(&events), enabled, standing, filter })
         })
         .collect()
+}
+
+/// What the webhooks of the company select, one selection each.
+pub fn selections(snapshot: &mut Snapshot) -> Result<Vec<Selection>, Error> {
+    let rows = snapshot.query(&SELECTIONS, &[])?;
+    rows.into_iter().map(|mut row| Ok(Selection::from_stored(&row.take::<String>()?))).collect()
 }
 
 pub fn insert(tx: &mut Tx, webhook: &Webhook, sealed: &[u8], shown: &str) -> Result<(), Error> {
@@ -205,6 +220,9 @@ pub struct Target {
     pub auto_disabled: bool,
     pub deleted: bool,
     pub dropped_before: Time,
+    /// Its own headers as stored; empty if it has none.
+    pub headers: String,
+    pub sealed_headers: Option<Vec<u8>>,
 }
 
 pub fn targets(across: &mut Across, company: CompanyId, ids: &[WebhookId]) -> Result<Vec<Target>, Error> {
@@ -221,6 +239,8 @@ pub fn targets(across: &mut Across, company: CompanyId, ids: &[WebhookId]) -> Re
                 auto_disabled: row.take()?,
                 deleted: row.take()?,
                 dropped_before: row.take()?,
+                headers: row.take()?,
+                sealed_headers: row.take()?,
             })
         })
         .collect()

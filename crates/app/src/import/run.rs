@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rapport_domain::account::Account;
+use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, CompanyId, ImportId};
 use rapport_domain::import::difference::Differences;
 use rapport_domain::import::reading::Position;
@@ -23,7 +24,7 @@ use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
 use crate::error::Error;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, wants};
 
 /// What remains to be done after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,9 +202,16 @@ impl Command for Step {
         let mut work = Work::over(tx, accounts, &self.lines)?;
         let mut applied = Applied::default();
         let rules = Rules { mode: import.mode, settings: cx.settings(), now: cx.now };
+        let is_told = wants(cx, Kind::AccountUpdated);
         for line in self.lines.iter() {
+            let before = work.account_of(line).filter(|_| is_told).cloned();
             let outcome = work.apply(line, rules, || cx.id());
             applied.note(cx, line, &work, &outcome);
+            if let (Outcome::Updated(_), Some(before), Some(after)) =
+                (&outcome, before, work.account_of(line))
+            {
+                applied.outbox.updated(cx, &before, after, Source::Import);
+            }
         }
         write_accounts(tx, &work)?;
         applied.outbox.write(tx, cx)?;

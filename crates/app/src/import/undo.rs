@@ -88,6 +88,7 @@ impl Command for Restore {
             if let Some(step) = reverted.moved {
                 outbox.moved(cx, &account, step, Source::Import, None);
             }
+            outbox.updated(cx, &before, &account, Source::Import);
             import.undo.restored += i64::from(reverted.kept == 0);
             import.undo.kept += i64::from(reverted.kept > 0);
             if reverted.renamed {
@@ -125,7 +126,9 @@ impl Command for Remove {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Option<Import>, Error> {
         let Some(mut import) = self.place.take(tx, cx)? else { return Ok(None) };
+        let cx = &cx.acting_as(import.actor.clone());
         let found = locked(tx, &self.changes)?;
+        let mut outbox = Outbox::default();
         let ids: Vec<AccountId> = self.changes.iter().map(|change| change.account).collect();
         let spoken_to = import_data::spoken_to(tx, &ids)?;
         for change in &self.changes {
@@ -138,11 +141,13 @@ impl Command for Remove {
                 && !spoken_to.contains(&account.id);
             if is_untouched {
                 account::delete(tx, account.id, cx.now)?;
+                outbox.deleted(cx, account, Source::Import);
                 import.undo.removed += 1;
             } else {
                 import.undo.kept += 1;
             }
         }
+        outbox.write(tx, cx)?;
         import::update_progress(tx, &import)?;
         Ok(Some(import))
     }

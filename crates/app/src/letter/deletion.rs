@@ -59,6 +59,7 @@ fn write(
 mod tests {
     use rapport_domain::company::{Settings, Slug, parse_time_zone};
     use rapport_domain::id::CompanyId;
+    use rapport_domain::opt_in::OptIn;
     use rapport_domain::time::Time;
 
     use super::*;
@@ -71,6 +72,7 @@ mod tests {
             slug: Slug::parse("acme").unwrap(),
             name: "Acme & <Sons>".to_owned(),
             settings,
+            opt_in: OptIn::default(),
             created_at: Time::from_micros(0),
         };
         let now = Time::parse("2026-01-05T20:00:00Z").unwrap();

@@ -12,8 +12,8 @@ use crate::read::{DEFAULT_LIMIT, Page, Viewer};
 
 pub use rapport_store::campaign::{Counts, list};
 
-/// How many names of custom fields the form suggests.
-const NAMES: i64 = 200;
+/// How many names of custom fields a form with conditions suggests.
+pub(super) const NAMES: i64 = 200;
 /// The order of the accounts on a campaign's page.
 pub const PAGE_SORT: Sort = Sort::Newest;
 

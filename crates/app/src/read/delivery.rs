@@ -37,7 +37,7 @@ pub struct Named {
 }
 
 pub(super) fn named(snapshot: &mut Snapshot, listed: Vec<Listed>) -> Result<Vec<Named>, Error> {
-    let names = account_names(snapshot, &listed)?;
+    let names = account_names(snapshot, listed.iter().filter_map(|listed| listed.delivery.account))?;
     let webhooks: HashMap<WebhookId, Webhook> =
         webhook::list(snapshot)?.into_iter().map(|webhook| (webhook.id, webhook)).collect();
     let name = |Listed { delivery, shown }| Named {

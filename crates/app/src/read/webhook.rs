@@ -3,18 +3,25 @@
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use rapport_domain::caps;
+use rapport_domain::channel::Channel;
 use rapport_domain::delivery_list::Filter;
-use rapport_domain::id::WebhookId;
+use rapport_domain::event::Kind;
+use rapport_domain::event_filter::{EventFilter, Judgement, judge};
+use rapport_domain::id::{AccountId, WebhookId};
 use rapport_domain::time::{Day, Time};
-use rapport_domain::webhook::{Switch, Webhook};
+use rapport_domain::webhook::{Selection, Switch, Webhook};
 use rapport_store::delivery_list::{self, Bounds};
-use rapport_store::{Error, Snapshot, delivery, delivery_health, webhook};
+use rapport_store::{
+    Error, Snapshot, account_field, channel, delivery, delivery_health, event, webhook, webhook_choice,
+};
 
+use crate::read::campaign::NAMES;
 use crate::read::delivery::{Named, named};
 use crate::read::{CappedCount, Viewer};
 
 pub use rapport_store::delivery_health::{LastFailure, Tally};
 pub use rapport_store::webhook::{get as one, list as all};
+pub use rapport_store::webhook_choice::Choice;
 
 /// How many webhooks a page lists.
 const LISTED: usize = 50;
@@ -26,6 +33,8 @@ const LATEST: i64 = 20;
 /// The days of the chart, and how many deliveries of each it counts.
 pub const CHART_DAYS: i64 = 14;
 pub const PER_DAY: i64 = 300;
+/// How many of the company's latest events a preview judges.
+pub const PREVIEWED: i64 = 20;
 
 /// A page of webhooks, each with its recent deliveries, and where the next page begins.
 pub struct Rated {
@@ -55,6 +64,7 @@ pub struct Described {
     pub held: CappedCount,
     /// The beginning of its secret.
     pub secret_shown: String,
+    pub choice: Choice,
 }
 
 pub fn described(snapshot: &mut Snapshot, id: WebhookId) -> Result<Option<Described>, Error> {
@@ -65,8 +75,57 @@ pub fn describe(snapshot: &mut Snapshot, webhook: Webhook) -> Result<Described, 
     Ok(Described {
         held: held(snapshot, webhook.id, caps::IN_BULK)?,
         secret_shown: webhook::secret_shown(snapshot, webhook.id)?.unwrap_or_default(),
+        choice: webhook_choice::get(snapshot, webhook.id)?,
         webhook,
     })
+}
+
+/// A past event, and whether a webhook would receive it now.
+pub struct Previewed {
+    pub kind: Kind,
+    pub at: Time,
+    /// The account, and its name unless it was deleted.
+    pub account: Option<(AccountId, Option<String>)>,
+    pub judgement: Judgement,
+}
+
+/// Judges the company's latest events, newest first. Tests are left out: they go to their own webhook, whatever it selects.
+pub fn preview(
+    snapshot: &mut Snapshot,
+    selection: &Selection,
+    filter: &EventFilter,
+) -> Result<Vec<Previewed>, Error> {
+    let mut events = event::latest(snapshot, PREVIEWED)?;
+    events.retain(|event| event.kind != Kind::WebhookTest);
+    let names = delivery_list::account_names(snapshot, events.iter().filter_map(|event| event.account))?;
+    let judged = events.into_iter().map(|event| Previewed {
+        kind: event.kind,
+        at: event.created_at,
+        account: event.account.map(|id| (id, names.get(&id).cloned())),
+        judgement: judge(selection, filter, event.kind, &event.payload),
+    });
+    Ok(judged.collect())
+}
+
+/// What the form of a webhook offers.
+pub struct Form {
+    /// The webhook that is edited, and its choice. None for a new one.
+    pub existing: Option<(Webhook, Choice)>,
+    pub channels: Vec<Channel>,
+    /// Names of custom fields.
+    pub names: Vec<String>,
+}
+
+pub fn form(snapshot: &mut Snapshot, id: Option<WebhookId>) -> Result<Option<Form>, Error> {
+    let existing = match id {
+        Some(id) => match one(snapshot, id)? {
+            Some(webhook) => Some((webhook, webhook_choice::get(snapshot, id)?)),
+            None => return Ok(None),
+        },
+        None => None,
+    };
+    let (channels, names) = (channel::list(snapshot)?, account_field::names(snapshot, None, NAMES)?.items);
+    Ok(Some(Form { existing, channels, names }))
 }
 
 /// Everything a webhook's page shows.
@@ -82,6 +141,10 @@ pub struct WebhookPage {
     pub latest: Vec<Named>,
     /// There are more deliveries than `latest`.
     pub has_more: bool,
+    pub choice: Choice,
+    /// The channels that its filter names.
+    pub channels: Vec<Channel>,
+    pub preview: Vec<Previewed>,
 }
 
 pub fn page(snapshot: &mut Snapshot, viewer: &Viewer, id: WebhookId) -> Result<Option<WebhookPage>, Error> {
@@ -92,7 +155,12 @@ pub fn page(snapshot: &mut Snapshot, viewer: &Viewer, id: WebhookId) -> Result<O
     };
     let filter = Filter { webhook: Some(id), ..Filter::default() };
     let scan = delivery_list::scan(snapshot, &filter, None, Bounds::page(LATEST))?;
+    let choice = webhook_choice::get(snapshot, id)?;
+    let channels = if choice.filter.channels.is_empty() { Vec::new() } else { channel::list(snapshot)? };
     Ok(Some(WebhookPage {
+        preview: preview(snapshot, &webhook.events, &choice.filter)?,
+        choice,
+        channels,
         secret_shown: webhook::secret_shown(snapshot, id)?.unwrap_or_default(),
         held: held(snapshot, id, caps::IN_A_LIST)?,
         last_failure,

@@ -227,6 +227,10 @@ fn webhooks(managing: &mut Managing) {
     let edit = |body: Value| patch_webhook(app, id, &body);
     managing.run(edit(json!({"url": "https://example.com/b", "description": "CRM"})));
     managing.run(edit(json!({"description": "CRM"})));
+    let headers = |value: &str| json!([{ "name": "Authorization", "value": value }]);
+    managing.run(edit(json!({"filters": {"to": "lost"}, "headers": headers("Bearer first-hush")})));
+    managing.run(edit(json!({"filters": {"to": "lost"}, "headers": headers("Bearer second-hush")})));
+    managing.run(edit(json!({"headers": [{"name": "Authorization"}]})));
     let rotated = managing.run(RotateSecret(id));
     managing.run(DisableWebhook(id));
     managing.run(DisableWebhook(id));
@@ -244,6 +248,11 @@ fn webhooks(managing: &mut Managing) {
                 "url": {"from": "https://example.com/a", "to": "https://example.com/b"},
                 "description": {"from": "", "to": "CRM"},
             }],
+            ["webhook.changed", {
+                "filter_to": {"from": null, "to": ["lost"]},
+                "headers": {"from": null, "to": ["Authorization: ****"]},
+            }],
+            ["webhook.changed", {"replaced_headers": ["authorization"]}],
             ["webhook.secret_rotated", {"prefix": rotated.shown}],
             ["webhook.disabled", {"enabled": {"from": true, "to": false}}],
             ["webhook.tested", {"delivery": test.id.to_string()}],
@@ -252,6 +261,7 @@ fn webhooks(managing: &mut Managing) {
         ]),
     );
     managing.secrets.extend([made.secret, rotated.secret]);
+    managing.secrets.extend(["first-hush".to_owned(), "second-hush".to_owned()]);
 }
 
 fn channels(managing: &mut Managing) {

@@ -42,7 +42,8 @@ fn on_both_with_keys(rule: impl Fn(&TestApp, &Mutex<Vec<Key>>)) {
 }
 
 fn add_webhook(app: &TestApp) -> bool {
-    let body = json!({"url": "https://example.com/hook", "events": ["account.created"]});
+    let headers = json!([{ "name": "Authorization", "value": "Bearer s" }]);
+    let body = json!({"url": "https://example.com/hook", "events": ["account.created"], "headers": headers});
     app.write(create_webhook(app.app(), &body)).is_ok()
 }
 
@@ -119,17 +120,18 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
         *file.lock().unwrap() = vec![OLD, NEW];
         change(app);
         assert!(add_webhook(app));
-        let [webhooks, links, apps, clients, responses] = Owner::BEFORE_ALL;
+        let [webhooks, headers, links, apps, clients, responses] = Owner::BEFORE_ALL;
         assert_eq!(keys_of(app, webhooks).len(), 2, "what is new is under the new key");
         assert_eq!(reencrypt(app, webhooks), many);
         assert_eq!(reencrypt(app, webhooks), 0, "a second run finds nothing left");
         assert_eq!((keys_of(app, webhooks), keys_of(app, links)), (new.clone(), old.clone()));
         assert_eq!(keys_of(app, apps), old);
+        assert_eq!(reencrypt(app, headers), many);
         assert_eq!(reencrypt(app, links), 1);
         assert_eq!(reencrypt(app, apps), 1);
         assert_eq!(reencrypt(app, clients), 1);
         assert_eq!(reencrypt(app, responses), 1);
-        for owner in [links, apps, clients, responses] {
+        for owner in [headers, links, apps, clients, responses] {
             assert_eq!(keys_of(app, owner), new);
         }
         as_operator(app, &Access::NO_COMPANY, FinishChange(fingerprint(&NEW)));

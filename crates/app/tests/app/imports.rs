@@ -65,7 +65,7 @@ pub fn seen(company: &TestCompany, id: ImportId) -> Import {
 }
 
 /// Uploads a file and imports it.
-fn imported(company: &TestCompany, text: impl AsRef<[u8]>, body: Value) -> Import {
+pub fn imported(company: &TestCompany, text: impl AsRef<[u8]>, body: Value) -> Import {
     let id = upload(company, text).id;
     start(company, id, Purpose::Run, body).expect("started");
     finish(company, id)
@@ -76,7 +76,7 @@ fn tried(company: &TestCompany, id: ImportId, body: Value) -> Value {
     finish(company, id).preview.expect("a preview")
 }
 
-fn undone(company: &TestCompany, id: ImportId) -> Import {
+pub fn undone(company: &TestCompany, id: ImportId) -> Import {
     company.write(UndoImport { id, runner: None }).expect("begun");
     finish(company, id)
 }

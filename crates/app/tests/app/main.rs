@@ -7,6 +7,7 @@ mod audit;
 mod audit_lines;
 mod bulk;
 mod channel;
+mod choose;
 mod company_deletion;
 mod company_export;
 mod credential;

@@ -7,8 +7,10 @@ use rapport_app::delivery::{RecordAttempt, Recorded};
 use rapport_app::dispatch::Dispatch;
 use rapport_app::vault::Owner;
 use rapport_app::{Access, App, Error, metric};
-use rapport_domain::delivery::{Attempt, Failure, Outcome, Timings, Verdict};
+use rapport_domain::delivery::{Attempt, Failure, Outcome, Reason, Timings, Verdict};
 use rapport_domain::id::made_at;
+use rapport_domain::time::Time;
+use rapport_domain::webhook_header::{self, Headers, Secrets};
 use rapport_store::webhook::Target;
 use tokio::sync::mpsc;
 
@@ -53,17 +55,12 @@ impl Attempting {
             Ok(secret) => secret,
             Err(error) => {
                 tracing::error!(webhook = %target.id, %error, "failed to decrypt a webhook's secret");
-                return Attempt {
-                    started_at,
-                    reason,
-                    outcome: Outcome::Failed(Failure::Own),
-                    error: Some("the webhook's secret can't be decrypted".to_owned()),
-                    timings: Timings::default(),
-                    address: None,
-                    excerpt: Vec::new(),
-                    excerpt_cut: false,
-                };
+                return not_made(started_at, reason, "the webhook's secret can't be decrypted");
             }
+        };
+        let Some((headers, secrets)) = self.headers(target) else {
+            tracing::error!(webhook = %target.id, "failed to decrypt a webhook's headers");
+            return not_made(started_at, reason, "the webhook's secret headers can't be decrypted");
         };
         let post = Post {
             url: &target.url,
@@ -75,8 +72,24 @@ impl Attempting {
             payload: &dispatch.payload,
             reason,
             started_at,
+            headers: &headers,
         };
-        self.client.attempt(post).await
+        let mut attempt = self.client.attempt(post).await;
+        webhook_header::mask(&mut attempt.excerpt, attempt.excerpt_cut, secrets.values());
+        attempt
+    }
+
+    /// The webhook's own headers, and those of their values that are secret; `None` if they can't be decrypted.
+    fn headers(&self, target: &Target) -> Option<(Vec<(String, String)>, Secrets)> {
+        let secrets = match &target.sealed_headers {
+            Some(sealed) => {
+                let vault = self.app.services().vault();
+                Secrets::from_text(&vault.open(Owner::WebhookHeaders(target.id), sealed).ok()?)
+            }
+            None => Secrets::default(),
+        };
+        let shown = webhook_header::from_stored(&target.headers);
+        Some((Headers { shown, secrets: secrets.clone() }.into_pairs()?, secrets))
     }
 
     /// The outcome is known and only needs to be stored: tries until it is, or until there is nothing left to
@@ -107,6 +120,20 @@ impl Attempting {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+}
+
+/// An attempt that failed before anything was sent, by a fault on our side.
+fn not_made(started_at: Time, reason: Reason, error: &str) -> Attempt {
+    Attempt {
+        started_at,
+        reason,
+        outcome: Outcome::Failed(Failure::Own),
+        error: Some(error.to_owned()),
+        timings: Timings::default(),
+        address: None,
+        excerpt: Vec::new(),
+        excerpt_cut: false,
     }
 }
 

@@ -22,7 +22,7 @@ use rapport_domain::time::Time;
 use rapport_domain::webhook::{Held, Switch, Webhook};
 use rapport_domain::{account, destination::Destination};
 use rapport_jobs::guard::{BoxFuture, ResolveError, Resolver};
-use rapport_jobs::{Client, Config, Guard, Limits};
+use rapport_jobs::{Client, Config, EgressProxy, Guard, Limits};
 use rapport_store::delivery::KeptAttempt;
 use rapport_store::{Database, Faults, Snapshot, delivery, webhook};
 use rapport_testkit::{
@@ -99,6 +99,8 @@ pub struct Options {
     pub faults: Option<Faults>,
     /// The place that every node of the test runs from, one after the other.
     pub identity: Option<&'static str>,
+    /// The proxy that requests go through.
+    pub proxy: Option<EgressProxy>,
 }
 
 impl Default for Options {
@@ -110,6 +112,7 @@ impl Default for Options {
             slots: Config::default().slots,
             faults: None,
             identity: None,
+            proxy: None,
         }
     }
 }
@@ -526,7 +529,8 @@ impl Node {
         };
         let app = App::new(store, parts);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let client = Arc::new(Client::new(guard, trusting_receivers(), options.limits, tasks.clone()));
+        let client = Client::new(guard, trusting_receivers(), options.limits, tasks.clone());
+        let client = Arc::new(client.through(options.proxy.clone()));
         let config = Config {
             tick: Duration::from_millis(5),
             sweep: Duration::from_millis(50),

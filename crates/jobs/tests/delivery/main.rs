@@ -4,6 +4,7 @@
 mod answers;
 mod bulk;
 mod disabling;
+mod egress;
 mod fairness;
 mod fan_out;
 mod guard;
@@ -12,6 +13,7 @@ mod hostile;
 mod lost;
 mod misbehaviour;
 mod nodes;
+mod own_headers;
 mod redelivery;
 mod requests;
 mod schedule;

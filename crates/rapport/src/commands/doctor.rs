@@ -28,6 +28,7 @@ pub fn run(config: &Config) -> anyhow::Result<ExitCode> {
     findings.push(look_at_destinations("lookups by domain", &config.allow_lookup));
     findings.push(look_at_destinations("single sign-on", &config.allow_sso));
     findings.push(look_at_extra_ca(config));
+    findings.extend(look_at_egress_proxy(config));
     findings.extend([look_at_mail(config), look_at_file_limit(config), look_at_backups(config)]);
     findings.extend([look_at_certificate(config), look_at_proxies(config)].into_iter().flatten());
     let line = |finding: &Finding| format!("{:<4}  {}\n", finding.level.as_str(), finding.text);
@@ -149,6 +150,12 @@ fn look_at_extra_ca(config: &Config) -> Finding {
         }
         Err(error) => finding(Level::Fail, format!("{error:#}")),
     }
+}
+
+fn look_at_egress_proxy(config: &Config) -> Option<Finding> {
+    config.egress_proxy.value.proxy()?;
+    let text = format!("egress proxy: webhooks are sent through {}", config.egress_proxy.value);
+    Some(finding(Level::Ok, text))
 }
 
 fn look_at_certificate(config: &Config) -> Option<Finding> {

@@ -207,6 +207,9 @@ fn described(app: &App, lost: &[(CompanyId, Owner)]) -> anyhow::Result<String> {
                     let _ = writeln!(text, "  {project}: webhook {id} to {}", webhook.url);
                 }
             }
+            Owner::WebhookHeaders(id) => {
+                let _ = writeln!(text, "  {project}: the secret headers of webhook {id}");
+            }
             Owner::Totp(person) => {
                 let read = app
                     .store()

@@ -7,7 +7,7 @@ use crate::program::{Place, program, run};
 
 #[test]
 fn bad_values_end_with_2_and_name_the_option() {
-    let table: [(&[&str], &str); 15] = [
+    let table: [(&[&str], &str); 16] = [
         (&["--listen", "8080"], "--listen"),
         (&["--database", "mysql://h/db"], "--database"),
         (&["config", "--allow-destination", "10.0.0.0/40"], "--allow-destination"),
@@ -16,6 +16,7 @@ fn bad_values_end_with_2_and_name_the_option() {
         (&["company", "claim-domain", "acme", "acme"], "DOMAIN"),
         (&["config", "--trusted-mail-relay", "mx.acme.test; dkim=pass"], "--trusted-mail-relay"),
         (&["config", "--base-url", "crm.acme.test"], "--base-url"),
+        (&["config", "--egress-proxy", "socks5://proxy.acme.test"], "--egress-proxy"),
         (&["config", "--trusted-proxy", "nginx"], "--trusted-proxy"),
         (&["config", "--tls-cert", "cert.pem"], "--tls-key: required with --tls-cert"),
         (&["config", "--tls-key", "key.pem"], "--tls-cert: required with --tls-key"),

@@ -72,6 +72,21 @@ fn the_password_of_the_database_is_hidden() {
 }
 
 #[test]
+fn the_password_of_the_egress_proxy_is_hidden() {
+    let url = "http://rapport:hunter2@proxy.acme.test:3128";
+    for ended in [
+        run(&mut program(&["config", "--egress-proxy", url])),
+        run(program(&["config"]).env("RAPPORT_EGRESS_PROXY", url)),
+        run(&mut program(&["config", "--egress-proxy", "http://rapport:hunter2@proxy.acme.test/path"])),
+    ] {
+        assert!(!format!("{}{}", ended.stdout, ended.stderr).contains("hunter2"), "{}", ended.stderr);
+        if ended.code == Some(0) {
+            assert_eq!(line(&ended.stdout, "egress_proxy").0, "\"http://rapport:****@proxy.acme.test:3128\"");
+        }
+    }
+}
+
+#[test]
 fn an_unknown_variable_is_named_with_the_one_that_was_meant() {
     let place = Place::sqlite();
     let ended = run(place.command(&["config"]).env("RAPPORT_LISTN", "127.0.0.1:1").env("RAPPORT_HOME", "x"));

@@ -12,6 +12,7 @@ mod database_file;
 mod database_password;
 mod demo;
 mod doctor;
+mod egress_proxy;
 mod encryption_key;
 mod file_limit;
 mod health;

@@ -12,6 +12,7 @@ const FAILURES: usize = 20;
 with_all_hands!(
     from_its_creation_over_twenty_failures_to_what_was_held,
     it_is_edited_disabled_and_deleted,
+    its_events_are_filtered_and_its_headers_kept_secret,
     its_signatures_are_checked,
 );
 
@@ -251,4 +252,59 @@ async fn check(browser: &Browser, signature: &str, body: &str) {
     browser.fill("signature", signature).await;
     browser.fill("body", body).await;
     browser.click("Check").await;
+}
+
+async fn its_events_are_filtered_and_its_headers_kept_secret(hands: Hands) {
+    let receiver = Receiver::start();
+    let office = Office::open_for(&receiver);
+    office.account(json!({ "imported_id": "crm-0", "name": "Nordlys Bank" }));
+    let browser = office.browser_with(hands).await;
+    browser.go("/webhooks/new").await;
+    browser.fill("url", &receiver.url("/hook")).await;
+    browser.click("All events").await;
+    browser.click_css("input[name=more][value='account.updated']").await;
+    browser.click_css("input[name=to][value='lost']").await;
+    browser.fill_css("input[aria-label='Field 1']", "plan").await;
+    browser.fill_css("input[aria-label='Value 1']", "pro").await;
+    browser.fill_css("input[aria-label='Header 1']", "X-Environment").await;
+    browser.choose_css("select[aria-label='Kind of header 1']", "visible").await;
+    browser.fill_css("input[aria-label='Value of header 1']", "test").await;
+
+    // The preview says why an event would not be sent, and keeps what was typed.
+    browser.click("Preview").await;
+    browser.see("Nothing was saved.").await;
+    browser.see("The stage is Prospect.").await;
+    browser.expect_count("input[name=to][checked]", 1).await;
+    browser.expect_count("input[aria-label='Field 1'][value=plan]", 1).await;
+    browser.fill_css("input[aria-label='Header 2']", "Authorization").await;
+    browser.fill_css("input[aria-label='Value of header 2']", "Bearer hush").await;
+    browser.click("Create webhook").await;
+    browser.see("Webhook created").await;
+    browser.click("Go to webhook").await;
+    browser.see("Authorization: ****").await;
+    browser.see("plan is pro").await;
+    browser.see_not("hush").await;
+
+    office.account(json!({ "imported_id": "crm-1", "status": "lost" }));
+    let body = json!({ "imported_id": "crm-2", "status": "lost", "custom_fields": { "plan": "Pro" } });
+    office.account(body);
+    let arrived = receiver.wait_for(1, PATIENCE);
+    assert!(String::from_utf8_lossy(&arrived[0].body).contains("crm-2"), "only what matches is sent");
+    assert_eq!(arrived[0].header("Authorization"), "Bearer hush");
+    assert_eq!(arrived[0].header("X-Environment"), "test");
+
+    // A secret stays if nothing else is typed, and a header goes if another takes its row.
+    browser.click("Edit").await;
+    browser.expect_count("input[placeholder='Leave empty to keep'][value='']", 1).await;
+    browser.fill_css("input[aria-label='Header 1']", "X-Stage").await;
+    browser.click("Save").await;
+    browser.see("Webhook saved.").await;
+    browser.see("X-Stage: test").await;
+    browser.see_not("X-Environment").await;
+    browser.click("Send test").await;
+    let arrived = receiver.wait_for(2, PATIENCE);
+    assert_eq!(arrived[1].header("Authorization"), "Bearer hush");
+    assert_eq!(arrived[1].header("X-Stage"), "test");
+    assert!(!arrived[1].headers.contains_key("x-environment"));
+    browser.close();
 }

@@ -345,6 +345,8 @@ pub static TABLES: [Table; 50] = [
             ("url", Text),
             ("description", Text),
             ("events", Text),
+            ("filters", Text),
+            ("headers", Text),
             ("disabled_by_hand", Flag),
             ("auto_disabled_at", Time),
             ("failure_streak", Number),
@@ -356,7 +358,7 @@ pub static TABLES: [Table; 50] = [
             ("updated_at", Time),
             ("deleted_at", Time),
         ],
-        &["dropped_before", "secret", "secret_shown"],
+        &["dropped_before", "header_secrets", "secret", "secret_shown"],
     ),
     Table::wide(
         "event",

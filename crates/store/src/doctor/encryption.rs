@@ -47,6 +47,7 @@ fn secrets_sql(before: Owner) -> String {
 fn owner_like(before: Owner, id: [u8; 16]) -> Owner {
     match before {
         Owner::Webhook(_) => Owner::Webhook(WebhookId::from_bytes(id)),
+        Owner::WebhookHeaders(_) => Owner::WebhookHeaders(WebhookId::from_bytes(id)),
         Owner::MailLink(_) => Owner::MailLink(MailId::from_bytes(id)),
         Owner::Totp(_) => Owner::Totp(PersonId::from_bytes(id)),
         Owner::SsoClient(_) => Owner::SsoClient(SsoId::from_bytes(id)),
@@ -59,13 +60,17 @@ fn of_sqlite(sqlite: &Connection) -> Result<Encryption, rusqlite::Error> {
         let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
         sqlite.query_row(sql, [table], |_| Ok(())).optional().map(|found| found.is_some())
     };
+    let has = |(table, column): (&str, &str)| {
+        let sql = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2";
+        sqlite.query_row(sql, [table, column], |_| Ok(())).optional().map(|found| found.is_some())
+    };
     let mut found = Encryption::default();
     if exists("encryption_key")? {
         let read = |row: &rusqlite::Row| Ok(Noted { fingerprint: row.get(0)?, previous: row.get(1)? });
         found.noted = sqlite.query_row(noted_sql(), [], read).optional()?;
     }
     for before in Owner::BEFORE_ALL {
-        if found.noted.is_some() || !exists(before.column().0)? {
+        if found.noted.is_some() || !has(before.column())? {
             continue;
         }
         let mut statement = sqlite.prepare(&secrets_sql(before))?;
@@ -88,7 +93,7 @@ fn of_postgres(url: &str) -> Result<Encryption, Error> {
         }
     }
     for before in Owner::BEFORE_ALL {
-        if found.noted.is_some() || !exists(&mut link, before.column().0)? {
+        if found.noted.is_some() || !has(&mut link, before.column())? {
             continue;
         }
         let statement = link.prepare(&secrets_sql(before))?;
@@ -99,6 +104,14 @@ fn of_postgres(url: &str) -> Result<Encryption, Error> {
         }
     }
     Ok(found)
+}
+
+/// Whether the table exists and has the column, which an older one may lack.
+fn has(link: &mut Link, (table, column): (&str, &str)) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 \
+               AND NOT attisdropped)";
+    let statement = link.prepare(sql)?;
+    only(&link.query(&statement, &[&table, &column])?)
 }
 
 fn exists(link: &mut Link, table: &str) -> Result<bool, Error> {

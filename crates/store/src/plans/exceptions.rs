@@ -54,6 +54,7 @@ const READS_MORE: &[(&str, &str, &str)] = &[
     ("delivery_list::OWNERS", "delivery", "the index contains only deliveries owned by nodes"),
     ("delivery_list::STANDINGS", "webhook", "a page about all webhooks of the company"),
     ("webhook::LIST", "webhook", "a page about all webhooks of the company"),
+    ("webhook::SELECTIONS", "webhook", "what all webhooks of the company select together"),
     ("webhook::SUBSCRIBERS", "webhook", "an event goes to every webhook that selected it"),
     ("webhook::STANDINGS", "webhook", "read once, when a sender starts"),
     ("webhook::WITH_WORK", "webhook", "a sweep over all webhooks"),

@@ -30,3 +30,4 @@ mod support;
 mod tenancy;
 mod tls;
 mod upgrade;
+mod webhook_choice;

@@ -47,11 +47,13 @@ const HIDDEN: [&str; 37] = [
     "totp",
 ];
 /// What tables that are shown keep to themselves.
-const SECRETS: [(&str, &str); 5] = [
+const SECRETS: [(&str, &str); 7] = [
     ("attempt", "excerpt"),
     ("credential", "hash"),
     ("invitation", "hash"),
     ("person", "password_hash"),
+    ("webhook", "header_secrets"),
+    ("webhook", "headers"),
     ("webhook", "secret"),
 ];
 /// As the last release before version 18 created them.

@@ -18,7 +18,7 @@ use rapport_domain::session::{IDLE_MINUTES, MAX_MINUTES};
 use rapport_domain::text::Length;
 use rapport_domain::upsert_batch::MAX_ACCOUNTS;
 use rapport_domain::webhook::MAX_DESCRIPTION;
-use rapport_domain::{campaign, channel, company, sso};
+use rapport_domain::{campaign, channel, company, sso, webhook_header};
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AllOf, Object, Schema};
 use utoipa::openapi::{Components, RefOr};
@@ -40,7 +40,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 56] = [
+const MEMBERS: [(&str, &str, Bound); 58] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -96,6 +96,8 @@ const MEMBERS: [(&str, &str, Bound); 56] = [
     ("UpsertRequest", "name", Text(MAX_NAME)),
     ("UpsertRequest", "promo_code", Text(CODE.or_empty())),
     ("WebhookCreate", "description", Text(MAX_DESCRIPTION.or_empty())),
+    ("WebhookHeaderChange", "name", Text(webhook_header::MAX_NAME)),
+    ("WebhookHeaderChange", "value", Text(webhook_header::MAX_VALUE)),
     ("WebhookPatch", "description", Text(MAX_DESCRIPTION.or_empty())),
 ];
 

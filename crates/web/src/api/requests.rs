@@ -432,6 +432,40 @@ pub struct WebhookCreate {
     #[schema(inline)]
     events: Selection,
     description: Option<String>,
+    filters: Option<EventFilters>,
+    /// Sent with every delivery.
+    headers: Option<Vec<WebhookHeaderChange>>,
+}
+
+/// Conditions on the events of a webhook, in the words of the account filters. An event must match all of them. They are
+/// judged when the event happens, by its payload. `webhook.test` is always sent.
+#[derive(ToSchema)]
+pub struct EventFilters {
+    /// One or more stages that the account left. Only `account.status_changed` matches.
+    from: Option<Vec<Status>>,
+    /// One or more stages that the account moved to. For other events: the account's stage when they happened.
+    to: Option<Vec<Status>>,
+    /// One or more channel ids.
+    channel: Option<Vec<String>>,
+    /// A condition for each key of the account's custom fields: a value, an array of values of which one must match,
+    /// `{"exists": true}` or `{"begins_with": "a text"}`. Case is ignored. If the field is an array, one of its elements
+    /// must match.
+    #[schema(value_type = Option<Object>, example = json!({"plan": "pro", "country": ["de", "at"]}))]
+    fields: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct WebhookHeaderChange {
+    /// The name of an HTTP header. Names that HTTP or this service owns are refused, such as `Host`, `Content-…`,
+    /// `X-Service-…` and `webhook-…`.
+    #[schema(example = "Authorization")]
+    name: String,
+    /// Printable ASCII characters. A secret header without a value keeps the value it has.
+    #[schema(example = "Bearer 4f5c0d")]
+    value: Option<String>,
+    /// Whether the value is encrypted and never returned.
+    #[schema(default = true)]
+    secret: Option<bool>,
 }
 
 #[derive(ToSchema)]
@@ -441,6 +475,10 @@ pub struct WebhookPatch {
     #[schema(inline, nullable = false)]
     events: Option<Selection>,
     description: Option<String>,
+    /// Replaces all conditions. An empty object removes them.
+    filters: Option<EventFilters>,
+    /// Replaces all headers. A secret header without a value keeps the value it has, unless the URL leads to another host.
+    headers: Option<Vec<WebhookHeaderChange>>,
 }
 
 #[derive(ToSchema)]

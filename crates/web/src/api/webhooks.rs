@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::Viewer;
-use rapport_app::read::webhook::{self, Described};
+use rapport_app::read::webhook::{self, Choice, Described};
 use rapport_app::webhook::{
     Changes, CreateWebhook, DeleteWebhook, DisableWebhook, EnableWebhook, NewSecret, PatchWebhook,
     RotateSecret, TestWebhook,
@@ -14,8 +14,10 @@ use rapport_domain::id::WebhookId;
 use rapport_domain::standard_webhook::library_secret;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{Create, Held, LastTest, Patch, Selection, Switch, Webhook};
+use rapport_domain::webhook_header::Header;
 use rapport_store::Snapshot;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -52,6 +54,10 @@ struct WebhookView {
     description: String,
     #[schema(inline, value_type = Selection)]
     events: Vec<&'static str>,
+    /// Conditions that an event must meet to be sent. Empty without any.
+    #[schema(value_type = requests::EventFilters)]
+    filters: Value,
+    headers: Vec<HeaderView>,
     enabled: bool,
     /// When it was auto-disabled after 20 consecutive failed attempts. Null if it was not.
     #[schema(required = true, value_type = Option<String>, format = DateTime)]
@@ -69,6 +75,24 @@ struct WebhookView {
     created_at: Time,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
+}
+
+/// A header that is sent with every delivery.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookHeader)]
+struct HeaderView {
+    #[schema(example = "Authorization")]
+    name: String,
+    /// Null if it is secret.
+    #[schema(required = true)]
+    value: Option<String>,
+    secret: bool,
+}
+
+impl From<Header> for HeaderView {
+    fn from(Header { name, value }: Header) -> Self {
+        Self { name, secret: value.is_none(), value }
+    }
 }
 
 /// The last test event and its outcome.
@@ -101,7 +125,7 @@ impl NewSecretView {
 }
 
 impl WebhookView {
-    fn new(webhook: Webhook, held_count: i64, secret_prefix: String) -> Self {
+    fn new(webhook: Webhook, choice: Choice, held_count: i64, secret_prefix: String) -> Self {
         let auto_disabled_at = match webhook.switch {
             Switch::AutoDisabled { at } => Some(at),
             Switch::Enabled | Switch::DisabledByHand => None,
@@ -111,6 +135,8 @@ impl WebhookView {
             url: webhook.url,
             description: webhook.description,
             events: webhook.events.kinds().iter().copied().map(Kind::as_str).collect(),
+            filters: choice.filter.to_json(),
+            headers: choice.headers.into_iter().map(HeaderView::from).collect(),
             enabled: webhook.switch.is_enabled(),
             auto_disabled_at,
             failure_streak: webhook.failure_streak,
@@ -124,8 +150,8 @@ impl WebhookView {
 }
 
 impl From<Described> for WebhookView {
-    fn from(Described { webhook, held, secret_shown }: Described) -> Self {
-        Self::new(webhook, held.count, secret_shown)
+    fn from(Described { webhook, held, secret_shown, choice }: Described) -> Self {
+        Self::new(webhook, choice, held.count, secret_shown)
     }
 }
 
@@ -182,8 +208,8 @@ async fn create_webhook(State(api): State<Api>, call: Call) -> Result<Response, 
         }
         Err(problem) => Err(problem),
     };
-    let render = |NewSecret { webhook, secret, shown }| {
-        let view = WebhookView::new(webhook, 0, shown);
+    let render = |NewSecret { webhook, choice, secret, shown }| {
+        let view = WebhookView::new(webhook, choice, 0, shown);
         json::render(StatusCode::CREATED, &NewSecretView::new(view, secret)).with_secret()
     };
     api.act(&caller, command, render).await
@@ -232,8 +258,9 @@ fn changed(snapshot: &mut Snapshot, _: &Viewer, changed: Webhook) -> Result<Rend
 
 /// Edit a webhook
 ///
-/// Only the fields you send are changed. Pending deliveries go to the new URL. The choice of events applies to
-/// events that happen from now on.
+/// Only the fields you send are changed. Pending deliveries go to the new URL, with the new headers. The choice of
+/// events and the filters apply to events that happen from now on. If the URL leads to another host, send `headers` with
+/// the values of secret ones again: they aren't sent to a host they weren't entered for.
 #[utoipa::path(
     patch,
     path = "/api/webhooks/{id}/",
@@ -287,8 +314,8 @@ async fn delete_webhook(
 
 /// Send a test event
 ///
-/// Sends a `webhook.test` event through the real pipeline, regardless of the webhook's choice of events. This works for
-/// a disabled webhook too, with a single attempt.
+/// Sends a `webhook.test` event through the real pipeline, regardless of the webhook's choice of events and its filters.
+/// This works for a disabled webhook too, with a single attempt.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/test/",

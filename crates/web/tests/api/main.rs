@@ -62,4 +62,5 @@ mod upsert;
 mod upsert_batch;
 mod upsert_policies;
 mod versions;
+mod webhook_choice;
 mod webhooks;

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use rapport_domain::account::Account;
+use rapport_domain::account_change::between;
 use rapport_domain::cadence::Reminder;
 use rapport_domain::channel::ChannelRef;
 use rapport_domain::company::Slug;
+use rapport_domain::contact::{self, Contact};
 use rapport_domain::conversation::{Conversation, Log, Message, Start};
+use rapport_domain::custom_fields::CustomFields;
 use rapport_domain::event::{self, Kind, Occasion};
 use rapport_domain::history::Actor;
-use rapport_domain::id::{AccountId, ChannelId, ConversationId, EventId, MessageId, WebhookId};
+use rapport_domain::id::{AccountId, ChannelId, ContactId, ConversationId, EventId, MessageId, WebhookId};
 use rapport_domain::pipeline::{Move, Source, Status};
 use rapport_domain::time::Time;
 use serde_json::{Value, json};
@@ -196,7 +199,18 @@ async fn the_payload_of_every_event_is_described(acme: Tenant) {
     let slug = Slug::parse("acme").unwrap();
     let occasion = Occasion { id: EventId::from_bytes([2; 16]), now, project: &slug };
     let mut account = Account::new(AccountId::from_bytes([1; 16]), "Nordlys".into(), Status::Lost, now);
+    let before = account.clone();
     account.channel = Some(ChannelRef { id: ChannelId::from_bytes([3; 16]), name: "Spring fair".into() });
+    account.custom_fields = CustomFields::from_stored(r#"{"plan":"pro"}"#.to_owned());
+    let contact = Contact {
+        id: ContactId::from_bytes([7; 16]),
+        account: account.id,
+        kind: contact::Kind::Call,
+        note: None,
+        actor: Actor::System,
+        occurred_at: now,
+        created_at: now,
+    };
     let start = Start::parse(json!({"subject": "Offer"}).as_object().unwrap()).unwrap();
     let conversation = Conversation::new(ConversationId::from_bytes([4; 16]), account.id, start, now);
     let log = json!({"direction": "inbound", "body": "Hello"});
@@ -210,6 +224,9 @@ async fn the_payload_of_every_event_is_described(acme: Tenant) {
         event::message_inbound(occasion, &account, &conversation, &message),
         event::webhook_test(occasion, WebhookId::from_bytes([6; 16])),
         event::contact_due(occasion, &account, reminder),
+        event::account_updated(occasion, &account, between(&before, &account), Source::Import),
+        event::account_deleted(occasion, &account, Source::Operator),
+        event::contact_recorded(occasion, &account, &contact),
     ];
     assert_eq!(events.each_ref().map(|event| event.kind), Kind::ALL);
     for event in events {
@@ -228,4 +245,6 @@ async fn the_payload_of_every_event_is_described(acme: Tenant) {
         );
         described::check_payload(event.kind.as_str(), &serde_json::from_str(&event.payload).unwrap());
     }
+    let by_message = event::contact_by_message(occasion, &account, &conversation, &message);
+    described::check_payload(by_message.kind.as_str(), &serde_json::from_str(&by_message.payload).unwrap());
 }

@@ -16,6 +16,9 @@ on_both_engines!(
     a_webhook_is_created_and_its_secret_shown_once,
     a_refused_webhook_keeps_what_was_typed,
     a_webhook_is_edited,
+    filters_headers_and_more_events_are_chosen_on_the_form,
+    a_preview_says_what_would_be_sent_and_saves_nothing,
+    a_secret_header_is_never_shown,
     a_secret_is_rotated_and_the_new_one_shown_once,
     an_auto_disabled_webhook_shows_why_and_how_to_enable_it,
     held_deliveries_can_be_dropped_on_enabling,
@@ -109,6 +112,117 @@ async fn a_webhook_is_edited(acme: Tenant) {
     let shown = acme.get(&format!("{WEBHOOKS}{id}/")).send().await.expect(200);
     assert_eq!(shown["url"], json!("https://example.org/other"));
     ana.see("/webhooks/whk_nonsense/edit").await.expect(404);
+}
+
+async fn filters_headers_and_more_events_are_chosen_on_the_form(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let fair = acme.company.channel("Fair", &["FAIR"]).id.to_string();
+    ana.see("/webhooks/new").await.expect(200).says("More events").says("account.updated").says("Fair");
+    let fields = [
+        ("url", URL),
+        ("which", "all"),
+        ("more", "account.updated"),
+        ("from", "in_trial"),
+        ("to", "customer"),
+        ("channel", &fair),
+        ("field", "plan"),
+        ("test", "is"),
+        ("value", "pro"),
+        ("header", "X-Env"),
+        ("header_kind", "visible"),
+        ("header_value", "prod"),
+        ("header", ""),
+        ("header_kind", "secret"),
+        ("header_value", ""),
+    ];
+    ana.send("/webhooks", &fields).await.expect(200);
+    let made = acme.all_pages(WEBHOOKS, 50).await.remove(0);
+    assert_eq!(made["events"].as_array().map(Vec::len), Some(5));
+    let filters =
+        json!({"from": ["in_trial"], "to": ["customer"], "channel": [fair], "fields": {"plan": "pro"}});
+    assert_eq!(made["filters"], filters);
+    assert_eq!(made["headers"], json!([{"name": "X-Env", "value": "prod", "secret": false}]));
+    let own = format!("/webhooks/{}", text(&made, "id"));
+    ana.see("/webhooks").await.expect(200).says("All events, account.updated");
+    let page = ana.see(&own).await.expect(200).says("From stage").says("In trial").says("plan is pro");
+    page.says("X-Env: prod").says("account.updated");
+    let edit = format!("{own}/edit");
+    let page = ana.see(&edit).await.expect(200).says("value=\"account.updated\" checked");
+    let page = page.says("name=\"from\" value=\"in_trial\" checked").says("value=\"X-Env\"");
+    page.says("value=\"all\" checked").says("value=\"pro\"");
+    let wrong = [
+        ("url", URL),
+        ("which", "all"),
+        ("field", ""),
+        ("test", "is"),
+        ("value", "x"),
+        ("header", "Host"),
+        ("header_kind", "visible"),
+        ("header_value", "v"),
+    ];
+    ana.send(&edit, &wrong).await.expect(422).says("A value needs a field.").says("value=\"Host\"");
+    let wrong = [
+        ("url", URL),
+        ("which", "all"),
+        ("header", "Host"),
+        ("header_kind", "visible"),
+        ("header_value", "v"),
+    ];
+    ana.send(&edit, &wrong).await.expect(422).says("Host is set by HTTP or by this service.");
+    ana.send(&edit, &[("url", URL), ("which", "all")]).await.leads_to(&own);
+    let cleared = acme.get(&format!("{WEBHOOKS}{}/", text(&made, "id"))).send().await.expect(200);
+    assert_eq!((&cleared["filters"], &cleared["headers"]), (&json!({}), &json!([])));
+    assert_eq!(cleared["events"].as_array().map(Vec::len), Some(4));
+}
+
+async fn a_preview_says_what_would_be_sent_and_saves_nothing(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    acme.account(json!({"imported_id": "1", "name": "Nordlys <b>"})).await;
+    acme.account(json!({"imported_id": "2", "name": "Globex", "status": "lost"})).await;
+    let typed = [("url", "nonsense"), ("description", "Half done"), ("which", "all"), ("to", "lost")];
+    let page = ana.send("/webhooks/preview", &typed).await.expect(200);
+    let page = page
+        .says("Nothing was saved.")
+        .says("Not")
+        .says("The stage is Prospect.")
+        .says("Nordlys &#60;b&#62;");
+    page.says("value=\"Half done\"").says("value=\"nonsense\"");
+    assert!(acme.all_pages(WEBHOOKS, 50).await.is_empty());
+    let wrong = [("which", "some"), ("from", "nope")];
+    ana.send("/webhooks/preview", &wrong).await.expect(422).says("Must include at least one event.");
+
+    let own = format!("/webhooks/{}", text(&create(&acme).await, "id"));
+    ana.see(&own).await.expect(200).says("Preview").says("Globex").says_not("The stage is Prospect.");
+    let preview = format!("{own}/preview");
+    let page = ana.send(&preview, &[("which", "some"), ("events", "message.inbound")]).await;
+    page.expect(200).says("This event isn’t selected.");
+    let shown = acme.all_pages(WEBHOOKS, 50).await.remove(0);
+    assert_eq!(
+        (&shown["url"], &shown["events"]),
+        (&json!(URL), &json!(["account.created", "account.status_changed"]))
+    );
+    ana.send("/webhooks/whk_nonsense/preview", &[("which", "all")]).await.expect(404);
+}
+
+async fn a_secret_header_is_never_shown(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let header = [("header", "Authorization"), ("header_kind", "secret"), ("header_value", "Bearer hush")];
+    let fields = [&[("url", URL), ("which", "all")][..], &header].concat();
+    ana.send("/webhooks", &fields).await.expect(200).says_not("hush");
+    let id = text(&acme.all_pages(WEBHOOKS, 50).await[0], "id");
+    let own = format!("/webhooks/{id}");
+    ana.see(&own).await.expect(200).says("Authorization: ****").says_not("hush");
+    let edit = format!("{own}/edit");
+    ana.see(&edit).await.expect(200).says("Leave empty to keep").says_not("hush");
+    let preview = format!("{own}/preview");
+    ana.send(&preview, &fields).await.expect(200).says("value=\"Authorization\"").says_not("hush");
+    let kept = [("header", "Authorization"), ("header_kind", "secret"), ("header_value", "")];
+    let moved = [&[("url", "https://example.org/"), ("which", "all")][..], &kept].concat();
+    ana.send(&edit, &moved).await.expect(422).says("Is required for Authorization").says_not("hush");
+    let same = [&[("url", URL), ("which", "all")][..], &kept].concat();
+    ana.send(&edit, &same).await.leads_to(&own);
+    let shown = acme.get(&format!("{WEBHOOKS}{id}/")).send().await.expect(200);
+    assert_eq!(shown["headers"], json!([{"name": "Authorization", "value": null, "secret": true}]));
 }
 
 async fn a_secret_is_rotated_and_the_new_one_shown_once(acme: Tenant) {

@@ -97,8 +97,8 @@ async fn a_webhook_is_created_edited_and_deleted_and_shows_its_secret_once() {
             .as_object_mut()
             .unwrap()
             .retain(|name, _| !["secret", "standard_secret"].contains(&name.as_str()));
-        let members = "auto_disabled_at created_at description enabled events failure_streak held_count id \
-                       last_test secret_prefix updated_at url";
+        let members = "auto_disabled_at created_at description enabled events failure_streak filters headers \
+                       held_count id last_test secret_prefix updated_at url";
         assert_eq!(keys(&shown), members);
         assert_eq!(
             (&shown["enabled"], &shown["last_test"], &shown["held_count"]),

@@ -40,6 +40,7 @@ fn attempt(steps: Vec<Step>, limits: Limits) -> Attempt {
             payload: &payload,
             reason: Reason::Automatic,
             started_at: Time::from_micros(0),
+            headers: &[],
         };
         client.attempt(post).await
     });

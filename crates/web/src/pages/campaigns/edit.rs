@@ -13,16 +13,14 @@ use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::Status;
 
 use super::PATH;
-use super::fields::{self, FieldRow};
+use super::fields;
 use crate::pages::WORK;
 use crate::pages::kit::action::Action;
+use crate::pages::kit::conditions::{self, FieldRow};
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
-
-/// Empty rows for custom fields at the end of the form.
-const SPARE_ROWS: usize = 2;
 
 #[derive(Template)]
 #[template(path = "campaigns/edit.html")]
@@ -80,10 +78,7 @@ impl EditPage {
             Ok(counted) => (Some(counted), None),
             Err(invalid) => (None, Some(invalid)),
         };
-        let mut rows = fields::rows(&form);
-        rows.extend(vec![FieldRow::default(); SPARE_ROWS]);
-        let is_there = |id: &str| channels.iter().any(|channel| channel.id.to_string() == id);
-        let gone = form.all("channel").filter(|id| !is_there(id)).map(str::to_owned).collect();
+        let (rows, gone) = (conditions::rows_to_fill(&form), conditions::gone(&form, &channels));
         let draft = Draft::new(form.fields().map(|(name, value)| (name, value.to_owned())));
         Ok((Self { frame, existing, draft, rows, channels, gone, names, counted }, invalid))
     }

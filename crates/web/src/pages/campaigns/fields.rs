@@ -3,39 +3,24 @@
 use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use rapport_domain::audience::{FieldTest, Filter};
+use rapport_domain::audience::Filter;
 use rapport_domain::campaign::{Aim, Campaign, Draft, Goal, Patch};
-use rapport_domain::invalid::{FieldError, Invalid};
+use rapport_domain::invalid::Invalid;
 use rapport_domain::time::Time;
 use serde_json::{Map, Value, json};
 
+use crate::pages::kit::conditions;
 use crate::pages::kit::form::{As, FORM, Form};
 
 const TIMES: [&str; 4] = ["seen_after", "seen_before", "contacted_after", "contacted_before"];
 const FLAGS: [&str; 5] = ["tracked", "overdue", "seen", "contacted", "campaign_hold"];
-/// The field names in a row for a custom field: field, test, value.
-const ROW: [&str; 3] = ["field", "test", "value"];
-
-/// A row for one custom field.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldRow {
-    pub key: String,
-    pub test: String,
-    pub value: String,
-}
-
-impl FieldRow {
-    fn is_empty(&self) -> bool {
-        self.key.trim().is_empty() && self.value.is_empty()
-    }
-}
 
 pub fn draft(form: &Form, zone: &TimeZone) -> Result<Draft, Invalid> {
-    body(form, zone, true).and_then(|body| Draft::parse(&body)).map_err(flat)
+    body(form, zone, true).and_then(|body| Draft::parse(&body)).map_err(conditions::flat)
 }
 
 pub fn aim(form: &Form, zone: &TimeZone) -> Result<Aim, Invalid> {
-    body(form, zone, false).and_then(|body| Aim::parse(&body)).map_err(flat)
+    body(form, zone, false).and_then(|body| Aim::parse(&body)).map_err(conditions::flat)
 }
 
 /// The patch that applies the form to a campaign.
@@ -68,7 +53,7 @@ fn body(form: &Form, zone: &TimeZone, with_name: bool) -> Result<Map<String, Val
         let time = form.given(name).map(|text| json!(in_zone(text, zone)));
         filters.extend(time.map(|time| (name.to_owned(), time)));
     }
-    filters.insert("fields".to_owned(), Value::Object(fields(form)?));
+    filters.insert("fields".to_owned(), Value::Object(conditions::fields(form)?));
     body.insert("filters".to_owned(), Value::Object(filters));
     Ok(body)
 }
@@ -79,56 +64,6 @@ fn in_zone(text: &str, zone: &TimeZone) -> String {
         .ok()
         .filter(|_| text.len() == "2026-05-12".len())
         .map_or_else(|| text.to_owned(), |date| Time::start_of_day(date, zone).to_string())
-}
-
-/// Reads the rows for custom fields. Several "is" rows for one field are its alternative values.
-fn fields(form: &Form) -> Result<Map<String, Value>, Invalid> {
-    let mut fields: Map<String, Value> = Map::new();
-    for FieldRow { key, test, value } in rows(form).into_iter().filter(|row| !row.is_empty()) {
-        let key = key.trim().to_owned();
-        if key.is_empty() {
-            return Err(Invalid::one("/fields", "required", "a value needs a field"));
-        }
-        let test = match test.as_str() {
-            "exists" => json!({"exists": true}),
-            "begins_with" => json!({ "begins_with": value }),
-            _ => json!([value]),
-        };
-        match (fields.get_mut(&key), test) {
-            (None, test) => {
-                fields.insert(key, test);
-            }
-            (Some(Value::Array(values)), Value::Array(mut more)) => values.append(&mut more),
-            _ => {
-                let detail = format!("use {key} in one row, or only in “is” rows");
-                return Err(Invalid::one("/fields", "repeated", detail));
-            }
-        }
-    }
-    Ok(fields)
-}
-
-pub fn rows(form: &Form) -> Vec<FieldRow> {
-    let [keys, tests, values] = ROW.map(|name| form.all(name).map(str::to_owned).collect::<Vec<_>>());
-    let at = |texts: &[String], place: usize| texts.get(place).cloned().unwrap_or_default();
-    (0..keys.len())
-        .map(|place| FieldRow { key: at(&keys, place), test: at(&tests, place), value: at(&values, place) })
-        .filter(|row| !row.is_empty())
-        .collect()
-}
-
-/// Moves faults of members of `filters` to the fields of the form, which has no nesting.
-fn flat(invalid: Invalid) -> Invalid {
-    let flat = |error: FieldError| {
-        let pointer = error.pointer.strip_prefix("/filters").filter(|rest| rest.starts_with('/'));
-        // The message includes the name of the custom field.
-        let detail = match pointer.and_then(|pointer| pointer.strip_prefix("/fields/")) {
-            Some(field) => format!("{} {}", field.replace("~1", "/").replace("~0", "~"), error.detail),
-            None => error.detail,
-        };
-        FieldError { pointer: pointer.map_or(error.pointer.clone(), str::to_owned), detail, ..error }
-    };
-    Invalid(invalid.0.into_iter().map(flat).collect())
 }
 
 /// The form of a new campaign.
@@ -166,17 +101,8 @@ fn of_filter(filter: &Filter, zone: &TimeZone) -> Vec<(String, String)> {
     for (name, time) in TIMES.into_iter().zip(times) {
         pair(name, time.map(|time| day_or_time(time, zone)));
     }
-    for field in &filter.fields {
-        let rows: Vec<(&str, &str)> = match &field.test {
-            FieldTest::Is(values) => values.iter().map(|value| ("is", value.as_str())).collect(),
-            FieldTest::Exists => vec![("exists", "")],
-            FieldTest::BeginsWith(text) => vec![("begins_with", text)],
-        };
-        for (test, value) in rows {
-            for (name, text) in ROW.into_iter().zip([field.key.as_str(), test, value]) {
-                pair(name, Some(text.to_owned()));
-            }
-        }
+    for (name, text) in conditions::of_fields(&filter.fields) {
+        pair(name, Some(text));
     }
     pairs
 }
@@ -220,21 +146,6 @@ mod tests {
         assert_eq!(form.text("seen_after"), "2026-01-01T08:30:00Z");
         let (_, changed) = campaign.patched(&patch(&form, &berlin()).unwrap(), at);
         assert!(changed.is_empty(), "{changed:?}");
-    }
-
-    #[test]
-    fn rows_of_one_field_are_its_values() {
-        let form = |text: &str| Form::parse(text.as_bytes());
-        let found =
-            fields(&form("field=plan&test=is&value=a&field=&test=is&value=&field=plan&test=is&value=b"));
-        assert_eq!(Value::Object(found.unwrap()), json!({"plan": ["a", "b"]}));
-        for text in [
-            "field=plan&test=is&value=a&field=plan&test=exists&value=",
-            "field=plan&test=exists&value=&field=plan&test=exists&value=",
-            "field=&test=is&value=a",
-        ] {
-            assert_eq!(fields(&form(text)).unwrap_err().0[0].pointer, "/fields", "{text}");
-        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use rapport_domain::time::Time;
 use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
+use crate::pages::kit::conditions::{channel_names, field_words};
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
 pub const fn goal(goal: &Goal) -> &'static str {
     match goal {
@@ -62,16 +64,12 @@ pub fn filters(filter: &Filter, channels: &[Channel], zone: &TimeZone) -> Vec<(&
     part("Search", filter.q.clone().unwrap_or_default());
     let statuses: Vec<&str> = filter.statuses.iter().map(|status| status.label()).collect();
     part("Stage", statuses.join(", "));
-    let channel =
-        |id| channels.iter().find(|channel| channel.id == id).map_or("deleted channel", |found| &found.name);
-    let names: Vec<&str> = filter.channels.iter().map(|id| channel(*id)).collect();
-    part("Channel", names.join(", "));
+    part("Channel", channel_names(&filter.channels, channels));
     part("Last seen", times(filter.seen, filter.seen_after, filter.seen_before, zone));
     part("Last contact", times(filter.contacted, filter.contacted_after, filter.contacted_before, zone));
     part("Tracked", yes_or_no(filter.tracked));
     part("Overdue", yes_or_no(filter.overdue));
-    let fields: Vec<String> = filter.fields.iter().map(|field| test(&field.key, &field.test)).collect();
-    part("Custom fields", fields.join(", "));
+    part("Custom fields", field_words(&filter.fields));
     part("Imported id", filter.imported_id.clone().unwrap_or_default());
     part("On campaign hold", yes_or_no(filter.campaign_hold));
     parts
@@ -93,14 +91,6 @@ fn moment(time: Time, zone: &TimeZone) -> String {
     let at = Zoned::new(time.to_timestamp(), zone.clone());
     let pattern = if Time::start_of_day(at.date(), zone) == time { "%-d %b %Y" } else { "%-d %b %Y, %H:%M" };
     at.strftime(pattern).to_string()
-}
-
-fn test(key: &str, test: &FieldTest) -> String {
-    match test {
-        FieldTest::Is(values) => format!("{key} is {}", values.join(" or ")),
-        FieldTest::Exists => format!("{key} exists"),
-        FieldTest::BeginsWith(text) => format!("{key} begins with {text}"),
-    }
 }
 
 /// The address of the list of accounts that match a filter.

@@ -43,7 +43,7 @@ impl ListPage {
     }
 
     #[expect(clippy::unused_self, reason = "templates call it on the page")]
-    fn kinds(&self) -> [Kind; 5] {
+    fn kinds(&self) -> [Kind; 8] {
         Kind::ALL
     }
 

@@ -5,10 +5,11 @@
 //! - `form`, `draft`: what was typed, and its faults. `replay`: a form that arrives twice is handled once. `flash`: a
 //!   message on the next page about what was done. `origin`: only our own pages may send forms. `cookie`.
 //!   `known_browser`: where a person has logged in before. `challenge`: what a passkey is asked. `password`: a person's
-//!   password, typed again. `proof`: asks for it, or for a passkey, before something sensitive.
+//!   password, typed again. `conditions`: conditions on custom fields. `proof`: asks for it, or for a passkey, before something sensitive.
 
 pub mod action;
 pub mod challenge;
+pub mod conditions;
 pub mod cookie;
 pub mod draft;
 pub mod flash;

@@ -3,8 +3,9 @@
 use askama::Template;
 use axum::response::Response;
 use rapport_app::read::webhook::{RATED, RATED_DAYS, Rated, Tally, rated};
+use rapport_domain::event::Kind;
 use rapport_domain::id::WebhookId;
-use rapport_domain::webhook::{MAX_STREAK, SELECTABLE, Switch, Webhook};
+use rapport_domain::webhook::{MAX_STREAK, Switch, Webhook};
 
 use crate::pages::WEBHOOKS;
 use crate::pages::chart::success::share;
@@ -39,11 +40,10 @@ impl Line {
     }
 
     fn events(&self) -> String {
-        let kinds = self.webhook.events.kinds();
-        if kinds.len() == SELECTABLE.len() {
-            return "All events".to_owned();
-        }
-        kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+        let events = &self.webhook.events;
+        let is_named = |kind: &&Kind| !events.is_all() || Kind::OPT_IN.contains(*kind);
+        let named = events.kinds().iter().filter(is_named).map(|kind| kind.as_str());
+        events.is_all().then_some("All events").into_iter().chain(named).collect::<Vec<_>>().join(", ")
     }
 
     /// The share that succeeded in percent, and of how many.

@@ -5,8 +5,10 @@ mod act;
 mod check;
 mod edit;
 mod events;
+mod fields;
 mod list;
 mod one;
+mod preview;
 mod receiving;
 mod secret;
 
@@ -28,11 +30,13 @@ pub fn routes() -> Router<Pages> {
     Router::new()
         .route(PATH, get(list::show).post(edit::create))
         .route("/webhooks/new", get(show::<EditPage, ()>))
+        .route("/webhooks/preview", post(edit::preview_new))
         .route("/webhooks/check", get(check::show).post(check::check))
         .route("/webhooks/receiving", get(receiving::show))
         .route(catalogue::PAGE, get(events::show))
         .route("/webhooks/{id}", get(show::<WebhookPage, WebhookId>))
         .route("/webhooks/{id}/edit", get(show::<EditPage, WebhookId>).post(edit::save))
+        .route("/webhooks/{id}/preview", post(edit::preview_existing))
         .route("/webhooks/{id}/test", post(act::test))
         .route("/webhooks/{id}/rotate", post(act::rotate))
         .route("/webhooks/{id}/enable", post(act::enable))
@@ -77,5 +81,11 @@ pub const fn meaning(kind: Kind) -> &'static str {
             "A tracked client became overdue for contact. Sent once until the next contact."
         }
         Kind::WebhookTest => "Someone sent a test to this webhook.",
+        Kind::AccountUpdated => {
+            "Members of an account changed, with old and new values: by hand, by an import or through the API. Moves \
+             alone aren’t included."
+        }
+        Kind::AccountDeleted => "An account was deleted. Includes the account as it was.",
+        Kind::ContactLogged => "Contact was recorded, or an outbound message was logged.",
     }
 }

@@ -2,12 +2,13 @@
 
 use askama::Template;
 use rapport_app::read::CappedCount;
-use rapport_app::read::webhook::{self as read, CHART_DAYS, LastFailure, PER_DAY};
+use rapport_app::read::webhook::{self as read, CHART_DAYS, LastFailure, PER_DAY, PREVIEWED};
 use rapport_domain::delivery::HISTORY_DAYS;
 use rapport_domain::delivery_list::Shown as DeliveryState;
 use rapport_domain::id::WebhookId;
 use rapport_domain::time::Time;
 use rapport_domain::webhook::{MAX_STREAK, Switch, Webhook};
+use rapport_domain::webhook_header::Header;
 
 use crate::pages::WEBHOOKS;
 use crate::pages::chart::success::{Bar, SuccessChart};
@@ -16,6 +17,7 @@ use crate::pages::deliveries::row::{Row, without_code};
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
+use crate::pages::webhooks::preview::{Line, filter_words, lines};
 use crate::pages::webhooks::{badge, meaning, place};
 use crate::pages::words::number::{capped, counted};
 
@@ -30,6 +32,10 @@ pub struct WebhookPage {
     chart: SuccessChart,
     rows: Vec<Row>,
     has_more: bool,
+    filters: Vec<(&'static str, String)>,
+    /// Its own headers, secrets masked.
+    headers: Vec<String>,
+    preview: Vec<Line>,
 }
 framed!("webhooks": WebhookPage);
 
@@ -90,10 +96,26 @@ impl Load<WebhookId> for WebhookPage {
         let id = visit.id;
         let found = visit.read(WEBHOOKS, move |snapshot, viewer| read::page(snapshot, viewer, id));
         let Shown { frame, reply } = found.await?;
-        let read::WebhookPage { webhook, secret_shown, held, last_failure, days, latest, has_more } =
-            reply.ok_or_else(|| Refusal::not_found("webhook"))?;
+        let reply = reply.ok_or_else(|| Refusal::not_found("webhook"))?;
+        let filters = filter_words(&reply.choice.filter, &reply.channels);
+        let headers = reply.choice.headers.iter().map(Header::masked).collect();
+        let preview = lines(reply.preview);
+        let read::WebhookPage { webhook, secret_shown, held, last_failure, days, latest, has_more, .. } =
+            reply;
         let chart = SuccessChart(days.into_iter().map(|(day, tally)| Bar { day, tally }).collect());
         let rows = latest.into_iter().map(Row::from).collect();
-        Ok(Self { frame, webhook, secret_shown, held, last_failure, chart, rows, has_more })
+        Ok(Self {
+            frame,
+            webhook,
+            secret_shown,
+            held,
+            last_failure,
+            chart,
+            rows,
+            has_more,
+            filters,
+            headers,
+            preview,
+        })
     }
 }
