@@ -10,6 +10,7 @@ use rapport_domain::activity::{
 use rapport_domain::event::Kind;
 use rapport_domain::id::AccountId;
 use rapport_domain::money::Capture;
+use rapport_domain::pipeline::Source;
 use rapport_domain::time::{Day, Time};
 use rapport_store::account::Edit;
 use rapport_store::activity::{Count, NewActivity, Seen};

@@ -43,7 +43,7 @@ pub enum Owner {
 
 impl Owner {
     /// For each encrypted column, an owner before all others.
-    pub const BEFORE_ALL: [Self; 5] = [
+    pub const BEFORE_ALL: [Self; 6] = [
         Self::Webhook(WebhookId::from_bytes([0; 16])),
         Self::WebhookHeaders(WebhookId::from_bytes([0; 16])),
         Self::MailLink(MailId::from_bytes([0; 16])),

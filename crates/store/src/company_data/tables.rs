@@ -61,7 +61,7 @@ const ACCOUNT: Keys = &[("account", Type::Bytes)];
 const ACCOUNT_AND_ID: Keys = &[("account", Type::Bytes), ("id", Type::Bytes)];
 const PERSON: Keys = &[("person", Type::Bytes)];
 
-pub static TABLES: [Table; 50] = [
+pub static TABLES: [Table; 51] = [
     Table {
         name: "member",
         keys: PERSON,

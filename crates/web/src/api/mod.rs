@@ -155,16 +155,8 @@ impl Api {
         let &Config { body_timeout, max_import_bytes, .. } = config;
         let (mail_room, in_progress) = (MailRoom::default(), InProgress::default());
         let waiting = Waiting::until(config.stopping.clone());
-        let shared = Shared {
-            app,
-            limiter,
-            body_timeout,
-            max_import_bytes,
-            hashing,
-            mail_room,
-            in_progress,
-            waiting,
-        };
+        let shared =
+            Shared { app, limiter, body_timeout, max_import_bytes, hashing, mail_room, in_progress, waiting };
         Self(Arc::new(shared))
     }
 

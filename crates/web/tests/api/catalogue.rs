@@ -35,7 +35,8 @@ const MAIL: &str = "From: Ana Keller <ana@nordlys.example>\r\nTo: sales@acme.exa
 const EXAMPLE_ID: &str = "01jz3v8m5xqkf0t6b2n9rc7d4e";
 
 async fn the_examples_are_payloads_of_the_service(server: Server) {
-    let webhook = json!({"url": "https://example.com/hook", "events": ["account.created"]});
+    let kinds: Vec<&str> = Kind::OPT_IN.map(Kind::as_str).into();
+    let webhook = json!({"url": "https://example.com/hook", "events": kinds});
     let webhook = server.post("/api/webhooks/").json(&webhook).send().await.expect(201);
     let test = format!("/api/webhooks/{}/test/", webhook["id"].as_str().unwrap());
     let test = server.post(&test).send().await.expect(202);
@@ -81,6 +82,11 @@ async fn make_events(server: &Server) -> Value {
     clock.advance_days(43);
     let app = server.company.app();
     assert_eq!(cadence::step(app, server.company.id()).await.expect("announced").announced, 1);
+    let path = path_of(&account);
+    let contact = json!({"kind": "call", "note": "Wants ten more seats"});
+    server.post(&format!("{path}contacts/")).json(&contact).send().await.expect(201);
+    server.patch(&path).json(&json!({"custom_fields": {"seats": 22}})).send().await.expect(200);
+    server.delete(&path).send().await.expect(204);
     account
 }
 

@@ -120,7 +120,7 @@ async fn a_waiting_reader_gets_events_of_this_and_of_other_nodes(server: Server)
         let items = page["items"].as_array().expect("items");
         assert_eq!(items.len(), 1, "{page}");
         assert_eq!(items[0]["data"]["account"]["imported_id"], json!(format!("crm-{number}")));
-        cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
+        page["next_cursor"].as_str().expect("a cursor").clone_into(&mut cursor);
     }
 }
 
@@ -260,9 +260,10 @@ async fn a_list_by_change_takes_no_other_filters(acme: Tenant) {
 
 async fn every_change_of_many_clients_reaches_a_reader(acme: Tenant) {
     const CLIENTS: usize = 120;
-    let upserts = (0..CLIENTS).map(|number| async {
-        acme.account(json!({"imported_id": format!("crm-{number}")})).await;
-        acme.resend(json!({"imported_id": format!("crm-{number}"), "status": "customer"})).await;
+    let sender = &acme;
+    let upserts = (0..CLIENTS).map(|number| async move {
+        sender.account(json!({"imported_id": format!("crm-{number}")})).await;
+        sender.resend(json!({"imported_id": format!("crm-{number}"), "status": "customer"})).await;
     });
     let reader = async {
         let (mut events, mut accounts, mut cursors) = (Vec::new(), Vec::new(), (None, None));

@@ -78,6 +78,9 @@ fn example_text(kind: Kind) -> &'static str {
         Kind::MessageInbound => include_str!("../../../../../docs/events/message.inbound.json"),
         Kind::WebhookTest => include_str!("../../../../../docs/events/webhook.test.json"),
         Kind::ClientContactDue => include_str!("../../../../../docs/events/client.contact_due.json"),
+        Kind::AccountUpdated => include_str!("../../../../../docs/events/account.updated.json"),
+        Kind::AccountDeleted => include_str!("../../../../../docs/events/account.deleted.json"),
+        Kind::ContactLogged => include_str!("../../../../../docs/events/contact.logged.json"),
     }
 }
 

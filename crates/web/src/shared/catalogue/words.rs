@@ -10,6 +10,9 @@ pub const fn summary(kind: Kind) -> &'static str {
         Kind::MessageInbound => "An inbound message was logged",
         Kind::WebhookTest => "Someone tested the webhook",
         Kind::ClientContactDue => "A client became overdue for contact",
+        Kind::AccountUpdated => "Members of an account changed",
+        Kind::AccountDeleted => "An account was deleted",
+        Kind::ContactLogged => "Contact with an account was logged",
     }
 }
 
@@ -36,6 +39,19 @@ pub const fn when(kind: Kind) -> &'static str {
         Kind::ClientContactDue => {
             "A tracked client became overdue for contact. Sent once until the next contact, and not while the client \
              is snoozed."
+        }
+        Kind::AccountUpdated => {
+            "Members of an account changed: by a person or through the API (`operator`), by an upsert (`upsert`), an \
+             import or its undoing (`import`), or by activity that captures a value (`automation`). A move alone sends \
+             only `account.status_changed`. Sent only to webhooks that select it by name."
+        }
+        Kind::AccountDeleted => {
+            "An account was deleted: by a person or through the API (`operator`), or by undoing an import (`import`). The \
+             payload has the account as it was. Sent only to webhooks that select it by name."
+        }
+        Kind::ContactLogged => {
+            "Contact with an account was recorded, or an outbound message was logged. Either resets the contact cadence. \
+             Sent only to webhooks that select it by name."
         }
     }
 }
