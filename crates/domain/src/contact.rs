@@ -49,17 +49,22 @@ impl Serialize for Kind {
 /// A contact made with an account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Contact {
+    /// The contact's id.
     #[schema(value_type = String, example = "ctc_01jz3v8m5xqkf0t6b2n9rc7d4e")]
     pub id: ContactId,
     #[serde(skip)]
     pub account: AccountId,
+    /// How the contact was made.
     pub kind: Kind,
+    /// What was noted about it. Null if nothing was.
     #[schema(required = true)]
     pub note: Option<String>,
     /// Who recorded it.
     pub actor: Actor,
+    /// When the contact was made.
     #[schema(value_type = String, format = DateTime)]
     pub occurred_at: Time,
+    /// When it was recorded.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
 }

@@ -91,7 +91,9 @@ fn content(database: &Database, table: &str) -> String {
 /// The tables of the newest schema, told by PostgreSQL.
 fn tables(database: &Database) -> BTreeSet<String> {
     let names = ask(database, "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public'");
-    names.split(' ').filter(|name| !["node", "schema_version"].contains(name)).map(str::to_owned).collect()
+    // What belongs to one server is not copied.
+    let own = ["change_clock", "node", "schema_version"];
+    names.split(' ').filter(|name| !own.contains(name)).map(str::to_owned).collect()
 }
 
 fn opens(database: &Database) -> Result<(), String> {

@@ -136,6 +136,7 @@ fn value_of(table: &str, column: &str, kind: &str, last_of_key: bool) -> String 
         (_, "announced", _) => "CASE WHEN # % 50 = 0 THEN 0 ELSE 1 END".to_owned(),
         (_, "own", _) => "# % 20 / 19".to_owned(),
         (_, "day", _) => "20000 + # % 90".to_owned(),
+        ("account_tombstone", "deleted_at", _) => "#".to_owned(),
         (_, "deleted_at" | "auto_disabled_at" | "deactivated_at" | "archived_at", "int8") => {
             "CASE WHEN # % 50 = 1 THEN # END".to_owned()
         }
