@@ -19,8 +19,13 @@ with_all_hands!(
 async fn the_log_is_filtered_and_a_delivery_read_and_sent_again(hands: Hands) {
     let receiver = Receiver::start();
     let office = Office::open_for(&receiver);
-    let down = Behaviour::StatusWith { code: 404, headers: Vec::new(), body: b"<b>moved</b> away".to_vec() };
-    receiver.answer_path("/billing", down);
+    // Each attempt opens its own connection, so it has the times of all phases.
+    let answer = |code, body: &[u8]| {
+        let headers = vec![("Connection".to_owned(), "close".to_owned())];
+        Behaviour::StatusWith { code, headers, body: body.to_vec() }
+    };
+    receiver.answer(answer(200, b""));
+    receiver.answer_path("/billing", answer(404, b"<b>moved</b> away"));
     let crm = office.webhook(&receiver.url("/crm"), &["account.created", "account.status_changed"]);
     office.webhook(&receiver.url("/billing"), &["account.created"]);
     let account = office.account(json!({ "imported_id": "crm-1", "name": "Nordlys Bank" }));
