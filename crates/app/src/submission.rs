@@ -28,6 +28,9 @@ pub const ALREADY_SENT: &str = "already_sent";
 /// When to try again if a company has too many keys.
 const TOO_MANY_SECONDS: u64 = 3_600;
 
+/// The status of a response from which on it is an error.
+const FIRST_ERROR: u16 = 400;
+
 /// Runs its command, unless the same form already did.
 #[derive(Clone)]
 pub struct Once<C> {
@@ -131,7 +134,10 @@ impl<C: Command, N: Send + 'static> Command for Repeatable<C, N> {
         let reply = self.command.run(tx, cx)?;
         let viewer = Viewer { caller: cx.caller.clone(), now: cx.now };
         let (response, note) = (self.render)(tx, &viewer, reply)?;
-        keep(tx, cx, &self.claim, &response)?;
+        // What was refused changed nothing, so it can be tried again with the same key.
+        if response.status < FIRST_ERROR {
+            keep(tx, cx, &self.claim, &response)?;
+        }
         Ok(Outcome::Done { response, note })
     }
 }

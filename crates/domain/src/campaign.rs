@@ -216,10 +216,7 @@ impl Patch {
             name: members.replaceable("name", |value| as_text(value, MAX_NAME)),
             goal: members.replaceable("goal", Goal::from_json),
             include_trials: members.replaceable("include_trials", as_bool),
-            filters: match members.raw("filters") {
-                Some(Value::Null) => Some(Filter::default()),
-                _ => read_filters(&mut members),
-            },
+            filters: read_filters(&mut members).or_else(|| members.is_cleared("filters").then(Filter::default)),
         };
         members.refuse_unknown();
         members.finish().map(|()| patch)

@@ -185,6 +185,11 @@ impl<'a> Members<'a> {
         self.raw(name).filter(|value| !value.is_null())
     }
 
+    /// Whether an edit clears a member with `null`. The value for it is up to the caller.
+    pub fn is_cleared(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(Value::is_null)
+    }
+
     pub fn fault(&mut self, name: &str, fault: Fault) {
         let pointer = format!("{}/{}", self.base, escape(name));
         self.errors.push(FieldError { pointer, code: fault.code, detail: fault.detail });
@@ -212,7 +217,7 @@ impl<'a> Members<'a> {
         name: &'static str,
         parse: impl FnOnce(&'a Value) -> Result<T, Fault>,
     ) -> Option<T> {
-        if self.map.get(name).is_some_and(Value::is_null) {
+        if self.is_cleared(name) {
             self.known.push(name);
             self.fault(name, Fault::not_clearable("leave it out to keep its value"));
             return None;

@@ -246,8 +246,9 @@ impl Patch {
         let events = members.replaceable("events", Selection::from_json);
         let description =
             members.clearable("description", |value| as_text(value, MAX_DESCRIPTION.or_empty()));
-        let filters = read_filters(&mut members);
-        let headers = read_headers(&mut members);
+        let filters =
+            read_filters(&mut members).or_else(|| members.is_cleared("filters").then(EventFilter::default));
+        let headers = read_headers(&mut members).or_else(|| members.is_cleared("headers").then(Vec::new));
         members.refuse_unknown();
         members.finish()?;
         let description = description.map(Option::unwrap_or_default);
@@ -423,11 +424,12 @@ mod tests {
         let invalid = Create::parse(body.as_object().unwrap()).unwrap_err();
         let pointers: Vec<&str> = invalid.0.iter().map(|error| error.pointer.as_str()).collect();
         assert_eq!(pointers, ["/filters/to", "/headers/0/name"]);
-        let body = json!({"filters": {}, "headers": []});
-        let patch = Patch::parse(body.as_object().unwrap()).unwrap();
-        assert_eq!((patch.filters, patch.headers), (Some(EventFilter::default()), Some(Vec::new())));
+        for cleared in [json!({"filters": {}, "headers": []}), json!({"filters": null, "headers": null})] {
+            let patch = Patch::parse(cleared.as_object().unwrap()).unwrap();
+            assert_eq!((patch.filters, patch.headers), (Some(EventFilter::default()), Some(Vec::new())));
+        }
         let patch = Patch::parse(json!({"filters": null}).as_object().unwrap()).unwrap();
-        assert_eq!((patch.filters, patch.headers), (None, None), "what isn't sent stays");
+        assert_eq!(patch.headers, None, "what isn't sent stays");
     }
 
     #[test]

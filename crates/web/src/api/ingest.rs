@@ -83,22 +83,29 @@ async fn ingest(State(api): State<Api>, Call { caller, body }: Call) -> Result<R
     let Some(repeat) = &caller.repeat else {
         let ingested = api.write(&caller, Ok(command)).await?;
         count(&ingested);
-        return Ok(render(ingested, object).into_response());
+        return reply(ingested, object).map(IntoResponse::into_response);
     };
     let render = move |_: &mut Snapshot, _: &Viewer, ingested: Ingested| {
-        Ok((render(ingested.clone(), object.clone()), ingested))
+        let (rendered, refusal) = match reply(ingested.clone(), object.clone()) {
+            Ok(rendered) => (rendered, None),
+            Err(problem) => (Rendered::from(&problem), Some(problem)),
+        };
+        Ok((rendered, (ingested, refusal)))
     };
-    let (response, ingested) = api.act_once(&caller, repeat, command, render).await?;
-    ingested.iter().for_each(count);
+    let (response, done) = api.act_once(&caller, repeat, command, render).await?;
+    if let Some((ingested, refusal)) = done {
+        count(&ingested);
+        refusal.map_or(Ok(()), Err)?;
+    }
     Ok(response)
 }
 
-fn render(ingested: Ingested, object: Object) -> Rendered {
+fn reply(ingested: Ingested, object: Object) -> Result<Rendered, Problem> {
     if ingested.rejected.len() == ingested.received {
-        return Rendered::from(&all_invalid(ingested.rejected));
+        return Err(all_invalid(ingested.rejected));
     }
     if ingested.refused {
-        return Rendered::from(&batch_refused(ingested, object));
+        return Err(batch_refused(ingested, object));
     }
     let Ingested { received, accepted, duplicates, unmatched, rejected, .. } = ingested;
     let reply = IngestReply {
@@ -110,7 +117,7 @@ fn render(ingested: Ingested, object: Object) -> Rendered {
         duplicate_indexes: duplicates,
         unmatched_indexes: unmatched,
     };
-    json::render(StatusCode::OK, &reply)
+    Ok(json::render(StatusCode::OK, &reply))
 }
 
 /// The events at these indexes as they were sent, each with its `index` unless it has one of its own.

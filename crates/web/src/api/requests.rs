@@ -475,9 +475,10 @@ pub struct WebhookPatch {
     #[schema(inline, nullable = false)]
     events: Option<Selection>,
     description: Option<String>,
-    /// Replaces all conditions. An empty object removes them.
+    /// Replaces all conditions. Null removes them.
     filters: Option<EventFilters>,
     /// Replaces all headers. A secret header without a value keeps the value it has, unless the URL leads to another host.
+    /// Null removes them all.
     headers: Option<Vec<WebhookHeaderChange>>,
 }
 

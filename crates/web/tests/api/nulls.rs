@@ -48,7 +48,11 @@ async fn subject(acme: &Tenant, path: &str) -> String {
         "/api/webhooks/{id}/" => {
             let made = webhooks::create(acme).await;
             let path = path.replace("{id}", &id(&made));
-            acme.patch(&path).json(&json!({"description": "CRM"})).send().await.expect(200);
+            let filled = json!({
+                "description": "CRM", "filters": {"to": ["customer"]},
+                "headers": [{"name": "X-Team", "value": "sales", "secret": false}],
+            });
+            acme.patch(&path).json(&filled).send().await.expect(200);
             path
         }
         other => panic!("PATCH {other} is new: say here what it changes"),

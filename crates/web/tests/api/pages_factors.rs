@@ -560,7 +560,11 @@ async fn the_api_resets_factors_for_owners(acme: Tenant) {
     acme.post(&path).token(&admin).send().await.expect_problem(403, "role_required");
     acme.post(&path).of_company(&acme.neighbour().company).expect_refused(404, "not_found").await;
     acme.post(&path).json(&json!({ "all": true })).expect_faults(&[("/all", "unknown_member")]).await;
-    acme.post(&path).send().await.expect(204);
+    let reset = || acme.post(&path).header("idempotency-key", "key-1").send();
+    reset().await.expect(204);
+    let again = reset().await;
+    again.expect(204);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
     ana.see("/").await.leads_to("/login");
     let log = acme.get("/api/audit/?action=factor.reset").send().await.expect(200);
     assert_eq!(log["items"][0]["target"], json!(ana.id.to_string()));

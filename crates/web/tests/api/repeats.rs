@@ -55,7 +55,7 @@ async fn furnished(engine: Engine) -> Server {
     .await
 }
 
-/// A member who has a second factor is made with a browser; what the API does to them is the same command as on a page.
+/// A member who has a second factor is made with pages, so `pages_factors` repeats this one.
 const ELSEWHERE: [&str; 1] = ["/api/members/{id}/factor-reset/"];
 
 /// A request of each operation that acts, and whether it has a body.
@@ -386,6 +386,14 @@ async fn ingest_is_counted_once(acme: Tenant) {
         "key-2",
     );
     assert!(!is_replay(&corrected.send().await));
+    let strict = json!({"strict": true, "events": [{"imported_id": "new", "kind": "app_opened"}]});
+    let strict = || keyed(acme.ingesting(json!([])).json(&strict), "key-3");
+    let refused = strict().expect_refused(422, "batch_refused").await;
+    assert_eq!(refused.header("link"), Some("</api/errors/batch_refused/>; rel=\"help\""));
+    acme.account(json!({"imported_id": "new"})).await;
+    let stored = strict().send().await;
+    assert_eq!((&stored.expect(200)["accepted"], is_replay(&stored)), (&json!(1), false));
+    assert!(is_replay(&strict().send().await));
 }
 
 async fn other_methods_ignore_the_key(acme: Tenant) {
