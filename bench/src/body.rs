@@ -151,13 +151,22 @@ pub struct UpsertMix {
 
 impl UpsertMix {
     pub fn many(credentials: &Credentials, accounts: usize, connections: usize) -> Vec<Self> {
-        let (stages, created) = (Stages::new(accounts), Arc::new(AtomicUsize::new(0)));
+        Self::going_on(credentials, &Stages::new(accounts), &Arc::default(), connections)
+    }
+
+    /// Goes on where an earlier run with the same stages and the same count of created accounts ended.
+    pub fn going_on(
+        credentials: &Credentials,
+        stages: &Arc<Stages>,
+        created: &Arc<AtomicUsize>,
+        connections: usize,
+    ) -> Vec<Self> {
         let one = |number: usize| Self {
             endpoint: upsert_endpoint(credentials),
             project: credentials.project.clone(),
             chance: Chance::new(0x00b5_e47d ^ (number as u64) << 32),
-            stages: Arc::clone(&stages),
-            created: Arc::clone(&created),
+            stages: Arc::clone(stages),
+            created: Arc::clone(created),
             turn: number,
             body: Vec::new(),
         };

@@ -20,7 +20,7 @@ use crate::service::{self, Credentials, Service};
 
 pub const PROJECT: &str = "acme";
 pub const INGEST_CONNECTIONS: usize = 32;
-const UPSERT_CONNECTIONS: usize = 64;
+pub const UPSERT_CONNECTIONS: usize = 64;
 /// The ratios to raw are checked at this many accounts, or at the nearest size that is run.
 const RATIO_ACCOUNTS: usize = 100_000;
 const MOST_MEMORY_MB: f64 = 200.0;

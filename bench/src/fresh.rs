@@ -114,7 +114,7 @@ fn measure(plan: &Plan, program: &Path, ground: &Ground, receiver: &Receiver) ->
     let place = ground.fresh()?;
     let credentials = service::create_company(plan, &place, webhooks::PROJECTS[0])?;
     let service = Service::start_trusting(plan, &place, receiver.authority())?;
-    create_accounts(&service, &credentials)?;
+    create_accounts(&service, &credentials, ACCOUNTS)?;
     let urls = (0..WEBHOOKS).map(|number| receiver.url("ok", number, Hosts::Own));
     webhooks::add_webhooks(&service, &credentials, urls)?;
     let arrivals = &receiver.arrivals;
@@ -158,7 +158,7 @@ fn sample(counter: &AtomicU64, over: &AtomicBool) -> Vec<f64> {
     }
 }
 
-fn create_accounts(service: &Service, credentials: &Credentials) -> anyhow::Result<()> {
+pub fn create_accounts(service: &Service, credentials: &Credentials, count: usize) -> anyhow::Result<()> {
     let authorization = format!("authorization: Bearer {}", credentials.api_token);
     let endpoint = &Endpoint::post("/api/accounts/upsert-by-imported-id/", &authorization);
     let create = |number: usize| {
@@ -171,7 +171,7 @@ fn create_accounts(service: &Service, credentials: &Credentials) -> anyhow::Resu
     };
     thread::scope(|scope| {
         let creators: Vec<_> = (0..CREATORS)
-            .map(|first| scope.spawn(move || (first..ACCOUNTS).step_by(CREATORS).try_for_each(create)))
+            .map(|first| scope.spawn(move || (first..count).step_by(CREATORS).try_for_each(create)))
             .collect();
         creators
             .into_iter()

@@ -9,6 +9,7 @@ mod body;
 mod browser;
 mod cadence_part;
 mod chance;
+mod compare_part;
 mod copy_part;
 mod core_part;
 mod dataset;
@@ -67,7 +68,7 @@ pub struct Options {
     /// The service's program; by default the one next to this program
     #[arg(long, value_name = "FILE")]
     rapport: Option<PathBuf>,
-    /// Another build of the service, which the fresh and dead cases measure first, for comparison
+    /// Another build of the service to compare with: measured first by the fresh and dead cases, and needed by the compare part
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Where to write the figures as JSON
@@ -89,6 +90,8 @@ enum Part {
     Pages,
     /// Copies between the engines, and backups under load
     Copy,
+    /// Ingest, upsert and delivery next to another build (--baseline)
+    Compare,
     All,
 }
 
@@ -219,6 +222,9 @@ fn run(plan: &Plan, part: Part, engine: Engine, report: &mut Report) -> anyhow::
     }
     if matches!(part, Part::Copy | Part::All) {
         copy_part::run(plan, engine, report)?;
+    }
+    if part == Part::Compare {
+        compare_part::run(plan, engine, report)?;
     }
     Ok(())
 }

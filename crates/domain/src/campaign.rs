@@ -216,7 +216,8 @@ impl Patch {
             name: members.replaceable("name", |value| as_text(value, MAX_NAME)),
             goal: members.replaceable("goal", Goal::from_json),
             include_trials: members.replaceable("include_trials", as_bool),
-            filters: read_filters(&mut members).or_else(|| members.is_cleared("filters").then(Filter::default)),
+            filters: read_filters(&mut members)
+                .or_else(|| members.is_cleared("filters").then(Filter::default)),
         };
         members.refuse_unknown();
         members.finish().map(|()| patch)

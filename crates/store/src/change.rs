@@ -2,9 +2,9 @@
 //!
 //! A row of `account`, `account_tombstone` or `event` has the number of the change that wrote it last, in `change`. A
 //! reader gets rows in the order of that number and of the id, and continues after the last one. Numbers are given
-//! before the commit. On SQLite there is one writer, so they are in the order of the commits. On PostgreSQL they are
-//! not, so a row could appear behind a reader. Such a reader therefore goes only up to [`Settled`], below which no row
-//! can appear any more.
+//! before the commit. On SQLite there is one writer at a time, and each continues after the newest number, so they are in
+//! the order of the commits. On PostgreSQL they are not, so a row could appear behind a reader. Such a reader therefore
+//! goes only up to [`Settled`], below which no row can appear any more.
 //!
 //! - No lock, no statement and no row is added to a write: the number is a value of the row itself.
 //! - Numbers only grow, also when a database is copied, restored from a backup or dump, or replaced by its standby: a new

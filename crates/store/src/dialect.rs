@@ -39,6 +39,9 @@ macro_rules! newest_change {
     };
 }
 
+/// Changes when another connection commits something.
+pub const SQLITE_STATE: &str = "PRAGMA data_version";
+
 /// The number that SQLite's writer counts changes from: above all that exist, and above all that a restored file may
 /// have had before. Numbers are used up more slowly than microseconds pass.
 pub const SQLITE_FIRST_CHANGE: &str = concat!(

@@ -116,7 +116,7 @@ fn a_change_reaches_every_encrypted_column_step_by_step() {
 
         app.company("globex");
         let listed = columns(app.app()).unwrap();
-        assert_eq!(listed.len(), 9, "four columns of each company, and once that of people");
+        assert_eq!(listed.len(), 11, "five columns of each company, and once that of people");
         *file.lock().unwrap() = vec![OLD, NEW];
         change(app);
         assert!(add_webhook(app));

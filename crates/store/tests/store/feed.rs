@@ -298,17 +298,34 @@ fn a_deleted_account_is_told_of_until_that_is_forgotten() {
     });
 }
 
+fn insert(world: &World, company: CompanyId, number: u64) {
+    let inserted = world.write(company, move |tx| event::insert(tx, &[event(number, Kind::AccountCreated)]));
+    inserted.expect("inserted");
+}
+
+/// Several nodes, or a service and a command beside it.
+#[test]
+fn processes_that_take_turns_number_their_changes_in_order() {
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        let other = World { store: open(&patient(world.database.clone())), database: world.database.clone() };
+        let mut reader = EventReader::new();
+        // Each id is below the last one, so only the numbers can make the order.
+        for number in (1..=6).rev() {
+            insert(if number % 2 == 0 { world } else { &other }, company, number);
+            reader.step(world, company, &[]);
+        }
+        assert_eq!(reader.seen, [6, 5, 4, 3, 2, 1]);
+    });
+}
+
 /// A database that goes on elsewhere, or from an earlier state, numbers its changes above those that a reader may have
 /// seen before.
 #[test]
 fn numbers_go_on_from_above_after_a_restore() {
     on_both_engines(|world| {
         let company = world.company("acme");
-        let insert = |world: &World, number| {
-            let inserted =
-                world.write(company, move |tx| event::insert(tx, &[event(number, Kind::AccountCreated)]));
-            inserted.expect("inserted");
-        };
+        let insert = |world: &World, number| insert(world, company, number);
         insert(world, 1);
         let mut reader = EventReader::new();
         reader.step(world, company, &[]);

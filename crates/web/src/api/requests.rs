@@ -593,6 +593,7 @@ pub struct SettingsPatch {
     #[schema(nullable = false)]
     second_factor_required: Option<bool>,
     /// Whether a lifecycle event that is older than the account's latest move still moves the account.
+    #[schema(nullable = false)]
     late_events_move: Option<bool>,
 }
 

@@ -20,9 +20,30 @@ fn current() -> Value {
     serde_json::to_value(rapport_web::openapi_document()).expect("the document is plain data")
 }
 
+/// Members of PATCH requests that took null and ignored it. `docs/versioning.md` says why they refuse it now.
+const IGNORED_NULLS: [(&str, &str); 5] = [
+    ("/api/accounts/{id}/", "custom_fields name status"),
+    ("/api/campaigns/{id}/", "goal include_trials name"),
+    ("/api/members/{id}/", "active role"),
+    (
+        "/api/settings/",
+        "audit_days cadence_days default_currency delete_role digest_enabled digest_weekday export_role name \
+         session_idle_minutes session_max_minutes time_zone tracked_stages",
+    ),
+    ("/api/webhooks/{id}/", "events url"),
+];
+
 #[test]
 fn the_api_is_compatible_with_the_last_release() {
-    let breaks = breaks(&released(), &current());
+    let decided: Vec<String> = IGNORED_NULLS
+        .into_iter()
+        .flat_map(|(path, members)| members.split_whitespace().map(move |member| (path, member)))
+        .map(|(path, member)| format!("PATCH {path} request /{member}: no longer accepts null"))
+        .collect();
+    let mut breaks = breaks(&released(), &current());
+    let found = |one: &String| breaks.contains(one);
+    assert!(decided.iter().all(found), "a decided change was not made: {breaks:#?}");
+    breaks.retain(|one| !decided.contains(one));
     assert!(breaks.is_empty(), "these changes break clients of the last release:\n{}", breaks.join("\n"));
 }
 

@@ -71,6 +71,9 @@ async fn example<'a>(acme: &'a Server, path: &str) -> Call<'a> {
     };
     match path {
         "/api/accounts/" => json(json!({"name": "Nordlys"})),
+        "/api/accounts/upsert-batch/" => {
+            json(json!({"project": "acme", "accounts": [{"imported_id": "of a batch"}]}))
+        }
         "/api/accounts/upsert-by-imported-id/" => acme.upserting(json!({"imported_id": "upserted"})),
         "/api/pulse/ingest/" => {
             let account = account().await;

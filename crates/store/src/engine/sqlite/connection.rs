@@ -16,8 +16,10 @@ use crate::value::{Cell, Row, Value};
 
 pub struct Conn {
     pub sqlite: Sqlite,
-    /// The number of the next change, on the only connection that makes any.
+    /// The number of the next change.
     next_change: Counter<i64>,
+    /// What SQLite called the state of the database when the changes of others were last looked at.
+    state_seen: Counter<Option<i64>>,
 }
 
 impl Conn {
@@ -26,13 +28,30 @@ impl Conn {
         sqlite.pragma_update(None, "cache_size", -kibibytes).map_err(from_sqlite)?;
         sqlite.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
         sqlite.set_prepared_statement_cache_capacity(512);
-        Ok(Self { sqlite, next_change: Counter::new(0) })
+        Ok(Self { sqlite, next_change: Counter::new(0), state_seen: Counter::new(None) })
     }
 
-    /// From now on this connection makes changes.
-    pub fn number_changes(&self) -> Result<(), Error> {
-        let first = self.sqlite.query_row(dialect::SQLITE_FIRST_CHANGE, [], |row| row.get(0));
-        self.next_change.set(first.map_err(from_sqlite)?);
+    /// Begins a transaction that makes changes.
+    pub fn begin_changes(&self) -> Result<(), Error> {
+        self.control("BEGIN IMMEDIATE")?;
+        self.number_changes().inspect_err(|_| {
+            let _ = self.control("ROLLBACK");
+        })
+    }
+
+    /// Another process, such as a command beside the service, may have made changes since the last transaction. The next
+    /// numbers must be above its numbers. SQLite says without a look at any table whether there was one.
+    fn number_changes(&self) -> Result<(), Error> {
+        let number = |sql: &str| {
+            let mut statement = self.statement(sql)?;
+            statement.query_row([], |row| row.get(0)).map_err(from_sqlite)
+        };
+        let state = Some(number(dialect::SQLITE_STATE)?);
+        if self.state_seen.get() != state {
+            let first: i64 = number(dialect::SQLITE_FIRST_CHANGE)?;
+            self.next_change.set(first.max(self.next_change.get()));
+            self.state_seen.set(state);
+        }
         Ok(())
     }
 

@@ -67,7 +67,6 @@ pub fn start(
     copy::refuse_file(path)?;
     let mut connection = open(path, config.page_cache_bytes, config.durable)?;
     migrate::sqlite::run(&mut connection.sqlite, path, &mut Teller::new(&mut migrate::progress::log))?;
-    connection.number_changes()?;
     let disk = Disk::of(path, config.durable)?;
     // After a restore or a large upgrade the system may still have gigabytes to write. The first checkpoint would
     // wait for all of them, and commits with it.

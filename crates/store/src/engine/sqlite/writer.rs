@@ -33,7 +33,7 @@ impl Writer {
 
     /// Runs what there is time for, less where it is to be short, and hands back the rest.
     pub fn run_group(&mut self, group: Vec<Waiting>, is_short: bool) -> VecDeque<Waiting> {
-        let begun = self.files.check().and_then(|()| self.connection.control("BEGIN IMMEDIATE"));
+        let begun = self.files.check().and_then(|()| self.connection.begin_changes());
         if let Err(error) = begun {
             return self.turn_away(group, &error);
         }
@@ -54,7 +54,7 @@ impl Writer {
     }
 
     fn run_alone(&mut self, job: Box<dyn Job>) {
-        if let Err(error) = self.connection.control("BEGIN IMMEDIATE") {
+        if let Err(error) = self.connection.begin_changes() {
             return self.refuse(vec![job], &error);
         }
         let mut batch = Some(vec![job]);
