@@ -1,11 +1,7 @@
-// A tour of the API with the types that openapi-typescript generates from /api/openapi.json, and openapi-fetch.
-// `./scripts/clients` generates the types, compiles this program against them and runs it on a fresh company.
+// A tour of the API with the package in clients/typescript, whose types are generated from /api/openapi.json.
+// `./scripts/clients` compiles this program against the packed package and runs it on a fresh company.
 import assert from "node:assert/strict";
-import createClient from "openapi-fetch";
-import type { components, paths } from "./schema.js";
-
-type Account = components["schemas"]["Account"];
-type Problem = components["schemas"]["Problem"];
+import { type Account, createClient, IngestQueue, type Problem, type UpsertAccount, Upserter } from "rapport-client";
 
 function variable(name: string): string {
   const value = process.env[name];
@@ -16,9 +12,12 @@ function variable(name: string): string {
 const baseUrl = variable("RAPPORT_URL");
 const project = variable("RAPPORT_PROJECT");
 
-const api = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${variable("RAPPORT_TOKEN")}` } });
-// The ingest key goes in its own header.
-const product = createClient<paths>({ baseUrl, headers: { "X-Service-Ingest-Key": variable("RAPPORT_INGEST_KEY") } });
+const token = variable("RAPPORT_TOKEN");
+const ingestKey = variable("RAPPORT_INGEST_KEY");
+
+const api = createClient({ baseUrl, token });
+// Your product reports activity with the ingest key.
+const product = createClient({ baseUrl, ingestKey });
 
 /** Returns the body, if the response has this status. */
 function expect<Data>(status: number, reply: { data?: Data; error?: unknown; response: Response }): Data {
@@ -66,21 +65,27 @@ const code = expect(
 assert.equal(code.code, "SPRING_26");
 
 // Upsert by the id in your own system: the first call creates the account, and the same call again changes nothing.
-const record: components["schemas"]["UpsertRequest"] = {
-  project,
+const upserter = new Upserter({ baseUrl, token, project });
+const record: UpsertAccount = {
   imported_id: "crm-2",
   name: "Fjell Energi",
   custom_fields: { plan: "team", seats: 12 },
   promo_code: "spring_26",
 };
-const created = expect(201, await api.POST("/api/accounts/upsert-by-imported-id/", { body: record }));
+const created = await upserter.upsert(record);
 assert(created.created && created.promo_code_matched);
 assert.equal(created.account.custom_fields["seats"], 12);
 assert.equal(created.account.channel?.id, channel.id);
-const repeated = expect(200, await api.POST("/api/accounts/upsert-by-imported-id/", { body: record }));
+const repeated = await upserter.upsert(record);
 assert(!repeated.created);
 assert.deepEqual(repeated.changed, []);
 assert.equal(repeated.account.id, created.account.id);
+
+// Upsert many accounts, in batches: each has a result, and one that is refused doesn't affect the others.
+const results: number[] = [];
+const records: UpsertAccount[] = [record, { imported_id: "crm-9", captured_value: "a lot" }];
+for await (const result of upserter.upsertMany(records, { status_policy: "forward" })) results.push(result.status);
+assert.deepEqual(results, [200, 422]);
 
 // List the accounts, one to a page: send `next_cursor` until it is null.
 const names: string[] = [];
@@ -114,6 +119,17 @@ assert.deepEqual([reply.received, reply.accepted, reply.unmatched.length, reply.
 assert.equal(reply.unmatched[0]?.["imported_id"], "nobody");
 assert.equal((await getAccount(nordlys.id)).status, "in_trial");
 
+// The queue does the same in the background: in batches, repeated if necessary, and every event counts once.
+const lost: string[] = [];
+const activity = new IngestQueue({ baseUrl, ingestKey, onNotStored: (_, why) => lost.push(why.reason) });
+for (const imported_id of ["crm-1", "crm-1", "nobody"]) {
+  activity.add({ kind: "feature_used", feature: "app.share", imported_id, metadata: { format: "pdf" } });
+}
+await activity.close();
+assert.deepEqual(lost, ["unmatched"]);
+const pulse = expect(200, await api.GET("/api/accounts/{id}/pulse/", { params: { path: { id: nordlys.id } } }));
+assert.equal(pulse.features.find(({ feature }) => feature === "app.share")?.count, 2);
+
 // Upload a CSV file. Its columns are recognized, and nothing is imported until you start the import.
 const upload = expect(
   201,
@@ -133,7 +149,7 @@ const problem = expectProblem(
 );
 assert.equal(problem.code, "invalid");
 assert.deepEqual(problem.errors?.map((error) => error.pointer), ["/captured_value"]);
-const stranger = createClient<paths>({ baseUrl, headers: { Authorization: "Bearer unknown" } });
+const stranger = createClient({ baseUrl, token: "unknown" });
 expectProblem(401, await stranger.GET("/api/accounts/"));
 
 // Create, list and delete a webhook. Only the first response contains its secret.
