@@ -1,14 +1,15 @@
 //! Accounts as an operator works with them: create, edit, move, delete.
 
 use rapport_domain::account::{self, Account, Change, Mover};
-use rapport_domain::audit::Action;
+use rapport_domain::audit::{Action, REMOVED};
 use rapport_domain::channel::{Attribution, PromoCode};
+use rapport_domain::erasure::counts;
 use rapport_domain::id::AccountId;
 use rapport_domain::invalid::Invalid;
 use rapport_domain::pipeline::{Move, Source, Status, Trigger};
 use rapport_domain::right::Right;
 use rapport_store::account::Edit;
-use rapport_store::{Tx, channel};
+use rapport_store::{Snapshot, Tx, channel, erasure, tombstone};
 use serde_json::{Map, Value, json};
 
 use crate::access::Needs;
@@ -105,7 +106,8 @@ impl Command for ChangeStatus {
 pub struct DeleteAccount(pub AccountId);
 
 impl Command for DeleteAccount {
-    type Reply = ();
+    /// How many rows of each table were deleted.
+    type Reply = Vec<(&'static str, u64)>;
     const NEEDS: Needs = Needs::Right(Right::Delete);
     /// No ingest may count for an account that is being deleted.
     const EXCLUSIVE: bool = true;
@@ -114,17 +116,27 @@ impl Command for DeleteAccount {
         true
     }
 
-    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
+    fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Self::Reply, Error> {
         let found = lock(tx, self.0)?;
-        rapport_store::account::delete(tx, self.0, cx.now)?;
+        let deleted = rapport_store::account::delete(tx, self.0, cx.now)?;
         let mut outbox = Outbox::default();
         outbox.deleted(cx, &found, Source::Operator);
         outbox.write(tx, cx)?;
         let detail = json!({
             "name": found.name, "imported_id": found.imported_id, "status": found.status.as_str(),
+            REMOVED: counts(deleted.iter().copied()),
         });
-        Ok(audit::record(tx, cx, Action::AccountDeleted, Some(self.0.to_string()), &detail)?)
+        audit::record(tx, cx, Action::AccountDeleted, Some(self.0.to_string()), &detail)?;
+        Ok(deleted)
     }
+}
+
+/// Whether anything is stored about an account, which may be deleted.
+pub(crate) fn is_known(snapshot: &mut Snapshot, id: AccountId) -> Result<bool, rapport_store::Error> {
+    Ok(!rapport_store::account::existing(snapshot, &[id])?.is_empty()
+        || erasure::knows(snapshot, id)?
+        || tombstone::exists(snapshot, id)?
+        || !rapport_store::audit::about(snapshot, &id.to_string(), None, 1)?.is_empty())
 }
 
 /// Records a new account, if a person created it.

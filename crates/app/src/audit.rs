@@ -12,6 +12,7 @@
 
 use rapport_domain::audit::Action;
 use rapport_domain::history::Actor;
+use rapport_domain::id::AuditId;
 use rapport_store::Tx;
 use rapport_store::audit::{self, AuditEntry};
 use serde_json::{Map, Value, json};
@@ -29,6 +30,17 @@ pub(crate) fn record(
     record_by(tx, cx, cx.actor().clone(), action, target, detail)
 }
 
+/// Like [`record`], for an entry whose detail is completed by later steps; returns its id.
+pub(crate) fn begin(
+    tx: &mut Tx,
+    cx: &Context,
+    action: Action,
+    target: Option<String>,
+    detail: &Value,
+) -> Result<AuditId, rapport_store::Error> {
+    insert(tx, cx, cx.actor().clone(), action, target, detail)
+}
+
 /// Like [`record`], for someone who proved their identity with a link from a mail.
 pub(crate) fn record_by(
     tx: &mut Tx,
@@ -38,6 +50,17 @@ pub(crate) fn record_by(
     target: Option<String>,
     detail: &Value,
 ) -> Result<(), rapport_store::Error> {
+    insert(tx, cx, actor, action, target, detail).map(drop)
+}
+
+fn insert(
+    tx: &mut Tx,
+    cx: &Context,
+    actor: Actor,
+    action: Action,
+    target: Option<String>,
+    detail: &Value,
+) -> Result<AuditId, rapport_store::Error> {
     let entry = AuditEntry {
         id: cx.id(),
         actor,
@@ -49,8 +72,9 @@ pub(crate) fn record_by(
         request_id: cx.origin.map(|origin| origin.request.as_str().to_owned()),
     };
     audit::insert(tx, &entry)?;
+    let id = entry.id;
     log_once_committed(tx, action, entry);
-    Ok(())
+    Ok(id)
 }
 
 /// Logs an entry after the commit, and only then. Names and the detail are left out, because they may be personal.

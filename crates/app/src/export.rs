@@ -1,7 +1,7 @@
 //! Records exports: who took which data out. The reads themselves are in [`crate::read`].
 
 use rapport_domain::audit::Action;
-use rapport_domain::id::CampaignId;
+use rapport_domain::id::{AccountId, CampaignId};
 use rapport_domain::right::Right;
 use rapport_store::Tx;
 use serde_json::json;
@@ -29,6 +29,8 @@ pub enum Exported {
     Accounts,
     Campaign(CampaignId),
     Audit,
+    /// Everything that is stored about an account.
+    Account(AccountId),
     /// Everything that the company stored.
     Company,
     /// What is stored about the person who asks.
@@ -37,10 +39,11 @@ pub enum Exported {
 
 impl Exported {
     /// The right that it takes.
-    const fn right(self) -> Right {
+    pub const fn right(self) -> Right {
         match self {
             Self::Accounts | Self::Campaign(_) => Right::Export,
             Self::Audit => Right::Audit,
+            Self::Account(_) => Right::AccountData,
             Self::Company => Right::Company,
             Self::OwnData => Right::Own,
         }
@@ -69,6 +72,7 @@ impl Command for RecordExport {
             Exported::Accounts => (Action::AccountExported, None),
             Exported::Campaign(id) => (Action::CampaignExported, Some(id.to_string())),
             Exported::Audit => (Action::AuditExported, None),
+            Exported::Account(id) => (Action::AccountDataExported, Some(id.to_string())),
             Exported::Company => (Action::CompanyExported, None),
             Exported::OwnData => (Action::PersonExported, None),
         };

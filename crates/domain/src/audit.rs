@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::id::PersonId;
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_str};
-use crate::schema::words;
 use crate::time::Time;
 
 /// How many days a company can choose to keep its audit log.
@@ -13,34 +12,6 @@ pub const DEFAULT_AUDIT_DAYS: i64 = 730;
 /// Failed logins of one person, and refused requests of one caller, are recorded at most this often, so that
 /// guessing cannot flood the log.
 pub const REPEAT_SECONDS: i64 = 60;
-
-/// The file type of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    #[default]
-    Csv,
-    /// One JSON object on each line.
-    JsonLines,
-}
-
-impl Format {
-    pub const ALL: [Self; 2] = [Self::Csv, Self::JsonLines];
-
-    /// The word on the wire, and the end of the file's name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::JsonLines => "jsonl",
-        }
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| Fault::not_one_of("unknown_format", Self::ALL.map(Self::as_str)))
-    }
-}
-
-words!(Format, "AuditFormat", "`jsonl` has one JSON object on each line.");
 
 /// Defines each action once: its variant, the word in storage and on the wire, and its label on the page.
 macro_rules! actions {
@@ -75,6 +46,7 @@ actions! {
     AccountAddressRemoved = "account.address_removed", "Removed an email address from an account";
     AccountChanged = "account.changed", "Changed an account";
     AccountCreated = "account.created", "Created an account";
+    AccountDataExported = "account.data_exported", "Exported everything about an account";
     AccountDeleted = "account.deleted", "Deleted an account";
     AccountExported = "account.exported", "Exported accounts";
     AccountMovedInBulk = "account.moved_in_bulk", "Moved accounts in bulk";
@@ -182,11 +154,20 @@ impl Action {
 /// The word in place of a value that was erased.
 pub const ERASED: &str = "erased";
 
+/// The members of a detail that have numbers of rows, by table.
+pub const REMOVED: &str = "removed";
+pub const KEPT: &str = "kept";
+
 /// An entry's detail without the values in it. It still says what was changed, added or removed.
 pub fn erased(detail: &str) -> String {
     let erase = |value: Value| if value.is_null() { Value::Null } else { ERASED.into() };
     let members: Map<String, Value> = serde_json::from_str(detail).unwrap_or_default();
+    let is_count = |name: &str, value: &Value| {
+        let rows = value.as_object().filter(|_| name == REMOVED || name == KEPT);
+        rows.is_some_and(|rows| rows.values().all(Value::is_number))
+    };
     let members = members.into_iter().map(|(name, value)| match value {
+        value if is_count(&name, &value) => (name, value),
         Value::Object(change)
             if change.len() == 2 && change.contains_key("from") && change.contains_key("to") =>
         {
@@ -364,6 +345,18 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&erased_once).unwrap(), expected);
         assert_eq!(erased(&erased_once), erased_once);
         assert_eq!(erased("not JSON"), "{}");
+    }
+
+    #[test]
+    fn numbers_of_rows_are_no_values() {
+        let detail = serde_json::json!({
+            "name": "Nordlys", "removed": {"message": 3, "contact": 1}, "kept": {"event": 2}, "seats": {"a": 5},
+        });
+        let expected = serde_json::json!({
+            "name": "erased", "removed": {"message": 3, "contact": 1}, "kept": {"event": 2}, "seats": "erased",
+        });
+        assert_eq!(serde_json::from_str::<Value>(&erased(&detail.to_string())).unwrap(), expected);
+        assert_eq!(erased(r#"{"removed":{"by":"Bo"}}"#), r#"{"removed":"erased"}"#);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub enum Right {
     Members,
     Settings,
     Audit,
+    AccountData,
     Owners,
     Factors,
     Sso,
@@ -38,7 +39,7 @@ enum Least {
 }
 
 impl Right {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Read,
         Self::Own,
         Self::Work,
@@ -51,6 +52,7 @@ impl Right {
         Self::Members,
         Self::Settings,
         Self::Audit,
+        Self::AccountData,
         Self::Owners,
         Self::Factors,
         Self::Sso,
@@ -73,6 +75,8 @@ impl Right {
             Self::Members => ("members", "manage members and invitations", Fixed(Role::Admin)),
             Self::Settings => ("settings", "manage settings, the digest and mail", Fixed(Role::Admin)),
             Self::Audit => ("audit", "see and export the audit log", Fixed(Role::Admin)),
+            // It has the account's deliveries and its entries of the audit log.
+            Self::AccountData => ("account_data", "export everything about an account", Fixed(Role::Admin)),
             Self::Owners => ("owners", "manage owners", Fixed(Role::Owner)),
             Self::Factors => ("factors", "reset second factors of members", Fixed(Role::Owner)),
             Self::Sso => ("sso", "set up single sign-on", Fixed(Role::Owner)),
@@ -231,6 +235,7 @@ mod tests {
             (Right::Members, [no, no, yes, yes]),
             (Right::Settings, [no, no, yes, yes]),
             (Right::Audit, [no, no, yes, yes]),
+            (Right::AccountData, [no, no, yes, yes]),
             (Right::Owners, [no, no, no, yes]),
             (Right::Factors, [no, no, no, yes]),
             (Right::Sso, [no, no, no, yes]),

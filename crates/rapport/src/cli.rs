@@ -10,6 +10,7 @@ use hyper::StatusCode;
 use rapport_domain::company::{self, Slug};
 use rapport_domain::credential::TOKEN_RATE_LIMIT;
 use rapport_domain::email_domain::EmailDomain;
+use rapport_domain::file_format::Format;
 use rapport_domain::id::{CredentialId, ImportId};
 use rapport_domain::import::Mode;
 use rapport_domain::import::charset::Charset;
@@ -46,6 +47,9 @@ pub enum Command {
     /// Create, list, export and delete companies, and confirm their email domains
     #[command(subcommand)]
     Company(CompanyCommand),
+    /// Export everything about an account
+    #[command(subcommand)]
+    Account(AccountCommand),
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
@@ -173,7 +177,7 @@ pub enum CompanyCommand {
     ReleaseDomain(CompanyDomain),
     /// List the confirmed email domains of a company
     Domains(CompanyDomains),
-    /// Export everything that a company stored, except for secrets, into one file of JSON lines
+    /// Export everything that a company stored, except for secrets, into one file
     Export(ExportCompany),
     /// Delete a company with all its data after 14 days, or at once; or keep it after all
     ///
@@ -187,6 +191,29 @@ pub struct ExportCompany {
     pub project: Slug,
     /// The file to write, which must not exist
     pub file: PathBuf,
+    /// The file type: jsonl (JSON lines), or csv (a ZIP archive with a CSV file for each table)
+    #[arg(long, default_value = "jsonl", value_parser = format)]
+    pub format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// Export everything that is stored about an account, except for secrets, into one file
+    Export(ExportAccount),
+}
+
+#[derive(Debug, Args)]
+pub struct ExportAccount {
+    /// The company's project
+    #[arg(value_parser = slug)]
+    pub project: Slug,
+    /// The account's id (acc_…) or its imported_id. A deleted account has only its id
+    pub id: String,
+    /// The file to write, which must not exist
+    pub file: PathBuf,
+    /// The file type: jsonl (JSON lines), or csv (a ZIP archive with a CSV file for each table)
+    #[arg(long, default_value = "jsonl", value_parser = format)]
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -507,6 +534,10 @@ fn answer(text: &str) -> Result<Answer, String> {
 
 fn slug(text: &str) -> Result<Slug, String> {
     Slug::parse(text).map_err(detail)
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    Format::parse(text).map_err(detail)
 }
 
 fn email(text: &str) -> Result<Email, String> {

@@ -224,25 +224,28 @@ fn insert_words(tx: &mut Tx, accounts: &[&Account]) -> Result<(), Error> {
 }
 
 /// Deletes the account with its activity, contacts, conversations and history. Its events stay, because
-/// frozen deliveries are still sent, and so does the fact that it was deleted.
-pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<(), Error> {
+/// frozen deliveries are still sent, and so does the fact that it was deleted. Returns how many rows of each table were
+/// deleted, except for tables that are derived from others.
+pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<Vec<(&'static str, u64)>, Error> {
     if let Some(mut row) = tx.query_opt(&IMPORTED_ID, values![&id])? {
         tombstone::insert(tx, &Tombstone { id, imported_id: row.take()?, deleted_at: now })?;
     }
-    activity::delete_of_account(tx, id)?;
-    history::delete_of_account(tx, id)?;
-    message::delete_of_account(tx, id)?;
-    conversation::delete_of_account(tx, id)?;
     mail_reference::delete_of_account(tx, id)?;
-    account_address::delete_of_account(tx, id)?;
-    account_site::delete_of_account(tx, id)?;
     account_field::delete_of_account(tx, id)?;
-    cadence::delete_of_account(tx, id)?;
-    contact::delete_of_account(tx, id)?;
-    import_data::delete_of_account(tx, id)?;
     tx.execute(&DELETE_WORDS, values![&id])?;
-    tx.execute(&DELETE, values![&id])?;
-    Ok(())
+    let mut deleted = activity::delete_of_account(tx, id)?.to_vec();
+    deleted.extend([
+        ("status_history", history::delete_of_account(tx, id)?),
+        ("message", message::delete_of_account(tx, id)?),
+        ("conversation", conversation::delete_of_account(tx, id)?),
+        ("account_address", account_address::delete_of_account(tx, id)?),
+        ("account_site", account_site::delete_of_account(tx, id)?),
+        ("contact_episode", cadence::delete_of_account(tx, id)?),
+        ("contact", contact::delete_of_account(tx, id)?),
+        ("import_change", import_data::delete_of_account(tx, id)?),
+        ("account", tx.execute(&DELETE, values![&id])?),
+    ]);
+    Ok(deleted)
 }
 
 /// An account with the values that storage derives from it.

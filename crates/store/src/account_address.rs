@@ -46,7 +46,6 @@ pub fn delete(tx: &mut Tx, address: &Email, account: AccountId) -> Result<bool, 
     Ok(tx.execute(&DELETE_ONE, values![address.as_str(), &account])? > 0)
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE, values![&account])
 }

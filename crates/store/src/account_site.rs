@@ -24,7 +24,6 @@ pub fn insert(tx: &mut Tx, site: &str, account: AccountId) -> Result<bool, Error
     Ok(tx.query_opt(&INSERT, values![site, &account])?.is_some())
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE, values![&account])
 }

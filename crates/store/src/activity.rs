@@ -287,9 +287,10 @@ fn read_kept(mut row: Row) -> Result<KeptActivity, Error> {
     })
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    for statement in [&DELETE_EVENTS, &DELETE_COUNTS, &DELETE_SEEN] {
-        tx.execute(statement, values![&account])?;
-    }
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<[(&'static str, u64); 3], Error> {
+    Ok([
+        ("activity", tx.execute(&DELETE_EVENTS, values![&account])?),
+        ("activity_count", tx.execute(&DELETE_COUNTS, values![&account])?),
+        ("account_seen", tx.execute(&DELETE_SEEN, values![&account])?),
+    ])
 }

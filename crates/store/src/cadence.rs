@@ -103,10 +103,10 @@ pub(crate) fn follow(tx: &mut Tx, edits: &[Edit]) -> Result<(), Error> {
     keep(tx, &clocks)
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
+/// Returns the number of episodes.
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
     tx.execute_keys(&REMOVE, &[], values![&account])?;
-    tx.execute(&FORGET_EPISODES, values![&account])?;
-    Ok(())
+    tx.execute(&FORGET_EPISODES, values![&account])
 }
 
 /// An account's row.

@@ -64,9 +64,8 @@ pub fn of_account(
     Ok(Page::from_one_more(contacts, limit))
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE, values![&account])
 }
 
 pub(crate) fn read_kind(text: &str) -> Result<Kind, Error> {

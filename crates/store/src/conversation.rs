@@ -81,9 +81,8 @@ pub fn update(tx: &mut Tx, conversation: &Conversation) -> Result<(), Error> {
     Ok(())
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE, values![&account])
 }
 
 fn read(mut row: Row) -> Result<Conversation, Error> {

@@ -16,7 +16,15 @@ statements! {
     company DELIVERIES = "SELECT id FROM delivery /*INDEXED BY delivery_by_event*/ WHERE company = $1 AND event = ANY($2)";
     // A receiver's response may repeat the payload.
     company ERASE_EXCERPTS = "UPDATE attempt SET excerpt = NULL, excerpt_cut = 0 \
-                              WHERE company = $1 AND delivery = ANY($2)";
+                              WHERE company = $1 AND delivery = ANY($2) AND excerpt IS NOT NULL RETURNING number";
+    company COUNT_ATTEMPTS = "SELECT count(*) FROM attempt WHERE company = $1 AND delivery = ANY($2)";
+}
+
+/// What was erased: the deliveries of some events, how many attempts they have, and how many of those had a response.
+pub struct ErasedDeliveries {
+    pub deliveries: Vec<DeliveryId>,
+    pub attempts: u64,
+    pub responses: u64,
 }
 
 /// Whether the history has events of an account, which may itself be deleted.
@@ -37,7 +45,7 @@ pub fn with_payload(
 }
 
 /// Erases the payloads of these events and the responses to them; returns the deliveries affected.
-pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<Vec<DeliveryId>, Error> {
+pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<ErasedDeliveries, Error> {
     let keys: Vec<Value> = events.iter().map(Value::from).collect();
     tx.execute_keys(&ERASE, &[], &keys)?;
     let rows = tx.query_keys(&DELIVERIES, &[], &keys)?;
@@ -45,6 +53,11 @@ pub fn erase(tx: &mut Tx, events: &[EventId]) -> Result<Vec<DeliveryId>, Error> 
         rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
     deliveries.sort_unstable();
     let keys: Vec<Value> = deliveries.iter().map(Value::from).collect();
-    tx.execute_keys(&ERASE_EXCERPTS, &[], &keys)?;
-    Ok(deliveries)
+    let responses = tx.execute_keys(&ERASE_EXCERPTS, &[], &keys)?.len() as u64;
+    // One row in all, or one for each delivery.
+    let mut attempts = 0;
+    for mut row in tx.query_keys(&COUNT_ATTEMPTS, &[], &keys)? {
+        attempts += row.take::<i64>()?.unsigned_abs();
+    }
+    Ok(ErasedDeliveries { deliveries, attempts, responses })
 }

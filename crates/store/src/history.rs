@@ -81,9 +81,8 @@ pub fn latest_moves(tx: &mut Tx, accounts: &[AccountId]) -> Result<Vec<(AccountI
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE, values![&account])
 }
 
 fn read(mut row: Row) -> Result<HistoryEntry, Error> {

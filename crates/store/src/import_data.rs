@@ -226,9 +226,8 @@ fn read_touch(mut row: Row) -> Result<Touch, Error> {
     })
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE_OF_ACCOUNT, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE_OF_ACCOUNT, values![&account])
 }
 
 fn read_change(mut row: Row) -> Result<Changed, Error> {

@@ -128,9 +128,8 @@ fn fitting(sizes: &[i64], limit: i64) -> i64 {
     i64::try_from(fits.count()).unwrap_or(limit).clamp(1, limit)
 }
 
-pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&DELETE, values![&account])?;
-    Ok(())
+pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE, values![&account])
 }
 
 fn read(mut row: Row) -> Result<Message, Error> {

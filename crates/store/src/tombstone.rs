@@ -12,7 +12,8 @@ use crate::values;
 
 statements! {
     company EXISTS = "SELECT 1 FROM account_tombstone WHERE company = $1 AND account = $2";
-    company ERASE = "UPDATE account_tombstone SET imported_id = NULL WHERE company = $1 AND account = $2";
+    company ERASE = "UPDATE account_tombstone SET imported_id = NULL WHERE company = $1 AND account = $2 \
+                     AND imported_id IS NOT NULL";
     company OLDEST = "SELECT account, deleted_at FROM account_tombstone /*INDEXED BY account_tombstone_by_change*/ \
                       WHERE company = $1 ORDER BY change, account LIMIT $2";
     company DELETE = "DELETE FROM account_tombstone WHERE company = $1 AND account = ANY($2)";
@@ -36,10 +37,9 @@ pub fn exists(snapshot: &mut Snapshot, account: AccountId) -> Result<bool, Error
     Ok(snapshot.query_opt(&EXISTS, values![&account])?.is_some())
 }
 
-/// Leaves nothing but the fact that an account with this id was deleted.
-pub fn erase(tx: &mut Tx, account: AccountId) -> Result<(), Error> {
-    tx.execute(&ERASE, values![&account])?;
-    Ok(())
+/// Leaves nothing but the fact that an account with this id was deleted; returns how many rows had more.
+pub fn erase(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&ERASE, values![&account])
 }
 
 /// Forgets some accounts that were deleted before `cutoff`; returns how many.

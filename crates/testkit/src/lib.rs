@@ -4,6 +4,7 @@
 
 mod acts;
 pub mod app;
+pub mod archive;
 pub mod authenticator;
 pub mod browser;
 pub mod chance;
@@ -31,6 +32,7 @@ mod virtual_authenticator;
 pub mod webhook;
 
 pub use crate::app::{Engine, SeededRandom, TestApp, TestClock, TestCompany, all, block_on};
+pub use crate::archive::Archive;
 pub use crate::authenticator::Authenticator;
 pub use crate::browser::Browser;
 pub use crate::chance::Chance;

@@ -354,7 +354,10 @@ fn what_people_do_to_accounts_is_recorded_and_of_programs_only_deletions_and_bul
             json!(["account.moved_in_bulk", {
                 "accounts": 1, "status": {"from": {"lost": 1}, "to": {"customer": 1}},
             }]),
-            json!(["account.deleted", {"name": "Acme 2", "imported_id": null, "status": "customer"}]),
+            json!(["account.deleted", {
+                "name": "Acme 2", "imported_id": null, "status": "customer",
+                "removed": {"account": 1, "status_history": 3},
+            }]),
         ];
         let by_hand = [
             json!(["account.created", {"name": "Acme", "status": "prospect"}]),

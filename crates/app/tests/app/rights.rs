@@ -86,7 +86,7 @@ fn try_granted(company: &TestCompany, access: &Access, id: AccountId) -> [(&'sta
         ("export accounts", is_refused(company.write_as(access, record(Exported::Accounts)))),
         ("export a campaign", is_refused(company.write_as(access, record(campaign)))),
         ("an error file", is_refused(file.map(|_| ()))),
-        ("delete", is_refused(company.write_as(access, delete))),
+        ("delete", is_refused(company.write_as(access, delete).map(drop))),
         ("erase", is_refused(erased.map(|_| ()))),
     ]
 }

@@ -96,7 +96,7 @@ impl Sweeping {
     }
 
     pub fn delete(&self, id: AccountId) -> Result<(), Error> {
-        self.write(DeleteAccount(id))
+        self.write(DeleteAccount(id)).map(drop)
     }
 
     /// The `data` of every reminder of this account, oldest first.

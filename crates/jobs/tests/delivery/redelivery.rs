@@ -196,7 +196,7 @@ fn an_erased_payload_is_neither_retried_nor_redelivered() {
         sending.only_attempt(moved);
         let account = sending.test().account(&imported_id).id;
         let erased = block_on(erase_payloads(sending.app(), sending.test().token(), account));
-        assert_eq!(erased.expect("erased"), 2);
+        assert_eq!(erased.expect("erased").payloads, 2);
         let ended = sending.wait_for_state(moved, State::Failed);
         assert_eq!((ended.attempts, ended.error.as_deref()), (1, Some("payload_erased")));
         for id in [created, moved] {

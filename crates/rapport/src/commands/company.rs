@@ -1,5 +1,5 @@
-//! `rapport company`: creates and lists companies, and confirms their email domains. `company_end` exports and deletes
-//! them.
+//! `rapport company`: creates and lists companies, and confirms their email domains. `export` and
+//! `company_deletion` export and delete them.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use rapport_domain::invitation::INVITATION_DAYS;
 use rapport_store::{Snapshot, claimed_domain};
 use serde_json::{Value, json};
 
-use super::{company_end, explained, find_company, open_beside, print, print_json, write};
+use super::{company_deletion, explained, export, find_company, open_beside, print, print_json, write};
 use crate::cli::{CompanyCommand, CompanyDomain, CompanyDomains, CreateCompany, Output};
 use crate::config::Config;
 use crate::data_dir;
@@ -20,8 +20,8 @@ pub fn run(config: &Config, command: CompanyCommand) -> anyhow::Result<ExitCode>
     match command {
         CompanyCommand::Create(arguments) => create(config, &arguments),
         CompanyCommand::List(output) => list(config, output),
-        CompanyCommand::Export(arguments) => company_end::export(config, &arguments),
-        CompanyCommand::Delete(arguments) => company_end::delete(config, &arguments),
+        CompanyCommand::Export(arguments) => export::company(config, &arguments),
+        CompanyCommand::Delete(arguments) => company_deletion::delete(config, &arguments),
         CompanyCommand::ClaimDomain(arguments) => claim_domain(config, &arguments),
         CompanyCommand::ReleaseDomain(arguments) => release_domain(config, &arguments),
         CompanyCommand::Domains(arguments) => domains(config, &arguments),

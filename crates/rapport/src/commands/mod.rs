@@ -2,11 +2,12 @@
 
 mod backup;
 mod company;
-mod company_end;
+mod company_deletion;
 mod config;
 mod copy;
 mod doctor;
 mod encryption_key;
+mod export;
 mod health;
 mod import;
 mod key;
@@ -28,7 +29,7 @@ use rapport_domain::company::{Company, Slug};
 use rapport_domain::invalid::FieldError;
 use serde_json::Value;
 
-use crate::cli::Command;
+use crate::cli::{AccountCommand, Command};
 use crate::clock::{OsRandom, SystemClock};
 use crate::config::Config;
 use crate::secret_key::SecretKey;
@@ -46,6 +47,7 @@ pub fn run(command: Option<Command>, config: &Config) -> anyhow::Result<ExitCode
                 }
                 Command::Config => config::run(config),
                 Command::Company(command) => company::run(config, command),
+                Command::Account(AccountCommand::Export(arguments)) => export::account(config, &arguments),
                 Command::Token(command) => token::run(config, command),
                 Command::Key(arguments) => key::run(config, arguments.command),
                 Command::Person(command) => person::run(config, &command),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use rapport_testkit::Archive;
 use serde_json::{Value, json};
 
 use crate::program::{Place, run, within};
@@ -110,12 +111,58 @@ fn a_company_is_exported_into_a_private_file() {
         let text = fs::read_to_string(&file).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((&lines[0]["project"], &lines[0]["settings"]["name"]), (&json!("acme"), &json!("Acme")));
-        assert_eq!(lines.last().unwrap(), &json!({"end": true, "rows": lines.len() - 2}));
+        let end = lines.last().unwrap();
+        assert_eq!((&end["end"], &end["rows"]), (&json!(true), &json!(lines.len() - 2)));
         assert!(lines.iter().any(|line| line["row"]["email"] == "you@acme.test"), "{text}");
         let again = place.run(&["company", "export", "acme", path]);
         assert_eq!(again.code, Some(1), "it overwrites nothing");
         assert!(again.stderr.contains(path), "{}", again.stderr);
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        let file = place.path().join("acme.zip");
+        let ended = place.run(&["company", "export", "acme", file.to_str().unwrap(), "--format", "csv"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let archive = Archive::read(&fs::read(&file).unwrap());
+        assert_eq!(archive.json("about.json")["settings"]["name"], json!("Acme"));
+        assert_eq!(archive.rows("invitation")[0]["email"], "you@acme.test");
+        assert_eq!(place.run(&["company", "export", "acme", path, "--format", "xml"]).code, Some(2));
+    });
+}
+
+#[test]
+fn an_account_is_exported_by_its_id_or_imported_id() {
+    Place::each(|place| {
+        let created = place.json(&[&CREATE[..], &["--json"]].concat());
+        let token = format!("Bearer {}", created["api_token"].as_str().unwrap());
+        let service = place.serve();
+        let body = json!({"imported_id": "crm-1", "name": "Nordlys", "status": "customer"});
+        let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+        let (status, answer) = service.request("POST", "/api/accounts/", &headers, &body.to_string());
+        assert_eq!(status, 201, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let id = answer["id"].as_str().unwrap();
+        let export = |name: &str, file: &str, options: &[&str]| {
+            let path = place.path().join(file);
+            let arguments = ["account", "export", "acme", name, path.to_str().unwrap()];
+            (place.run(&[&arguments[..], options].concat()), path)
+        };
+        let (ended, file) = export("crm-1", "one.jsonl", &[]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(ended.stdout.contains(&format!("rows about {id} to ")), "{}", ended.stdout);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(&file).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(
+            (&lines[0]["account"], &lines[0]["format"]),
+            (&json!(id), &json!("rapport account export"))
+        );
+        assert!(lines.iter().any(|line| line["table"] == "status_history"), "{text}");
+        assert_eq!(lines.last().unwrap()["tables"]["account"], json!(1));
+        let (ended, file) = export(id, "one.zip", &["--format", "csv"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(Archive::read(&fs::read(file).unwrap()).rows("account")[0]["name"], "Nordlys");
+        let (unknown, file) = export("crm-9", "none.jsonl", &[]);
+        assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "rapport: no such account: crm-9\n"));
+        assert!(!file.exists());
     });
 }
 

@@ -11,6 +11,7 @@ with_all_hands!(
     an_account_has_its_own_clock,
     what_was_said_is_logged_and_filtered,
     an_account_is_deleted_for_good,
+    everything_is_exported_and_what_is_erased_is_listed,
 );
 
 /// A customer and its page.
@@ -193,5 +194,20 @@ async fn an_account_is_deleted_for_good(hands: Hands) {
     browser.see("Nordlys Bank deleted.").await;
     browser.see("No accounts yet").await;
     assert_eq!(office.api("GET", "/api/accounts/", &Value::Null)["items"], json!([]));
+    browser.close();
+}
+
+async fn everything_is_exported_and_what_is_erased_is_listed(hands: Hands) {
+    let office = Office::open();
+    let (browser, path) = open(&office, hands).await;
+    browser.click("More").await;
+    browser.see("Everything stored about this account in one file").await;
+    browser.expect_count(&format!("a[href='{path}/export'][download]"), 1).await;
+    browser.expect_count(&format!("a[href='{path}/export?format=csv'][download]"), 1).await;
+    browser.click_in_vain("Erase payloads").await;
+    browser.click("Yes, erase them").await;
+    browser.click("Erase payloads").await;
+    browser.see("1 payload erased from the delivery history").await;
+    browser.see("Kept without them, as a record of what happened: 1 account.").await;
     browser.close();
 }

@@ -1,9 +1,11 @@
-//! Every table with rows of a company: its key after the company, and what an export says of it.
+//! Every table with rows of a company: its key after the company, what an export says of it, and how its rows belong to
+//! an account.
 //!
 //! Not exported are secrets and their hashes, sessions, the texts of mails, imported files, and what is derived from
 //! other tables or only serves the service itself.
 
 use super::shape::Shape::{self, Actor, Amount, Day, Flag, Id, Json, Number, Text, Time, Word};
+use super::way::{Key, Way};
 use crate::statement::DeleteMany;
 use crate::value::Type;
 
@@ -22,9 +24,11 @@ pub struct Table {
     pub rows: i64,
     /// Another table that tells more.
     pub join: &'static str,
+    /// How the rows of one account are found. None if they say nothing about an account, or aren't exported.
+    pub of_account: Option<Way>,
 }
 
-type Keys = &'static [(&'static str, Type)];
+pub type Keys = &'static [(&'static str, Type)];
 type Columns = &'static [(&'static str, Shape)];
 
 impl Table {
@@ -34,7 +38,8 @@ impl Table {
         columns: Columns,
         left_out: &'static [&'static str],
     ) -> Self {
-        Self { name, keys, delete: DeleteMany::new(name, keys), columns, left_out, rows: ROWS, join: "" }
+        let delete = DeleteMany::new(name, keys);
+        Self { name, keys, delete, columns, left_out, rows: ROWS, join: "", of_account: None }
     }
 
     /// With large rows.
@@ -44,7 +49,8 @@ impl Table {
         columns: Columns,
         left_out: &'static [&'static str],
     ) -> Self {
-        Self { name, keys, delete: DeleteMany::new(name, keys), columns, left_out, rows: FEW_ROWS, join: "" }
+        let delete = DeleteMany::new(name, keys);
+        Self { name, keys, delete, columns, left_out, rows: FEW_ROWS, join: "", of_account: None }
     }
 
     const fn internal(name: &'static str, keys: Keys) -> Self {
@@ -54,12 +60,22 @@ impl Table {
     const fn wide_internal(name: &'static str, keys: Keys) -> Self {
         Self::wide(name, keys, &[], &[])
     }
+
+    /// With rows about accounts, which are found this way.
+    const fn of_account(mut self, way: Way) -> Self {
+        self.of_account = Some(way);
+        self
+    }
 }
 
 const ID: Keys = &[("id", Type::Bytes)];
 const ACCOUNT: Keys = &[("account", Type::Bytes)];
 const ACCOUNT_AND_ID: Keys = &[("account", Type::Bytes), ("id", Type::Bytes)];
 const PERSON: Keys = &[("person", Type::Bytes)];
+
+/// The rest of a key that begins with the account.
+const BY_ID: Keys = &[("t.id", Type::Bytes)];
+const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
 pub static TABLES: [Table; 51] = [
     Table {
@@ -77,6 +93,7 @@ pub static TABLES: [Table; 51] = [
         left_out: &[],
         rows: ROWS,
         join: " JOIN person p ON p.id = t.person",
+        of_account: None,
     },
     Table::exported(
         "invitation",
@@ -197,26 +214,31 @@ pub static TABLES: [Table; 51] = [
             ("updated_at", Time),
         ],
         &["change", "name_folded"],
-    ),
+    )
+    .of_account(Way::Directly { condition: "t.id = $2", key: Key::Id, index: "", order: BY_ID }),
     Table::exported(
         "account_tombstone",
         ACCOUNT,
         &[("account", Id("acc_")), ("imported_id", Text), ("deleted_at", Time)],
         &["change"],
-    ),
+    )
+    .of_account(Way::column("", BY_ACCOUNT)),
     Table::exported(
         "account_address",
         &[("address", Type::Text)],
         &[("address", Text), ("account", Id("acc_")), ("created_at", Time)],
         &[],
-    ),
-    Table::exported("account_site", &[("site", Type::Text)], &[("site", Text), ("account", Id("acc_"))], &[]),
+    )
+    .of_account(Way::column("account_address_by_account", &[("t.address", Type::Text)])),
+    Table::exported("account_site", &[("site", Type::Text)], &[("site", Text), ("account", Id("acc_"))], &[])
+        .of_account(Way::column("account_site_by_account", &[("t.site", Type::Text)])),
     Table::exported(
         "account_seen",
         ACCOUNT,
         &[("account", Id("acc_")), ("first_seen_at", Time), ("last_seen_at", Time)],
         &["last_seen_day"],
-    ),
+    )
+    .of_account(Way::column("", BY_ACCOUNT)),
     Table::exported(
         "status_history",
         ACCOUNT_AND_ID,
@@ -234,7 +256,8 @@ pub static TABLES: [Table; 51] = [
             ("happened_at", Time),
         ],
         &[],
-    ),
+    )
+    .of_account(Way::column("", BY_ID)),
     Table::exported(
         "contact",
         ACCOUNT_AND_ID,
@@ -250,13 +273,15 @@ pub static TABLES: [Table; 51] = [
             ("created_at", Time),
         ],
         &[],
-    ),
+    )
+    .of_account(Way::column("", BY_ID)),
     Table::exported(
         "contact_episode",
         &[("account", Type::Bytes), ("last_contact_at", Type::Int)],
         &[("account", Id("acc_")), ("last_contact_at", Time), ("announced_at", Time)],
         &[],
-    ),
+    )
+    .of_account(Way::column("", &[("t.last_contact_at", Type::Int)])),
     Table::exported(
         "conversation",
         ID,
@@ -270,7 +295,11 @@ pub static TABLES: [Table; 51] = [
             ("created_at", Time),
         ],
         &["thread"],
-    ),
+    )
+    .of_account(Way::column(
+        "conversation_by_account",
+        &[("t.last_message_at", Type::Int), ("t.id", Type::Bytes)],
+    )),
     Table::wide(
         "message",
         ID,
@@ -296,7 +325,8 @@ pub static TABLES: [Table; 51] = [
             ("created_at", Time),
         ],
         &["body_bytes"],
-    ),
+    )
+    .of_account(Way::column("message_by_account", &[("t.occurred_at", Type::Int), ("t.id", Type::Bytes)])),
     Table::exported(
         "activity",
         &[("account", Type::Bytes), ("occurred_at", Type::Int), ("seq", Type::Int)],
@@ -309,7 +339,8 @@ pub static TABLES: [Table; 51] = [
             ("metadata", Json),
         ],
         &["seq"],
-    ),
+    )
+    .of_account(Way::column("activity_by_account", &[("t.occurred_at", Type::Int), ("t.seq", Type::Int)])),
     Table::exported(
         "activity_count",
         &[("account", Type::Bytes), ("day", Type::Int), ("feature", Type::Text)],
@@ -321,7 +352,8 @@ pub static TABLES: [Table; 51] = [
             ("last_used_at", Time),
         ],
         &[],
-    ),
+    )
+    .of_account(Way::column("", &[("t.day", Type::Int), ("t.feature", Type::Text)])),
     Table::exported(
         "ingest_reject",
         ID,
@@ -336,7 +368,14 @@ pub static TABLES: [Table; 51] = [
             ("detail", Text),
         ],
         &[],
-    ),
+    )
+    .of_account(Way::Directly {
+        // What the sender called it.
+        condition: "(t.account = $2 OR t.account = $3)",
+        key: Key::Names,
+        index: "",
+        order: BY_ID,
+    }),
     Table::exported(
         "webhook",
         ID,
@@ -371,7 +410,8 @@ pub static TABLES: [Table; 51] = [
             ("created_at", Time),
         ],
         &["change"],
-    ),
+    )
+    .of_account(Way::column("event_by_account", BY_ID)),
     Table::exported(
         "delivery",
         ID,
@@ -390,7 +430,12 @@ pub static TABLES: [Table; 51] = [
             ("finished_at", Time),
         ],
         &["owner", "scheduled"],
-    ),
+    )
+    .of_account(Way::ThroughEvents {
+        join: "CROSS JOIN delivery t /*INDEXED BY delivery_by_event*/",
+        condition: "t.event = e.id",
+        order: &[("e.id", Type::Bytes), ("t.id", Type::Bytes)],
+    }),
     Table::exported(
         "attempt",
         &[("delivery", Type::Bytes), ("number", Type::Int)],
@@ -407,7 +452,12 @@ pub static TABLES: [Table; 51] = [
             ("address", Text),
         ],
         &["connect_us", "dns_us", "excerpt", "excerpt_cut", "first_byte_us", "tls_us"],
-    ),
+    )
+    .of_account(Way::ThroughEvents {
+        join: "CROSS JOIN delivery d /*INDEXED BY delivery_by_event*/ CROSS JOIN attempt t",
+        condition: "d.company = $1 AND d.event = e.id AND t.delivery = d.id",
+        order: &[("e.id", Type::Bytes), ("d.id", Type::Bytes), ("t.number", Type::Int)],
+    }),
     Table::exported(
         "redelivery",
         ID,
@@ -478,6 +528,13 @@ pub static TABLES: [Table; 51] = [
         &[],
     ),
     Table::exported(
+        "import_change",
+        &[("import", Type::Bytes), ("account", Type::Bytes)],
+        &[("import", Id("imp_")), ("account", Id("acc_")), ("created", Flag), ("differences", Json)],
+        &["mark"],
+    )
+    .of_account(Way::column("import_change_by_account", &[("t.import", Type::Bytes)])),
+    Table::exported(
         "digest",
         &[("year", Type::Int), ("week", Type::Int)],
         &[("year", Number), ("week", Number), ("overdue", Number), ("created_at", Time)],
@@ -515,7 +572,13 @@ pub static TABLES: [Table; 51] = [
             ("request_id", Text),
         ],
         &[],
-    ),
+    )
+    .of_account(Way::Directly {
+        condition: "t.target = $2",
+        key: Key::Text,
+        index: "audit_by_target",
+        order: BY_ID,
+    }),
     Table::internal("account_word", &[("word", Type::Text), ("account", Type::Bytes)]),
     Table::internal(
         "account_field",
@@ -533,7 +596,6 @@ pub static TABLES: [Table; 51] = [
     Table::internal("manual_attempt", ID),
     Table::internal("fan_out", &[("event", Type::Bytes), ("part", Type::Int)]),
     Table::wide_internal("import_chunk", &[("import", Type::Bytes), ("number", Type::Int)]),
-    Table::internal("import_change", &[("import", Type::Bytes), ("account", Type::Bytes)]),
     Table::internal("import_mapping", &[("columns_mark", Type::Bytes)]),
     Table::wide_internal("mail_content", ID),
     Table::internal("session", &[("hash", Type::Bytes)]),

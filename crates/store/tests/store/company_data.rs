@@ -65,12 +65,13 @@ fn no_table_and_no_column_of_a_company_is_forgotten() {
 fn the_documentation_lists_what_is_exported() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/full-export.md");
     let text = fs::read_to_string(path).expect("docs/full-export.md");
-    for Described { table, columns, .. } in described() {
+    for Described { table, columns, is_of_account, .. } in described() {
         let is_listed = text.contains(&format!("| `{table}` |"));
         assert_eq!(is_listed, !columns.is_empty(), "{table}");
         if is_listed {
             let columns: Vec<String> = columns.iter().map(|column| format!("`{column}`")).collect();
-            let line = format!("| `{table}` | {} |", columns.join(", "));
+            let account = if is_of_account { " yes" } else { "" };
+            let line = format!("| `{table}` |{account} | {} |", columns.join(", "));
             assert!(text.contains(&line), "docs/full-export.md should say:\n{line}");
         }
     }

@@ -160,7 +160,7 @@ fn change_something(tx: &mut Tx, writer: u64, round: u64, choice: usize) -> Resu
     };
     // Its number is not used again.
     if round % 3 == 2 && choice == 0 {
-        return account::delete(tx, before.id, time(9));
+        return account::delete(tx, before.id, time(9)).map(drop);
     }
     let after = Account { name: format!("round {round}"), updated_at: time(5), ..before.clone() };
     account::update(tx, &[Edit { before: &before, after: &after }])

@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::export::{Exported, RecordExport};
 use rapport_app::read::audit;
-use rapport_domain::audit::{Filter, Format, Wanted, person_id};
+use rapport_domain::audit::{Filter, Wanted, person_id};
+use rapport_domain::file_format::Format;
 use rapport_domain::id::AuditId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -75,7 +76,7 @@ async fn export_audit(
     mut parameters: Parameters,
 ) -> Result<Response, Problem> {
     let filter = filter(&mut parameters);
-    let format = parameters.optional("format", Format::parse).unwrap_or_default();
+    let format = parameters.optional("format", Format::parse).unwrap_or(Format::Csv);
     let extent = parameters.finish().map(|()| Extent { filter, format });
     let begun = api.read(&caller, AUDIT, extent, |snapshot, _, extent| extent.begin(snapshot)).await?;
     let what = Exported::Audit;

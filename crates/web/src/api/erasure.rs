@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rapport_app::erasure::{EndErasure, erase_payloads as erase};
+use rapport_domain::erasure::{Erased, KeptRows, RemovedRows};
 use rapport_domain::id::AccountId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,20 +23,31 @@ pub fn routes() -> OpenApiRouter<Api> {
 #[derive(Serialize, ToSchema)]
 struct ErasedPayloads {
     /// The number of erased payloads.
-    erased: usize,
+    erased: u64,
+    /// What was removed, by table.
+    removed: Vec<RemovedRows>,
+    /// What was kept without it, by table, and why.
+    kept: Vec<KeptRows>,
+}
+
+impl From<Erased> for ErasedPayloads {
+    fn from(erased: Erased) -> Self {
+        Self { erased: erased.payloads, removed: erased.removed().to_vec(), kept: erased.kept().to_vec() }
+    }
 }
 
 /// Erase an account's payloads
 ///
 /// Removes the payloads of its events and the responses of receivers from the delivery history, and replaces the
 /// account's names and values in the audit log. The metadata of both is kept. Open deliveries end as `failed` with the
-/// error `payload_erased`. This works for a deleted account too.
+/// error `payload_erased`. This works for a deleted account too. The response and the audit log say how many rows of each
+/// table that was.
 #[utoipa::path(
     post,
     path = "/api/accounts/{id}/erase-payloads/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
-    responses((status = 200, description = "How many payloads were erased.", body = ErasedPayloads)),
+    responses((status = 200, description = "What was removed and what was kept.", body = ErasedPayloads)),
     security(("token" = ["delete"])),
 )]
 async fn erase_payloads(
@@ -57,7 +69,7 @@ async fn erase_payloads(
     // Erasing what is already erased does nothing, so it is enough to keep the response when all of it is done.
     let erased = erase(api.app(), &caller.access(), account).await;
     let erased = api.settle(&caller, erased)?;
-    let render = move |()| json::render(StatusCode::OK, &ErasedPayloads { erased });
+    let render = move |()| json::render(StatusCode::OK, &ErasedPayloads::from(erased));
     if caller.repeat.is_some() {
         return api.act(&caller, Ok(EndErasure), render).await;
     }

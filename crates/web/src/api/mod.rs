@@ -5,6 +5,7 @@
 
 mod account;
 mod account_changes;
+mod account_export;
 mod accounts;
 mod activity;
 mod addresses;
@@ -102,6 +103,7 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(ingest::routes())
         .merge(accounts::routes())
         .merge(account::routes())
+        .merge(account_export::routes())
         .merge(history::routes())
         .merge(activity::routes())
         .merge(pulse::routes())

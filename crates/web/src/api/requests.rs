@@ -5,12 +5,12 @@
 
 use rapport_app::read::accounts::Sort;
 use rapport_app::read::clients::Tab;
-use rapport_domain::audit::Format;
 use rapport_domain::campaign::Goal;
 use rapport_domain::company::Weekday;
 use rapport_domain::conversation::Direction;
 use rapport_domain::custom_fields::FieldChange;
 use rapport_domain::delivery_list::Shown;
+use rapport_domain::file_format::Format;
 use rapport_domain::import::Mode;
 use rapport_domain::invitation::Way;
 use rapport_domain::member::Role;
@@ -21,7 +21,7 @@ use rapport_domain::schema::one_of;
 use rapport_domain::webhook::{Held, Selection};
 use rapport_domain::{activity, contact, event, sso};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::account_changes;
@@ -82,6 +82,26 @@ pub struct AuditExportParameters {
     #[param(inline)]
     format: Option<Format>,
 }
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct FullExportParameters {
+    /// The file type: `jsonl` by default. `csv` is a ZIP archive with a CSV file for each table.
+    #[param(inline)]
+    format: Option<Format>,
+}
+
+/// Stands for a ZIP archive.
+pub struct Archive;
+
+impl utoipa::PartialSchema for Archive {
+    fn schema() -> RefOr<Schema> {
+        let file = ObjectBuilder::new().schema_type(Type::String);
+        file.format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary))).into()
+    }
+}
+
+impl ToSchema for Archive {}
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

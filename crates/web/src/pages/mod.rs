@@ -49,7 +49,8 @@ use crate::pages::kit::replay::Replays;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::shell::streams::Streams;
 use crate::shared::{
-    AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, LOGIN, MEMBERS, READ, SETTINGS, SSO, WEBHOOKS, WORK,
+    ACCOUNT_DATA, AUDIT, COMPANY, DELETE, EXPORT, IMPORT, KEYS, LOGIN, MEMBERS, READ, SETTINGS, SSO,
+    WEBHOOKS, WORK,
 };
 
 pub use entry::setup::SetupSecret;

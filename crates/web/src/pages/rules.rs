@@ -31,6 +31,7 @@ const SETTINGS: Rule = Rule::Right(Right::Settings);
 const AUDIT: Rule = Rule::Right(Right::Audit);
 const FACTORS: Rule = Rule::Right(Right::Factors);
 const SSO: Rule = Rule::Right(Right::Sso);
+const ACCOUNT_DATA: Rule = Rule::Right(Right::AccountData);
 const COMPANY: Rule = Rule::Right(Right::Company);
 
 /// The methods and the path of every route, with its rule.
@@ -62,6 +63,7 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("POST", "/accounts/{id}/messages", WORK),
     ("GET", "/accounts/{id}/conversations/{conversation}", READ),
     ("POST", "/accounts/{id}/conversations/{conversation}", WORK),
+    ("GET", "/accounts/{id}/export", ACCOUNT_DATA),
     ("POST", "/accounts/{id}/delete", DELETE),
     ("POST", "/accounts/{id}/erase-payloads", DELETE),
     ("GET", "/clients", READ),

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use axum::response::Response;
 use rapport_app::read::audit::{AuditEntry, list};
 use rapport_app::read::{MAX_LIMIT, Page};
+use rapport_app::spreadsheet::{self, BYTE_ORDER_MARK, safe};
 use rapport_app::{Access, Answer, App, Error};
-use rapport_domain::audit::{Filter, Format};
+use rapport_domain::audit::Filter;
+use rapport_domain::file_format::Format;
 use rapport_domain::history::Actor;
 use rapport_domain::id::AuditId;
 use rapport_domain::time::Time;
@@ -16,7 +18,6 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::shared::AUDIT;
-use crate::shared::csv::{self, BYTE_ORDER_MARK, safe};
 use crate::shared::paged_file::{self, Label, Part, Source};
 
 const FILE_NAME: &str = "audit log";
@@ -81,7 +82,7 @@ impl Extent {
 
     fn media_type(self) -> &'static str {
         match self.format {
-            Format::Csv => csv::MEDIA_TYPE,
+            Format::Csv => spreadsheet::MEDIA_TYPE,
             Format::JsonLines => JSON_LINES,
         }
     }
@@ -89,7 +90,7 @@ impl Extent {
     fn header(self) -> Vec<u8> {
         match self.format {
             Format::Csv => {
-                let names = csv::write(std::iter::once(COLUMNS.into_iter().map(Cow::from)));
+                let names = spreadsheet::write(std::iter::once(COLUMNS.into_iter().map(Cow::from)));
                 [BYTE_ORDER_MARK.as_bytes(), &names].concat()
             }
             Format::JsonLines => Vec::new(),
@@ -99,7 +100,7 @@ impl Extent {
     fn part(self, page: Page<AuditEntry>) -> Part<AuditId> {
         let next = page.items.last().filter(|_| page.more).map(|last| last.id);
         let text = match self.format {
-            Format::Csv => csv::write(page.items.iter().map(|entry| cells(entry).into_iter())),
+            Format::Csv => spreadsheet::write(page.items.iter().map(|entry| cells(entry).into_iter())),
             Format::JsonLines => page.items.into_iter().flat_map(line).collect(),
         };
         Part { text, next }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::response::Response;
 use rapport_app::read::accounts::{AccountPage, Cursor};
 use rapport_app::read::export::{self, Extent};
+use rapport_app::spreadsheet::{BYTE_ORDER_MARK, MEDIA_TYPE, cell, safe, write};
 use rapport_app::{Access, Answer, App, Error};
 use rapport_domain::account::Account;
 use rapport_domain::channel::PromoCode;
@@ -12,7 +13,6 @@ use rapport_domain::time::Time;
 use serde_json::{Map, Value};
 
 use crate::shared::EXPORT;
-use crate::shared::csv::{BYTE_ORDER_MARK, MEDIA_TYPE, safe, write};
 use crate::shared::paged_file::{self, Label, Part, Source};
 
 const COLUMNS: [&str; 14] = [
@@ -125,14 +125,14 @@ impl Table {
 
     fn cells<'a>(&self, account: &'a Account) -> Vec<Cow<'a, str>> {
         let mut fields = account.custom_fields.to_map();
-        let cell = |column: &Column| match column {
+        let cell_of = |column: &Column| match column {
             Column::Member(name) => member_cell(account, name),
             Column::Field(key) => match fields.remove(key) {
-                Some(value) => field_cell(value).into(),
+                Some(value) => cell(value).into(),
                 None => Cow::from(""),
             },
         };
-        let mut cells: Vec<Cow<str>> = self.columns.iter().map(cell).collect();
+        let mut cells: Vec<Cow<str>> = self.columns.iter().map(cell_of).collect();
         if self.has_others {
             cells.push(others(fields).into());
         }
@@ -164,15 +164,6 @@ fn member_cell<'a>(account: &'a Account, name: &str) -> Cow<'a, str> {
     }
 }
 
-fn field_cell(value: Value) -> String {
-    match value {
-        Value::String(text) => safe(&text).into_owned(),
-        // A number is not a formula, not even a negative one.
-        Value::Null => String::new(),
-        value => value.to_string(),
-    }
-}
-
 fn others(fields: Map<String, Value>) -> String {
     if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
@@ -184,13 +175,6 @@ mod tests {
     use rapport_domain::pipeline::Status;
 
     use super::*;
-
-    #[test]
-    fn a_number_is_not_a_formula() {
-        assert_eq!(field_cell(serde_json::json!(-5)), "-5");
-        assert_eq!(field_cell(serde_json::json!("-5")), "'-5");
-        assert_eq!(field_cell(serde_json::json!(["=x"])), r#"["=x"]"#);
-    }
 
     #[test]
     fn fields_without_a_column_are_not_lost() {

@@ -3,17 +3,16 @@
 //! - `parameters`: query parameters and cursors. `paging`: pages cut from a list. `subject`: ids in paths.
 //! - `account_filter`, `client_list`: the questions that both ask.
 //! - `lookup`: what a domain's home page says. `catalogue`: the events that webhooks deliver. `prose`: texts with `code`.
-//! - `audit`, `company_export`, `export`, `error_file`, `own_data`: files, sent as they are read. `csv`, `paged_file`: what
-//!   they are made with.
+//! - `audit`, `export`, `error_file`, `full_export`, `own_data`: files, sent as they are read. `paged_file`: what they are
+//!   made with.
 
 pub mod account_filter;
 pub mod audit;
 pub mod catalogue;
 pub mod client_list;
-pub mod company_export;
-pub mod csv;
 pub mod error_file;
 pub mod export;
+pub mod full_export;
 pub mod lookup;
 pub mod own_data;
 pub mod paged_file;
@@ -36,6 +35,7 @@ pub const MEMBERS: Needs = Needs::Right(Right::Members);
 pub const SETTINGS: Needs = Needs::Right(Right::Settings);
 pub const AUDIT: Needs = Needs::Right(Right::Audit);
 pub const SSO: Needs = Needs::Right(Right::Sso);
+pub const ACCOUNT_DATA: Needs = Needs::Right(Right::AccountData);
 pub const COMPANY: Needs = Needs::Right(Right::Company);
 /// A person who may still have to show or set up a second factor.
 pub const LOGIN: Needs = Needs::Login;

@@ -7,7 +7,7 @@ use rapport_testkit::{Engine, raw};
 use serde_json::{Value, json};
 
 use crate::export::read_csv;
-use crate::harness::{Server, Tenant, column, on_both_engines};
+use crate::harness::{Server, Tenant, column, id_of, on_both_engines};
 use crate::person::{Person, Seen};
 
 on_both_engines! {
@@ -167,11 +167,11 @@ async fn exports_of_accounts_and_campaigns_are_recorded(acme: Tenant) {
 fn refuse_entries_of_exports(server: &Server) {
     let sql = match server.app.engine() {
         Engine::Sqlite => {
-            "CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.action LIKE '%.exported' \
+            "CREATE TRIGGER full BEFORE INSERT ON audit WHEN NEW.action LIKE '%exported' \
              BEGIN SELECT RAISE(ABORT, 'no more entries'); END"
         }
         Engine::Postgres => {
-            "ALTER TABLE audit ADD CONSTRAINT full_log CHECK (action NOT LIKE '%.exported') NOT VALID"
+            "ALTER TABLE audit ADD CONSTRAINT full_log CHECK (action NOT LIKE '%exported') NOT VALID"
         }
     };
     raw::run(server.app.database(), sql);
@@ -180,7 +180,8 @@ fn refuse_entries_of_exports(server: &Server) {
 async fn an_export_that_cannot_be_recorded_is_not_made(server: Server) {
     let ana = Person::of(&server, Role::Owner);
     let token = server.token_of(Role::Owner);
-    server.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
+    let account = server.account(json!({"imported_id": "crm-1", "name": "Nordlys"})).await;
+    let account = id_of(&account);
     let body = json!({"name": "Spring", "goal": "announcement", "filters": {}});
     let made = server.post("/api/campaigns/").json(&body).send().await.expect(201);
     let id = made["id"].as_str().unwrap();
@@ -189,10 +190,16 @@ async fn an_export_that_cannot_be_recorded_is_not_made(server: Server) {
         format!("/api/campaigns/{id}/export/"),
         EXPORT.to_owned(),
         "/api/company/export/".to_owned(),
+        "/api/company/export/?format=csv".to_owned(),
+        format!("/api/accounts/{account}/export/"),
+        format!("/api/accounts/{account}/export/?format=csv"),
         "/accounts/export".to_owned(),
         format!("/campaigns/{id}/export"),
         "/settings/audit/export".to_owned(),
         "/settings/export".to_owned(),
+        "/settings/export?format=csv".to_owned(),
+        format!("/accounts/{account}/export"),
+        format!("/accounts/{account}/export?format=csv"),
         "/profile/data".to_owned(),
     ];
     let export = async |path: &str| {

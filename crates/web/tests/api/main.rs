@@ -1,5 +1,6 @@
 //! The API over real HTTP, on both engines. Each row of the interface document's tables is a named test.
 
+mod account_export;
 mod account_fields;
 mod audit;
 mod campaigns;

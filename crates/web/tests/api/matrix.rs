@@ -299,6 +299,7 @@ async fn pages_offer_what_was_granted(acme: Tenant) {
                 ("/accounts", "GET", "/accounts/export".to_owned(), held(Right::Export)),
                 ("/clients", "GET", "/accounts/export".to_owned(), held(Right::Export)),
                 (campaign, "GET", format!("{campaign}/export"), held(Right::Export)),
+                (account, "GET", format!("{account}/export"), held(Right::AccountData)),
                 (account, "POST", format!("{account}/delete"), held(Right::Delete)),
                 (account, "POST", format!("{account}/erase-payloads"), held(Right::Delete)),
                 (account, "POST", format!("{account}/contacts"), held(Right::Work)),

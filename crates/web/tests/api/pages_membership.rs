@@ -5,8 +5,8 @@ use rapport_app::mail::take_due;
 use rapport_app::{Access, Outside, Parts, password};
 use rapport_domain::id::PersonId;
 use rapport_domain::member::{Email, Role};
-use rapport_testkit::Engine;
 use rapport_testkit::app::Hire;
+use rapport_testkit::{Archive, Engine};
 use serde_json::{Value, json};
 
 use crate::harness::{Server, Tenant, on_both_engines};
@@ -270,10 +270,28 @@ async fn everything_is_exported(server: Server) {
         let lines: Vec<Value> = file.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let accounts = lines.iter().filter(|line| line["table"] == "account").count();
         assert_eq!((accounts, &lines[0]["project"]), (120, &json!("acme")));
-        assert_eq!(lines.last().unwrap(), &json!({"end": true, "rows": lines.len() - 2}));
+        let end = lines.last().unwrap();
+        assert_eq!((&end["end"], &end["rows"]), (&json!(true), &json!(lines.len() - 2)));
+        assert_eq!(end["tables"]["account"], json!(120));
+    }
+    let by_page = ana.see("/settings/export?format=csv").await.expect(200).0;
+    let by_token = server.get("/api/company/export/?format=csv").send().await;
+    for file in [&by_page, &by_token] {
+        assert_eq!(file.header("content-type"), Some("application/zip"));
+        assert_eq!(file.header("content-disposition"), Some("attachment; filename=\"acme-2026-01-05.zip\""));
+        let archive = Archive::read(&file.body);
+        assert_eq!(
+            (archive.rows("account").len(), &archive.json("about.json")["project"]),
+            (120, &json!("acme"))
+        );
+        assert_eq!(archive.json("manifest.json")["tables"]["account"], json!(120));
     }
     let log = server.all_pages("/api/audit/?action=company.exported", 10).await;
-    assert_eq!(log.len(), 2, "both are recorded");
+    let formats: Vec<&Value> = log.iter().map(|entry| &entry["detail"]["format"]).collect();
+    assert_eq!(formats, ["csv", "csv", "jsonl", "jsonl"], "each is recorded");
+    let wrong = server.get("/api/company/export/?format=xml").send().await.faults();
+    assert_eq!(wrong, [("format".to_owned(), "unknown_format".to_owned())]);
+    ana.see("/settings/export?format=xml").await.expect(422);
 }
 
 async fn a_person_downloads_their_own_data(server: Server) {

@@ -392,8 +392,27 @@ async fn erasure_keeps_the_metadata() {
         let account = server.account(json!({"imported_id": "crm-1"})).await;
         let [listed] = &list(&server, "").await[..] else { panic!("one delivery") };
         let erase = format!("/api/accounts/{}/erase-payloads/", text(&account, "id"));
-        assert_eq!(send(&server, &erase).await.expect(200), json!({"erased": 1}));
-        assert_eq!(send(&server, &erase).await.expect(200), json!({"erased": 0}));
+        let rows = |erased: &Value, list: &str| -> Value {
+            let list = erased[list].as_array().unwrap().iter();
+            list.map(|part| json!([part["table"], part["rows"]])).collect()
+        };
+        let erased = send(&server, &erase).await.expect(200);
+        assert_eq!(erased["erased"], json!(1));
+        let removed = json!([["event", 1], ["attempt", 0], ["audit", 0], ["account_tombstone", 0]]);
+        assert_eq!((rows(&erased, "removed"), &erased["removed"][0]["column"]), (removed, &json!("payload")));
+        let kept = json!([
+            ["account", 1],
+            ["event", 1],
+            ["delivery", 1],
+            ["attempt", 0],
+            ["audit", 0],
+            ["account_tombstone", 0],
+        ]);
+        assert_eq!(rows(&erased, "kept"), kept);
+        assert!(erased["kept"][2]["reason"].as_str().unwrap().contains("whether it arrived"));
+        let log = server.all_pages("/api/audit/?action=account.payloads_erased", 10).await;
+        assert_eq!(log[0]["detail"]["removed"], json!({"event": 1}));
+        assert_eq!(send(&server, &erase).await.expect(200)["erased"], json!(0));
         let delivery = server.get(&path(listed)).send().await.expect(200);
         assert_eq!((&delivery["payload"], &delivery["error"]), (&Value::Null, &json!("payload_erased")));
         assert_eq!((&delivery["state"], &delivery["event_id"]), (&json!("failed"), &listed["event_id"]));

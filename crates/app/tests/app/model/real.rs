@@ -94,7 +94,7 @@ impl Real {
                 json!(made.occurred_at)
             }
             Operation::Remind => json!(remind(company)?),
-            Operation::Delete(place) => json!(company.write(DeleteAccount(self.account(*place)))?),
+            Operation::Delete(place) => json!(company.write(DeleteAccount(self.account(*place))).map(drop)?),
             Operation::CreateChannel(name) => {
                 let made = company.write(CreateChannel { name: name.clone() })?;
                 self.channels.push(made.id);

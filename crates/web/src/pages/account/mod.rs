@@ -1,11 +1,13 @@
 //! An account's page: its details, timeline and Pulse card, and the forms that change it.
 //!
 //! `page`, `pulse`, `timeline` and `conversation` show it. `editing`, `clock`, `moving` and `removal` handle its forms.
+//! `export` sends everything about it.
 //! Each form leads back to the page it was on.
 
 mod clock;
 mod conversation;
 mod editing;
+mod export;
 mod field_text;
 mod moving;
 mod page;
@@ -48,6 +50,7 @@ pub fn routes() -> Router<Pages> {
             "/accounts/{id}/conversations/{conversation}",
             get(show::<ConversationPage, (AccountId, ConversationId)>).post(conversation::log),
         )
+        .route("/accounts/{id}/export", get(export::export))
         .route("/accounts/{id}/delete", post(removal::delete))
         .route("/accounts/{id}/erase-payloads", post(removal::erase_payloads))
 }

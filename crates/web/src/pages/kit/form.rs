@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use rapport_app::Error;
+use rapport_domain::file_format::Format;
 use rapport_domain::id::FormId;
 use rapport_domain::invalid::Invalid;
 use serde_json::{Map, Value};
@@ -58,6 +59,12 @@ impl Form {
     /// The trimmed value of a field, unless it is empty.
     pub fn given(&self, name: &str) -> Option<&str> {
         Some(self.text(name).trim()).filter(|text| !text.is_empty())
+    }
+
+    /// The file type to export.
+    pub fn format(&self, default: Format) -> Result<Format, Invalid> {
+        let given = self.given("format").map_or(Ok(default), Format::parse);
+        given.map_err(|fault| Invalid::one("/format", fault.code, fault.detail))
     }
 
     /// Whether a box is ticked.

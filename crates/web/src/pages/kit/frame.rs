@@ -102,6 +102,10 @@ impl Frame {
         self.may(Right::Delete)
     }
 
+    pub fn may_export_account(&self) -> bool {
+        self.may(Right::AccountData)
+    }
+
     pub fn may_import(&self) -> bool {
         self.may(Right::Import)
     }

@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
 use rapport_app::read::factors::{self, Holder};
-use rapport_app::{Command, Needs, Viewer};
+use rapport_app::{Answer, Command, Needs, Viewer};
 use rapport_store::{Error, Snapshot};
 
 use crate::pages::kit::form::Form;
@@ -14,6 +14,7 @@ use crate::pages::kit::frame::{Frame, Page, Shown};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visitor::Visitor;
 use crate::pages::{LOGIN, Pages};
+use crate::shared::full_export::{Wanted, respond};
 use crate::shared::subject::{InPath, in_path};
 
 pub struct Visit<I = ()> {
@@ -38,6 +39,17 @@ impl<I> Visit<I> {
     pub async fn write<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         let done = self.pages.write_as(&self.visitor.access(), self.visitor.origin, command).await;
         done.map_err(|error| self.visitor.refused(error))
+    }
+
+    /// Sends everything about a company or an account, after recording that.
+    pub async fn export_whole(&self, needs: Needs, wanted: Wanted) -> Result<Response, Refusal> {
+        let (app, access) = (self.pages.app(), self.visitor.access());
+        let found = app.read(&access, needs, move |snapshot, _| wanted.begin(snapshot)).await;
+        let Answer { reply, company, now } = found.map_err(|error| self.visitor.refused(error))?;
+        let begun = reply.ok_or_else(|| Refusal::not_found("account"))?;
+        self.write(begun.record()).await?;
+        let answer = respond(app, access, Answer { reply: begun, company, now });
+        answer.map_err(|error| self.visitor.refused(error))
     }
 
     /// The person who visits, also one who still has to show or set up a second factor.

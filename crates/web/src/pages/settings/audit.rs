@@ -8,9 +8,9 @@ use rapport_app::Answer;
 use rapport_app::export::{Exported, RecordExport};
 use rapport_app::read::Page;
 use rapport_app::read::audit::{LogPage, filter, log_page};
-use rapport_domain::audit::{Action, Filter, Format, groups};
+use rapport_domain::audit::{Action, Filter, groups};
+use rapport_domain::file_format::Format;
 use rapport_domain::id::AuditId;
-use rapport_domain::invalid::Invalid;
 use rapport_domain::member::Member;
 use rapport_domain::time::Time;
 use serde_json::{Map, Value};
@@ -106,8 +106,7 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
 
 async fn export(visit: Visit) -> Result<Response, Refusal> {
     let form = &visit.query;
-    let format = Format::parse(form.given("format").unwrap_or(Format::default().as_str()));
-    let format = format.map_err(|fault| Invalid::one("/format", fault.code, fault.detail))?;
+    let format = form.format(Format::Csv)?;
     let (access, typed) = (visit.visitor.access(), typed(form));
     let found = visit.pages.app().read(&access, AUDIT, move |snapshot, viewer| match filter(viewer, typed) {
         Ok(filter) => Extent { filter, format }.begin(snapshot).map(Ok),

@@ -5,9 +5,9 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
 use rapport_app::company_deletion::{CancelDeletion, RequestDeletion};
-use rapport_app::export::{Exported, RecordExport};
 use rapport_app::{Error, Services, person};
 use rapport_domain::company_deletion::{Deletion, WAITING_DAYS};
+use rapport_domain::file_format::Format;
 
 use super::{back_to, tabbed};
 use crate::pages::kit::action::Action;
@@ -18,7 +18,7 @@ use crate::pages::kit::password::Holder;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit, show};
 use crate::pages::{COMPANY, Pages};
-use crate::shared::company_export::{begin, respond};
+use crate::shared::full_export::Wanted;
 
 const PATH: &str = "/settings/deletion";
 const PASSWORD: &str = "current";
@@ -70,8 +70,6 @@ async fn cancel(action: Action) -> Result<Response, Refusal> {
 }
 
 async fn export(visit: Visit) -> Result<Response, Refusal> {
-    let (app, access) = (visit.pages.app(), visit.visitor.access());
-    let begun = begin(app, &access).await.map_err(|error| visit.visitor.refused(error))?;
-    visit.write(RecordExport::whole(Exported::Company, "jsonl")).await?;
-    Ok(respond(app, access, begun))
+    let format = visit.query.format(Format::JsonLines)?;
+    visit.export_whole(COMPANY, Wanted { account: None, format }).await
 }

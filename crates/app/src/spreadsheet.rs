@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 pub const MEDIA_TYPE: &str = "text/csv; charset=utf-8; header=present";
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// Characters that make a spreadsheet treat a cell as a formula, or might if the cell is split.
@@ -11,6 +13,15 @@ const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝',
 /// Escapes a text so that no spreadsheet treats it as a formula.
 pub fn safe(text: &str) -> Cow<'_, str> {
     if text.starts_with(FORMULA_STARTS) { Cow::from(format!("'{text}")) } else { Cow::from(text) }
+}
+
+/// A value as the text of a cell. A number is not a formula, not even a negative one.
+pub fn cell(value: Value) -> String {
+    match value {
+        Value::String(text) => safe(&text).into_owned(),
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
 }
 
 pub fn write<'a, R: Iterator<Item = Cow<'a, str>>>(rows: impl Iterator<Item = R>) -> Vec<u8> {
@@ -45,6 +56,14 @@ mod tests {
         for (text, shown) in table {
             assert_eq!(safe(text), shown);
         }
+    }
+
+    #[test]
+    fn a_number_is_not_a_formula() {
+        assert_eq!(cell(serde_json::json!(-5)), "-5");
+        assert_eq!(cell(serde_json::json!("-5")), "'-5");
+        assert_eq!(cell(serde_json::json!(["=x"])), r#"["=x"]"#);
+        assert_eq!(cell(Value::Null), "");
     }
 
     #[test]
