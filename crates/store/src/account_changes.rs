@@ -42,7 +42,7 @@ pub struct AccountsAfter {
     pub limit: i64,
 }
 
-/// Some accounts and deletions, in the order in which they were committed, and where to continue.
+/// Some accounts and deletions, in the order of their numbers, and where to continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes {
     pub accounts: Vec<Account>,

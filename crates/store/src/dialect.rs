@@ -149,13 +149,20 @@ pub fn update_sqlite(update: &UpdateMany) -> String {
 
 pub fn update_postgres(update: &UpdateMany) -> String {
     let UpdateMany { table, keys, columns, numbered, .. } = update;
-    let number = if *numbered { ", change = change_number()" } else { "" };
+    // A row that has a higher number was changed by a transaction that began later and committed before: see
+    // `engine/postgres/numbering.rs`. The engine notices that it isn't returned.
+    let (number, in_order) = if *numbered {
+        (", change = change_number()", " AND t.change <= change_number() RETURNING 1")
+    } else {
+        ("", "")
+    };
     let sets = names(columns, ", ", |name| format!("{name} = u.{name}"));
     let wheres = names(keys, " AND ", |name| format!("t.{name} = u.{name}"));
     let all: Vec<(&str, Type)> = keys.iter().chain(*columns).copied().collect();
     let listed = names(&all, ", ", ToOwned::to_owned);
     format!(
-        "UPDATE {table} AS t SET {sets}{number} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}",
+        "UPDATE {table} AS t SET {sets}{number} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}\
+         {in_order}",
         arrays(&all)
     )
 }

@@ -1,4 +1,4 @@
-//! The events of a company in the order of their commits, for readers that follow them with a cursor.
+//! The events of a company in the order of their numbers, for readers that follow them with a cursor.
 
 use std::collections::HashMap;
 

@@ -417,7 +417,9 @@ impl Connection for Conn {
 
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
         let kinds = update.keys.iter().chain(update.columns).map(|(_, kind)| *kind);
-        self.bulk(update.postgres(), kinds, company, values).map(|_| ())
+        let updated = self.bulk(update.postgres(), kinds, company, values)?.len();
+        // The transaction gets a higher number when it runs again.
+        if update.numbered && updated < values.len() / update.width() { Err(Error::Again) } else { Ok(()) }
     }
 
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {

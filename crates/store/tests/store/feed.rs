@@ -142,6 +142,36 @@ fn a_change_that_is_committed_late_is_waited_for() {
     stranger.batch_execute("ROLLBACK").expect("ended");
 }
 
+/// A transaction may have its number from what it wrote before it waited for an account that another one is changing.
+#[test]
+fn the_changes_of_an_account_are_shown_in_the_order_in_which_they_happened() {
+    // SQLite has one writer, so they can't happen in another order there.
+    let database = Database::Postgres(fresh_postgres());
+    let world = World { store: open(&patient(database.clone())), database };
+    let acme = world.company("acme");
+    world.write(acme, |tx| account::insert(tx, &[&new_account(1, "Account")])).expect("committed");
+    let rename = |tx: &mut Tx, number: u64, name: &str| {
+        let before = account::lock(tx, &[account_id(1)])?.pop().expect("an account");
+        let after = Account { name: name.to_owned(), ..before.clone() };
+        event::insert(tx, &[event(number, Kind::AccountUpdated)])?;
+        account::update(tx, &[Edit { before: &before, after: &after }])
+    };
+    let (release, released) = channel::<()>();
+    let (begun, has_begun) = channel();
+    let second = world.submit(Lane::Outcome, acme, move |tx| {
+        account::insert(tx, &[&new_account(2, "Other")])?;
+        let _ = begun.send(());
+        let _ = released.recv();
+        rename(tx, 1, "Second").map(|()| Verdict::Commit)
+    });
+    has_begun.recv_timeout(LONG).expect("it begins");
+    world.write(acme, move |tx| rename(tx, 2, "First")).expect("committed");
+    drop(release);
+    answer_of(&second).expect("committed");
+    assert_eq!(EventReader::all(&world, acme, &[]), [2, 1]);
+    assert_eq!(AccountReader::all(&world, acme, None).copy[&account_id(1)].name, "Second");
+}
+
 const WRITERS: u64 = 6;
 const ROUNDS: u64 = 25;
 /// Every writer has its own numbers.

@@ -32,7 +32,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_events))
 }
 
-/// Some events, in the order in which they were committed.
+/// Some events. Those of an account are in the order in which they happened.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventPage)]
 pub struct EventPage {
@@ -55,8 +55,8 @@ fn payloads() -> ArrayBuilder {
 
 /// Read the events
 ///
-/// Returns every event of the company, whether a webhook selects it or not, oldest first in the order of their commits:
-/// the same payloads, for the same 90 days. Keep `next_cursor` when you have handled the events. Without `cursor` you get
+/// Returns every event of the company, whether a webhook selects it or not, oldest first: the same payloads, for the same
+/// 90 days. The events of an account are in the order in which they happened. Keep `next_cursor` when you have handled the events. Without `cursor` you get
 /// the oldest events. With `wait`, an empty answer comes only after that time, and events as soon as there are any.
 #[utoipa::path(
     get,

@@ -5,6 +5,12 @@
 //! ones run is known from the company's lock: a transaction takes it before it gets its number, and gives it back after
 //! its rows can be seen.
 //!
+//! Transactions that change the same row follow each other, because they lock it, but not always in the order of their
+//! numbers: one may have its number from a row that it locked before, and wait for this one. It would then be shown before
+//! the change that it followed. So an update leaves out rows with a higher number than its own, and such a transaction runs
+//! again, with a new number. The changes of a row, and the events that they cause, are therefore numbered in the order in
+//! which they happened.
+//!
 //! Another server counts its transactions from elsewhere: one that a dump was restored on, or one that took over. A
 //! server is known by when it started. The first connection to a new one chooses a higher shift: from the clock, which
 //! moves faster than transactions are counted, and above every number there is.
