@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rapport_testkit::all;
+use rapport_testkit::{PATIENCE, all};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -267,7 +267,10 @@ async fn every_change_of_many_clients_reaches_a_reader(acme: Tenant) {
     });
     let reader = async {
         let (mut events, mut accounts, mut cursors) = (Vec::new(), Vec::new(), (None, None));
+        let deadline = Instant::now() + PATIENCE;
         while events.len() < 2 * CLIENTS {
+            let (read, all) = (events.len(), 2 * CLIENTS);
+            assert!(Instant::now() < deadline, "{read} of {all} events were read within {PATIENCE:?}");
             let (read, next) = follow(&acme, EVENTS, cursors.0).await;
             events.extend(read);
             let (changed, after) = follow(&acme, CHANGES, cursors.1).await;
