@@ -45,6 +45,33 @@ pub fn try_ask(database: &Database, sql: &str) -> Result<String, String> {
     }
 }
 
+/// All rows that a query finds, each as the text of its columns. A null is an empty text.
+pub fn rows(database: &Database, sql: &str) -> Vec<Vec<String>> {
+    match database {
+        Database::Sqlite(path) => {
+            let connection = Connection::open(path).expect("opening the database");
+            let read = || {
+                let mut statement = connection.prepare(sql)?;
+                let columns = statement.column_count();
+                let row = |row: &rusqlite::Row| (0..columns).map(|at| row.get_ref(at).map(text)).collect();
+                statement.query_map([], row)?.collect::<Result<_, _>>()
+            };
+            read().unwrap_or_else(|error: rusqlite::Error| panic!("{error} in: {}", shortened(sql)))
+        }
+        Database::Postgres(url) => on_a_plain_thread(|| {
+            let mut client = Client::connect(plain(url), NoTls).expect("connecting to the database");
+            let messages = client.simple_query(sql);
+            let messages = messages.unwrap_or_else(|error| panic!("{error} in: {}", shortened(sql)));
+            let rows = messages.iter().filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some(row),
+                _ => None,
+            });
+            rows.map(|row| (0..row.len()).map(|at| row.get(at).unwrap_or_default().to_owned()).collect())
+                .collect()
+        }),
+    }
+}
+
 fn text(value: ValueRef) -> String {
     match value {
         ValueRef::Integer(number) => number.to_string(),

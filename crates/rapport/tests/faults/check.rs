@@ -142,8 +142,12 @@ impl Kept {
 
 /// The events that reached the receiver, in order.
 pub fn received(receiver: &Receiver) -> Vec<String> {
-    let id = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["id"].as_str().unwrap().to_owned();
-    receiver.requests().iter().map(|request| id(&request.body)).collect()
+    receiver.requests().iter().map(|request| id_of(&request.body)).collect()
+}
+
+/// The id of the event in a payload.
+pub fn id_of(payload: &[u8]) -> String {
+    serde_json::from_slice::<Value>(payload).unwrap()["id"].as_str().unwrap().to_owned()
 }
 
 /// Waits until no delivery is open; returns how many are if it has waited long enough. The service may be running, so

@@ -1,24 +1,17 @@
 //! The load of a run: clients that each have their own account, send one request after another, and repeat each one
 //! until it is acknowledged.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::client::{Client, GaveUp, Nodes, PATIENCE, Request};
 use crate::scene::Credentials;
 
 pub const WRITERS: usize = 4;
 pub const EVENTS_PER_BATCH: i64 = 10;
-/// A client whose request is not acknowledged within this time gives up, and the run has failed.
-const PATIENCE: Duration = Duration::from_mins(1);
-const READ_LIMIT: Duration = Duration::from_secs(10);
-/// The pause between two tries of a request, so that refused clients leave the processor to what is recovering.
-const PAUSE: Duration = Duration::from_millis(2);
 const SHOWN_SURPRISES: usize = 5;
 
 /// What was acknowledged to a client.
@@ -48,7 +41,7 @@ pub type Listener = Arc<dyn Fn(Moment, &Written) + Send + Sync>;
 
 pub struct Load {
     stop: Arc<AtomicBool>,
-    addresses: Vec<Arc<Mutex<String>>>,
+    nodes: Nodes,
     writers: Vec<JoinHandle<Written>>,
 }
 
@@ -65,11 +58,11 @@ impl Load {
         listener: Listener,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let addresses: Vec<_> = nodes.iter().map(|node| Arc::new(Mutex::new((*node).to_owned()))).collect();
+        let nodes = Nodes::at(nodes.iter().copied());
         let writers = (0..clients).map(|n| {
             let writer = Writer {
                 n,
-                address: Arc::clone(&addresses[n % nodes.len()]),
+                client: Client::new(nodes.one(n)),
                 stop: Arc::clone(&stop),
                 credentials: credentials.clone(),
                 listener: Arc::clone(&listener),
@@ -77,12 +70,12 @@ impl Load {
             };
             thread::spawn(move || writer.run())
         });
-        Self { writers: writers.collect(), stop, addresses }
+        Self { writers: writers.collect(), stop, nodes }
     }
 
     /// Sends the node's clients to its new address.
     pub fn redirect(&self, node: usize, address: &str) {
-        address.clone_into(&mut self.addresses[node].lock().unwrap());
+        self.nodes.redirect(node, address);
     }
 
     /// Stops when every request in progress is acknowledged.
@@ -94,15 +87,12 @@ impl Load {
 
 struct Writer {
     n: usize,
-    address: Arc<Mutex<String>>,
+    client: Client,
     stop: Arc<AtomicBool>,
     credentials: Credentials,
     listener: Listener,
     surprises: Vec<String>,
 }
-
-/// The request was not acknowledged in time.
-struct GaveUp;
 
 impl Writer {
     fn run(mut self) -> Written {
@@ -115,9 +105,8 @@ impl Writer {
     }
 
     fn write(&mut self, written: &mut Written) -> Result<(), GaveUp> {
-        let bearer = format!("Authorization: Bearer {}", self.credentials.token);
-        let key = format!("X-Service-Ingest-Key: {}", self.credentials.key);
-        let mut line = None;
+        let bearer = self.credentials.bearer();
+        let key = self.credentials.ingest();
         while !self.stop.load(Ordering::Relaxed) {
             let status = if written.upserts.is_multiple_of(2) { "prospect" } else { "contacted" };
             let upsert = json!({
@@ -125,7 +114,7 @@ impl Writer {
                 "custom_fields": {"n": written.upserts},
             });
             (self.listener)(Moment::BeforeRequest, written);
-            self.until_acknowledged(&mut line, "/api/accounts/upsert-by-imported-id/", &bearer, &upsert)?;
+            self.until_acknowledged("/api/accounts/upsert-by-imported-id/", &bearer, &upsert)?;
             written.upserts += 1;
             (self.listener)(Moment::Acknowledged, written);
             let events: Vec<Value> = (0..EVENTS_PER_BATCH)
@@ -137,80 +126,29 @@ impl Writer {
                 })
                 .collect();
             (self.listener)(Moment::BeforeRequest, written);
-            self.until_acknowledged(&mut line, "/api/pulse/ingest/", &key, &json!({ "events": events }))?;
+            self.until_acknowledged("/api/pulse/ingest/", &key, &json!({ "events": events }))?;
             written.events += EVENTS_PER_BATCH;
             (self.listener)(Moment::Acknowledged, written);
         }
         Ok(())
     }
 
-    fn note_surprise(&mut self, answer: String) {
-        if self.surprises.len() < SHOWN_SURPRISES && !self.surprises.contains(&answer) {
-            self.surprises.push(answer);
-        }
-    }
-
-    fn until_acknowledged(
-        &mut self,
-        line: &mut Option<Line>,
-        path: &str,
-        credential: &str,
-        body: &Value,
-    ) -> Result<(), GaveUp> {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if line.is_none() {
-                *line = Line::open(&self.address.lock().unwrap().clone()).ok();
+    fn until_acknowledged(&mut self, path: &str, headers: &str, body: &Value) -> Result<(), GaveUp> {
+        let surprises = &mut self.surprises;
+        let request = Request { method: "POST", path, headers, body: Some(body) };
+        let answered = self.client.send_until(&request, |status, answer| {
+            if !matches!(status, 200 | 201 | 503) {
+                note(surprises, format!("{path}: {status} {answer}"));
             }
-            match line.as_mut().map(|line| line.post(path, credential, body)) {
-                Some(Ok((200 | 201, _))) => return Ok(()),
-                Some(Ok((503, _))) => {}
-                Some(Ok((status, answer))) => self.note_surprise(format!("{path}: {status} {answer}")),
-                Some(Err(_)) | None => *line = None,
-            }
-            thread::sleep(PAUSE);
-        }
-        Err(GaveUp)
+            matches!(status, 200 | 201)
+        });
+        answered.map(drop)
     }
 }
 
-/// A connection that is kept open.
-pub struct Line(BufReader<TcpStream>);
-
-impl Line {
-    pub fn open(address: &str) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(READ_LIMIT))?;
-        stream.set_nodelay(true)?;
-        Ok(Self(BufReader::new(stream)))
-    }
-
-    pub fn post(&mut self, path: &str, credential: &str, body: &Value) -> std::io::Result<(u16, String)> {
-        let body = body.to_string();
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: rapport\r\n{credential}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.0.get_mut().write_all(request.as_bytes())?;
-        let (mut status, mut length) = (0, 0);
-        loop {
-            let mut head = String::new();
-            if self.0.read_line(&mut head)? == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            let head = head.trim_end().to_ascii_lowercase();
-            if head.is_empty() {
-                break;
-            }
-            if let Some(rest) = head.strip_prefix("http/1.1 ") {
-                status = rest[..3].parse().unwrap_or(0);
-            } else if let Some(rest) = head.strip_prefix("content-length:") {
-                length = rest.trim().parse().unwrap_or(0);
-            }
-        }
-        let mut answer = vec![0; length];
-        self.0.read_exact(&mut answer)?;
-        Ok((status, String::from_utf8_lossy(&answer).into_owned()))
+/// Notes an answer that nobody should get, unless enough are known.
+pub fn note(surprises: &mut Vec<String>, answer: String) {
+    if surprises.len() < SHOWN_SURPRISES && !surprises.contains(&answer) {
+        surprises.push(answer);
     }
 }

@@ -9,11 +9,15 @@ mod program;
 
 mod backups;
 mod check;
+mod client;
+mod consumers;
 mod database;
 mod disk;
+mod follow;
 mod kills;
 mod load;
 mod migrate;
+mod mixed;
 mod nodes;
 mod power_cut;
 mod repeats;

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use rapport_testkit::Receiver;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::load::Line;
+use crate::client::{Line, Request};
 use crate::program::{Place, Service};
 
 pub struct Scene {
@@ -46,11 +46,34 @@ impl Scene {
     }
 
     pub fn create_webhook(&self, service: &Service) {
-        let url = self.receiver.url("/hook");
-        let body = json!({"url": url, "events": ["account.created", "account.status_changed"]});
-        let bearer = format!("Authorization: Bearer {}", self.credentials.token);
-        let mut line = Line::open(&service.address).unwrap();
-        let (status, answer) = line.post("/api/webhooks/", &bearer, &body).unwrap();
-        assert_eq!(status, 201, "{answer}");
+        self.create_webhook_for(service, &["account.created", "account.status_changed"]);
+    }
+
+    /// Creates a webhook that selects these events; returns its id.
+    pub fn create_webhook_for(&self, service: &Service, events: &[&str]) -> String {
+        let body = json!({"url": self.receiver.url("/hook"), "events": events});
+        let created = self.post(service, "/api/webhooks/", &body);
+        created["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a request that must succeed.
+    pub fn post(&self, service: &Service, path: &str, body: &Value) -> Value {
+        let headers = self.credentials.bearer();
+        let request = Request { method: "POST", path, headers: &headers, body: Some(body) };
+        let (status, answer) = Line::open(&service.address).unwrap().send(&request).unwrap();
+        assert!((200..300).contains(&status), "{path}: {status} {answer}");
+        serde_json::from_str(&answer).unwrap()
+    }
+}
+
+impl Credentials {
+    /// The header of a request by the token.
+    pub fn bearer(&self) -> String {
+        format!("Authorization: Bearer {}", self.token)
+    }
+
+    /// The header of a request by the ingest key.
+    pub fn ingest(&self) -> String {
+        format!("X-Service-Ingest-Key: {}", self.key)
     }
 }

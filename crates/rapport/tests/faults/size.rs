@@ -1,4 +1,4 @@
-//! How many faults of each kind there are: few by default, more if an environment variable says so.
+//! How many faults of each kind there are, or for how long: few by default, more if an environment variable says so.
 
 pub const KILLS_ON_SQLITE: Size = Size { variable: "RAPPORT_FAULTS_KILLS_SQLITE", short: 3 };
 pub const KILLS_ON_POSTGRES: Size = Size { variable: "RAPPORT_FAULTS_KILLS_POSTGRES", short: 3 };
@@ -19,6 +19,9 @@ pub const CUTS: Size = Size { variable: "RAPPORT_FAULTS_CUTS", short: 20 };
 
 /// Requests with an idempotency key, on each engine. Each is sent by eight clients.
 pub const REPEATS: Size = Size { variable: "RAPPORT_FAULTS_REPEATS", short: 1_200 };
+
+/// How long a mixed load runs while consumers follow it, on each engine.
+pub const FEED_SECONDS: Size = Size { variable: "RAPPORT_FAULTS_FEED_SECONDS", short: 6 };
 
 pub struct Size {
     variable: &'static str,

@@ -141,6 +141,11 @@ impl Receiver {
         self.shared.state().requests.clone()
     }
 
+    /// The same, and forgets it: for runs that receive more than fits into memory.
+    pub fn take(&self) -> Vec<ReceivedRequest> {
+        std::mem::take(&mut self.shared.state().requests)
+    }
+
     /// Waits until at least `count` requests have arrived. Blocks the thread, so do not call it in a runtime whose
     /// only thread has to send them.
     #[track_caller]
