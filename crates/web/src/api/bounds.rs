@@ -31,9 +31,11 @@ enum Bound {
     Items(usize),
     /// Larger pages than the largest are cut, not refused.
     PageSize,
+    /// Larger numbers than the largest count as that one.
+    AnySize,
 }
 
-use Bound::{AtMost, Items, Number, PageSize, Text};
+use Bound::{AnySize, AtMost, Items, Number, PageSize, Text};
 
 const CODE: Length = Length::up_to(MAX_CODE_CHARS);
 const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
@@ -102,7 +104,8 @@ const MEMBERS: [(&str, &str, Bound); 58] = [
 ];
 
 /// The query parameters that have a limit.
-const PARAMETERS: [(&str, Bound); 2] = [("filename", Text(MAX_FILENAME)), ("limit", PageSize)];
+const PARAMETERS: [(&str, Bound); 3] =
+    [("filename", Text(MAX_FILENAME)), ("limit", PageSize), ("wait", AnySize)];
 
 pub fn add_to_schemas(components: &mut Components) {
     for (name, member, bound) in &MEMBERS {
@@ -152,9 +155,11 @@ impl Bound {
                 list.max_items = Some(*max);
             }
             (PageSize, Schema::Object(number)) => {
+                number.format = None;
                 number.minimum = Some(whole(1));
                 number.default = Some(DEFAULT_LIMIT.into());
             }
+            (AnySize, Schema::Object(number)) => number.format = None,
             _ => panic!("a limit doesn't fit the type that it applies to"),
         }
     }

@@ -69,13 +69,13 @@ impl Call {
         };
         let bytes = json::read_bytes(&parts.headers, body, presence, api.0.body_timeout).await;
         let body = match (bytes, repeat::key(&parts)) {
-            (Ok(bytes), Ok(None)) => json::object(bytes.as_deref()),
+            (Ok(bytes), Ok(None)) => json::object(bytes.as_deref().filter(|sent| counts(sent, presence))),
             (Ok(bytes), Ok(Some(key))) => {
                 let sent = bytes.as_deref();
                 let begun = api.repeat(&caller, &key, &parts, sent.unwrap_or_default());
                 begun.and_then(|repeat| {
                     caller.repeat = Some(repeat);
-                    json::object(sent)
+                    json::object(sent.filter(|sent| counts(sent, presence)))
                 })
             }
             (Err(problem), _) | (_, Err(problem)) => Err(problem),
@@ -99,6 +99,11 @@ impl FromRequest<Api> for Call {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         Self::read(request, api, Presence::Required).await
     }
+}
+
+/// Whether a body was sent: null counts as none where none is needed.
+fn counts(body: &[u8], presence: Presence) -> bool {
+    matches!(presence, Presence::Required) || body.trim_ascii() != b"null"
 }
 
 /// A request whose members are all optional, so the body is too.

@@ -69,7 +69,7 @@ struct DigestSent {
     post,
     path = "/api/digest/send/",
     tag = "Digest",
-    request_body = requests::DigestSend,
+    request_body(content = Option<requests::DigestSend>),
     responses(
         (status = 202, description = "The mails are on their way.", body = DigestSent),
         (status = 404, description = "No such active member."),

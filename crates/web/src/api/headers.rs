@@ -16,6 +16,11 @@ pub const VERSIONED: [&str; 4] =
 pub const LOOKING: [&str; 3] =
     ["/api/campaigns/preview/", "/api/imports/{id}/preview/", "/api/settings/sso/test/"];
 
+/// `*`, or the versions that are shown as `ETag`.
+const TAGS: &str = r#"^(\*|(W/)?"[!#-~]*"([ \t]*,[ \t]*(W/)?"[!#-~]*")*)$"#;
+/// Printable characters without spaces, with or without quotes around them.
+const KEY: &str = r#"^([!#-~][!-~]*|"([!#-\[\]-~]|\\["\\])+")$"#;
+
 /// Describes the headers of a path's operations, and the responses that they cause.
 pub fn describe(path: &str, item: &mut PathItem) {
     if let Some(post) = &mut item.post
@@ -28,7 +33,7 @@ pub fn describe(path: &str, item: &mut PathItem) {
     }
     if let Some(get) = &mut item.get {
         let detail = "Respond with 304 if this is still the version: the `ETag` of an earlier response.";
-        add_parameter(get, "If-None-Match", detail, None);
+        add_parameter(get, "If-None-Match", detail, text(TAGS));
         add_response(get, "304", "The version in `If-None-Match` is the current one.");
         add_response(get, "400", "`If-None-Match` can't be read.");
         if let Some(response) = get.responses.responses.get_mut("304") {
@@ -45,7 +50,7 @@ pub fn describe(path: &str, item: &mut PathItem) {
     for change in [&mut item.patch, &mut item.delete].into_iter().flatten() {
         let detail =
             "Make the change only if this is the current version: the `ETag` of an earlier response, or `*`.";
-        add_parameter(change, "If-Match", detail, None);
+        add_parameter(change, "If-Match", detail, text(TAGS));
         let stale = "The version in `If-Match` is not the current one. Nothing was changed.";
         add_response(change, "412", stale);
         if let Some(response) = change.responses.responses.get_mut("412") {
@@ -66,7 +71,8 @@ fn describe_key(post: &mut Operation) {
         "Makes the request safe to repeat: for {KEPT_HOURS} hours, another one with the same key gets the same response, \
          and nothing is done again. Choose a new key, such as a UUID, for each new request."
     );
-    add_parameter(post, "Idempotency-Key", &detail, Some(MAX_KEY_CHARS));
+    let key = text(KEY).min_length(Some(1)).max_length(Some(MAX_KEY_CHARS));
+    add_parameter(post, "Idempotency-Key", &detail, key);
     let conflict =
         "A request with the same `Idempotency-Key` is still being handled, or its response was not kept.";
     add_response(post, "409", conflict);
@@ -79,8 +85,11 @@ fn describe_key(post: &mut Operation) {
     }
 }
 
-fn add_parameter(operation: &mut Operation, name: &str, detail: &str, max_length: Option<usize>) {
-    let schema = ObjectBuilder::new().schema_type(Type::String).max_length(max_length);
+fn text(pattern: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
+}
+
+fn add_parameter(operation: &mut Operation, name: &str, detail: &str, schema: ObjectBuilder) {
     let parameter: Parameter = ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Header)

@@ -238,7 +238,7 @@ async fn remove_import(
     path = "/api/imports/{id}/preview/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
-    request_body = requests::ImportRequest,
+    request_body(content = Option<requests::ImportRequest>),
     responses(
         (status = 200, description = "The result is in `preview`.", body = ImportView),
         (status = 202, description = "Started.", body = ImportView),
@@ -269,7 +269,7 @@ async fn preview_import(
     path = "/api/imports/{id}/start/",
     tag = "Imports",
     params(("id" = String, Path, description = "The import's id.")),
-    request_body = requests::ImportRequest,
+    request_body(content = Option<requests::ImportRequest>),
     responses(
         (status = 202, description = "Started.", body = ImportView),
         (status = 409, description = "It is running or has ended."),

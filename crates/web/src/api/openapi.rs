@@ -7,6 +7,7 @@ use bytes::Bytes;
 use rapport_domain::member::Role;
 use rapport_domain::right::{Grants, Right};
 use utoipa::ToSchema;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::info::{ContactBuilder, InfoBuilder, LicenseBuilder};
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::schema::{ArrayItems, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -30,7 +31,7 @@ Rapport stores a company's accounts, moves them through a pipeline and records c
 
 Every path works with and without the trailing slash. Times are returned as RFC 3339 in UTC. In requests, send ISO \
 8601 with or without an offset. Lists return `items` and `next_cursor`; send the latter as `cursor` to get the next \
-page. Errors are `application/problem+json` with a stable `code`, and a `Link` to its description. In a PATCH, a field \
+page. An empty query parameter counts as not sent. Errors are `application/problem+json` with a stable `code`, and a `Link` to its description. In a PATCH, a field \
 that you leave out stays as it is, and null clears a field; a field that can't be empty refuses null (422 \
 `not_clearable`). A POST with an `Idempotency-Key` is safe to repeat. Every response has \
 the headers `RateLimit-Policy` (`q` requests in `w` seconds) and `RateLimit` (`r` requests remaining, full again in `t` \
@@ -157,9 +158,22 @@ fn describe_files(operation: &mut Operation) {
     }
 }
 
+/// An empty parameter counts as not given.
+fn allow_empty_parameters(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && parameter.parameter_in == ParameterIn::Query
+        {
+            let empty = Extensions::from_iter([("allowEmptyValue", true)]);
+            parameter.extensions.get_or_insert_default().merge(empty);
+        }
+    }
+}
+
 fn complete(operation: &mut Operation, has_body: bool) {
     describe_files(operation);
     bounds::add_to_parameters(operation);
+    allow_empty_parameters(operation);
     let parameters = operation.parameters.iter().flatten();
     let mut parameters = parameters.filter_map(|parameter| match parameter {
         RefOr::T(parameter) => Some(parameter),

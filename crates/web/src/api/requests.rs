@@ -20,8 +20,9 @@ use rapport_domain::right::Grant;
 use rapport_domain::schema::one_of;
 use rapport_domain::webhook::{Held, Selection};
 use rapport_domain::{activity, contact, event, sso};
+use serde_json::json;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::account_changes;
@@ -47,6 +48,18 @@ impl utoipa::PartialSchema for TabWord {
 }
 
 impl ToSchema for TabWord {}
+
+/// A number keeps its digits, but some languages round them, so a text is better.
+fn amount() -> ObjectBuilder {
+    let types = SchemaType::Array(vec![Type::String, Type::Number, Type::Null]);
+    let detail = "A decimal amount, as a text or a number.";
+    ObjectBuilder::new().schema_type(types).description(Some(detail)).examples([json!("1200.50")])
+}
+
+fn clearing_amount() -> ObjectBuilder {
+    let detail = "A decimal amount, as a text or a number. Null clears the value and the currency.";
+    amount().description(Some(detail))
+}
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -184,8 +197,7 @@ pub struct UpsertRequest {
     /// Matched case-insensitively.
     #[schema(example = "SPRING_26")]
     promo_code: Option<String>,
-    /// A decimal amount. Null clears the value and the currency.
-    #[schema(example = "1200.50")]
+    #[schema(schema_with = clearing_amount, required = false)]
     captured_value: Option<String>,
     /// An ISO 4217 code, in upper or lower case.
     #[schema(example = "EUR")]
@@ -224,8 +236,7 @@ pub struct UpsertBatchAccount {
     /// Matched case-insensitively.
     #[schema(example = "SPRING_26")]
     promo_code: Option<String>,
-    /// A decimal amount. Null clears the value and the currency.
-    #[schema(example = "1200.50")]
+    #[schema(schema_with = clearing_amount, required = false)]
     captured_value: Option<String>,
     /// An ISO 4217 code, in upper or lower case.
     #[schema(example = "EUR")]
@@ -268,7 +279,7 @@ pub struct AccountCreate {
     status: Option<Status>,
     imported_id: Option<String>,
     custom_fields: Option<FieldChange>,
-    #[schema(example = "1200.50")]
+    #[schema(schema_with = amount, required = false)]
     captured_value: Option<String>,
     #[schema(example = "EUR")]
     captured_value_currency: Option<String>,
@@ -288,7 +299,7 @@ pub struct AccountPatch {
     imported_id: Option<String>,
     #[schema(nullable = false)]
     custom_fields: Option<FieldChange>,
-    /// Null clears the currency too.
+    #[schema(schema_with = clearing_amount, required = false)]
     captured_value: Option<String>,
     /// Null only together with a `captured_value` of null.
     captured_value_currency: Option<String>,

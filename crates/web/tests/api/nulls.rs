@@ -8,7 +8,7 @@ use crate::harness::{Tenant, on_both_engines, path_of};
 use crate::openapi::{document, operations};
 use crate::webhooks;
 
-on_both_engines!(null_clears_or_is_refused_in_every_patch);
+on_both_engines!(null_clears_or_is_refused_in_every_patch, a_body_of_null_counts_as_none);
 
 /// For each PATCH: something to change, with a value in every member that can be cleared.
 async fn subject(acme: &Tenant, path: &str) -> String {
@@ -114,4 +114,13 @@ async fn null_clears_or_is_refused_in_every_patch(acme: Tenant) {
         }
     }
     assert!(cleared >= 8 && refused >= 20, "{cleared} cleared, {refused} refused");
+}
+
+async fn a_body_of_null_counts_as_none(acme: Tenant) {
+    let webhook = webhooks::create(&acme).await;
+    let path = |action: &str| format!("/api/webhooks/{}/{action}/", webhook["id"].as_str().expect("an id"));
+    for action in ["disable", "enable"] {
+        acme.post(&path(action)).text(" null\n").send().await.expect(200);
+    }
+    acme.post("/api/channels/").text("null").expect_refused(400, "not_an_object").await;
 }
