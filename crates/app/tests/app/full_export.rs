@@ -26,8 +26,9 @@ fn parts(company: &TestCompany, scope: &Scope, format: Format) -> Vec<Vec<u8>> {
         let scope = scope.clone();
         let found = company.read(move |snapshot| page(snapshot, &scope, &place));
         assert!(found.rows.len() <= 100, "a page of {} is bounded", found.table);
-        next = found.next.clone();
+        let following = found.next.clone();
         parts.push(writer.write(found).unwrap());
+        next = following;
     }
     parts
 }

@@ -66,8 +66,9 @@ impl Source<'_> {
         while let Some(place) = next {
             let scope = scope.clone();
             let found = read(app, company, move |snapshot| page(snapshot, &scope, &place)).await?;
-            next = found.next.clone();
+            let following = found.next.clone();
             file.write_all(&writer.write(found).map_err(explained)?)?;
+            next = following;
         }
         file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
         Ok(writer.rows())
