@@ -46,9 +46,10 @@ fn restart_nodes_behind(kind: Kind) {
         assert_eq!(nodes[node].wait().code(), Some(0));
         load.wait_for_more();
         nodes[node] = serve(places[node], &listen[node]);
+        // The proxy has to notice it before the other one stops.
+        wait_until("the node to serve", || has_served_upserts(&nodes[node]) || load.has_failed());
         load.wait_for_more();
     }
-    wait_until("both nodes to serve", || nodes.iter().all(has_served_upserts));
     let written = load.finish();
     for (imported_id, upserts) in &written {
         let sql = format!("SELECT custom_fields FROM account WHERE imported_id = '{imported_id}'");
@@ -125,9 +126,11 @@ impl Load {
     /// Waits until many more requests are answered, or one has failed.
     fn wait_for_more(&self) {
         let goal = self.answered.load(Ordering::Relaxed) + BETWEEN;
-        wait_until("more answers", || {
-            self.answered.load(Ordering::Relaxed) >= goal || self.clients.iter().any(JoinHandle::is_finished)
-        });
+        wait_until("more answers", || self.answered.load(Ordering::Relaxed) >= goal || self.has_failed());
+    }
+
+    fn has_failed(&self) -> bool {
+        self.clients.iter().any(JoinHandle::is_finished)
     }
 
     /// How many upserts were acknowledged for each account.
