@@ -5,6 +5,7 @@ use std::cell::Cell as Counter;
 use rapport_domain::id::CompanyId;
 use rapport_domain::time::Time;
 use rusqlite::Connection as Sqlite;
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 
 use super::from_sqlite;
@@ -27,6 +28,8 @@ impl Conn {
         let kibibytes = i64::try_from(cache_bytes / 1024).unwrap_or(i64::MAX);
         sqlite.pragma_update(None, "cache_size", -kibibytes).map_err(from_sqlite)?;
         sqlite.pragma_update(None, "temp_store", "MEMORY").map_err(from_sqlite)?;
+        // One plan for each statement, whatever is bound. Otherwise a statement with a LIMIT is prepared again for each use.
+        sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(from_sqlite)?;
         sqlite.set_prepared_statement_cache_capacity(512);
         Ok(Self { sqlite, next_change: Counter::new(0), state_seen: Counter::new(None) })
     }
@@ -217,5 +220,27 @@ fn named(sql: &str, error: rusqlite::Error) -> Error {
             Error::Fault(format!("{message} in: {}", sql.chars().take(200).collect::<String>()))
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_statement_is_prepared_once_whatever_is_bound() {
+        let connection = Conn::tuned(Sqlite::open_in_memory().unwrap(), 1 << 20).unwrap();
+        connection
+            .sqlite
+            .execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+            .unwrap();
+        let mut statement = connection.statement("SELECT a FROM t WHERE a >= ?1 LIMIT ?2").unwrap();
+        for limit in [1, 2, 100, 0] {
+            let mut rows = statement.query([0, limit]).unwrap();
+            while rows.next().unwrap().is_some() {}
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 }
