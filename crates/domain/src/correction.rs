@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod content;
 pub mod edit;
+pub mod logged;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -52,6 +53,12 @@ impl Entry {
             Self::Message(id) => id.to_string(),
             Self::Note(id) => id.to_string(),
         }
+    }
+
+    /// Reads an id of any kind of entry.
+    pub fn parse(text: &str) -> Option<Self> {
+        let contact = text.parse().map(Self::Contact);
+        contact.or_else(|_| text.parse().map(Self::Message)).or_else(|_| text.parse().map(Self::Note)).ok()
     }
 
     /// From the two parts that storage keeps.

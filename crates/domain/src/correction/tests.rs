@@ -102,6 +102,15 @@ fn what_is_kept_restores_an_entry_exactly() {
 }
 
 #[test]
+fn an_entry_is_named_by_its_id() {
+    for entry in [contact().entry(), message().entry(), note().entry()] {
+        assert_eq!(Entry::parse(&entry.id_text()), Some(entry));
+        assert_eq!(Entry::from_parts(entry.kind(), *entry.id_bytes()), entry);
+    }
+    assert_eq!(Entry::parse("acc_01jz3v8m5xqkf0t6b2n9rc7d4e"), None);
+}
+
+#[test]
 fn an_entry_counts_as_contact_as_before() {
     assert_eq!(contact().contact_at(), Some(NOW.plus_days(-3)));
     assert_eq!(message().contact_at(), Some(NOW.plus_days(-3)));
