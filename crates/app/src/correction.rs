@@ -18,9 +18,9 @@ use serde_json::{Map, Value, json};
 
 use crate::access::Needs;
 use crate::account::lock;
+use crate::audit;
 use crate::command::{Command, Context};
 use crate::error::Error;
-use crate::audit;
 
 const NEEDS: Needs = Needs::Right(Right::Work);
 /// Members with words that somebody wrote. The audit log doesn't repeat them.
@@ -215,9 +215,10 @@ fn permit(cx: &Context, author: &Actor) -> Result<(), Error> {
 fn refusal(refused: Refused) -> Error {
     match refused {
         Refused::Undone => Error::conflict("already_undone", "this correction was already undone"),
-        Refused::Expired => {
-            Error::conflict("undo_expired", "this correction is too old to be undone; what it removed is gone")
-        }
+        Refused::Expired => Error::conflict(
+            "undo_expired",
+            "this correction is too old to be undone; what it removed is gone",
+        ),
         Refused::Changed => Error::conflict("changed_since", "the entry was changed or deleted since then"),
     }
 }

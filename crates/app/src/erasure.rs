@@ -1,5 +1,6 @@
 //! Erasure: removes an account's payloads from the delivery history, its values from the audit log, what corrections of
-//! its entries removed, and its imported_id from the record that it was deleted. The metadata is kept: who did what and when, and the account's id.
+//! its entries removed, and its imported_id from the record that it was deleted. The metadata is kept: who did what and
+//! when, and the account's id.
 //!
 //! It takes several transactions, each of which counts what it removes. The entry of the audit log about the erasure has
 //! the numbers of all of them so far.

@@ -25,8 +25,14 @@ impl Command for AddNote {
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<Note, Error> {
         let account = lock(tx, self.account)?;
         let NewNote { text, pinned } = self.note.clone();
-        let added =
-            Note { id: cx.id(), account: account.id, text, pinned, author: cx.actor().clone(), created_at: cx.now };
+        let added = Note {
+            id: cx.id(),
+            account: account.id,
+            text,
+            pinned,
+            author: cx.actor().clone(),
+            created_at: cx.now,
+        };
         note::insert(tx, &added)?;
         if audit::is_by_hand(cx) {
             let detail = json!({ "note": added.id.to_string(), "pinned": pinned });

@@ -11,8 +11,8 @@ use rapport_domain::repeat::forgotten_at;
 use rapport_domain::time::{Day, Time};
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
-    Lane, Tx, activity_day, address_change, audit, correction as corrections, digest, ingest_reject, invitation, mail, mail_budget,
-    retention, session, submission, tombstone,
+    Lane, Tx, activity_day, address_change, audit, correction as corrections, digest, ingest_reject,
+    invitation, mail, mail_budget, retention, session, submission, tombstone,
 };
 
 use crate::App;

@@ -81,7 +81,11 @@ mod tests {
             (json!({"text": long}), vec![one("/text", "too_long")]),
             (
                 json!({"text": "a\0", "pinned": "yes", "kind": "call"}),
-                vec![one("/text", "nul_character"), one("/pinned", "wrong_type"), one("/kind", "unknown_member")],
+                vec![
+                    one("/text", "nul_character"),
+                    one("/pinned", "wrong_type"),
+                    one("/kind", "unknown_member"),
+                ],
             ),
         ];
         for (body, expected) in table {

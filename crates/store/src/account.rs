@@ -15,8 +15,8 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_field, account_site, activity, cadence, contact, conversation, history,
-    correction, import_data, mail_reference, message, note, tombstone, values,
+    account_address, account_field, account_site, activity, cadence, contact, conversation, correction,
+    history, import_data, mail_reference, message, note, tombstone, values,
 };
 
 /// The columns of an account in the order that `read` takes them.

@@ -15,8 +15,8 @@ use crate::values;
 statements! {
     company GET = "SELECT id, account, kind, note, actor_kind, actor_id, actor_name, occurred_at, created_at \
                    FROM contact WHERE company = $1 AND account = $2 AND id = $3";
-    company LATEST = "SELECT occurred_at FROM contact /*INDEXED BY contact_by_time*/ WHERE company = $1 AND account = $2 \
-                      ORDER BY occurred_at DESC, id DESC LIMIT 1";
+    company LATEST = "SELECT occurred_at FROM contact /*INDEXED BY contact_by_time*/ WHERE company = $1 \
+                      AND account = $2 ORDER BY occurred_at DESC, id DESC LIMIT 1";
     company UPDATE = "UPDATE contact SET kind = $4, note = $5, occurred_at = $6 \
                       WHERE company = $1 AND account = $2 AND id = $3";
     company DELETE_ONE = "DELETE FROM contact WHERE company = $1 AND account = $2 AND id = $3";

@@ -18,8 +18,8 @@ use crate::values;
 macro_rules! select_correction {
     ($rest:literal) => {
         concat!(
-            "SELECT id, account, entry_kind, entry, act, author_kind, author_id, author_name, at, actor_kind, actor_id, ",
-            "actor_name, fields, was, became, undone_at, undone_kind, undone_id, undone_name FROM correction ",
+            "SELECT id, account, entry_kind, entry, act, author_kind, author_id, author_name, at, actor_kind, ",
+            "actor_id, actor_name, fields, was, became, undone_at, undone_kind, undone_id, undone_name FROM correction ",
             $rest
         )
     };
@@ -174,12 +174,15 @@ fn read(mut row: Row) -> Result<Correction, Error> {
         id,
         account,
         entry: Entry::from_parts(kind, row.take()?),
-        act: Act::parse(&row.take::<String>()?).ok_or_else(|| Error::fault("an unknown kind of correction"))?,
-        author: Actor::from_parts(&row.take::<String>()?, row.take()?, row.take()?),
+        act: Act::parse(&row.take::<String>()?)
+            .ok_or_else(|| Error::fault("an unknown kind of correction"))?,
+        author: actor(row)?,
         done: Mark { at: row.take()?, by: actor(row)? },
         fields: row.take::<String>()?.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
         kept: match (row.take::<Option<String>>()?, row.take::<Option<String>>()?) {
-            (Some(was), became) => Some(Kept { was: content(&was)?, became: content(&became.unwrap_or_default())? }),
+            (Some(was), became) => {
+                Some(Kept { was: content(&was)?, became: content(&became.unwrap_or_default())? })
+            }
             (None, _) => None,
         },
         undone: match (row.take::<Option<Time>>()?, row.take::<Option<String>>()?, row.take()?, row.take()?) {

@@ -16,7 +16,7 @@ pub struct Shift {
     pub becomes: Option<Time>,
 }
 
-/// The last contact after a correction. `latest` is the latest of all contacts that are left, the corrected one included.
+/// The last contact after a correction. `latest` is the latest of all contacts that are left, with the corrected one.
 pub fn last_contact(current: Option<Time>, shift: Shift, latest: Option<Time>) -> Option<Time> {
     let Shift { was, becomes } = shift;
     if was == becomes {
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    /// What happened, the clock before, the entry before and after, the latest contact that is left, and the clock after.
+    /// What happened, the clock before, the entry before and after, the latest contact that is left, the clock after.
     type Row = (&'static str, Option<i64>, (Option<i64>, Option<i64>), Option<i64>, Option<i64>);
 
     #[test]
@@ -88,11 +88,23 @@ mod tests {
             ("the only contact is deleted", Some(50), (Some(50), None), None, None),
             ("one of two at the same time is deleted", Some(50), (Some(50), None), Some(50), Some(50)),
             ("an earlier contact is deleted", Some(50), (Some(3), None), Some(50), Some(50)),
-            ("the last contact was earlier, but is still the last", Some(50), (Some(50), Some(40)), Some(40), Some(40)),
+            (
+                "the last contact was earlier, but is still the last",
+                Some(50),
+                (Some(50), Some(40)),
+                Some(40),
+                Some(40),
+            ),
             ("the last contact was before another one", Some(50), (Some(50), Some(1)), Some(3), Some(3)),
             ("the last contact was later", Some(50), (Some(50), Some(60)), Some(60), Some(60)),
             ("an earlier contact was really the last", Some(50), (Some(3), Some(60)), Some(60), Some(60)),
-            ("an earlier contact was at another time, but earlier", Some(50), (Some(3), Some(4)), Some(50), Some(50)),
+            (
+                "an earlier contact was at another time, but earlier",
+                Some(50),
+                (Some(3), Some(4)),
+                Some(50),
+                Some(50),
+            ),
             ("an entry's text is edited", Some(50), (Some(50), Some(50)), Some(50), Some(50)),
             ("a message that isn't contact is deleted", Some(50), (None, None), Some(50), Some(50)),
             ("a message becomes outbound", Some(50), (None, Some(60)), Some(60), Some(60)),
@@ -119,16 +131,58 @@ mod tests {
         let (own, announced) = (Some(false), Some(true));
         let table = [
             ("the clock stays", Some(0), Some(0), Some(42), 100, None),
-            ("a deletion reopens an episode; its record says whether it was announced", Some(50), Some(0), None, 51, own),
+            (
+                "a deletion reopens an episode; its record says whether it was announced",
+                Some(50),
+                Some(0),
+                None,
+                51,
+                own,
+            ),
             ("a deletion reopens an episode that isn't due yet", Some(30), Some(0), None, 31, own),
             ("a deletion makes it never contacted again", Some(50), None, None, 51, own),
-            ("announced, and still overdue since an earlier contact", Some(50), Some(0), Some(92), 100, announced),
-            ("announced, and still overdue since it became a client", Some(50), None, Some(92), 100, announced),
-            ("announced, and the contact was later, but it is overdue", Some(0), Some(1), Some(42), 43, announced),
+            (
+                "announced, and still overdue since an earlier contact",
+                Some(50),
+                Some(0),
+                Some(92),
+                100,
+                announced,
+            ),
+            (
+                "announced, and still overdue since it became a client",
+                Some(50),
+                None,
+                Some(92),
+                100,
+                announced,
+            ),
+            (
+                "announced, and the contact was later, but it is overdue",
+                Some(0),
+                Some(1),
+                Some(42),
+                43,
+                announced,
+            ),
             ("announced, and the contact was so late that it isn't due", Some(0), Some(1), Some(42), 42, own),
-            ("the contact was after the reminder, and is overdue again", Some(0), Some(43), Some(42), 90, own),
+            (
+                "the contact was after the reminder, and is overdue again",
+                Some(0),
+                Some(43),
+                Some(42),
+                90,
+                own,
+            ),
             ("a restored contact closes the episode again", Some(0), Some(50), Some(42), 52, own),
-            ("a restored contact was after the reminder, and is overdue", Some(0), Some(50), Some(42), 92, own),
+            (
+                "a restored contact was after the reminder, and is overdue",
+                Some(0),
+                Some(50),
+                Some(42),
+                92,
+                own,
+            ),
         ];
         for (what, before, after, announced, day, expected) in table {
             let (before, after, announced) = (facts(before), facts(after), announced.map(at));

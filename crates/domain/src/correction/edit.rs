@@ -103,10 +103,16 @@ mod tests {
         assert_eq!(changes(json!({})), None);
         assert_eq!(changes(json!({"kind": "call", "note": "Rang", "occurred_at": "2026-05-01"})), None);
         let kept = changes(json!({"kind": "meeting", "note": "Rang"})).expect("a change");
-        assert_eq!((kept.was, kept.became), (members(json!({"kind": "call"})), members(json!({"kind": "meeting"}))));
+        assert_eq!(
+            (kept.was, kept.became),
+            (members(json!({"kind": "call"})), members(json!({"kind": "meeting"})))
+        );
         for none in [json!(null), json!("")] {
             let kept = changes(json!({ "note": none })).expect("a change");
-            assert_eq!((kept.was, kept.became), (members(json!({"note": "Rang"})), members(json!({"note": null}))));
+            assert_eq!(
+                (kept.was, kept.became),
+                (members(json!({"note": "Rang"})), members(json!({"note": null})))
+            );
         }
     }
 
@@ -119,15 +125,20 @@ mod tests {
         let note = |body: Value| Edit::of_note(&members(body)).map_err(faults);
         let table = [
             (contact(json!({"kind": null})), vec![one("/kind", "not_clearable")]),
-            (contact(json!({"kind": "fax", "who": 1})), vec![one("/kind", "unknown_kind"), one("/who", "unknown_member")]),
+            (
+                contact(json!({"kind": "fax", "who": 1})),
+                vec![one("/kind", "unknown_kind"), one("/who", "unknown_member")],
+            ),
             (contact(json!({ "occurred_at": soon })), vec![one("/occurred_at", "in_the_future")]),
             (message(json!({"body": ""})), vec![one("/body", "empty")]),
-            (message(json!({"body": null, "direction": "up"})), vec![
-                one("/direction", "unknown_direction"), one("/body", "not_clearable"),
-            ]),
-            (note(json!({"text": null, "pinned": null})), vec![
-                one("/text", "not_clearable"), one("/pinned", "not_clearable"),
-            ]),
+            (
+                message(json!({"body": null, "direction": "up"})),
+                vec![one("/direction", "unknown_direction"), one("/body", "not_clearable")],
+            ),
+            (
+                note(json!({"text": null, "pinned": null})),
+                vec![one("/text", "not_clearable"), one("/pinned", "not_clearable")],
+            ),
         ];
         for (found, expected) in table {
             assert_eq!(found, Err(expected));

@@ -78,10 +78,8 @@ fn check<T: Correctable + PartialEq + std::fmt::Debug>(entry: &T, edited: Conten
     // As storage keeps it.
     let stored: Content = serde_json::from_str(&serde_json::to_string(&kept.was).unwrap()).unwrap();
     assert_eq!(T::restored(&deletion, &stored).as_ref(), Some(entry));
-    let foreign = Entry::from_parts(
-        Kind::ALL.into_iter().find(|kind| *kind != entry.entry().kind()).unwrap(),
-        [7; 16],
-    );
+    let foreign =
+        Entry::from_parts(Kind::ALL.into_iter().find(|kind| *kind != entry.entry().kind()).unwrap(), [7; 16]);
     assert_eq!(T::restored(&Correction { entry: foreign, ..deletion }, &stored), None);
     let (mut changed, before) = (entry.clone(), entry.content());
     assert_eq!(changed.put(&edited), Some(()));

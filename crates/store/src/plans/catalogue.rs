@@ -5,7 +5,9 @@ use crate::{
     account, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
     correction, delivery, event, fan_out,
 };
-use crate::{all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message, note};
+use crate::{
+    all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message, note,
+};
 use crate::{stage_totals, tombstone, webhook};
 
 /// A statement to plan.

@@ -45,9 +45,9 @@ async fn get_contact(
 
 /// Edit a contact
 ///
-/// Only the fields you send are changed; null clears `note`. Who recorded the contact may edit it, and admins and owners.
-/// The account's last contact follows. If the contact had closed an overdue episode that is open again now, that one is
-/// announced at most once.
+/// Only the fields you send are changed; null clears `note`. Who recorded the contact may edit it, and admins and
+/// owners. The account's last contact follows. If the contact had closed an overdue episode that is open again now, that
+/// one is announced at most once.
 #[utoipa::path(
     patch,
     path = "/api/accounts/{id}/contacts/{contact}/",
@@ -75,8 +75,8 @@ async fn edit_contact(
 
 /// Delete a contact
 ///
-/// Who recorded the contact may delete it, and admins and owners. The account's last contact follows, as for an edit. For
-/// 30 days it can be undone with the correction that is then in `accounts/{id}/corrections/`.
+/// Who recorded the contact may delete it, and admins and owners. The account's last contact follows, as for an edit.
+/// For 30 days it can be undone with the correction that is then in `accounts/{id}/corrections/`.
 #[utoipa::path(
     delete,
     path = "/api/accounts/{id}/contacts/{contact}/",

@@ -27,8 +27,8 @@ pub fn routes() -> OpenApiRouter<Api> {
 
 /// List an account's corrections
 ///
-/// The edits and deletions of its contacts, messages and notes, newest first. What was changed is shown to those who may
-/// correct the entry: who logged it, admins and owners.
+/// The edits and deletions of its contacts, messages and notes, newest first. What was changed is shown to those who
+/// may correct the entry: who logged it, admins and owners.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/corrections/",

@@ -25,9 +25,11 @@ use crate::shared::parameters::{Parameters, read_cursor, write_cursor};
 const LIST: u8 = b'n';
 
 pub fn routes() -> OpenApiRouter<Api> {
-    OpenApiRouter::new()
-        .routes(routes!(list_notes, add_note))
-        .routes(routes!(get_note, edit_note, delete_note))
+    OpenApiRouter::new().routes(routes!(list_notes, add_note)).routes(routes!(
+        get_note,
+        edit_note,
+        delete_note
+    ))
 }
 
 /// List an account's notes
@@ -130,8 +132,8 @@ async fn edit_note(
 
 /// Delete a note
 ///
-/// Who wrote the note may delete it, and admins and owners. For 30 days it can be undone with the correction that is then
-/// in `accounts/{id}/corrections/`.
+/// Who wrote the note may delete it, and admins and owners. For 30 days it can be undone with the correction that is
+/// then in `accounts/{id}/corrections/`.
 #[utoipa::path(
     delete,
     path = "/api/accounts/{id}/notes/{note}/",

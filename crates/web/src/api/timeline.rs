@@ -134,8 +134,8 @@ impl<'a> TimelineItem<'a> {
 
 /// List an account's timeline
 ///
-/// Its creation, moves, contacts, notes and messages, newest first. Every item has `type`, `at` and `id`; its other fields
-/// depend on its type.
+/// Its creation, moves, contacts, notes and messages, newest first. Every item has `type`, `at` and `id`; its other
+/// fields depend on its type.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/timeline/",

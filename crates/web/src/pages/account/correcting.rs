@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_text_that_was_emptied_is_a_fault() {
-        for (kind, fields) in [(Kind::Message, "body=+&was_body=Hello"), (Kind::Note, "text=&was_text=Hello")] {
+        for (kind, fields) in [(Kind::Message, "body=+&was_body=Hello"), (Kind::Note, "text=&was_text=Hello")]
+        {
             let fault = edit(kind, fields).unwrap_err();
             assert_eq!(fault.0.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["empty"]);
         }

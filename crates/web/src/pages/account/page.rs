@@ -54,7 +54,8 @@ impl View {
             _ => Edit::Nothing,
         };
         let timeline = Wanted::read(query.text("show"), query.text("before"));
-        let entry = Some(query.text("entry")).filter(|_| query.text("edit") == "entry").and_then(Entry::parse);
+        let entry =
+            Some(query.text("entry")).filter(|_| query.text("edit") == "entry").and_then(Entry::parse);
         Self { timeline, edit, entry, next: query.text("next").to_owned() }
     }
 }
@@ -264,7 +265,6 @@ impl AccountPage {
         self.path(&format!("/entries/{}{rest}", handle.id))
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     fn undo_path(&self, id: &CorrectionId) -> String {
         self.path(&format!("/corrections/{id}/undo"))
     }

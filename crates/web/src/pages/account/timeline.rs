@@ -6,7 +6,7 @@ use rapport_app::read::timeline::{
 use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, EMAIL};
 use rapport_domain::correction::{Correction, Entry as Logged};
-use rapport_domain::history::HistoryEntry;
+use rapport_domain::history::{Actor, HistoryEntry};
 use rapport_domain::id::{AccountId, ContactId, CorrectionId, HistoryId, ImportId, MessageId, NoteId};
 use rapport_domain::note::Note;
 use rapport_domain::pipeline::Status;
@@ -146,7 +146,7 @@ impl Timeline {
 }
 
 fn entry(account: AccountId, item: &Item, corrector: &Corrector) -> Entry {
-    let logged = |entry: Entry, logged: Logged, author, pinned| Entry {
+    let logged = |entry: Entry, logged: Logged, author: &Actor, pinned: Option<bool>| Entry {
         handle: corrector.handle(logged, author, pinned),
         edited: corrector.edited(logged),
         ..entry
