@@ -176,18 +176,15 @@ impl Command for UndoCorrection {
         let current = Target::OfAccount(self.account, found.entry).find(tx)?;
         let content = current.as_ref().map(Correctable::content);
         let kept = found.undo(content.as_ref(), cx.now).map_err(refusal)?;
-        let after = match &current {
-            Some(current) => {
-                let mut after = current.clone();
-                after.put(&kept.was).ok_or_else(unreadable)?;
-                update(tx, &after)?;
-                after
-            }
-            None => {
-                let after = Logged::restored(&found, &kept.was).ok_or_else(unreadable)?;
-                restore(tx, &after)?;
-                after
-            }
+        let after = if let Some(current) = &current {
+            let mut after = current.clone();
+            after.put(&kept.was).ok_or_else(unreadable)?;
+            update(tx, &after)?;
+            after
+        } else {
+            let after = Logged::restored(&found, &kept.was).ok_or_else(unreadable)?;
+            restore(tx, &after)?;
+            after
         };
         follow(tx, cx, &account, shift(current.as_ref(), Some(&after)))?;
         let undone = Mark { at: cx.now, by: cx.actor().clone() };

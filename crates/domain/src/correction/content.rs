@@ -63,7 +63,7 @@ impl Correctable for Contact {
         for (name, value) in content {
             match name.as_str() {
                 "kind" => self.kind = contact::Kind::parse(value.as_str()?).ok()?,
-                "note" => self.note = text_or_none(value)?,
+                "note" => self.note = text(value),
                 "occurred_at" => self.occurred_at = time(value)?,
                 _ => return None,
             }
@@ -83,7 +83,7 @@ impl Correctable for Contact {
             id,
             account: correction.account,
             kind: contact::Kind::parse(kept.get("kind")?.as_str()?).ok()?,
-            note: text_or_none(kept.get("note")?)?,
+            note: text(kept.get("note")?),
             actor: correction.author.clone(),
             occurred_at: time(kept.get("occurred_at")?)?,
             created_at: time(kept.get("created_at")?)?,
@@ -121,7 +121,7 @@ impl Correctable for Message {
                 "direction" => self.direction = Direction::parse(value.as_str()?).ok()?,
                 "body" => self.body = text(value)?,
                 "channel" => self.channel = text(value)?,
-                "subject" => self.subject = text_or_none(value)?,
+                "subject" => self.subject = text(value),
                 "occurred_at" => self.occurred_at = time(value)?,
                 _ => return None,
             }
@@ -150,18 +150,13 @@ impl Correctable for Message {
             account: correction.account,
             direction: Direction::parse(kept.get("direction")?.as_str()?).ok()?,
             channel: text(kept.get("channel")?)?,
-            subject: text_or_none(kept.get("subject")?)?,
+            subject: text(kept.get("subject")?),
             body: text(kept.get("body")?)?,
             body_truncated: kept.get("body_truncated")?.as_bool()?,
             author: correction.author.clone(),
-            sender: optional(kept.get("sender")?, |sender| {
-                Some(Sender { address: text(&sender["address"])?, name: text_or_none(&sender["name"])? })
-            })?,
-            sender_check: optional(kept.get("sender_check")?, |check| {
-                let method = check["method"].as_str().and_then(Method::parse);
-                Some(SenderCheck { relay: text(&check["relay"])?, method })
-            })?,
-            attachments: text_or_none(kept.get("attachments")?)?,
+            sender: sender(kept.get("sender")?),
+            sender_check: sender_check(kept.get("sender_check")?),
+            attachments: text(kept.get("attachments")?),
             automatic: kept.get("automatic")?.as_bool()?,
             occurred_at: time(kept.get("occurred_at")?)?,
             created_at: time(kept.get("created_at")?)?,
@@ -224,19 +219,20 @@ fn members(value: Value) -> Content {
     if let Value::Object(members) = value { members } else { Content::new() }
 }
 
+/// The text, if it is one; null is none.
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
-}
-
-fn text_or_none(value: &Value) -> Option<Option<String>> {
-    optional(value, text)
 }
 
 fn time(value: &Value) -> Option<Time> {
     Time::parse(value.as_str()?).ok()
 }
 
-/// Null is none. The outer `None` is a value that can't be read.
-fn optional<T>(value: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
-    if value.is_null() { Some(None) } else { read(value).map(Some) }
+fn sender(value: &Value) -> Option<Sender> {
+    Some(Sender { address: text(&value["address"])?, name: text(&value["name"]) })
+}
+
+fn sender_check(value: &Value) -> Option<SenderCheck> {
+    let method = value["method"].as_str().and_then(Method::parse);
+    Some(SenderCheck { relay: text(&value["relay"])?, method })
 }
