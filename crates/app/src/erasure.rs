@@ -1,5 +1,6 @@
-//! Erasure: removes an account's payloads from the delivery history, its values from the audit log, and its imported_id
-//! from the record that it was deleted. The metadata is kept: who did what and when, and the account's id.
+//! Erasure: removes an account's payloads from the delivery history, its values from the audit log, what corrections of
+//! its entries removed, and its imported_id from the record that it was deleted. The metadata is kept: who did what and
+//! when, and the account's id.
 //!
 //! It takes several transactions, each of which counts what it removes. The entry of the audit log about the erasure has
 //! the numbers of all of them so far.
@@ -10,7 +11,7 @@ use rapport_domain::erasure::Erased;
 use rapport_domain::id::{AccountId, AuditId, EventId};
 use rapport_domain::right::Right;
 use rapport_store::erasure::ErasedDeliveries;
-use rapport_store::{Tx, account, audit as log, delivery, erasure, tombstone};
+use rapport_store::{Tx, account, audit as log, correction, delivery, erasure, tombstone};
 
 use crate::access::{Access, Needs};
 use crate::account::is_known;
@@ -109,6 +110,7 @@ impl ErasePayloads {
         let erased = Erased {
             accounts: account::existing(tx, &[self.account])?.len() as u64,
             imported_ids: tombstone::erase(tx, self.account)?,
+            corrections: correction::forget_of_account(tx, self.account)?,
             ..Erased::default()
         };
         let (action, target) = (Action::AccountPayloadsErased, Some(self.account.to_string()));

@@ -89,12 +89,14 @@ impl Error {
     }
 
     /// Every code of a conflict, of something that is not allowed, or of too much of it.
-    pub const CODES: [&str; 46] = [
+    pub const CODES: [&str; 48] = [
         "address_taken",
         "already_a_member",
         "already_invited",
         "already_sent",
+        "already_undone",
         "break_glass_owner",
+        "changed_since",
         "channel_in_use",
         "code_taken",
         "deletion_begun",

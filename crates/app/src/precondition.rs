@@ -1,7 +1,7 @@
 //! Changes that are made only if the thing to change is still as the caller knows it.
 
-use rapport_domain::id::{AccountId, CampaignId, WebhookId};
-use rapport_store::{Lane, Snapshot, Tx, account, campaign, company, webhook};
+use rapport_domain::id::{AccountId, CampaignId, ContactId, ConversationId, MessageId, NoteId, WebhookId};
+use rapport_store::{Lane, Snapshot, Tx, account, campaign, company, conversation, webhook};
 
 use crate::access::Needs;
 use crate::command::{Command, Context};
@@ -11,7 +11,9 @@ use crate::read::Viewer;
 /// What a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
+    /// The account, and everything that was logged on it.
     Account(AccountId),
+    Conversation(ConversationId),
     Webhook(WebhookId),
     Campaign(CampaignId),
     /// The company and its settings.
@@ -36,11 +38,35 @@ impl From<CampaignId> for Subject {
     }
 }
 
+impl From<(AccountId, ContactId)> for Subject {
+    fn from((account, _): (AccountId, ContactId)) -> Self {
+        Self::Account(account)
+    }
+}
+
+impl From<(AccountId, NoteId)> for Subject {
+    fn from((account, _): (AccountId, NoteId)) -> Self {
+        Self::Account(account)
+    }
+}
+
+impl From<(ConversationId, MessageId)> for Subject {
+    fn from((conversation, _): (ConversationId, MessageId)) -> Self {
+        Self::Conversation(conversation)
+    }
+}
+
 impl Subject {
     /// Keeps everyone else from changing it until the transaction ends.
     fn lock(self, tx: &mut Tx, viewer: &mut Viewer) -> Result<(), rapport_store::Error> {
         match self {
             Self::Account(id) => drop(account::lock(tx, &[id])?),
+            Self::Conversation(id) => {
+                // Whoever changes a conversation locks its account first.
+                if let Some(found) = conversation::get(tx, id)? {
+                    account::lock(tx, &[found.account])?;
+                }
+            }
             Self::Webhook(id) => drop(webhook::lock(tx, &[id])?),
             Self::Campaign(id) => drop(campaign::lock(tx, id)?),
             Self::Company => {

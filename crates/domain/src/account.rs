@@ -161,6 +161,12 @@ impl Account {
         moves
     }
 
+    /// Sets the last contact after a correction.
+    pub fn correct_contact(&mut self, last: Option<Time>, now: Time) {
+        self.last_contact_at = last;
+        self.updated_at = now;
+    }
+
     /// Puts the account on the code's channel, unless it is already there.
     pub fn attribute(&mut self, attribution: &Attribution, now: Time, change: &mut Change) {
         if self.channel.as_ref().is_some_and(|channel| channel.id == attribution.channel.id) {

@@ -63,6 +63,9 @@ actions! {
     CompanyDeletionCancelled = "company.deletion_cancelled", "Cancelled the deletion of the company";
     CompanyDeletionRequested = "company.deletion_requested", "Asked to delete the company";
     CompanyExported = "company.exported", "Exported all data of the company";
+    ContactDeleted = "contact.deleted", "Deleted a contact";
+    ContactEdited = "contact.edited", "Edited a contact";
+    ContactRestored = "contact.restored", "Undid a correction of a contact";
     DeliveryRedelivered = "delivery.redelivered", "Redelivered a delivery";
     DigestSent = "digest.sent", "Sent the digest";
     DomainClaimed = "domain.claimed", "Confirmed an email domain";
@@ -88,6 +91,13 @@ actions! {
     MemberJoined = "member.joined", "Joined with single sign-on";
     MemberLeft = "member.left", "Left the company";
     MemberRemoved = "member.removed", "Removed a member";
+    MessageDeleted = "message.deleted", "Deleted a message";
+    MessageEdited = "message.edited", "Edited a message";
+    MessageRestored = "message.restored", "Undid a correction of a message";
+    NoteCreated = "note.created", "Added a note";
+    NoteDeleted = "note.deleted", "Deleted a note";
+    NoteEdited = "note.edited", "Edited a note";
+    NoteRestored = "note.restored", "Undid a correction of a note";
     PasswordChanged = "password.changed", "Changed the password";
     PasswordResetSent = "password_reset.sent", "Sent a password-reset link";
     PersonEmailChanged = "person.email_changed", "Changed their email address";

@@ -17,6 +17,8 @@ pub struct Erased {
     pub values: u64,
     /// Records of deleted accounts that had an imported_id.
     pub imported_ids: u64,
+    /// Corrections that kept what they had changed or deleted.
+    pub corrections: u64,
     /// The deliveries of those events, and their attempts.
     pub deliveries: u64,
     pub attempts: u64,
@@ -58,24 +60,26 @@ impl Erased {
             responses: self.responses + other.responses,
             values: self.values + other.values,
             imported_ids: self.imported_ids + other.imported_ids,
+            corrections: self.corrections + other.corrections,
             deliveries: self.deliveries + other.deliveries,
             attempts: self.attempts + other.attempts,
             accounts: self.accounts + other.accounts,
         }
     }
 
-    pub fn removed(self) -> [RemovedRows; 4] {
+    pub fn removed(self) -> [RemovedRows; 5] {
         let removed = |table, column, rows| RemovedRows { table, column, rows };
         [
             removed("event", "payload", self.payloads),
             removed("attempt", "excerpt", self.responses),
             removed("audit", "detail", self.values),
             removed("account_tombstone", "imported_id", self.imported_ids),
+            removed("correction", "was", self.corrections),
         ]
     }
 
     /// The rows that were looked at and stay, without what was removed.
-    pub fn kept(self) -> [KeptRows; 6] {
+    pub fn kept(self) -> [KeptRows; 7] {
         let kept = |table, rows, reason| KeptRows { table, rows, reason };
         [
             kept("account", self.accounts, "An erasure doesn't delete an account. Delete it before."),
@@ -92,6 +96,7 @@ impl Erased {
                 self.imported_ids,
                 "Consumers that follow the accounts learn from it which id was deleted.",
             ),
+            kept("correction", self.corrections, "They say who corrected what and when."),
         ]
     }
 
@@ -120,12 +125,15 @@ mod tests {
             responses: 2,
             values: 3,
             imported_ids: 4,
+            corrections: 8,
             deliveries: 5,
             attempts: 6,
             accounts: 7,
         };
         let removed: Vec<(&str, u64)> = erased.removed().iter().map(|part| (part.table, part.rows)).collect();
-        assert_eq!(removed, [("event", 1), ("attempt", 2), ("audit", 3), ("account_tombstone", 4)]);
+        let expected =
+            [("event", 1), ("attempt", 2), ("audit", 3), ("account_tombstone", 4), ("correction", 8)];
+        assert_eq!(removed, expected);
         let kept: Vec<(&str, u64)> = erased.kept().iter().map(|part| (part.table, part.rows)).collect();
         let expected = [
             ("account", 7),
@@ -134,6 +142,7 @@ mod tests {
             ("attempt", 6),
             ("audit", 3),
             ("account_tombstone", 4),
+            ("correction", 8),
         ];
         assert_eq!(kept, expected);
         assert_eq!(erased.and(erased).deliveries, 10);

@@ -76,6 +76,11 @@ impl Actor {
         }
     }
 
+    /// Whether it is the same person or credential, whatever their name was then.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.kind(), self.id_bytes()) == (other.kind(), other.id_bytes())
+    }
+
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Token { name, .. } | Self::Person { name, .. } => Some(name),

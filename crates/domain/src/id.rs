@@ -89,6 +89,10 @@ ids! {
     RedeliveryId = "rdl_";
     /// Contact recorded on an account.
     ContactId = "ctc_";
+    /// A note on an account that isn't contact.
+    NoteId = "nte_";
+    /// What was edited or deleted in a contact, message or note.
+    CorrectionId = "cor_";
     ImportId = "imp_";
     /// A mail to a member, from creation to sending.
     MailId = "mai_";

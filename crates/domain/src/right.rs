@@ -15,6 +15,7 @@ pub enum Right {
     Read,
     Own,
     Work,
+    Correct,
     Export,
     Delete,
     Import,
@@ -39,10 +40,11 @@ enum Least {
 }
 
 impl Right {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Read,
         Self::Own,
         Self::Work,
+        Self::Correct,
         Self::Export,
         Self::Delete,
         Self::Import,
@@ -66,6 +68,8 @@ impl Right {
             Self::Read => ("read", "see accounts, clients, campaigns and dashboards", Fixed(Role::Viewer)),
             Self::Own => ("own", "change their own profile and saved views", Fixed(Role::Viewer)),
             Self::Work => ("work", "work with accounts and campaigns", Fixed(Role::Member)),
+            // Who wrote an entry may correct it without this right.
+            Self::Correct => ("correct", "edit and delete what others logged", Fixed(Role::Admin)),
             Self::Export => ("export", "export data", Granted(|grants| grants.export)),
             Self::Delete => ("delete", "delete accounts and erase payloads", Granted(|grants| grants.delete)),
             Self::Import => ("import", "import accounts", Fixed(Role::Admin)),
@@ -226,6 +230,7 @@ mod tests {
             (Right::Read, [yes, yes, yes, yes]),
             (Right::Own, [yes, yes, yes, yes]),
             (Right::Work, [no, yes, yes, yes]),
+            (Right::Correct, [no, no, yes, yes]),
             (Right::Export, [no, granted, yes, yes]),
             (Right::Delete, [no, granted, yes, yes]),
             (Right::Import, [no, no, yes, yes]),

@@ -188,6 +188,25 @@ SELECT c.slug AS project, reporting.id_text('ctc_', t.id) AS id, reporting.id_te
 FROM contact t
 JOIN company c ON c.id = t.company;
 
+CREATE OR REPLACE VIEW reporting.note AS
+SELECT c.slug AS project, reporting.id_text('nte_', n.id) AS id, reporting.id_text('acc_', n.account) AS account,
+       n.text, n.pinned = 1 AS pinned, n.author_kind, reporting.actor_text(n.author_kind, n.author_id) AS author_id,
+       n.author_name, reporting.at(n.created_at) AS created_at
+FROM note n
+JOIN company c ON c.id = n.company;
+
+-- Who corrected what. What was changed or deleted isn't shown.
+CREATE OR REPLACE VIEW reporting.correction AS
+SELECT c.slug AS project, reporting.id_text('cor_', k.id) AS id, reporting.id_text('acc_', k.account) AS account,
+       k.entry_kind, reporting.id_text(CASE k.entry_kind WHEN 'contact' THEN 'ctc_' WHEN 'message' THEN 'msg_' ELSE 'nte_'
+       END, k.entry) AS entry, k.act, k.fields, k.author_kind,
+       reporting.actor_text(k.author_kind, k.author_id) AS author_id, k.author_name, k.actor_kind,
+       reporting.actor_text(k.actor_kind, k.actor_id) AS actor_id, k.actor_name, reporting.at(k.at) AS at,
+       reporting.at(k.undone_at) AS undone_at, k.undone_kind,
+       reporting.actor_text(k.undone_kind, k.undone_id) AS undone_id, k.undone_name
+FROM correction k
+JOIN company c ON c.id = k.company;
+
 CREATE OR REPLACE VIEW reporting.conversation AS
 SELECT c.slug AS project, reporting.id_text('cnv_', v.id) AS id, reporting.id_text('acc_', v.account) AS account,
        v.subject, v.channel, v.message_count, reporting.at(v.last_message_at) AS last_message_at,

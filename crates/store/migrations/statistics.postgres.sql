@@ -36,6 +36,8 @@ ALTER TABLE conversation ALTER COLUMN account SET (n_distinct = -0.5), ALTER COL
 ALTER TABLE message ALTER COLUMN conversation SET (n_distinct = -0.2), ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE mail_reference ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE contact ALTER COLUMN account SET (n_distinct = -0.2);
+ALTER TABLE note ALTER COLUMN account SET (n_distinct = -0.2);
+ALTER TABLE correction ALTER COLUMN account SET (n_distinct = -0.2), ALTER COLUMN entry SET (n_distinct = -0.8);
 ALTER TABLE contact_episode ALTER COLUMN account SET (n_distinct = -0.2);
 ALTER TABLE cadence ALTER COLUMN status SET (n_distinct = 3);
 ALTER TABLE audit ALTER COLUMN actor_id SET (n_distinct = 50), ALTER COLUMN action SET (n_distinct = 50),

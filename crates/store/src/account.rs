@@ -15,8 +15,8 @@ use crate::statement::{InsertMany, UpdateMany, statements};
 use crate::tx::{Snapshot, Tx};
 use crate::value::{Row, Type, Value};
 use crate::{
-    account_address, account_field, account_site, activity, cadence, contact, conversation, history,
-    import_data, mail_reference, message, tombstone, values,
+    account_address, account_field, account_site, activity, cadence, contact, conversation, correction,
+    history, import_data, mail_reference, message, note, tombstone, values,
 };
 
 /// The columns of an account in the order that `read` takes them.
@@ -242,6 +242,8 @@ pub fn delete(tx: &mut Tx, id: AccountId, now: Time) -> Result<Vec<(&'static str
         ("account_site", account_site::delete_of_account(tx, id)?),
         ("contact_episode", cadence::delete_of_account(tx, id)?),
         ("contact", contact::delete_of_account(tx, id)?),
+        ("note", note::delete_of_account(tx, id)?),
+        ("correction", correction::delete_of_account(tx, id)?),
         ("import_change", import_data::delete_of_account(tx, id)?),
         ("account", tx.execute(&DELETE, values![&id])?),
     ]);

@@ -45,6 +45,8 @@ macro_rules! earliest {
 statements! {
     company REMOVE = "DELETE FROM cadence WHERE company = $1 AND account = ANY($2)";
     company FORGET_EPISODES = "DELETE FROM contact_episode WHERE company = $1 AND account = $2";
+    company ANNOUNCED_AT = "SELECT announced_at FROM contact_episode WHERE company = $1 AND account = $2 \
+                            AND last_contact_at = $3";
     company ANNOUNCED = "UPDATE cadence SET announced = 1 WHERE company = $1 AND announced = 0 AND account = ANY($2)";
     company ENDED_SNOOZES = "SELECT account FROM cadence /*INDEXED BY cadence_snoozed*/ WHERE company = $1 AND status = $2 \
                              AND snoozed_until IS NOT NULL AND snoozed_until <= $3 \
@@ -165,6 +167,12 @@ pub fn open_episodes(tx: &mut Tx, accounts: &[&Account], now: Time) -> Result<Ha
         .flat_map(|account| [Value::from(&account.id), Value::from(episode(account)), Value::from(now)])
         .collect();
     tx.insert(&OPEN_EPISODE, &rows)?.into_iter().map(|mut row| row.take()).collect()
+}
+
+/// When the account's current episode was announced.
+pub fn announced_at(snapshot: &mut Snapshot, account: &Account) -> Result<Option<Time>, Error> {
+    let found = snapshot.query_opt(&ANNOUNCED_AT, values![&account.id, episode(account)])?;
+    found.map(|mut row| row.take()).transpose()
 }
 
 /// The sweep skips these until someone makes contact.

@@ -13,6 +13,13 @@ use crate::value::{Row, Type, Value};
 use crate::values;
 
 statements! {
+    company GET = "SELECT id, account, kind, note, actor_kind, actor_id, actor_name, occurred_at, created_at \
+                   FROM contact WHERE company = $1 AND account = $2 AND id = $3";
+    company LATEST = "SELECT occurred_at FROM contact /*INDEXED BY contact_by_time*/ WHERE company = $1 \
+                      AND account = $2 ORDER BY occurred_at DESC, id DESC LIMIT 1";
+    company UPDATE = "UPDATE contact SET kind = $4, note = $5, occurred_at = $6 \
+                      WHERE company = $1 AND account = $2 AND id = $3";
+    company DELETE_ONE = "DELETE FROM contact WHERE company = $1 AND account = $2 AND id = $3";
     company OF_ACCOUNT = "SELECT id, account, kind, note, actor_kind, actor_id, actor_name, occurred_at, created_at \
                           FROM contact /*INDEXED BY contact_by_time*/ WHERE company = $1 AND account = $2 \
                           AND (occurred_at, id) < ($3, $4) ORDER BY occurred_at DESC, id DESC LIMIT $5";
@@ -48,6 +55,27 @@ pub fn insert(tx: &mut Tx, contact: &Contact) -> Result<(), Error> {
         contact.created_at.into(),
     ];
     tx.insert(&INSERT, &row)?;
+    Ok(())
+}
+
+pub fn get(snapshot: &mut Snapshot, account: AccountId, id: ContactId) -> Result<Option<Contact>, Error> {
+    snapshot.query_opt(&GET, values![&account, &id])?.map(read).transpose()
+}
+
+/// When an account's latest contact was.
+pub fn latest(snapshot: &mut Snapshot, account: AccountId) -> Result<Option<Time>, Error> {
+    snapshot.query_opt(&LATEST, values![&account])?.map(|mut row| row.take()).transpose()
+}
+
+/// Writes back what a correction can change.
+pub fn update(tx: &mut Tx, contact: &Contact) -> Result<(), Error> {
+    let Contact { account, id, kind, note, occurred_at, .. } = contact;
+    tx.execute(&UPDATE, values![account, id, kind.as_str(), note.as_deref(), *occurred_at])?;
+    Ok(())
+}
+
+pub fn delete(tx: &mut Tx, contact: &Contact) -> Result<(), Error> {
+    tx.execute(&DELETE_ONE, values![&contact.account, &contact.id])?;
     Ok(())
 }
 

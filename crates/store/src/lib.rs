@@ -33,6 +33,7 @@ pub mod company_deletion;
 pub mod contact;
 pub mod conversation;
 pub mod copy;
+pub mod correction;
 pub mod credential;
 pub mod delivery;
 pub mod delivery_health;
@@ -65,6 +66,7 @@ pub mod member;
 pub mod message;
 mod migrate;
 pub mod node;
+pub mod note;
 pub mod own_data;
 pub mod page;
 pub mod passkey;
@@ -130,6 +132,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         company_deletion::STATEMENTS,
         contact::STATEMENTS,
         conversation::STATEMENTS,
+        correction::STATEMENTS,
         credential::STATEMENTS,
         delivery::STATEMENTS,
         delivery_health::STATEMENTS,
@@ -153,6 +156,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         member::STATEMENTS,
         message::STATEMENTS,
         node::STATEMENTS,
+        note::STATEMENTS,
         own_data::STATEMENTS,
         passkey::STATEMENTS,
         password_reset::STATEMENTS,

@@ -34,6 +34,15 @@ statements! {
         "/*INDEXED BY message_by_conversation*/ WHERE company = $1 AND conversation = $2 \
          AND (occurred_at, id) < ($3, $4) ORDER BY occurred_at DESC, id DESC LIMIT $5"
     );
+    company GET = select_message!("WHERE company = $1 AND id = $2");
+    company LATEST = "SELECT occurred_at FROM message /*INDEXED BY message_by_conversation*/ WHERE company = $1 \
+                      AND conversation = $2 ORDER BY occurred_at DESC, id DESC LIMIT 1";
+    company LATEST_CONTACT = "SELECT occurred_at FROM message /*INDEXED BY message_by_account*/ WHERE company = $1 \
+                              AND account = $2 AND direction = 'outbound' AND automatic = 0 \
+                              ORDER BY occurred_at DESC, id DESC LIMIT 1";
+    company UPDATE = "UPDATE message SET direction = $3, channel = $4, subject = $5, body = $6, body_bytes = $7, \
+                      occurred_at = $8 WHERE company = $1 AND id = $2";
+    company DELETE_ONE = "DELETE FROM message WHERE company = $1 AND id = $2";
     company DELETE = "DELETE FROM message WHERE company = $1 AND account = $2";
 }
 
@@ -99,6 +108,36 @@ pub fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         message.created_at.into(),
     ];
     tx.insert(&INSERT, &row)?;
+    Ok(())
+}
+
+pub fn get(snapshot: &mut Snapshot, id: MessageId) -> Result<Option<Message>, Error> {
+    snapshot.query_opt(&GET, values![&id])?.map(read).transpose()
+}
+
+/// When a conversation's latest message was.
+pub fn latest(snapshot: &mut Snapshot, conversation: ConversationId) -> Result<Option<Time>, Error> {
+    snapshot.query_opt(&LATEST, values![&conversation])?.map(|mut row| row.take()).transpose()
+}
+
+/// When the latest message was that counts as contact with an account.
+pub fn latest_contact(snapshot: &mut Snapshot, account: AccountId) -> Result<Option<Time>, Error> {
+    snapshot.query_opt(&LATEST_CONTACT, values![&account])?.map(|mut row| row.take()).transpose()
+}
+
+/// Writes back what a correction can change.
+pub fn update(tx: &mut Tx, message: &Message) -> Result<(), Error> {
+    let Message { id, direction, channel, subject, body, occurred_at, .. } = message;
+    let bytes = i64::try_from(body.len()).unwrap_or(i64::MAX);
+    tx.execute(
+        &UPDATE,
+        values![id, direction.as_str(), channel, subject.as_deref(), body, bytes, *occurred_at],
+    )?;
+    Ok(())
+}
+
+pub fn delete(tx: &mut Tx, message: &Message) -> Result<(), Error> {
+    tx.execute(&DELETE_ONE, values![&message.id])?;
     Ok(())
 }
 

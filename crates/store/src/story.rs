@@ -1,11 +1,12 @@
 //! The history on an account's page: the items of `timeline`, plus the days on which the account used the
-//! product and the imports that changed it. All of it, or one kind.
+//! product, the imports that changed it and the corrections of what was logged. All of it, or one kind.
 //!
 //! As in `timeline`, each kind is read from its own index starting where the last page ended, and the results
 //! are merged.
 
 use rapport_domain::activity::PULSE_DAYS;
-use rapport_domain::id::{AccountId, ImportId};
+use rapport_domain::correction::Correction;
+use rapport_domain::id::{AccountId, CorrectionId, ImportId};
 use rapport_domain::time::{Day, Time};
 
 use crate::activity::{self, ActiveDay};
@@ -13,7 +14,7 @@ use crate::error::Error;
 use crate::import_data::{self, Touch};
 use crate::page::Page;
 use crate::tx::Snapshot;
-use crate::{contact, history, timeline};
+use crate::{contact, correction, history, note, timeline};
 
 /// Which items to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +24,9 @@ pub enum Show {
     Moves,
     Messages,
     Contacts,
+    Notes,
     Imports,
+    Corrections,
 }
 
 impl Show {
@@ -38,6 +41,7 @@ pub enum Item {
     /// Use of the product; shown only together with everything else.
     Active(Active),
     Import(Touch),
+    Correction(Correction),
 }
 
 /// Days on which the account used the product, with nothing else in between.
@@ -70,6 +74,7 @@ impl Item {
             Self::Told(item) => item.at(),
             Self::Active(active) => active.last_at,
             Self::Import(touch) => touch.at,
+            Self::Correction(correction) => correction.done.at,
         }
     }
 }
@@ -80,6 +85,7 @@ pub struct Place {
     pub told: timeline::Place,
     pub day: Day,
     pub import: ImportId,
+    pub correction: CorrectionId,
 }
 
 impl Place {
@@ -88,6 +94,7 @@ impl Place {
         told: timeline::Place::START,
         day: Day::from_number(i64::MAX),
         import: ImportId::from_bytes([0xff; 16]),
+        correction: CorrectionId::from_bytes([0xff; 16]),
     };
 
     fn after(mut self, item: &Item) -> Self {
@@ -95,6 +102,7 @@ impl Place {
             Item::Told(item) => self.told = self.told.after(item),
             Item::Active(active) => self.day = active.since,
             Item::Import(touch) => self.import = touch.import,
+            Item::Correction(correction) => self.correction = correction.id,
         }
         self
     }
@@ -117,6 +125,10 @@ pub fn of_account(
         let contacts = contact::of_account(snapshot, account, Some(from.told.contact), limit)?;
         lanes.add(contacts, |contact| Item::Told(timeline::Item::Contact(contact)));
     }
+    if show.has(Show::Notes) {
+        let notes = note::of_account(snapshot, account, Some(from.told.note), limit)?;
+        lanes.add(notes, |note| Item::Told(timeline::Item::Note(note)));
+    }
     if show.has(Show::Imports) {
         lanes.add(import_data::of_account(snapshot, account, from.import, limit)?, Item::Import);
     }
@@ -127,6 +139,10 @@ pub fn of_account(
     if show.has(Show::Messages) {
         let messages = timeline::messages(snapshot, account, from.told.message, limit)?;
         lanes.add(messages, |said| Item::Told(timeline::Item::Message(said)));
+    }
+    if show.has(Show::Corrections) {
+        let corrections = correction::of_account(snapshot, account, Some(from.correction), limit)?;
+        lanes.add(corrections, Item::Correction);
     }
     let limit = usize::try_from(limit).unwrap_or(0);
     let (mut items, mut place) = (Vec::with_capacity(limit), from);

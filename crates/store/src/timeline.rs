@@ -1,12 +1,13 @@
-//! Everything that happened to an account, in one list: stages, contacts and messages.
+//! Everything that happened to an account, in one list: stages, contacts, notes and messages.
 //!
-//! Each kind is read from its own index starting where the last page ended, and the three are merged. A
+//! Each kind is read from its own index starting where the last page ended, and the kinds are merged. A
 //! position in the list has one position per kind, so that they don't need a common order.
 
 use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, Sender};
 use rapport_domain::history::{Actor, HistoryEntry};
-use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId};
+use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId, NoteId};
+use rapport_domain::note::Note;
 use rapport_domain::time::Time;
 
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::page::Page;
 use crate::statement::statements;
 use crate::tx::Snapshot;
 use crate::value::Row;
-use crate::{contact, history, message, values};
+use crate::{contact, history, message, note, values};
 
 statements! {
     company MESSAGES = "SELECT id, conversation, direction, channel, subject, substr(body, 1, 500), author_kind, \
@@ -45,6 +46,7 @@ pub struct Said {
 pub enum Item {
     Stage(HistoryEntry),
     Contact(Contact),
+    Note(Note),
     Message(Said),
 }
 
@@ -53,6 +55,7 @@ impl Item {
         match self {
             Self::Stage(entry) => entry.at,
             Self::Contact(contact) => contact.occurred_at,
+            Self::Note(note) => note.created_at,
             Self::Message(said) => said.at,
         }
     }
@@ -63,6 +66,7 @@ impl Item {
 pub struct Place {
     pub stage: HistoryId,
     pub contact: (Time, ContactId),
+    pub note: NoteId,
     pub message: (Time, MessageId),
 }
 
@@ -71,6 +75,7 @@ impl Place {
     pub const START: Self = Self {
         stage: HistoryId::from_bytes([0xff; 16]),
         contact: (Time::from_micros(i64::MAX), ContactId::from_bytes([0xff; 16])),
+        note: NoteId::from_bytes([0xff; 16]),
         message: (Time::from_micros(i64::MAX), MessageId::from_bytes([0xff; 16])),
     };
 
@@ -79,6 +84,7 @@ impl Place {
         match item {
             Item::Stage(entry) => self.stage = entry.id,
             Item::Contact(contact) => self.contact = (contact.occurred_at, contact.id),
+            Item::Note(note) => self.note = note.id,
             Item::Message(said) => self.message = (said.at, said.id),
         }
         self
@@ -94,10 +100,13 @@ pub fn of_account(
 ) -> Result<(Vec<Item>, Option<Place>), Error> {
     let stages = history::of_account(snapshot, account, Some(from.stage), limit)?;
     let contacts = contact::of_account(snapshot, account, Some(from.contact), limit)?;
+    let notes = note::of_account(snapshot, account, Some(from.note), limit)?;
     let messages = messages(snapshot, account, from.message, limit)?;
+    let more = stages.more || contacts.more || notes.more || messages.more;
     let mut lanes = [
         stages.items.into_iter().map(Item::Stage).collect::<Vec<_>>(),
         contacts.items.into_iter().map(Item::Contact).collect(),
+        notes.items.into_iter().map(Item::Note).collect(),
         messages.items.into_iter().map(Item::Message).collect(),
     ];
     lanes.iter_mut().for_each(|lane| lane.reverse());
@@ -109,7 +118,7 @@ pub fn of_account(
         place = place.after(&item);
         items.push(item);
     }
-    let more = stages.more || contacts.more || messages.more || lanes.iter().any(|lane| !lane.is_empty());
+    let more = more || lanes.iter().any(|lane| !lane.is_empty());
     Ok((items, more.then_some(place)))
 }
 

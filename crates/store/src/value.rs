@@ -7,9 +7,9 @@ use std::error::Error as StdError;
 use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
-    AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CredentialId,
-    DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, PasskeyId, PersonId,
-    RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
+    AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CorrectionId,
+    CredentialId, DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, NoteId,
+    PasskeyId, PersonId, RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -274,11 +274,13 @@ id_values!(
     MailId,
     ChannelId,
     ConversationId,
+    CorrectionId,
     CredentialId,
     DeliveryId,
     EventId,
     HistoryId,
     MessageId,
+    NoteId,
     PasskeyId,
     PersonId,
     RedeliveryId,

@@ -8,6 +8,7 @@ use rapport_store::{Error, Snapshot, account, conversation, message};
 
 use crate::read::Page;
 use crate::read::account::of_existing;
+use crate::read::correction::{Edits, with_edits};
 
 pub use rapport_store::conversation::get as one;
 pub use rapport_store::message::Place;
@@ -17,6 +18,8 @@ pub struct ConversationPage {
     pub account: Account,
     pub conversation: Conversation,
     pub messages: Page<Message>,
+    /// Their last edits.
+    pub edits: Edits,
 }
 
 /// How many messages a page shows.
@@ -33,7 +36,8 @@ pub fn page(
         return Ok(None);
     };
     let messages = message::of_conversation(snapshot, id, from, MESSAGES)?;
-    Ok(Some(ConversationPage { account, conversation, messages }))
+    let (messages, edits) = with_edits(snapshot, account.id, messages)?;
+    Ok(Some(ConversationPage { account, conversation, messages, edits }))
 }
 
 /// An account's conversations, latest first.
@@ -46,13 +50,14 @@ pub fn of_account(
     of_existing(snapshot, account, |snapshot| conversation::of_account(snapshot, account, before, limit))
 }
 
-/// Its messages, latest first.
+/// Its messages, latest first, and their last edits.
 pub fn messages(
     snapshot: &mut Snapshot,
     id: ConversationId,
     before: Option<Place>,
     limit: i64,
-) -> Result<Option<Page<Message>>, Error> {
-    let Some(_) = one(snapshot, id)? else { return Ok(None) };
-    message::of_conversation(snapshot, id, before, limit).map(Some)
+) -> Result<Option<(Page<Message>, Edits)>, Error> {
+    let Some(found) = one(snapshot, id)? else { return Ok(None) };
+    let page = message::of_conversation(snapshot, id, before, limit)?;
+    with_edits(snapshot, found.account, page).map(Some)
 }

@@ -11,6 +11,7 @@ pub mod campaign;
 pub mod channel;
 pub mod clients;
 pub mod conversation;
+pub mod correction;
 pub mod credential;
 pub mod dashboard;
 pub mod delivery;

@@ -1,5 +1,6 @@
-//! The timeline of an account: on its page with activity and imports, in the API without.
+//! The timeline of an account: on its page with activity, imports and corrections, in the API without.
 
+use rapport_domain::correction::Entry;
 use rapport_domain::id::AccountId;
 use rapport_domain::time::Time;
 use rapport_store::{Error, Snapshot, activity, story, timeline};
@@ -27,6 +28,20 @@ pub enum Stretch {
     Events(Page<KeptActivity>),
 }
 
+impl Stretch {
+    /// The entries in it that can be corrected.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let Self::Story(items, _) = self else { return Vec::new() };
+        let entry = |item: &Item| match item {
+            Item::Told(Told::Contact(contact)) => Some(Entry::Contact(contact.id)),
+            Item::Told(Told::Message(said)) => Some(Entry::Message(said.id)),
+            Item::Told(Told::Note(note)) => Some(Entry::Note(note.id)),
+            Item::Told(Told::Stage(_)) | Item::Active(_) | Item::Import(_) | Item::Correction(_) => None,
+        };
+        items.iter().filter_map(entry).collect()
+    }
+}
+
 pub(super) fn stretch(
     snapshot: &mut Snapshot,
     account: AccountId,
@@ -42,7 +57,7 @@ pub(super) fn stretch(
     }
 }
 
-/// Moves, contacts and messages, and the place of the older ones.
+/// Moves, contacts, notes and messages, and the place of the older ones.
 pub type ToldPart = (Vec<Told>, Option<ToldPlace>);
 
 /// What happened to an account, newest first, from a place on.

@@ -53,6 +53,7 @@ fn an_erasure_lists_what_was_there() {
             responses: count("SELECT count(*) FROM attempt WHERE excerpt IS NOT NULL") / 2,
             values: 1,
             imported_ids: count("SELECT count(*) FROM account_tombstone WHERE imported_id IS NOT NULL"),
+            corrections: 0,
             deliveries: count(&format!("SELECT count(*) FROM delivery event WHERE {own}")),
             attempts: count("SELECT count(*) FROM attempt") / 2,
             accounts: 0,

@@ -9,6 +9,7 @@ mod bulk;
 mod channel;
 mod choose;
 mod company_deletion;
+mod corrections;
 mod credential;
 mod digest;
 mod encryption_key;

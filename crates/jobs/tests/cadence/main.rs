@@ -2,6 +2,7 @@
 //! "Contact-due rules" and of the decisions on the cadence is a named test.
 
 mod contact;
+mod corrections;
 mod episodes;
 mod harness;
 mod messages;

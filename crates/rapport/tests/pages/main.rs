@@ -10,6 +10,7 @@ mod campaigns;
 mod channels;
 mod clients;
 mod companies;
+mod corrections;
 mod credentials;
 mod dashboard;
 mod deliveries;

@@ -104,6 +104,13 @@ pub fn pages(office: &Office) -> Vec<Page> {
     let (account, conversation) = conversation(office);
     add(format!("/accounts/{account}"), Least::Viewer);
     add(format!("/accounts/{account}/conversations/{conversation}"), Least::Viewer);
+    let note = json!({ "text": "Prefers calls before noon", "pinned": true });
+    let note = office.api("POST", &format!("/api/accounts/{account}/notes/"), &note);
+    let message = first(office, &format!("/api/conversations/{conversation}/messages/"), "/id");
+    for entry in [text(&note, "/id"), message] {
+        add(format!("/accounts/{account}?edit=entry&entry={entry}"), Least::Viewer);
+    }
+    add(format!("/accounts/{account}?show=corrections"), Least::Viewer);
     add(format!("/channels/{}", first(office, "/api/channels/", "/id")), Least::Viewer);
     let campaign = first(office, "/api/campaigns/?limit=1", "/id");
     add(format!("/campaigns/{campaign}"), Least::Viewer);

@@ -1,6 +1,6 @@
 //! How a stored value is shown in an export: as the API shows it.
 
-use rapport_domain::id::{PersonId, base32};
+use rapport_domain::id::{ContactId, MessageId, NoteId, PersonId, base32};
 use rapport_domain::time::{Day, Time};
 use serde_json::{Map, Value};
 
@@ -28,6 +28,8 @@ pub enum Shape {
     Id(&'static str),
     /// The id of who did something, whose kind is in this column, which comes before.
     Actor(&'static str),
+    /// The id of a contact, message or note. Which of them it is is in this column, which comes before.
+    Entry(&'static str),
     /// A number that stands for one of these words.
     Word(&'static [&'static str]),
 }
@@ -51,6 +53,14 @@ impl Shape {
             (Self::Actor(kind), Cell::Bytes(bytes)) => {
                 let is_person = before.get(kind).is_some_and(|kind| kind == "person");
                 id(if is_person { PersonId::PREFIX } else { "crd_" }, &bytes)
+            }
+            (Self::Entry(kind), Cell::Bytes(bytes)) => {
+                let prefix = match before.get(kind).and_then(Value::as_str) {
+                    Some("contact") => ContactId::PREFIX,
+                    Some("message") => MessageId::PREFIX,
+                    _ => NoteId::PREFIX,
+                };
+                id(prefix, &bytes)
             }
             (_, Cell::Bytes(bytes)) => id("", &bytes),
         }
@@ -101,10 +111,12 @@ mod tests {
             (Shape::Id("acc_"), bytes(), json!(account.to_string())),
             (Shape::Actor("by_person"), bytes(), json!(person)),
             (Shape::Actor("by_token"), bytes(), json!(token)),
+            (Shape::Entry("by_message"), bytes(), json!(token.replace("crd_", "msg_"))),
+            (Shape::Entry("by_nothing"), bytes(), json!(token.replace("crd_", "nte_"))),
             (Shape::Word(&["open", "failed"]), Cell::Int(1), json!("failed")),
             (Shape::Word(&["open"]), Cell::Int(9), json!(null)),
         ];
-        let before = json!({"by_person": "person", "by_token": "token"});
+        let before = json!({"by_person": "person", "by_token": "token", "by_message": "message"});
         for (shape, cell, expected) in table {
             assert_eq!(shape.show(cell.clone(), before.as_object().unwrap()), expected, "{shape:?} {cell:?}");
         }

@@ -4,7 +4,7 @@
 //! Not exported are secrets and their hashes, sessions, the texts of mails, imported files, and what is derived from
 //! other tables or only serves the service itself.
 
-use super::shape::Shape::{self, Actor, Amount, Day, Flag, Id, Json, Number, Text, Time, Word};
+use super::shape::Shape::{self, Actor, Amount, Day, Entry, Flag, Id, Json, Number, Text, Time, Word};
 use super::way::{Key, Way};
 use crate::statement::DeleteMany;
 use crate::value::Type;
@@ -77,7 +77,7 @@ const PERSON: Keys = &[("person", Type::Bytes)];
 const BY_ID: Keys = &[("t.id", Type::Bytes)];
 const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
-pub static TABLES: [Table; 51] = [
+pub static TABLES: [Table; 53] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -273,6 +273,49 @@ pub static TABLES: [Table; 51] = [
             ("created_at", Time),
         ],
         &[],
+    )
+    .of_account(Way::column("", BY_ID)),
+    Table::exported(
+        "note",
+        ACCOUNT_AND_ID,
+        &[
+            ("id", Id("nte_")),
+            ("account", Id("acc_")),
+            ("text", Text),
+            ("pinned", Flag),
+            ("author_kind", Text),
+            ("author_id", Actor("author_kind")),
+            ("author_name", Text),
+            ("created_at", Time),
+        ],
+        &[],
+    )
+    .of_account(Way::column("", BY_ID)),
+    Table::wide(
+        "correction",
+        ACCOUNT_AND_ID,
+        &[
+            ("id", Id("cor_")),
+            ("account", Id("acc_")),
+            ("entry_kind", Text),
+            ("entry", Entry("entry_kind")),
+            ("act", Text),
+            ("author_kind", Text),
+            ("author_id", Actor("author_kind")),
+            ("author_name", Text),
+            ("actor_kind", Text),
+            ("actor_id", Actor("actor_kind")),
+            ("actor_name", Text),
+            ("fields", Text),
+            ("was", Json),
+            ("became", Json),
+            ("at", Time),
+            ("undone_at", Time),
+            ("undone_kind", Text),
+            ("undone_id", Actor("undone_kind")),
+            ("undone_name", Text),
+        ],
+        &["kept"],
     )
     .of_account(Way::column("", BY_ID)),
     Table::exported(

@@ -3,9 +3,11 @@
 use crate::clients::plans::planned;
 use crate::{
     account, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
-    delivery, event, fan_out,
+    correction, delivery, event, fan_out,
 };
-use crate::{all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message};
+use crate::{
+    all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message, note,
+};
 use crate::{stage_totals, tombstone, webhook};
 
 /// A statement to plan.
@@ -59,6 +61,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         cadence::OPEN_EPISODE,
         channel_total::INSERT,
         contact::INSERT,
+        correction::INSERT,
         delivery::INSERT,
         delivery::SETTLE,
         delivery::DESCRIBE,
@@ -75,6 +78,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         mail::INSERT,
         manual_attempt::INSERT,
         message::INSERT,
+        note::INSERT,
         stage_totals::KEEP,
         tombstone::INSERT,
         webhook::UPDATE,

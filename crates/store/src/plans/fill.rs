@@ -133,6 +133,7 @@ fn value_of(table: &str, column: &str, kind: &str, last_of_key: bool) -> String 
         (_, "active" | "campaign_hold" | "disabled_by_hand", _) => {
             "CASE WHEN # % 1000 = 0 THEN 1 ELSE 0 END".to_owned()
         }
+        (_, "pinned" | "kept", _) => "CASE WHEN # % 20 = 0 THEN 1 ELSE 0 END".to_owned(),
         (_, "announced", _) => "CASE WHEN # % 50 = 0 THEN 0 ELSE 1 END".to_owned(),
         (_, "own", _) => "# % 20 / 19".to_owned(),
         (_, "day", _) => "20000 + # % 90".to_owned(),

@@ -18,7 +18,7 @@ use rapport_domain::session::{IDLE_MINUTES, MAX_MINUTES};
 use rapport_domain::text::Length;
 use rapport_domain::upsert_batch::MAX_ACCOUNTS;
 use rapport_domain::webhook::MAX_DESCRIPTION;
-use rapport_domain::{campaign, channel, company, sso, webhook_header};
+use rapport_domain::{campaign, channel, company, note, sso, webhook_header};
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{AllOf, Object, Schema};
 use utoipa::openapi::{Components, RefOr};
@@ -42,7 +42,7 @@ const EMAIL: Length = Length { min: 0, max: MAX_EMAIL_CHARS };
 const PASSWORD: Length = Length { min: MIN_PASSWORD_CHARS, max: MAX_PASSWORD_CHARS };
 
 /// The members of schemas that have a limit.
-const MEMBERS: [(&str, &str, Bound); 58] = [
+const MEMBERS: [(&str, &str, Bound); 64] = [
     ("Account", "cadence_days", Number(CADENCE_DAYS)),
     ("AccountCreate", "name", Text(MAX_NAME)),
     ("AccountCreate", "imported_id", Text(MAX_IMPORTED_ID)),
@@ -61,6 +61,7 @@ const MEMBERS: [(&str, &str, Bound); 58] = [
     ("ChannelName", "name", Text(channel::MAX_NAME)),
     ("CodeCreate", "code", Text(CODE)),
     ("ContactCreate", "note", Text(MAX_NOTE.or_empty())),
+    ("ContactPatch", "note", Text(MAX_NOTE.or_empty())),
     ("ConversationCreate", "channel", Text(MAX_CHANNEL)),
     ("ConversationCreate", "subject", Text(MAX_SUBJECT.or_empty())),
     ("IngestRequest", "events", Items(MAX_EVENTS)),
@@ -72,6 +73,11 @@ const MEMBERS: [(&str, &str, Bound); 58] = [
     ("MessageCreate", "body", Text(MAX_BODY)),
     ("MessageCreate", "channel", Text(MAX_CHANNEL)),
     ("MessageCreate", "subject", Text(MAX_SUBJECT.or_empty())),
+    ("MessagePatch", "body", Text(MAX_BODY)),
+    ("MessagePatch", "channel", Text(MAX_CHANNEL)),
+    ("MessagePatch", "subject", Text(MAX_SUBJECT.or_empty())),
+    ("NoteCreate", "text", Text(note::MAX_TEXT)),
+    ("NotePatch", "text", Text(note::MAX_TEXT)),
     ("PasswordResetConfirm", "password", Text(PASSWORD)),
     ("PasswordResetRequest", "email", Text(EMAIL)),
     ("Settings", "audit_days", Number(AUDIT_DAYS)),

@@ -6,12 +6,14 @@ use axum::response::Response;
 use rapport_app::contact::RecordContact;
 use rapport_app::read::account;
 use rapport_domain::contact::{Contact, NewContact};
+use rapport_domain::correction::logged::Logged;
 use rapport_domain::id::{AccountId, ContactId};
 use rapport_domain::time::Time;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
+use crate::api::logged::{LoggedContact, render};
 use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -33,7 +35,7 @@ pub fn routes() -> OpenApiRouter<Api> {
     path = "/api/accounts/{id}/contacts/",
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id."), requests::PageParameters),
-    responses((status = 200, description = "A page of contacts.", body = Page<Contact>)),
+    responses((status = 200, description = "A page of contacts.", body = Page<LoggedContact>)),
     security(("token" = ["read"])),
 )]
 async fn list_contacts(
@@ -47,9 +49,10 @@ async fn list_contacts(
     let question = parameters.about(id);
     let found = api
         .read(&caller, READ, question, move |snapshot, _, id| account::contacts(snapshot, id, before, limit));
-    let page = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
+    let (page, edits) = found.await?.reply.ok_or_else(|| Problem::not_found("account"))?;
     let next_cursor = page.items.last().filter(|_| page.more).map(write_place);
-    Ok(json::respond(StatusCode::OK, &Page { items: page.items, next_cursor }))
+    let items = page.items.into_iter().map(|contact| LoggedContact::new(contact, &edits)).collect();
+    Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
 }
 
 /// Record a contact
@@ -62,7 +65,7 @@ async fn list_contacts(
     tag = "Accounts",
     params(("id" = String, Path, description = "The account's id.")),
     request_body = requests::ContactCreate,
-    responses((status = 201, description = "The contact.", body = Contact)),
+    responses((status = 201, description = "The contact.", body = LoggedContact)),
     security(("token" = ["work"])),
 )]
 async fn record_contact(
@@ -74,7 +77,7 @@ async fn record_contact(
     let (caller, contact) = call.parse(|members| NewContact::parse(members, now));
     let account = id;
     let command = account.and_then(|account| contact.map(|contact| RecordContact { account, contact }));
-    api.act(&caller, command, |made| json::render(StatusCode::CREATED, &made)).await
+    api.act(&caller, command, |made| render(StatusCode::CREATED, Logged::Contact(made), None)).await
 }
 
 fn write_place(last: &Contact) -> String {

@@ -5,13 +5,15 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use rapport_app::conversation::{LogMessage, StartConversation};
 use rapport_app::read::conversation;
-use rapport_domain::conversation::{ConversationView, Log, MessageView, Start};
+use rapport_domain::conversation::{ConversationView, Log, Start};
+use rapport_domain::correction::logged::Logged;
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::time::Time;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::call::{Call, Caller, Id};
+use crate::api::logged::{LoggedMessage, render};
 use crate::api::{Api, READ, requests};
 use crate::edge::json;
 use crate::edge::problem::Problem;
@@ -112,7 +114,7 @@ async fn get_conversation(
     path = "/api/conversations/{id}/messages/",
     tag = "Conversations",
     params(("id" = String, Path, description = "The conversation's id."), requests::PageParameters),
-    responses((status = 200, description = "A page of messages.", body = Page<MessageView>)),
+    responses((status = 200, description = "A page of messages.", body = Page<LoggedMessage>)),
     security(("token" = ["read"])),
 )]
 async fn list_messages(
@@ -130,10 +132,10 @@ async fn list_messages(
     let found = api.read(&caller, READ, question, move |snapshot, _, id| {
         conversation::messages(snapshot, id, before, limit)
     });
-    let page = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
+    let (page, edits) = found.await?.reply.ok_or_else(|| Problem::not_found("conversation"))?;
     let last = page.items.last().filter(|_| page.more);
     let next_cursor = last.map(|last| write_place(MESSAGES, last.occurred_at, last.id.as_bytes()));
-    let items = page.items.iter().map(|message| message.view()).collect();
+    let items = page.items.iter().map(|message| LoggedMessage::new(message, &edits)).collect();
     Ok(json::respond(StatusCode::OK, &Page { items, next_cursor }))
 }
 
@@ -146,7 +148,7 @@ async fn list_messages(
     tag = "Conversations",
     params(("id" = String, Path, description = "The conversation's id.")),
     request_body = requests::MessageCreate,
-    responses((status = 201, description = "The message.", body = MessageView)),
+    responses((status = 201, description = "The message.", body = LoggedMessage)),
     security(("token" = ["work"])),
 )]
 async fn log_message(
@@ -157,7 +159,7 @@ async fn log_message(
     let now = api.app().now();
     let (caller, log) = call.parse(|members| Log::parse(members, now));
     let command = id.and_then(|conversation| log.map(|log| LogMessage { conversation, log }));
-    api.act(&caller, command, |logged| json::render(StatusCode::CREATED, &logged.view())).await
+    api.act(&caller, command, |logged| render(StatusCode::CREATED, Logged::Message(logged), None)).await
 }
 
 /// Writes a place in a list that is ordered by time, then by id.

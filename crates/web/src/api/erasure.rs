@@ -39,7 +39,8 @@ impl From<Erased> for ErasedPayloads {
 /// Erase an account's payloads
 ///
 /// Removes the payloads of its events and the responses of receivers from the delivery history, and replaces the
-/// account's names and values in the audit log. The metadata of both is kept. Open deliveries end as `failed` with the
+/// account's names and values in the audit log. It also removes what corrections of its contacts, messages and notes
+/// keep to undo them. The metadata of all of them is kept. Open deliveries end as `failed` with the
 /// error `payload_erased`. This works for a deleted account too. The response and the audit log say how many rows of each
 /// table that was.
 #[utoipa::path(

@@ -9,8 +9,15 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{RefOr, Required, ResponseBuilder};
 
 /// What is shown with a version.
-pub const VERSIONED: [&str; 4] =
-    ["/api/accounts/{id}/", "/api/campaigns/{id}/", "/api/settings/", "/api/webhooks/{id}/"];
+pub const VERSIONED: [&str; 7] = [
+    "/api/accounts/{id}/",
+    "/api/accounts/{id}/contacts/{contact}/",
+    "/api/accounts/{id}/notes/{note}/",
+    "/api/campaigns/{id}/",
+    "/api/conversations/{id}/messages/{message}/",
+    "/api/settings/",
+    "/api/webhooks/{id}/",
+];
 
 /// POST operations that create nothing and do nothing, so that repeating them is safe without a key.
 pub const LOOKING: [&str; 3] =

@@ -17,8 +17,10 @@ mod channels;
 mod clients;
 mod company;
 mod conditional;
+mod contact;
 mod contacts;
 mod conversations;
+mod corrections;
 mod deliveries;
 pub mod deprecation;
 mod digests;
@@ -38,9 +40,12 @@ mod inbound;
 mod ingest;
 mod ingest_rejects;
 mod invitations;
+mod logged;
 mod lookup;
 mod mails;
 mod members;
+mod message;
+mod notes;
 pub mod openapi;
 mod password_reset;
 mod pulse;
@@ -108,8 +113,12 @@ fn documented() -> OpenApiRouter<Api> {
         .merge(activity::routes())
         .merge(pulse::routes())
         .merge(contacts::routes())
+        .merge(contact::routes())
+        .merge(notes::routes())
+        .merge(corrections::routes())
         .merge(clients::routes())
         .merge(conversations::routes())
+        .merge(message::routes())
         .merge(timeline::routes())
         .merge(addresses::routes())
         .merge(inbound::routes())

@@ -326,6 +326,32 @@ pub struct ContactCreate {
 }
 
 #[derive(ToSchema)]
+pub struct ContactPatch {
+    #[schema(nullable = false)]
+    kind: Option<contact::Kind>,
+    note: Option<String>,
+    /// It can be in the past, but at most 5 minutes ahead.
+    #[schema(nullable = false, format = DateTime)]
+    occurred_at: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct NoteCreate {
+    #[schema(example = "Prefers calls before noon.")]
+    text: String,
+    /// Show it above the timeline. Defaults to false.
+    pinned: Option<bool>,
+}
+
+#[derive(ToSchema)]
+pub struct NotePatch {
+    #[schema(nullable = false)]
+    text: Option<String>,
+    #[schema(nullable = false)]
+    pinned: Option<bool>,
+}
+
+#[derive(ToSchema)]
 pub struct LookupRequest {
     /// A domain, or the address of one of its pages.
     #[schema(example = "nordlys.example")]
@@ -368,6 +394,20 @@ pub struct MessageCreate {
     subject: Option<String>,
     /// Defaults to now. At most 5 minutes ahead.
     #[schema(format = DateTime)]
+    occurred_at: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct MessagePatch {
+    #[schema(nullable = false)]
+    direction: Option<Direction>,
+    #[schema(nullable = false)]
+    body: Option<String>,
+    #[schema(nullable = false, example = "email")]
+    channel: Option<String>,
+    subject: Option<String>,
+    /// At most 5 minutes ahead.
+    #[schema(nullable = false, format = DateTime)]
     occurred_at: Option<String>,
 }
 

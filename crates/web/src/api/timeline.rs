@@ -7,7 +7,8 @@ use rapport_app::read::timeline::{Said, Told as Item, ToldPlace as Place, told};
 use rapport_domain::contact::{Contact, Kind};
 use rapport_domain::conversation::{Direction, Sender};
 use rapport_domain::history::{Actor, HistoryEntry};
-use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId};
+use rapport_domain::id::{AccountId, ContactId, ConversationId, HistoryId, MessageId, NoteId};
+use rapport_domain::note::Note;
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Time;
 use serde::Serialize;
@@ -65,6 +66,15 @@ enum TimelineItem<'a> {
         note: Option<&'a str>,
         actor: &'a Actor,
     },
+    Note {
+        #[schema(value_type = String, format = DateTime)]
+        at: Time,
+        #[schema(value_type = String, example = "nte_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+        id: NoteId,
+        text: &'a str,
+        pinned: bool,
+        actor: &'a Actor,
+    },
     Message {
         #[schema(value_type = String, format = DateTime)]
         at: Time,
@@ -100,6 +110,9 @@ impl<'a> TimelineItem<'a> {
             Item::Contact(Contact { id, kind, note, actor, occurred_at, .. }) => {
                 Self::Contact { at: *occurred_at, id: *id, kind: *kind, note: note.as_deref(), actor }
             }
+            Item::Note(Note { id, text, pinned, author, created_at, .. }) => {
+                Self::Note { at: *created_at, id: *id, text, pinned: *pinned, actor: author }
+            }
             Item::Message(said) => {
                 let Said { id, conversation, direction, channel, subject, excerpt, .. } = said;
                 Self::Message {
@@ -121,8 +134,8 @@ impl<'a> TimelineItem<'a> {
 
 /// List an account's timeline
 ///
-/// Its creation, moves, contacts and messages, newest first. Every item has `type`, `at` and `id`; its other fields
-/// depend on its type.
+/// Its creation, moves, contacts, notes and messages, newest first. Every item has `type`, `at` and `id`; its other
+/// fields depend on its type.
 #[utoipa::path(
     get,
     path = "/api/accounts/{id}/timeline/",
@@ -147,14 +160,14 @@ async fn account_timeline(
 }
 
 fn write_place(place: Place) -> String {
-    let Place { stage, contact, message } = place;
+    let Place { stage, contact, note, message } = place;
     let times = [contact.0.as_micros().to_be_bytes(), message.0.as_micros().to_be_bytes()];
-    let ids = [*stage.as_bytes(), *contact.1.as_bytes(), *message.1.as_bytes()];
+    let ids = [*stage.as_bytes(), *contact.1.as_bytes(), *message.1.as_bytes(), *note.as_bytes()];
     write_cursor(LIST, &[times.as_flattened(), ids.as_flattened()].concat())
 }
 
 fn read_place(text: &str) -> Option<Place> {
-    let place: [u8; 64] = read_cursor(LIST, text)?;
+    let place: [u8; 80] = read_cursor(LIST, text)?;
     let (times, ids) = place.split_at(16);
     let time = |at: usize| Some(Time::from_micros(i64::from_be_bytes(times[at..at + 8].try_into().ok()?)));
     let id = |at: usize| ids[at..at + 16].try_into().ok();
@@ -162,6 +175,7 @@ fn read_place(text: &str) -> Option<Place> {
         stage: HistoryId::from_bytes(id(0)?),
         contact: (time(0)?, ContactId::from_bytes(id(16)?)),
         message: (time(8)?, MessageId::from_bytes(id(32)?)),
+        note: NoteId::from_bytes(id(48)?),
     })
 }
 
@@ -174,6 +188,7 @@ mod tests {
         let place = Place {
             stage: HistoryId::from_bytes([1; 16]),
             contact: (Time::from_micros(-5), ContactId::from_bytes([2; 16])),
+            note: NoteId::from_bytes([4; 16]),
             message: (Time::from_micros(7), MessageId::from_bytes([3; 16])),
         };
         for place in [place, Place::START] {

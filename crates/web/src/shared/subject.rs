@@ -4,10 +4,11 @@
 use axum::extract::{FromRequestParts as _, Path};
 use axum::http::request::Parts;
 use rapport_domain::channel::PromoCode;
+use rapport_domain::correction::Entry;
 use rapport_domain::digest::Week;
 use rapport_domain::id::{
-    AccountId, CampaignId, ChannelId, ConversationId, CredentialId, DeliveryId, ImportId, InvitationId,
-    PasskeyId, PersonId, RedeliveryId, SessionId, WebhookId,
+    AccountId, CampaignId, ChannelId, ContactId, ConversationId, CorrectionId, CredentialId, DeliveryId,
+    ImportId, InvitationId, MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, SessionId, WebhookId,
 };
 use rapport_domain::member::Email;
 
@@ -71,12 +72,17 @@ subjects! {
     AccountId = "account", |segment| segment.parse().ok();
     CampaignId = "campaign", |segment| segment.parse().ok();
     ChannelId = "channel", |segment| segment.parse().ok();
+    ContactId = "contact", |segment| segment.parse().ok();
     ConversationId = "conversation", |segment| segment.parse().ok();
+    CorrectionId = "correction", |segment| segment.parse().ok();
     CredentialId = "token", |segment| segment.parse().ok();
     DeliveryId = "delivery", |segment| segment.parse().ok();
     Email = "address", |segment| Email::parse(segment).ok();
+    Entry = "entry", Entry::parse;
     ImportId = "import", |segment| segment.parse().ok();
     InvitationId = "invitation", |segment| segment.parse().ok();
+    MessageId = "message", |segment| segment.parse().ok();
+    NoteId = "note", |segment| segment.parse().ok();
     PasskeyId = "passkey", |segment| segment.parse().ok();
     PersonId = "member", |segment| segment.parse().ok();
     PromoCode = "promo code", |segment| PromoCode::parse(segment).ok();

@@ -22,7 +22,10 @@ async fn contact_is_recorded_with_its_kind_note_time_and_actor(server: Server) {
     let account = server.account(json!({"imported_id": "crm-1", "status": "customer"})).await;
     for kind in ["call", "meeting", "email", "other"] {
         let made = server.post(&path(&account)).json(&json!({"kind": kind})).send().await.expect(201);
-        assert_eq!(members_of(&made), ["actor", "created_at", "id", "kind", "note", "occurred_at"]);
+        assert_eq!(
+            members_of(&made),
+            ["actor", "created_at", "edited_at", "edited_by", "id", "kind", "note", "occurred_at",]
+        );
         assert_eq!((&made["kind"], &made["note"]), (&json!(kind), &json!(null)));
         assert_eq!(made["occurred_at"], json!(server.app.clock().now()));
         assert!(made["id"].as_str().unwrap().starts_with("ctc_"), "{made}");

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use rapport_domain::credential::{Kind, issue};
 use rapport_domain::id::{
-    AccountId, CampaignId, ChannelId, CompanyId, ConversationId, CredentialId, DeliveryId, ImportId,
-    InvitationId, PasskeyId, PersonId, RedeliveryId, SessionId, WebhookId,
+    AccountId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CorrectionId, CredentialId,
+    DeliveryId, ImportId, InvitationId, MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, SessionId,
+    WebhookId,
 };
 use rapport_domain::member::Role;
 use rapport_domain::right::{Grants, Right};
@@ -49,7 +50,12 @@ async fn every_operation_follows_its_rule(acme: Tenant) {
             let right =
                 scope.as_str().and_then(Right::parse).unwrap_or_else(|| panic!("{scope} is no right"));
             let example = path.replace("{id}", &id).replace("{code}", "x").replace("{week}", "2026-W03");
-            let example = example.replace("{address}", "a@b.example");
+            let example = example
+                .replace("{address}", "a@b.example")
+                .replace("{contact}", &ContactId::from_bytes(NOBODY).to_string())
+                .replace("{message}", &MessageId::from_bytes(NOBODY).to_string())
+                .replace("{note}", &NoteId::from_bytes(NOBODY).to_string())
+                .replace("{correction}", &CorrectionId::from_bytes(NOBODY).to_string());
             for (role, token) in &tokens {
                 let call = acme.request(&method.to_uppercase(), &example).token(token);
                 let has_body = !matches!(method, "get" | "delete");
@@ -69,8 +75,8 @@ async fn every_operation_follows_its_rule(acme: Tenant) {
         }
     }
     assert!(calls > 80 * Role::ALL.len() * Grants::ALL.len(), "{calls} calls");
-    // People change themselves on pages only, and who may touch an owner depends on what is touched.
-    let elsewhere = [Right::Own, Right::Owners].map(Right::as_str);
+    // People change themselves on pages only. Who may touch an owner or what others logged depends on what is touched.
+    let elsewhere = [Right::Own, Right::Owners, Right::Correct].map(Right::as_str);
     let expected: BTreeSet<&str> = Right::ALL.map(Right::as_str).into_iter().collect();
     assert_eq!(rights, expected.into_iter().filter(|word| !elsewhere.contains(word)).collect());
 }
@@ -97,6 +103,8 @@ fn example(route: &str) -> String {
     let path = route
         .replace("{id}", id.as_deref().unwrap_or("{id}"))
         .replace("{conversation}", &ConversationId::from_bytes(NOBODY).to_string())
+        .replace("{entry}", &NoteId::from_bytes(NOBODY).to_string())
+        .replace("{correction}", &CorrectionId::from_bytes(NOBODY).to_string())
         .replace("{week}", "2026-W03")
         .replace("{project}", "nobody")
         .replace("{secret}", "x")
@@ -215,6 +223,14 @@ async fn furnished(acme: &Tenant) -> Vec<String> {
     let conversation = started.expect(201)["id"].as_str().expect("an id").to_owned();
     let contact = json!({"kind": "call", "occurred_at": "2020-01-01T00:00:00Z"});
     acme.post(&format!("{path}contacts/")).json(&contact).send().await.expect(201);
+    let note = json!({"text": "Likes tea", "pinned": true});
+    let note = acme.post(&format!("{path}notes/")).json(&note).send().await.expect(201);
+    let note = note["id"].as_str().expect("an id").to_owned();
+    acme.patch(&format!("{path}notes/{note}/"))
+        .json(&json!({"text": "Likes coffee"}))
+        .send()
+        .await
+        .expect(200);
     acme.post(&format!("{path}status/")).json(&json!({"status": "in_trial"})).send().await.expect(200);
     let campaign = json!({"name": "Spring", "goal": "announcement", "filters": {}});
     let campaign = acme.post("/api/campaigns/").json(&campaign).send().await.expect(201);
@@ -244,6 +260,7 @@ async fn furnished(acme: &Tenant) -> Vec<String> {
         format!("/accounts/{account}"),
         format!("/accounts/{account}?edit=details"),
         format!("/accounts/{account}?edit=field"),
+        format!("/accounts/{account}?edit=entry&entry={note}"),
         format!("/accounts/{account}/conversations/{conversation}"),
         format!("/campaigns/{campaign}"),
         format!("/campaigns/{campaign}/edit"),

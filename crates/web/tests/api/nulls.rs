@@ -25,6 +25,26 @@ async fn subject(acme: &Tenant, path: &str) -> String {
             acme.patch(&path).json(&filled).send().await.expect(200);
             path
         }
+        "/api/accounts/{id}/contacts/{contact}/" => {
+            let list = format!("{}contacts/", path_of(&acme.account(json!({"imported_id": "crm-2"})).await));
+            let contact = json!({"kind": "call", "note": "Rang"});
+            let made = acme.post(&list).json(&contact).send().await.expect(201);
+            format!("{list}{}/", id(&made))
+        }
+        "/api/accounts/{id}/notes/{note}/" => {
+            let list = format!("{}notes/", path_of(&acme.account(json!({"imported_id": "crm-3"})).await));
+            let made = acme.post(&list).json(&json!({"text": "Likes tea"})).send().await.expect(201);
+            format!("{list}{}/", id(&made))
+        }
+        "/api/conversations/{id}/messages/{message}/" => {
+            let account = path_of(&acme.account(json!({"imported_id": "crm-4"})).await);
+            let begun =
+                acme.post(&format!("{account}conversations/")).json(&json!({})).send().await.expect(201);
+            let list = format!("/api/conversations/{}/messages/", id(&begun));
+            let message = json!({"direction": "outbound", "body": "Hello", "subject": "Offer"});
+            let made = acme.post(&list).json(&message).send().await.expect(201);
+            format!("{list}{}/", id(&made))
+        }
         "/api/campaigns/{id}/" => {
             let body = json!({
                 "name": "Spring", "goal": "acquisition", "include_trials": true, "filters": {"status": ["prospect"]},

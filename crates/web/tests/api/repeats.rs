@@ -83,6 +83,15 @@ async fn example<'a>(acme: &'a Server, path: &str) -> Call<'a> {
         "/api/accounts/{id}/status/" => with(&account().await).json(&json!({"status": "contacted"})),
         "/api/accounts/{id}/addresses/" => with(&account().await).json(&json!({"address": "a@nordlys.test"})),
         "/api/accounts/{id}/contacts/" => with(&account().await).json(&json!({"kind": "call"})),
+        "/api/accounts/{id}/notes/" => with(&account().await).json(&json!({"text": "Likes tea"})),
+        "/api/accounts/{id}/corrections/{correction}/undo/" => {
+            let account = path_of(&account().await);
+            let contacts = format!("{account}contacts/");
+            let made = acme.post(&contacts).json(&json!({"kind": "call"})).send().await.expect(201);
+            acme.delete(&format!("{contacts}{}/", id(&made))).send().await.expect(204);
+            let made = acme.get(&format!("{account}corrections/")).send().await.expect(200);
+            acme.post(&format!("{account}corrections/{}/undo/", id(&made["items"][0])))
+        }
         "/api/accounts/{id}/conversations/" => with(&account().await).json(&json!({"subject": "Offer"})),
         "/api/accounts/{id}/erase-payloads/" => with(&account().await),
         "/api/campaigns/" => json(json!({"name": "Spring", "goal": "acquisition"})),
@@ -220,11 +229,13 @@ fn rows(acme: &Server) -> Vec<i64> {
         "activity",
         "audit",
         "contact",
+        "correction",
         "delivery",
         "import",
         "mail",
         "manual_attempt",
         "message",
+        "note",
     ];
     tables.into_iter().map(|table| acme.app.rows(table)).collect()
 }

@@ -10,7 +10,7 @@ on_both_engines! {
     it_belongs_to_its_account,
 }
 
-/// An account with a move, a message, an earlier message that was logged late, and a contact.
+/// An account with a move, a message, an earlier message that was logged late, a contact and a note.
 async fn eventful(acme: &Server) -> Value {
     let account = acme.account(json!({"imported_id": "crm-1"})).await;
     acme.app.clock().advance_days(1);
@@ -32,6 +32,9 @@ async fn eventful(acme: &Server) -> Value {
     }
     let contact = json!({"kind": "call", "note": "rang twice", "occurred_at": "2026-01-06T12:00:00Z"});
     acme.post(&format!("{}contacts/", path_of(&account))).json(&contact).send().await.expect(201);
+    acme.app.clock().advance_days(1);
+    let note = json!({"text": "likes tea"});
+    acme.post(&format!("{}notes/", path_of(&account))).json(&note).send().await.expect(201);
     account
 }
 
@@ -41,12 +44,16 @@ fn timeline(account: &Value) -> String {
 
 async fn everything_is_listed_newest_first(acme: Server) {
     let account = eventful(&acme).await;
-    let items = acme.all_pages(&timeline(&account), 50).await;
-    assert_eq!(column(&items, "type"), ["message", "contact", "status_changed", "created", "message"]);
+    let mut items = acme.all_pages(&timeline(&account), 50).await;
+    assert_eq!(
+        column(&items, "type"),
+        ["note", "message", "contact", "status_changed", "created", "message"]
+    );
     let mut times = column(&items, "at");
-    assert_eq!(times[4], "2025-06-01T00:00:00Z");
+    assert_eq!(times[5], "2025-06-01T00:00:00Z");
     times.reverse();
     assert!(times.is_sorted());
+    assert_eq!(items.remove(0)["text"], json!("likes tea"));
     assert_eq!(
         members_of(&items[0]).join(" "),
         "actor at automatic channel conversation_id direction excerpt id sender subject type"
@@ -70,8 +77,8 @@ async fn pages_of_any_size_show_the_same_items(acme: Server) {
         acme.resend(json!({"imported_id": "crm-1", "status": status})).await;
     }
     let whole = acme.all_pages(&timeline(&account), 200).await;
-    assert_eq!(whole.len(), 9);
-    for limit in 1..9 {
+    assert_eq!(whole.len(), 10);
+    for limit in 1..10 {
         assert_eq!(acme.all_pages(&timeline(&account), limit).await, whole, "{limit} items per page");
     }
     acme.get(&format!("{}?cursor=00", timeline(&account)))

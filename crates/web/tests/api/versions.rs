@@ -35,8 +35,20 @@ async fn subjects(acme: &Tenant) -> Vec<Subject> {
     let webhook = webhooks::create(acme).await;
     let campaign = json!({"name": "Spring", "goal": "acquisition"});
     let campaign = acme.post("/api/campaigns/").json(&campaign).send().await.expect(201);
+    let contacts = format!("{}contacts/", path_of(&account));
+    let contact = acme.post(&contacts).json(&json!({"kind": "call"})).send().await.expect(201);
+    let notes = format!("{}notes/", path_of(&account));
+    let note = acme.post(&notes).json(&json!({"text": "Likes tea"})).send().await.expect(201);
+    let begun = format!("{}conversations/", path_of(&account));
+    let begun = acme.post(&begun).json(&json!({})).send().await.expect(201);
+    let messages = format!("/api/conversations/{}/messages/", begun["id"].as_str().expect("an id"));
+    let message = json!({"direction": "outbound", "body": "Hello"});
+    let message = acme.post(&messages).json(&message).send().await.expect(201);
     let at = |list: &str, of: &Value| format!("{list}{}/", of["id"].as_str().expect("an id"));
     vec![
+        Subject { path: at(&contacts, &contact), change: json!({"note": "Changed"}), deletable: true },
+        Subject { path: at(&notes, &note), change: json!({"text": "Changed"}), deletable: true },
+        Subject { path: at(&messages, &message), change: json!({"body": "Changed"}), deletable: true },
         Subject { path: path_of(&account), change: json!({"name": "Changed"}), deletable: true },
         Subject {
             path: at("/api/webhooks/", &webhook),
@@ -173,9 +185,9 @@ async fn a_condition_that_cannot_be_read_is_refused(acme: Tenant) {
 async fn of_concurrent_changes_to_one_version_one_is_made(server: Server) {
     const WRITERS: usize = 8;
     let acme: &Tenant = &server;
-    for Subject { path, .. } in subjects(acme).await {
+    for Subject { path, change, .. } in subjects(acme).await {
         let current = etag(&acme.get(&path).send().await);
-        let member = if path.starts_with("/api/webhooks/") { "description" } else { "name" };
+        let member = change.as_object().and_then(|change| change.keys().next()).expect("a member");
         let changes = (0..WRITERS).map(|writer| {
             let body = json!({ member: format!("by {writer}") });
             if_match(acme.patch(&path).json(&body), &current).send()
@@ -204,7 +216,10 @@ async fn the_document_describes_versions(acme: Tenant) {
     }
     let expected = [
         ("/api/accounts/{id}/", "get patch delete"),
+        ("/api/accounts/{id}/contacts/{contact}/", "get patch delete"),
+        ("/api/accounts/{id}/notes/{note}/", "get patch delete"),
         ("/api/campaigns/{id}/", "get patch delete"),
+        ("/api/conversations/{id}/messages/{message}/", "get patch delete"),
         ("/api/settings/", "get patch"),
         ("/api/webhooks/{id}/", "get patch delete"),
     ];

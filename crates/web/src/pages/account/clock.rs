@@ -36,7 +36,7 @@ pub async fn log_contact(action: Action<AccountId>) -> Result<Response, Refusal>
 }
 
 /// Says when the next contact is due, as the end of a sentence.
-fn next(answer: &Answer<Account>) -> String {
+pub(super) fn next(answer: &Answer<Account>) -> String {
     let settings = &answer.company.settings;
     let due = answer.reply.due(settings, answer.now);
     match due.due_at {

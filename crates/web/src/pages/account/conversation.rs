@@ -7,12 +7,14 @@ use rapport_app::read::conversation::{self, Place};
 use rapport_app::{Answer, Error, Needs};
 use rapport_domain::account::Account;
 use rapport_domain::conversation::{Conversation, Direction, Log, Message, Start};
+use rapport_domain::correction::content::Correctable as _;
 use rapport_domain::id::{AccountId, ConversationId, MessageId};
 use rapport_domain::invalid::Invalid;
 use rapport_domain::time::Time;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::corrected::{Corrector, Edited, Handle};
 use super::page::AccountPage;
 use super::words::{take_local_time, who};
 use super::{back, before, path_of, words};
@@ -46,6 +48,9 @@ struct Spoken {
     message: Message,
     from: String,
     attachments: Vec<Attachment>,
+    /// Set if the visitor may correct it.
+    handle: Option<Handle>,
+    edited: Option<Edited>,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +61,7 @@ struct Attachment {
 }
 
 impl Spoken {
-    fn new(message: Message) -> Self {
+    fn new(message: Message, corrector: &Corrector) -> Self {
         let sender = message.sender.as_ref();
         let from = match (message.direction, sender) {
             (Direction::Inbound, Some(sender)) => match &sender.name {
@@ -67,7 +72,9 @@ impl Spoken {
             (Direction::Outbound, _) => who(&message.author),
         };
         let attachments = message.attachments.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        Self { from, attachments: attachments.unwrap_or_default(), message }
+        let handle = corrector.handle(message.entry(), &message.author, None);
+        let edited = corrector.edited(message.entry());
+        Self { from, attachments: attachments.unwrap_or_default(), handle, edited, message }
     }
 }
 
@@ -82,16 +89,26 @@ impl ConversationPage {
         let (ids, from) = (visit.id, read_place(visit.query.text("before")));
         let found = visit.read(needs, move |snapshot, _| conversation::page(snapshot, ids, from));
         let Shown { frame, reply } = found.await?;
-        let conversation::ConversationPage { account, conversation, messages } =
+        let conversation::ConversationPage { account, conversation, messages, edits } =
             reply.ok_or_else(|| Refusal::not_found("conversation"))?;
         let older = messages.items.last().filter(|_| messages.more).map(write_place);
-        let messages = messages.items.into_iter().map(Spoken::new).collect();
+        let corrector = Corrector { frame: &frame, edits: &edits };
+        let messages = messages.items.into_iter().map(|message| Spoken::new(message, &corrector)).collect();
         let form = Draft::new([("direction", "outbound".to_owned())]);
         Ok(Self { frame, account, conversation, messages, older, is_newest: from.is_none(), form })
     }
 
     fn path(&self) -> String {
         conversation_path(self.account.id, self.conversation.id)
+    }
+
+    /// The address of the form that edits a message, which leads back here.
+    fn edit_path(&self, handle: &Handle) -> String {
+        format!("{}?edit=entry&entry={}&next={}#edit-entry", path_of(self.account.id), handle.id, self.path())
+    }
+
+    fn delete_path(&self, handle: &Handle) -> String {
+        format!("{}/entries/{}/delete", path_of(self.account.id), handle.id)
     }
 
     fn when_hint(&self) -> String {

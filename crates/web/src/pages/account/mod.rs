@@ -1,11 +1,14 @@
 //! An account's page: its details, timeline and Pulse card, and the forms that change it.
 //!
 //! `page`, `pulse`, `timeline` and `conversation` show it. `editing`, `clock`, `moving` and `removal` handle its forms.
+//! `correcting` handles those about what was logged, and `corrected` tells what was corrected.
 //! `export` sends everything about it.
 //! Each form leads back to the page it was on.
 
 mod clock;
 mod conversation;
+mod corrected;
+mod correcting;
 mod editing;
 mod export;
 mod field_text;
@@ -50,6 +53,11 @@ pub fn routes() -> Router<Pages> {
             "/accounts/{id}/conversations/{conversation}",
             get(show::<ConversationPage, (AccountId, ConversationId)>).post(conversation::log),
         )
+        .route("/accounts/{id}/notes", post(correcting::add_note))
+        .route("/accounts/{id}/entries/{entry}", post(correcting::edit))
+        .route("/accounts/{id}/entries/{entry}/delete", post(correcting::delete))
+        .route("/accounts/{id}/entries/{entry}/pin", post(correcting::pin))
+        .route("/accounts/{id}/corrections/{correction}/undo", post(correcting::undo))
         .route("/accounts/{id}/export", get(export::export))
         .route("/accounts/{id}/delete", post(removal::delete))
         .route("/accounts/{id}/erase-payloads", post(removal::erase_payloads))
@@ -71,7 +79,16 @@ fn was(name: &str) -> String {
 
 /// Reads the account and its company before a form changes anything.
 async fn before(visit: &Visit<AccountId>, needs: Needs) -> Result<Answer<Account>, Refusal> {
-    let (id, access) = (visit.id, visit.visitor.access());
+    account_now(visit, visit.id, needs).await
+}
+
+/// Reads an account and its company, for a form about something on the account.
+async fn account_now<I: Sync>(
+    visit: &Visit<I>,
+    id: AccountId,
+    needs: Needs,
+) -> Result<Answer<Account>, Refusal> {
+    let access = visit.visitor.access();
     let found = visit.pages.app().read(&access, needs, move |snapshot, _| one(snapshot, id));
     let Answer { reply, company, now } = found.await.map_err(|error| visit.visitor.refused(error))?;
     let account = reply.ok_or_else(|| Refusal::not_found("account"))?;

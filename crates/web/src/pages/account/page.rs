@@ -2,16 +2,21 @@
 
 use askama::Template;
 use jiff::civil::Date;
-use rapport_app::read::account::{self, Known};
+use rapport_app::read::account::{self, Asked, Known};
 use rapport_domain::account::Account;
 use rapport_domain::cadence::{Due, is_snoozed};
 use rapport_domain::channel::PromoCode;
 use rapport_domain::company::Settings;
 use rapport_domain::conversation::Conversation;
-use rapport_domain::id::AccountId;
+use rapport_domain::correction::Entry;
+use rapport_domain::correction::content::Correctable as _;
+use rapport_domain::correction::logged::Logged;
+use rapport_domain::id::{AccountId, CorrectionId};
+use rapport_domain::note::Note;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
+use super::corrected::{Corrector, Edited, Handle};
 use super::field_text::{self, FieldRow};
 use super::pulse::Pulse;
 use super::timeline::{SHOWS, Timeline, Wanted};
@@ -20,6 +25,7 @@ use crate::pages::READ;
 use crate::pages::kit::draft::Draft;
 use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Shown, framed};
+use crate::pages::kit::origin::own_path;
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
 use crate::pages::words::{money, number, when};
@@ -34,6 +40,10 @@ pub const SNOOZES: [(i64, &str); 3] = [(7, "1 week"), (14, "2 weeks"), (30, "30 
 struct View {
     timeline: Wanted,
     edit: Edit,
+    /// An entry to edit.
+    entry: Option<Entry>,
+    /// Where the form that edits it leads.
+    next: String,
 }
 
 impl View {
@@ -43,7 +53,10 @@ impl View {
             "field" => Edit::Field(query.text("key").to_owned()),
             _ => Edit::Nothing,
         };
-        Self { timeline: Wanted::read(query.text("show"), query.text("before")), edit }
+        let timeline = Wanted::read(query.text("show"), query.text("before"));
+        let entry =
+            Some(query.text("entry")).filter(|_| query.text("edit") == "entry").and_then(Entry::parse);
+        Self { timeline, edit, entry, next: query.text("next").to_owned() }
     }
 }
 
@@ -68,6 +81,17 @@ pub struct Forms {
     pub cadence: Draft,
     pub status: Draft,
     pub message: Draft,
+    pub note: Draft,
+    /// The entry that is being edited.
+    pub entry: Draft,
+}
+
+/// A pinned note.
+struct Pinned {
+    note: Note,
+    by: String,
+    handle: Option<Handle>,
+    edited: Option<Edited>,
 }
 
 #[derive(Template)]
@@ -82,6 +106,9 @@ pub struct AccountPage {
     conversations: Vec<Conversation>,
     pulse: Pulse,
     timeline: Timeline,
+    pinned: Vec<Pinned>,
+    /// The entry that is being edited.
+    editing: Option<Handle>,
     pub edit: Edit,
     pub forms: Forms,
 }
@@ -89,14 +116,39 @@ framed!("accounts": AccountPage);
 
 impl Load<AccountId> for AccountPage {
     async fn load(visit: &Visit<AccountId>) -> Result<Self, Refusal> {
-        let view = View::read(&visit.query);
-        let (id, wanted) = (visit.id, view.timeline);
-        let found =
-            visit.read(READ, move |snapshot, viewer| account::page(snapshot, viewer, id, wanted.part));
+        Self::read(visit, visit.id, View::read(&visit.query)).await
+    }
+}
+
+impl Load<(AccountId, Entry)> for AccountPage {
+    async fn load(visit: &Visit<(AccountId, Entry)>) -> Result<Self, Refusal> {
+        let (id, entry) = visit.id;
+        Self::read(visit, id, View { entry: Some(entry), ..View::default() }).await
+    }
+}
+
+impl Load<(AccountId, CorrectionId)> for AccountPage {
+    async fn load(visit: &Visit<(AccountId, CorrectionId)>) -> Result<Self, Refusal> {
+        Self::read(visit, visit.id.0, View::default()).await
+    }
+}
+
+impl AccountPage {
+    async fn read<I: Sync>(visit: &Visit<I>, id: AccountId, view: View) -> Result<Self, Refusal> {
+        let wanted = view.timeline;
+        let asked = Asked { part: wanted.part, entry: view.entry };
+        let found = visit.read(READ, move |snapshot, viewer| account::page(snapshot, viewer, id, asked));
         let Shown { frame, reply } = found.await?;
         let edit = if frame.may_work() { view.edit } else { Edit::Nothing };
-        let account::AccountPage { account, why, addresses, conversations, pulse, timeline } =
-            reply.ok_or_else(|| Refusal::not_found("account"))?;
+        let shown = reply.ok_or_else(|| Refusal::not_found("account"))?;
+        let account::AccountPage { account, why, addresses, conversations, pulse, timeline, .. } = shown;
+        let corrector = Corrector { frame: &frame, edits: &shown.edits };
+        let editing = shown.editing.filter(|logged| corrector.may(logged.author()));
+        let entry = editing.as_ref().map(|logged| entry_draft(logged, &frame, &view.next));
+        let handle = |logged: &Logged| corrector.handle(logged.entry(), logged.author(), None);
+        let (editing, timeline) =
+            (editing.as_ref().and_then(handle), Timeline::new(id, wanted, timeline, &corrector));
+        let pinned = shown.pinned.into_iter().map(|note| Pinned::new(note, &corrector)).collect();
         Ok(Self {
             due: account.due(&frame.company.settings, frame.now),
             why,
@@ -104,8 +156,13 @@ impl Load<AccountId> for AccountPage {
             addresses,
             conversations,
             pulse: Pulse::new(pulse, frame.now.day_in(frame.zone())),
-            timeline: Timeline::new(id, wanted, timeline),
-            forms: Forms::of(&account, &frame.company.settings, &edit),
+            timeline,
+            pinned,
+            editing,
+            forms: Forms {
+                entry: entry.unwrap_or_default(),
+                ..Forms::of(&account, &frame.company.settings, &edit)
+            },
             edit,
             account,
             frame,
@@ -172,10 +229,44 @@ impl AccountPage {
             "contacts" => {
                 "No contact logged yet. Log a call, a meeting or a mail with the button at the top."
             }
+            "notes" if !self.frame.may_work() => "No notes yet.",
+            "notes" => "No notes yet. Add one with the button at the top. Notes don’t count as contact.",
+            "corrections" => "Nothing that was logged here has been edited or deleted.",
             "events" => "No product events yet. They arrive through ingest.",
             "imports" => "No import has changed this account in the last 90 days.",
             _ => "Nothing has happened yet.",
         }
+    }
+
+    /// The address of the form that edits an entry.
+    fn edit_entry_path(&self, handle: &Handle) -> String {
+        let word = self.timeline.wanted.word;
+        self.path(&format!("?edit=entry&entry={}&show={word}#edit-entry", handle.id))
+    }
+
+    fn zone_hint(&self) -> String {
+        words::zone_hint(self.frame.zone())
+    }
+
+    /// Where the form that edits an entry leads.
+    fn after_edit(&self) -> String {
+        match self.forms.entry.value("next") {
+            "" => self.here_again(),
+            next => own_path(next),
+        }
+    }
+
+    /// Where a form about an entry leads: the same part of the timeline.
+    fn here_again(&self) -> String {
+        self.path(&show_query(self.timeline.wanted.word))
+    }
+
+    fn entry_path(&self, handle: &Handle, rest: &str) -> String {
+        self.path(&format!("/entries/{}{rest}", handle.id))
+    }
+
+    fn undo_path(&self, id: &CorrectionId) -> String {
+        self.path(&format!("/corrections/{id}/undo"))
     }
 
     fn conversation_path(&self, conversation: &Conversation) -> String {
@@ -194,6 +285,38 @@ impl AccountPage {
     fn shown_addresses(&self) -> (&[Known], &[Known]) {
         self.addresses.split_at(self.addresses.len().min(ADDRESSES_AT_ONCE))
     }
+}
+
+impl Pinned {
+    fn new(note: Note, corrector: &Corrector) -> Self {
+        let entry = note.entry();
+        let handle = corrector.handle(entry, &note.author, Some(true));
+        Self { by: words::who(&note.author), handle, edited: corrector.edited(entry), note }
+    }
+}
+
+/// The form that edits an entry. Hidden fields keep the original values, so that only changed fields are sent.
+fn entry_draft(logged: &Logged, frame: &Frame, next: &str) -> Draft {
+    let time = |at: Time| when::local(at, frame.zone());
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let values = match logged {
+        Logged::Contact(contact) => vec![
+            ("kind", contact.kind.as_str().to_owned()),
+            ("note", text(&contact.note)),
+            ("occurred_at", time(contact.occurred_at)),
+        ],
+        Logged::Message(message) => vec![
+            ("direction", message.direction.as_str().to_owned()),
+            ("subject", text(&message.subject)),
+            ("channel", message.channel.clone()),
+            ("body", message.body.clone()),
+            ("occurred_at", time(message.occurred_at)),
+        ],
+        Logged::Note(note) => vec![("text", note.text.clone())],
+    };
+    let kept: Vec<_> = values.iter().map(|(name, value)| (was(name), value.clone())).collect();
+    let kept = kept.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    Draft::new(values.into_iter().chain(kept).chain([("next", next.to_owned())]))
 }
 
 fn show_query(word: &str) -> String {

@@ -17,10 +17,12 @@ use crate::pages::kit::refusal::Refusal;
 use crate::pages::words::number::counted;
 
 /// What the rows of a table are called, one and many, in the order in which they are listed.
-const ROWS: [(&str, &str, &str); 11] = [
+const ROWS: [(&str, &str, &str); 13] = [
     ("message", "message", "messages"),
     ("conversation", "conversation", "conversations"),
     ("contact", "contact", "contacts"),
+    ("note", "note", "notes"),
+    ("correction", "correction", "corrections"),
     ("status_history", "history entry", "history entries"),
     ("activity", "activity event", "activity events"),
     ("account_address", "email address", "email addresses"),

@@ -5,11 +5,14 @@ use rapport_app::read::timeline::{
 };
 use rapport_domain::contact::Contact;
 use rapport_domain::conversation::{Direction, EMAIL};
-use rapport_domain::history::HistoryEntry;
-use rapport_domain::id::{AccountId, ContactId, HistoryId, ImportId, MessageId};
+use rapport_domain::correction::{Correction, Entry as Logged};
+use rapport_domain::history::{Actor, HistoryEntry};
+use rapport_domain::id::{AccountId, ContactId, CorrectionId, HistoryId, ImportId, MessageId, NoteId};
+use rapport_domain::note::Note;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::{Day, Time};
 
+use super::corrected::{self, Corrector, Edited, Handle};
 use super::words::{by, contact_label, cut, happened, who};
 use crate::pages::words::{number, when};
 use crate::shared::parameters::{read_cursor, write_cursor};
@@ -28,13 +31,15 @@ pub enum Show {
 }
 
 /// The filters: the word in the address, its label, and the entries it shows.
-pub const SHOWS: [(&str, &str, Show); 6] = [
+pub const SHOWS: [(&str, &str, Show); 8] = [
     ("all", "All", Show::Story(timeline::Show::All)),
     ("moves", "Moves", Show::Story(timeline::Show::Moves)),
     ("messages", "Messages", Show::Story(timeline::Show::Messages)),
     ("contacts", "Contacts", Show::Story(timeline::Show::Contacts)),
+    ("notes", "Notes", Show::Story(timeline::Show::Notes)),
     ("events", "Events", Show::Events),
     ("imports", "Imports", Show::Story(timeline::Show::Imports)),
+    ("corrections", "Corrections", Show::Story(timeline::Show::Corrections)),
 ];
 
 /// The part of the timeline that the query asks for.
@@ -89,6 +94,11 @@ pub struct Entry {
     pub link: Option<(&'static str, String)>,
     /// Structured data, as JSON.
     pub data: Option<String>,
+    /// Set if the visitor may correct it.
+    pub handle: Option<Handle>,
+    pub edited: Option<Edited>,
+    /// A correction that the visitor can undo.
+    pub undo: Option<CorrectionId>,
     pub at: Time,
 }
 
@@ -104,6 +114,9 @@ impl Entry {
             text: None,
             link: None,
             data: None,
+            handle: None,
+            edited: None,
+            undo: None,
             at,
         }
     }
@@ -118,10 +131,10 @@ impl Entry {
 }
 
 impl Timeline {
-    pub fn new(account: AccountId, wanted: Wanted, stretch: Stretch) -> Self {
+    pub fn new(account: AccountId, wanted: Wanted, stretch: Stretch, corrector: &Corrector) -> Self {
         let (entries, older) = match stretch {
             Stretch::Story(items, older) => {
-                (items.iter().map(|item| entry(account, item)).collect(), older.map(write_place))
+                (items.iter().map(|item| entry(account, item, corrector)).collect(), older.map(write_place))
             }
             Stretch::Events(page) => {
                 let last = page.items.last().filter(|_| page.more).map(write_event);
@@ -132,11 +145,24 @@ impl Timeline {
     }
 }
 
-fn entry(account: AccountId, item: &Item) -> Entry {
+fn entry(account: AccountId, item: &Item, corrector: &Corrector) -> Entry {
+    let logged = |entry: Entry, logged: Logged, author: &Actor, pinned: Option<bool>| Entry {
+        handle: corrector.handle(logged, author, pinned),
+        edited: corrector.edited(logged),
+        ..entry
+    };
     match item {
         Item::Told(Told::Stage(stage)) => moved(stage),
-        Item::Told(Told::Contact(contact)) => contacted(contact),
-        Item::Told(Told::Message(said)) => message(account, said),
+        Item::Told(Told::Contact(contact)) => {
+            logged(contacted(contact), Logged::Contact(contact.id), &contact.actor, None)
+        }
+        Item::Told(Told::Note(note)) => {
+            logged(noted(note), Logged::Note(note.id), &note.author, Some(note.pinned))
+        }
+        Item::Told(Told::Message(said)) => {
+            logged(message(account, said), Logged::Message(said.id), &said.author, None)
+        }
+        Item::Correction(correction) => correction_entry(correction, corrector),
         Item::Active(span) => active(account, span),
         Item::Import(touch) => imported(touch),
     }
@@ -157,6 +183,19 @@ fn moved(HistoryEntry { from, to, source, actor, note, at, .. }: &HistoryEntry) 
 fn contacted(Contact { kind, note, actor, occurred_at, .. }: &Contact) -> Entry {
     let entry = Entry::new("☎", contact_label(*kind), *occurred_at);
     Entry { rest: format!("by {}", who(actor)), ..entry }.says(note.as_deref())
+}
+
+fn noted(Note { text, pinned, author, created_at, .. }: &Note) -> Entry {
+    let title = if *pinned { "Pinned note" } else { "Note" };
+    let entry = Entry::new("✎", title, *created_at);
+    Entry { rest: format!("by {}", who(author)), ..entry }.says(Some(text))
+}
+
+fn correction_entry(correction: &Correction, corrector: &Corrector) -> Entry {
+    let entry = Entry::new("↺", corrected::title(correction), correction.done.at);
+    let can_undo = corrector.may(&correction.author) && correction.is_open(corrector.frame.now);
+    Entry { rest: corrected::rest(correction), undo: can_undo.then_some(correction.id), ..entry }
+        .says(corrector.told(correction).as_deref())
 }
 
 fn message(account: AccountId, said: &Said) -> Entry {
@@ -224,25 +263,33 @@ fn read_event(text: &str) -> Option<(Time, i64)> {
     Some((Time::from_micros(number(&place, 0)?), number(&place, 8)?))
 }
 
-fn write_place(Place { told, day, import }: Place) -> String {
+fn write_place(Place { told, day, import, correction }: Place) -> String {
     let times = [told.contact.0.as_micros(), told.message.0.as_micros(), day.number()].map(i64::to_be_bytes);
-    let ids =
-        [told.stage.as_bytes(), told.contact.1.as_bytes(), told.message.1.as_bytes(), import.as_bytes()];
+    let ids = [
+        told.stage.as_bytes(),
+        told.contact.1.as_bytes(),
+        told.message.1.as_bytes(),
+        import.as_bytes(),
+        told.note.as_bytes(),
+        correction.as_bytes(),
+    ];
     write_cursor(STORY, &[times.as_flattened(), ids.map(|id| *id).as_flattened()].concat())
 }
 
 fn read_place(text: &str) -> Option<Place> {
-    let place: [u8; 88] = read_cursor(STORY, text)?;
+    let place: [u8; 120] = read_cursor(STORY, text)?;
     let time = |at: usize| number(&place, at).map(Time::from_micros);
     let id = |at: usize| -> Option<[u8; 16]> { place.get(at..at + 16)?.try_into().ok() };
     Some(Place {
         told: ToldPlace {
             stage: HistoryId::from_bytes(id(24)?),
             contact: (time(0)?, ContactId::from_bytes(id(40)?)),
+            note: NoteId::from_bytes(id(88)?),
             message: (time(8)?, MessageId::from_bytes(id(56)?)),
         },
         day: Day::from_number(number(&place, 16)?),
         import: ImportId::from_bytes(id(72)?),
+        correction: CorrectionId::from_bytes(id(104)?),
     })
 }
 
@@ -259,9 +306,11 @@ mod tests {
         let told = ToldPlace {
             stage: HistoryId::from_bytes([1; 16]),
             contact: (Time::from_micros(-5), ContactId::from_bytes([2; 16])),
+            note: NoteId::from_bytes([5; 16]),
             message: (Time::from_micros(7), MessageId::from_bytes([3; 16])),
         };
-        let place = Place { told, day: Day::from_number(9), import: ImportId::from_bytes([4; 16]) };
+        let (import, correction) = (ImportId::from_bytes([4; 16]), CorrectionId::from_bytes([6; 16]));
+        let place = Place { told, day: Day::from_number(9), import, correction };
         for place in [place, Place::START] {
             assert_eq!(read_place(&write_place(place)), Some(place));
         }

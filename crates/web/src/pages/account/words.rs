@@ -6,6 +6,7 @@ use rapport_domain::activity;
 use rapport_domain::cadence::Due;
 use rapport_domain::company::Settings;
 use rapport_domain::contact::Kind;
+use rapport_domain::conversation::Direction;
 use rapport_domain::history::Actor;
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::Time;
@@ -61,6 +62,19 @@ pub fn by(source: Source, actor: &Actor) -> String {
 /// The hint beside a time field.
 pub fn when_hint(zone: &TimeZone) -> String {
     format!("Leave empty for now. Times are in {}.", zone.iana_name().unwrap_or("UTC"))
+}
+
+/// The hint beside a time field that must have a time.
+pub fn zone_hint(zone: &TimeZone) -> String {
+    format!("Times are in {}.", zone.iana_name().unwrap_or("UTC"))
+}
+
+/// The directions of a message to choose from.
+pub fn directions() -> [(&'static str, &'static str); 2] {
+    Direction::ALL.map(|direction| match direction {
+        Direction::Outbound => (direction.as_str(), "Outbound: we wrote"),
+        Direction::Inbound => (direction.as_str(), "Inbound: they wrote"),
+    })
 }
 
 /// The stages that a company tracks.

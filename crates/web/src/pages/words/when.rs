@@ -20,6 +20,11 @@ pub fn local(time: Time, zone: &TimeZone) -> String {
     Zoned::new(time.to_timestamp(), zone.clone()).strftime(LOCAL).to_string()
 }
 
+/// `3 Feb 2024, 14:05` in the company's zone.
+pub fn exact(time: Time, zone: &TimeZone) -> String {
+    Zoned::new(time.to_timestamp(), zone.clone()).strftime("%-d %b %Y, %H:%M").to_string()
+}
+
 /// A `<time>` element with the exact time in the company's zone. The script converts it to the viewer's.
 pub struct When {
     time: Time,
