@@ -22,7 +22,7 @@ async fn has_no_violations(setup: Setup) {
 }
 
 /// All pages that the owner sees.
-fn every_path(office: &Office) -> Vec<String> {
+pub fn every_path(office: &Office) -> Vec<String> {
     let paths = pages(office).into_iter().map(|Page { path, .. }| path);
     paths.chain(ABOUT_LOGIN.map(str::to_owned)).collect()
 }

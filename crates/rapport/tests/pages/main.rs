@@ -17,6 +17,7 @@ mod documentation;
 mod every_page;
 mod factors;
 mod first_run;
+mod fit;
 mod hostile_text;
 mod identity;
 mod imports;
