@@ -11,14 +11,14 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 const text = (element) => (element.getAttribute("aria-label") ?? element.textContent).replace(/\s+/g, " ").trim().slice(0, 40);
 const name = (element) => `${element.tagName.toLowerCase()}${element.id && `#${element.id}`}.${element.className} "${text(element)}"`;
 const isShown = (element) => element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
-const isOnlyHeard = (element) => element.closest(".sr, .skip") !== null;
+const isOnlyHeard = (element) => element.closest(".sr, .skip") !== null || getComputedStyle(element).clipPath !== "none";
 const mayScroll = (element) => element.closest("pre, svg, [role=img]") !== null;
 
 function lookForScrolling(within, where) {
   if (root.scrollWidth > width + slack) faults.add(`${where}: the page scrolls sideways by ${root.scrollWidth - width}`);
   for (const element of [within, ...all("*", within)]) {
     const over = element.scrollWidth - element.clientWidth;
-    if (over <= slack || element.clientWidth === 0 || isOnlyHeard(element) || mayScroll(element)) continue;
+    if (over <= slack || element.clientWidth === 0 || !isShown(element) || isOnlyHeard(element) || mayScroll(element)) continue;
     const style = getComputedStyle(element);
     if (/auto|scroll/.test(style.overflowX)) faults.add(`${where}: ${name(element)} scrolls sideways by ${over}`);
     else if (/hidden|clip/.test(style.overflowX) && style.textOverflow !== "ellipsis" && !element.matches("input, select"))

@@ -27,6 +27,7 @@ mod members;
 mod office;
 mod paths;
 mod people;
+mod phone;
 mod pipeline;
 mod pulse;
 mod roles;
