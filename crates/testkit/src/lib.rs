@@ -6,6 +6,7 @@ mod acts;
 pub mod app;
 pub mod archive;
 pub mod authenticator;
+mod axe;
 pub mod browser;
 pub mod chance;
 mod deadline;

@@ -21,6 +21,7 @@ impl Screen {
     }
 
     /// The same window with its pages zoomed. A page then has fewer pixels, and each of them is larger.
+    #[must_use]
     pub const fn zoomed(self, zoom_percent: u32) -> Self {
         Self { zoom_percent, ..self }
     }
@@ -50,7 +51,8 @@ impl Browser {
     pub async fn resize(&self, screen: Screen) {
         let (width, height) = (screen.in_page(screen.width), screen.in_page(screen.height));
         let scale = f64::from(screen.zoom_percent) / 100.0;
-        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false });
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false });
         let command = Command("Emulation.setDeviceMetricsOverride", metrics);
         self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("{screen:?}: {error}"));
         self.expect_script("return [innerWidth, innerHeight]", &json!([width, height])).await;

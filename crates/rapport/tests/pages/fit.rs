@@ -73,7 +73,9 @@ async fn what_strangers_and_new_owners_see_fits_every_screen() {
     let screens = [PHONES_AND_TABLETS, DESKTOPS].concat();
     let mut found = Vec::new();
     let browser = office.browser().await;
-    for page in ["/", "/pipeline", "/accounts", "/clients", "/campaigns", "/channels", "/imports", "/webhooks"] {
+    for page in
+        ["/", "/pipeline", "/accounts", "/clients", "/campaigns", "/channels", "/imports", "/webhooks"]
+    {
         look_at(&browser, page, &screens, &mut found).await;
     }
     browser.restore_size().await;

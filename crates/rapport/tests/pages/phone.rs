@@ -66,8 +66,7 @@ async fn an_account_opens_at_its_top_with_the_timeline_near(hands: Hands) {
     browser.see("Timeline").await;
     if hands != Hands::NoScripts {
         browser.expect_script("return scrollY", &json!(0)).await;
-        let near =
-            "return document.getElementById('timeline').getBoundingClientRect().top < 2 * innerHeight";
+        let near = "return document.getElementById('timeline').getBoundingClientRect().top < 2 * innerHeight";
         browser.expect_script(near, &json!(true)).await;
     }
     browser.close();
