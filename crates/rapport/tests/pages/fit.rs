@@ -20,6 +20,12 @@ const DESKTOPS: [Screen; 4] = [
     Screen::new(1280, 800).zoomed(200),
 ];
 
+/// The list of accounts with every column that it offers.
+const ALL_COLUMNS: &str = "/accounts?status=customer&columns=status&columns=value&columns=channel&columns=promo_code\
+                           &columns=last_seen&columns=first_seen&columns=last_contact&columns=acquired\
+                           &columns=created&columns=updated&columns=field.country&columns=field.employees\
+                           &columns=field.industry&columns=field.plan&columns=field.seats";
+
 /// Looks at a page on each of these screens.
 async fn look_at(browser: &Browser, page: &str, screens: &[Screen], found: &mut Vec<String>) {
     browser.go(page).await;
@@ -49,7 +55,7 @@ async fn every_page_fits(screens: &[Screen]) {
     let office = Office::demo();
     let browser = office.browser().await;
     let mut found = Vec::new();
-    for page in every_path(&office) {
+    for page in every_path(&office).into_iter().chain([ALL_COLUMNS.to_owned()]) {
         look_at(&browser, &page, screens, &mut found).await;
     }
     browser.restore_size().await;
