@@ -10,10 +10,12 @@ async function look(within, where) {
   for (const { id, help, nodes } of violations) for (const node of nodes) found.push(`${where}${id}: ${help} at ${node.html}`);
 }
 
-// Of menus that are alike, such as those in the rows of a table, one is enough.
+// Of menus that are alike, such as those in the rows of a table, one is enough; of folded text, such as the operations in
+// the API documentation, one of each class.
 function menus() {
   const closed = all("details:not([open])").filter((menu) => !menu.parentElement.closest("details") && menu.checkVisibility());
-  const kind = (menu) => `${menu.closest("table, ol, ul")?.className} ${menu.className} ${menu.firstElementChild.textContent}`;
+  const title = (menu) => (menu.matches(".menu") ? menu.firstElementChild.textContent : "");
+  const kind = (menu) => `${menu.closest("table, ol, ul")?.className} ${menu.className} ${title(menu)}`;
   return [...Map.groupBy(closed, kind).values()].map(([first]) => first);
 }
 
