@@ -1,8 +1,5 @@
 //! A real Chromium window: Debian's chromium-headless-shell and chromium-driver. What a person does in it is in `acts`
-//! and `hands`, what they see in `sight`; where browsers come from is in `drivers`.
-
-use std::fmt::Write as _;
-use std::path::PathBuf;
+//! and `hands`, what they see in `sight`, what axe-core sees in `axe`; where browsers come from is in `drivers`.
 
 use fantoccini::Client;
 use serde_json::json;
@@ -10,7 +7,6 @@ use serde_json::json;
 use crate::Hands;
 use crate::drivers::{Kind, Session};
 
-const AXE_HINT: &str = "axe-core is missing: run ./scripts/test, which fetches it";
 /// How a browser is set up.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
@@ -87,24 +83,6 @@ impl Browser {
         pairs.collect::<Vec<_>>().join("; ")
     }
 
-    /// The problems that axe-core finds on the page, one line each.
-    pub async fn axe(&self) -> Vec<String> {
-        let axe = std::fs::read_to_string(axe_file()).unwrap_or_else(|error| panic!("{AXE_HINT}: {error}"));
-        self.run(&axe, Vec::new()).await;
-        let script = "const done = arguments[arguments.length - 1];
-            axe.run(document, { resultTypes: ['violations'] }).then((found) => done(found.violations));";
-        let found = self.client.execute_async(script, Vec::new()).await.expect("axe runs");
-        let mut lines = Vec::new();
-        for violation in found.as_array().into_iter().flatten() {
-            for node in violation["nodes"].as_array().into_iter().flatten() {
-                let mut line = format!("{}: {}", violation["id"], violation["help"]);
-                let _ = write!(line, " at {}", node["html"]);
-                lines.push(line);
-            }
-        }
-        lines
-    }
-
     /// A screenshot of the window.
     pub async fn screenshot(&self) -> Vec<u8> {
         self.client.screenshot().await.expect("a screenshot")
@@ -124,8 +102,4 @@ impl Drop for Browser {
             session.put_back();
         }
     }
-}
-
-fn axe_file() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/axe/node_modules/axe-core/axe.min.js")
 }

@@ -17,9 +17,6 @@ function dress(within = document) {
   });
 }
 
-// On a narrow screen, scroll the current tab into view.
-all(".tabs [aria-current]").forEach((tab) => tab.scrollIntoView({ block: "nearest", inline: "nearest" }));
-
 // Copying
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copy]");

@@ -10,6 +10,7 @@ use rapport_store::clients::{self, Client, ListClients, Tab};
 use rapport_store::stage_totals::{self, Stage};
 use rapport_store::{Error, Query as _, Snapshot, activity_day, recent, webhook};
 
+use crate::read::first_steps::{self, FirstSteps};
 use crate::read::{CappedCount, Viewer};
 
 pub use rapport_store::recent::Delivered;
@@ -33,6 +34,7 @@ pub struct Figures {
     pub failed_mails: i64,
     /// The first day of the recent deliveries and mails.
     pub lately: Day,
+    pub first_steps: FirstSteps,
 }
 
 pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Error> {
@@ -40,8 +42,10 @@ pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Erro
     let (week, lately) = (week_start(now, zone), viewer.today().minus_days(RECENT_DAYS - 1));
     let since = Time::start_of_day(lately.date(), zone);
     let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
+    let stages = stage_totals::stages(snapshot)?;
+    let has_accounts = stages.iter().any(|stage| stage.accounts.count > 0);
     Ok(Figures {
-        stages: stage_totals::stages(snapshot)?,
+        stages,
         overdue: clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?,
         worst: worst.run(snapshot)?.items,
         new_accounts: recent::new_accounts(snapshot, week)?,
@@ -51,14 +55,11 @@ pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Erro
         delivered: recent::deliveries(snapshot, since)?,
         failed_mails: recent::failed_mails(snapshot, since)?,
         lately,
+        first_steps: first_steps::taken(snapshot, has_accounts)?,
     })
 }
 
 impl Figures {
-    pub fn has_no_accounts(&self) -> bool {
-        self.stages.iter().all(|stage| stage.accounts.count == 0)
-    }
-
     /// When the large stages were last counted in the background.
     pub fn as_of(&self) -> Option<Time> {
         self.stages.iter().filter_map(|stage| stage.as_of).min()

@@ -19,6 +19,7 @@ pub mod digest;
 pub mod export;
 pub mod factors;
 pub mod feed;
+pub mod first_steps;
 pub mod frame;
 pub mod import;
 pub mod ingest;

@@ -51,8 +51,7 @@ pub enum Card {
 
 pub(super) fn card(snapshot: &mut Snapshot, viewer: &Viewer, account: AccountId) -> Result<Card, Error> {
     let Some((first, last)) = activity::seen(snapshot, account)? else {
-        let is_connected = activity::has_any(snapshot)? || key_was_used(snapshot)?;
-        return Ok(if is_connected { Card::NeverSeen } else { Card::NothingConnected });
+        return Ok(if is_connected(snapshot)? { Card::NeverSeen } else { Card::NothingConnected });
     };
     Ok(Card::Seen {
         first,
@@ -61,6 +60,11 @@ pub(super) fn card(snapshot: &mut Snapshot, viewer: &Viewer, account: AccountId)
         days: activity::days(snapshot, account, viewer.today())?,
         features: activity::features(snapshot, account)?,
     })
+}
+
+/// Whether activity has ever arrived for any account.
+pub(super) fn is_connected(snapshot: &mut Snapshot) -> Result<bool, Error> {
+    Ok(activity::has_any(snapshot)? || key_was_used(snapshot)?)
 }
 
 /// The key is the only trace of events that matched no account.

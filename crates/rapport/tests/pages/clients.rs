@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::office::Office;
 
-fn overdue(office: &Office, number: usize, name: &str) -> String {
+pub fn overdue(office: &Office, number: usize, name: &str) -> String {
     let account =
         office.account(json!({ "imported_id": format!("crm-{number}"), "name": name, "status": "customer" }));
     let id = account["id"].as_str().expect("an id").to_owned();

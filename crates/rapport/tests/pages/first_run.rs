@@ -35,7 +35,8 @@ async fn the_printed_link_makes_the_company_and_its_owner_once(hands: Hands) {
     browser.click("Go to the dashboard").await;
     browser.see("Nordlys & Söhne").await;
     browser.see("Ida Berg").await;
-    browser.see("three ways to get started").await;
+    browser.see("Three steps to get started").await;
+    browser.see("0 of 3 done").await;
 
     make_the_first_account(&browser, hands).await;
     browser.go(&link).await;
@@ -80,6 +81,12 @@ async fn make_the_first_account(browser: &Browser, hands: Hands) {
     browser.see("Harbour Freight").await;
     browser.click("Dashboard").await;
     browser.see("Pipeline by stage").await;
+    // The first of the steps is ticked off. They can be hidden before the others are taken.
+    browser.see("1 of 3 done").await;
+    browser.expect_count(".guide .number.done", 1).await;
+    browser.click("Hide steps").await;
+    browser.see("Pipeline by stage").await;
+    browser.see_not("1 of 3 done").await;
 }
 
 async fn what_was_typed_stays_and_the_fault_stands_beside_its_field(hands: Hands) {

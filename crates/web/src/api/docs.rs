@@ -17,16 +17,19 @@ use crate::shared::prose::{Line, line, prose};
 
 pub const PATH: &str = "/api/docs/";
 pub const STYLE_PATH: &str = "/api/docs/style.css";
-const STYLE: &str =
-    concat!(include_str!("../../assets/css/tokens.css"), include_str!("../../assets/css/docs.css"));
+const STYLE: &str = concat!(
+    include_str!("../../assets/css/tokens.css"),
+    include_str!("../../assets/css/font.css"),
+    include_str!("../../assets/css/docs.css"),
+);
 /// How deep an example follows references, since schemas may refer to each other.
 const EXAMPLE_DEPTH: usize = 6;
 
 pub fn routes(document: &OpenApi) -> Router<Api> {
     let document = serde_json::to_value(document).expect("the document is plain data");
     let page = Bytes::from(rendered(&document));
-    let policy =
-        "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    let policy = "default-src 'none'; style-src 'self'; font-src 'self'; frame-ancestors 'none'; \
+                  base-uri 'none'; form-action 'none'";
     let headers = |media_type| {
         [
             (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),

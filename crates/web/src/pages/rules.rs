@@ -196,6 +196,7 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/live", READ),
     ("GET", "/palette", READ),
     ("POST", "/theme", OPEN),
+    ("POST", "/guide", OPEN),
     ("GET POST", "/login", OPEN),
     ("POST", "/login/passkey", OPEN),
     ("POST", "/login/passkey/challenge", OPEN),

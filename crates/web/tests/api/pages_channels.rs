@@ -74,7 +74,7 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
     // A deleted code keeps its results.
     acme.delete(&format!("/api/channels/{}/codes/autumn/", fair.id)).send().await;
     let page = ana.see(&format!("/channels/{}", fair.id)).await.expect(200);
-    page.says("<code>AUTUMN</code> <span class=\"badge\">deleted</span></td><td class=\"n\">1</td>")
+    page.says("<code>AUTUMN</code> <span class=\"badge\">deleted</span></td><td class=\"n\" data-label=\"Accounts\">1</td>")
         .says("€1,500.50");
 }
 

@@ -13,6 +13,7 @@ use crate::person::Person;
 
 on_both_engines!(
     a_company_without_accounts_sees_what_to_do_next,
+    the_first_steps_follow_what_happens_and_disappear,
     overdue_clients_are_counted_and_the_most_overdue_named,
     stages_have_counts_and_values_that_are_never_summed_over_currencies,
     this_week_counts_and_links_new_accounts_and_moves,
@@ -34,6 +35,19 @@ async fn a_company_without_accounts_sees_what_to_do_next(acme: Tenant) {
     member.says("Send accounts by API").says_not("/imports").says_not("/settings");
     acme.account(json!({"imported_id": "crm-1"})).await;
     Person::of(&acme, Role::Member).see("/").await.says_not("curl").says("Pipeline by stage");
+}
+
+async fn the_first_steps_follow_what_happens_and_disappear(acme: Tenant) {
+    const STEPS: &str = "Three steps to get started";
+    let ana = Person::of(&acme, Role::Admin);
+    // The tenant has an owner already, so Ana isn't alone.
+    let page = ana.see("/").await.expect(200).says(STEPS).says("1 of 3 done");
+    // Nothing to hide as long as there is nothing else to see.
+    page.says("href=\"/accounts/new\"").says("href=\"/settings/members\"").says_not("Hide steps");
+    acme.account(json!({"imported_id": "crm-1", "status": "in_trial"})).await;
+    ana.see("/").await.says(STEPS).says("2 of 3 done").says("Hide steps").says("Pipeline by stage");
+    acme.accept(json!({"imported_id": "crm-1", "kind": "app_opened"})).await;
+    ana.see("/").await.says_not(STEPS).says("Pipeline by stage");
 }
 
 async fn overdue_clients_are_counted_and_the_most_overdue_named(server: Server) {

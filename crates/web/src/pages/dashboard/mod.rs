@@ -6,6 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use rapport_app::read::clients::Client;
 use rapport_app::read::dashboard::{self, Delivered, Figures};
+use rapport_app::read::first_steps::FirstSteps;
 use rapport_domain::activity::PULSE_DAYS;
 use rapport_domain::webhook::{MAX_STREAK, Webhook};
 
@@ -29,17 +30,26 @@ struct DashboardPage {
     bars: Vec<StageBar>,
     activity: Sparkline,
     mail_configured: bool,
+    steps: FirstSteps,
+    base_url: String,
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/first_run.html")]
 struct FirstRunPage {
     frame: Frame,
+    steps: FirstSteps,
     base_url: String,
 }
 framed!("dashboard": DashboardPage, FirstRunPage);
 
 impl DashboardPage {
+    /// Whether the first steps are still shown. Others than admins can't take the remaining ones.
+    fn has_guide(&self) -> bool {
+        let Self { frame, steps, .. } = self;
+        frame.may_change_settings() && !steps.are_done() && !frame.look.hides_guide
+    }
+
     fn failing(&self) -> Vec<&Webhook> {
         let webhooks = self.figures.webhooks.iter();
         webhooks.filter(|webhook| webhook.switch.is_enabled() && webhook.failure_streak > 0).collect()
@@ -60,14 +70,15 @@ impl DashboardPage {
 
 async fn show(visit: Visit) -> Result<Response, Refusal> {
     let Shown { frame, reply: figures } = visit.read(READ, dashboard::figures).await?;
-    if figures.has_no_accounts() {
-        let base_url = visit.pages.app().services().outside().base_url.clone();
-        return Ok(FirstRunPage { frame, base_url }.respond());
+    let steps = figures.first_steps;
+    let base_url = visit.pages.app().services().outside().base_url.clone();
+    if !steps.has_accounts {
+        return Ok(FirstRunPage { frame, steps, base_url }.respond());
     }
     let bars = StageBar::all(&figures.stages);
     let activity = Sparkline::new(&figures.days, frame.now.day_in(frame.zone()), PULSE_DAYS);
     let mail_configured = visit.pages.app().services().outside().mail_configured;
-    Ok(DashboardPage { frame, figures, bars, activity, mail_configured }.respond())
+    Ok(DashboardPage { frame, figures, bars, activity, mail_configured, steps, base_url }.respond())
 }
 
 fn days_overdue(client: &Client) -> String {

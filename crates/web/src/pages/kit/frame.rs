@@ -25,9 +25,10 @@ use crate::pages::kit::visitor::{Look, Stranger, Visitor};
 use crate::pages::shell::theme::Theme;
 use crate::pages::words::when::When;
 
-/// Allows only our own stylesheet, script and images, nothing inline, forms to ourselves, and no framing.
+/// Allows only our own stylesheet, script, typeface and images, nothing inline, forms to ourselves, and no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+                      font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
+                      base-uri 'none'";
 
 /// The data of a page, with its frame.
 pub struct Shown<T> {
@@ -206,6 +207,21 @@ macro_rules! framed {
     )+};
 }
 pub(in crate::pages) use framed;
+
+/// The name of a place in the navigation that has no button of its own in the bar of a phone; empty for those that do.
+pub fn other_place(here: &str) -> &'static str {
+    match here {
+        "campaigns" => "Campaigns",
+        "channels" => "Channels",
+        "webhooks" => "Webhooks",
+        "ingest" => "Ingest",
+        "imports" => "Import",
+        "settings" => "Settings",
+        "profile" => "Profile",
+        "api" => "API",
+        _ => "",
+    }
+}
 
 /// The frame for a person who is not logged in, or not yet in a company.
 #[derive(Clone, Default)]

@@ -21,6 +21,7 @@ use crate::pages::kit::cookie;
 use crate::pages::kit::flash::Flash;
 use crate::pages::kit::known_browser::KnownBrowser;
 use crate::pages::kit::refusal::Refusal;
+use crate::pages::shell::guide;
 use crate::pages::shell::theme::Theme;
 
 /// The script sets this header when it only checks for changes. Such a request neither shows nor clears the flash.
@@ -101,6 +102,7 @@ impl FromRequestParts<Pages> for Visitor {
 #[derive(Debug, Clone, Default)]
 pub struct Look {
     pub theme: Theme,
+    pub hides_guide: bool,
     pub flash: Option<Flash>,
     pub browser: Option<String>,
     pub known: KnownBrowser,
@@ -113,6 +115,7 @@ impl Look {
         let browser = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         Self {
             theme: Theme::read(headers),
+            hides_guide: guide::is_hidden(headers),
             flash: if is_live { None } else { Flash::read(headers, vault, session) },
             browser: browser.map(str::to_owned),
             known: KnownBrowser::of(headers),

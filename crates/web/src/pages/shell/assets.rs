@@ -1,5 +1,5 @@
-//! The stylesheet, the script and the icon. They are part of the program and compressed once. Their names contain a
-//! digest of their content, so browsers can cache them forever.
+//! The stylesheet, the script, the typeface and the icon. They are part of the program and compressed once. Their names
+//! contain a digest of their content, or their version, so browsers can cache them forever.
 
 #[cfg(test)]
 mod layout;
@@ -21,12 +21,19 @@ use crate::edge::compression::takes_gzip;
 
 const DIRECTORY: &str = "/assets/";
 const ICON_PATH: &str = "/favicon.svg";
+const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// The letters of western European languages, which every page preloads. A browser gets the others when it meets one.
+pub const FONT_PATH: &str = "/assets/inter-latin-5.3.0.woff2";
+const FONT: &[u8] = include_bytes!("../../../assets/font/inter-latin-5.3.0.woff2");
+const MORE_LETTERS_PATH: &str = "/assets/inter-latin-ext-5.3.0.woff2";
+const MORE_LETTERS: &[u8] = include_bytes!("../../../assets/font/inter-latin-ext-5.3.0.woff2");
 /// Bytes of the digest in the name, enough to tell versions apart.
 const MARK_BYTES: usize = 6;
 
 /// The stylesheet, one file per subject. The later of two equally specific rules wins, so the order matters.
 const STYLE_TEXT: &str = concat!(
     include_str!("../../../assets/css/tokens.css"),
+    include_str!("../../../assets/css/font.css"),
     include_str!("../../../assets/css/base.css"),
     include_str!("../../../assets/css/frame.css"),
     include_str!("../../../assets/css/layout.css"),
@@ -92,8 +99,7 @@ impl Asset {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.media_type));
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-        headers
-            .insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+        headers.insert(header::CACHE_CONTROL, FOREVER);
         if takes_gzip {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
@@ -113,7 +119,18 @@ pub fn routes() -> Router {
     Router::new()
         .route(style_path(), get(async |headers: HeaderMap| STYLE.respond(&headers)))
         .route(script_path(), get(async |headers: HeaderMap| SCRIPT.respond(&headers)))
+        .route(FONT_PATH, get(async || font(FONT)))
+        .route(MORE_LETTERS_PATH, get(async || font(MORE_LETTERS)))
         .route(ICON_PATH, get(icon))
+}
+
+/// A typeface, which is compressed as it is.
+fn font(file: &'static [u8]) -> Response {
+    let mut response = Response::new(Body::from(file));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("font/woff2"));
+    headers.insert(header::CACHE_CONTROL, FOREVER);
+    response
 }
 
 async fn icon() -> Response {

@@ -1,0 +1,66 @@
+//! The size of a browser's window, which a test may change while a page is open.
+
+use fantoccini::wd::WebDriverCompatibleCommand;
+use hyper::Method;
+use serde_json::{Value, json};
+use url::{ParseError, Url};
+
+use crate::Browser;
+
+/// A window of this size, in pixels of the screen, and the zoom of its pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    pub width: u32,
+    pub height: u32,
+    pub zoom_percent: u32,
+}
+
+impl Screen {
+    pub const fn new(width: u32, height: u32) -> Self {
+        Self { width, height, zoom_percent: 100 }
+    }
+
+    /// The same window with its pages zoomed. A page then has fewer pixels, and each of them is larger.
+    #[must_use]
+    pub const fn zoomed(self, zoom_percent: u32) -> Self {
+        Self { zoom_percent, ..self }
+    }
+
+    /// A length in the pixels that the page counts in.
+    const fn in_page(self, pixels: u32) -> u32 {
+        pixels * 100 / self.zoom_percent
+    }
+}
+
+/// A command of Chromium's own protocol, sent through its driver.
+#[derive(Debug)]
+struct Command(&'static str, Value);
+
+impl WebDriverCompatibleCommand for Command {
+    fn endpoint(&self, base_url: &Url, session_id: Option<&str>) -> Result<Url, ParseError> {
+        base_url.join(&format!("session/{}/goog/cdp/execute", session_id.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
+    }
+}
+
+impl Browser {
+    /// Gives the window another size, and waits until the page has it.
+    pub async fn resize(&self, screen: Screen) {
+        let (width, height) = (screen.in_page(screen.width), screen.in_page(screen.height));
+        let scale = f64::from(screen.zoom_percent) / 100.0;
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false });
+        let command = Command("Emulation.setDeviceMetricsOverride", metrics);
+        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("{screen:?}: {error}"));
+        self.expect_script("return [innerWidth, innerHeight]", &json!([width, height])).await;
+    }
+
+    /// Gives the window back the size that it was opened with, for the next test.
+    pub async fn restore_size(&self) {
+        let command = Command("Emulation.clearDeviceMetricsOverride", json!({}));
+        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("the size stays: {error}"));
+    }
+}
