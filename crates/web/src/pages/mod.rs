@@ -55,6 +55,7 @@ use crate::shared::{
 };
 
 pub use entry::setup::SetupSecret;
+pub use kit::navigation::around as with_navigation;
 pub use kit::origin::is_own_path;
 pub use kit::refusal::Refusal;
 
