@@ -214,12 +214,12 @@ async fn other_currencies_show_on_hover_and_with_the_focus() {
     }
     let browser = office.browser_with(Hands::Keyboard).await;
     browser.go("/pipeline").await;
-    browser.see("$1,000.00").await;
-    browser.see_not("€1,000.00").await;
+    browser.see_in("#head-prospect", "$1,000.00").await;
+    browser.see_not_in("#head-prospect", "€1,000.00").await;
     browser.click_css("#head-prospect button").await;
-    browser.see("€1,000.00").await;
-    browser.see("CHF").await;
+    browser.see_in("#head-prospect", "€1,000.00").await;
+    browser.see_in("#head-prospect", "CHF").await;
     browser.press(ESCAPE).await;
-    browser.see_not("€1,000.00").await;
+    browser.see_not_in("#head-prospect", "€1,000.00").await;
     browser.close();
 }
