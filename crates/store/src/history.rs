@@ -18,6 +18,9 @@ statements! {
     company LATEST_MOVES = "SELECT account, \
                             max(CASE WHEN from_status IS NOT NULL THEN COALESCE(happened_at, at) END) \
                             FROM status_history WHERE company = $1 AND account = ANY($2) GROUP BY account";
+    company ENTERED = "SELECT h.account, COALESCE(h.happened_at, h.at) FROM status_history h \
+                       WHERE h.company = $1 AND h.account = ANY($2) AND h.id = (SELECT max(l.id) FROM status_history l \
+                       WHERE l.company = h.company AND l.account = h.account)";
     company DELETE = "DELETE FROM status_history WHERE company = $1 AND account = $2";
 }
 
@@ -78,6 +81,13 @@ pub fn of_account(
 pub fn latest_moves(tx: &mut Tx, accounts: &[AccountId]) -> Result<Vec<(AccountId, Option<Time>)>, Error> {
     let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
     let rows = tx.query_keys(&LATEST_MOVES, &[], &keys)?;
+    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+}
+
+/// When each of these accounts entered its current stage, by a move or by its creation.
+pub fn entered(snapshot: &mut Snapshot, accounts: &[AccountId]) -> Result<Vec<(AccountId, Time)>, Error> {
+    let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
+    let rows = snapshot.query_keys(&ENTERED, &[], &keys)?;
     rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
 }
 

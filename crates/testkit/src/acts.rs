@@ -9,8 +9,8 @@ use fantoccini::elements::{Element, ElementRef};
 use fantoccini::error::CmdError;
 use serde_json::json;
 
-use crate::Browser;
 use crate::sight::{Look, PATIENCE, field_of, is_missed, is_passing};
+use crate::{Browser, Hands};
 
 /// How long keys may take to lead somewhere before they are pressed again.
 const KEYS_LIMIT: Duration = Duration::from_secs(5);
@@ -168,7 +168,7 @@ impl Browser {
         }
     }
 
-    /// Drags one element onto another, as a mouse does, and waits for the page that it leads to.
+    /// Drags one element onto another, as a mouse does.
     pub async fn drag(&self, from: &str, to: &str) {
         // When headless, Chromium's driver creates no drag events from mouse moves, so they are created here.
         let script = "
@@ -179,12 +179,10 @@ impl Browser {
             send(from, 'dragstart'); send(to, 'dragover'); send(to, 'drop'); send(from, 'dragend');";
         self.expect_some(from).await;
         self.expect_some(to).await;
-        let document = self.document().await;
         match self.client.execute(script, vec![json!(from), json!(to)]).await {
             Err(error) if !is_passing(&error) => panic!("cannot drag {from}: {error}"),
             Ok(_) | Err(_) => {}
         }
-        self.leave(&document, &format!("dragging {from} to {to}")).await;
     }
 }
 
@@ -210,6 +208,12 @@ async fn leads_away(browser: &Browser, element: &Element) -> Result<bool, CmdErr
                 None => element.find_all(Locator::XPath("ancestor::form")).await?.pop(),
             };
             match form {
+                // The script moves a card without loading the page again.
+                Some(form)
+                    if browser.hands != Hands::NoScripts && form.attr("data-move").await?.is_some() =>
+                {
+                    Ok(false)
+                }
                 Some(form) => Ok(form.attr("method").await?.as_deref() != Some("dialog")),
                 None => Ok(false),
             }

@@ -97,9 +97,11 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // What a failed test left behind is nothing for the next one.
-        let is_usable = self.hands != Hands::Keyboard && !std::thread::panicking();
-        if let Some(session) = self.session.take().filter(|_| is_usable) {
+        let Some(session) = self.session.take().filter(|_| !std::thread::panicking()) else { return };
+        let errors = session.script_errors();
+        if self.hands != Hands::Keyboard {
             session.put_back();
         }
+        assert!(errors.is_empty(), "errors in the pages' scripts:\n{}", errors.join("\n"));
     }
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use fantoccini::error::CmdError;
@@ -14,6 +15,8 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
+
+use crate::script_errors;
 
 const INSTALL_HINT: &str =
     "install Debian's chromium-headless-shell and chromium-driver, or run ./scripts/test, which does";
@@ -103,6 +106,14 @@ impl Session {
         Ok(Self { client, kind, driver, limit })
     }
 
+    /// What went wrong in scripts since the last time, or nothing if the browser no longer answers.
+    pub fn script_errors(&self) -> Vec<String> {
+        let client = self.client.clone();
+        // A test's own runtime runs this, and can't wait for itself.
+        let read = thread::spawn(move || RUNTIME.block_on(script_errors::read(&client)));
+        read.join().ok().and_then(Result::ok).unwrap_or_default()
+    }
+
     /// Empties it, in its own time, and keeps it for the next test.
     pub fn put_back(self) {
         self.limit.abort();
@@ -144,7 +155,11 @@ fn capabilities(kind: Kind) -> Capabilities {
         .push(format!("--blink-settings=preferredColorScheme={color_scheme},scriptEnabled={runs_scripts}"));
     let options = json!({ "args": arguments, "binary": BROWSER });
     // The identity provider of the tests has a certificate from an authority of the tests.
-    let wanted = [("goog:chromeOptions", options), ("acceptInsecureCerts", json!(true))];
+    let wanted = [
+        ("goog:chromeOptions", options),
+        ("goog:loggingPrefs", json!({ "browser": "SEVERE" })),
+        ("acceptInsecureCerts", json!(true)),
+    ];
     wanted.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
 }
 

@@ -166,6 +166,14 @@ impl Browser {
         self.until(script.lines().next().unwrap_or_default(), run).await
     }
 
+    /// Runs a script that calls its last argument when it is done.
+    pub async fn run_async(&self, script: &str) -> Value {
+        self.client
+            .execute_async(script, Vec::new())
+            .await
+            .unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
     /// Looks until something is found. An error that occurs because the page is just changing is not an answer yet.
     pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Result<Look<T>, CmdError>) -> T {
         let deadline = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-// Adds what HTML alone cannot do: the palette, keyboard shortcuts, copying, passkeys, live updates, drag and drop. Every
-// page works without it, but there are no passkeys then.
+// Adds what HTML alone cannot do: the palette, keyboard shortcuts, copying, passkeys and live updates. Every page works
+// without it, but there are no passkeys then. The files in js/ follow it in the same module.
 
 const one = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -108,8 +108,7 @@ document.addEventListener("input", (event) => {
   clearTimeout(typed);
   typed = setTimeout(async () => {
     const asked = new URLSearchParams(new FormData(form));
-    const answer = await fetch(`${form.dataset.preview}?${asked}`, { headers: { "X-Live": "1" } });
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("counts");
+    const fresh = (await load(`${form.dataset.preview}?${asked}`))?.getElementById("counts");
     if (fresh && asked.toString() === new URLSearchParams(new FormData(form)).toString()) document.getElementById("counts").replaceChildren(...fresh.childNodes);
   }, 300);
 });
@@ -146,20 +145,26 @@ all("[data-slug-of]").forEach((field) => {
   });
 });
 
-// Keyboard selection of rows. The selected row is identified by its link, because live updates may move it.
+// Keyboard selection of rows and cards. The selected one is identified by its link, because live updates may move it.
 let row;
-const rows = () => all("tr[data-href]");
-const chosen = () => row && rows().find((item) => item.dataset.href === row);
+const ROWS = "tr[data-href], .item";
+const rows = () => all(ROWS).filter((item) => item.checkVisibility());
+const addressOf = (item) => item.dataset.href ?? one("a", item).getAttribute("href");
+// What has the focus was selected last, whichever way.
+const chosen = () => document.activeElement?.closest(ROWS) ?? (row && rows().find((item) => addressOf(item) === row));
 function mark() {
-  rows().forEach((item) => item.classList.toggle("here", item.dataset.href === row));
+  all(ROWS).forEach((item) => item.classList.toggle("here", addressOf(item) === row));
+}
+function choose(item) {
+  row = addressOf(item);
+  mark();
 }
 function go(step) {
   const list = rows();
   if (list.length === 0) return;
   const next = list[Math.min(Math.max(list.indexOf(chosen()) + step, 0), list.length - 1)];
-  row = next.dataset.href;
-  mark();
-  next.scrollIntoView({ block: "nearest" });
+  choose(next);
+  next.scrollIntoView({ block: "nearest", inline: "nearest" });
   // Enter opens the focused link, and Tab continues from there.
   one("a", next)?.focus({ preventScroll: true });
 }
@@ -167,6 +172,8 @@ function act(key) {
   // The selected row takes precedence over the page.
   const target = (chosen() && one(`[data-key="${key}"]`, chosen())) ?? one(`[data-key="${key}"]`);
   if (!target) return false;
+  const owner = target.closest(ROWS);
+  if (owner) choose(owner);
   if (target.matches("summary")) target.parentElement.open = true;
   else if (target.matches("input, select, textarea")) target.focus();
   else target.click();
@@ -197,9 +204,9 @@ function show() {
 }
 async function find() {
   const mine = ++asked;
-  const answer = await fetch(`/palette?q=${encodeURIComponent(one("input", palette).value)}`);
+  const answer = await fetch(`/palette?q=${encodeURIComponent(one("input", palette).value)}`).catch(() => undefined);
   if (mine !== asked) return finding;
-  if (!answer.ok) return;
+  if (!answer?.ok) return;
   hits = await answer.json();
   picked = 0;
   show();
@@ -262,21 +269,49 @@ document.addEventListener("keydown", (event) => {
 
 // Live updates: when something changes, load the page again and replace the regions that differ.
 const busy = (region) => region.contains(document.activeElement) && typing(document.activeElement) || one("details.menu[open], dialog[open], input[form]:checked", region);
+const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+// Only the newest page that was asked for is shown.
+let latest = 0;
 async function look() {
   if (document.hidden || one("[data-dragged]")) return;
-  const answer = await fetch(location.href, { headers: { "X-Live": "1" } });
-  if (!answer.ok || answer.redirected) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const mine = ++latest;
+  const fresh = await load(location.href);
+  if (fresh && mine === latest) renew(fresh);
+}
+// A page as it is now, or nothing if the server can't be reached or the session has ended.
+async function load(address) {
+  try {
+    const answer = await fetch(address, { headers: { "X-Live": "1" } });
+    // A preview of invalid input says what is wrong with it.
+    if ((answer.ok || answer.status === 422) && !answer.redirected) return parse(await answer.text());
+  } catch {
+    // The next look may succeed.
+  }
+}
+// The form id is different every time, so it does not count as a difference.
+const plain = (region) => region.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"| class="(here)?"| here(?=")/g, "");
+function renew(fresh) {
+  one("main").dataset.version = one("main", fresh)?.dataset.version ?? "";
+  const held = document.activeElement;
+  const card = held?.closest(".item");
+  const place = card && all(".item", card.parentElement).indexOf(card);
+  const column = card?.parentElement.id;
   all("[data-live]").forEach((region) => {
     const other = fresh.getElementById(region.id);
     if (!other || busy(region)) return;
     dress(other);
     reopen(region, other);
-    // The form id is different every time, so it does not count as a difference.
-    const plain = (element) => element.innerHTML.replace(/(name="form" value=")[^"]*/g, "$1").replace(/ title="[^"]*"| class="(here)?"/g, "");
-    if (plain(other) !== plain(region)) replace(region, other);
+    if (plain(other) !== plain(region)) return replace(region, other);
+    // A form that was sent is answered the same way if it is sent again, so the next one needs another id.
+    const forms = all("input[name=form]", other);
+    all("input[name=form]", region).forEach((input, index) => (input.value = forms[index].value));
   });
   mark();
+  // The focus follows a card to another column; if that doesn't show it, the focus goes to the card in its place.
+  if (!card || document.activeElement !== document.body) return;
+  const left = all(".item", document.getElementById(column));
+  const next = document.getElementById(card.id) ?? left[place] ?? left.at(-1);
+  if (next) (one(held.matches("a") ? "a" : "summary", next) ?? one("a", next)).focus({ preventScroll: true });
 }
 // Keep details open or closed as the person left them.
 function reopen(region, other) {
@@ -289,7 +324,8 @@ function reopen(region, other) {
 // Keep the focus on the same element if it still exists.
 function replace(region, other) {
   const here = document.activeElement;
-  const trace = (element) => [element.closest("tr")?.dataset.href, element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
+  const owner = (element) => element.closest(ROWS);
+  const trace = (element) => [owner(element) && addressOf(owner(element)), element.tagName, element.id, element.getAttribute("href") ?? element.form?.getAttribute("action") ?? element.textContent, element.value].join();
   const alike = () => all("a, button, summary, [tabindex]", region).filter((element) => trace(element) === trace(here));
   const place = region.contains(here) ? alike().indexOf(here) : -1;
   region.replaceChildren(...other.childNodes);
@@ -304,9 +340,8 @@ if (one("[data-live]")) {
     clearInterval(resting);
     resting = undefined;
     if (document.hidden) return;
-    stream = new EventSource("/live");
-    // Something may have changed between loading the page and opening the stream.
-    stream.addEventListener("open", look);
+    // If something has changed since this version was read, the stream says so immediately.
+    stream = new EventSource(`/live?version=${one("main").dataset.version}`);
     stream.addEventListener("changed", look);
     // A session has few streams, and a newer page took this one's. Open it again only when the person returns to this
     // page, so that pages don't take it from each other in turn.
@@ -321,43 +356,11 @@ if (one("[data-live]")) {
     resting = setInterval(next, lookEvery);
   };
   listen();
-  document.addEventListener("visibilitychange", () => {
+  document.addEventListener("visibilitychange", async () => {
+    await look();
     listen();
-    look();
   });
   addEventListener("focus", () => resting && listen());
 }
-
-// Drag cards to another column. The form in each card does the same.
-let dragged;
-document.addEventListener("dragstart", (event) => {
-  dragged = event.target.closest?.("[draggable=true]");
-  if (!dragged) return;
-  dragged.dataset.dragged = "yes";
-  event.dataTransfer.effectAllowed = "move";
-  event.dataTransfer.setData("text/plain", dragged.id);
-});
-document.addEventListener("dragover", (event) => {
-  const column = dragged && event.target.closest?.("[data-drop]");
-  all(".over").forEach((other) => other !== column && other.classList.remove("over"));
-  if (!column) return;
-  event.preventDefault();
-  column.classList.add("over");
-});
-document.addEventListener("drop", (event) => {
-  const column = dragged && event.target.closest?.("[data-drop]");
-  if (!column) return;
-  event.preventDefault();
-  const form = one("form[data-move]", dragged);
-  if (form && dragged.closest("[data-drop]") !== column) {
-    form.elements.status.value = column.dataset.drop;
-    form.requestSubmit();
-  }
-});
-document.addEventListener("dragend", () => {
-  delete dragged?.dataset.dragged;
-  dragged = undefined;
-  all(".over").forEach((column) => column.classList.remove("over"));
-});
 
 dress();

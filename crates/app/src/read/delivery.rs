@@ -10,11 +10,13 @@ use rapport_domain::invalid::Invalid;
 use rapport_domain::signature::Signature;
 use rapport_domain::standard_webhook;
 use rapport_domain::webhook::Webhook;
+use rapport_domain::webhook_header::Header;
 use rapport_store::delivery_list::{self, Bounds, account_names};
-use rapport_store::{Error, Snapshot, account, delivery, event, webhook};
+use rapport_store::{Error, Snapshot, account, delivery, event, webhook, webhook_choice};
 use serde_json::{Map, Value};
 
 use crate::context::Services;
+use crate::read::accounts::search;
 use crate::read::{Viewer, with_zone};
 use crate::signature;
 
@@ -66,6 +68,8 @@ pub struct LogPage {
     pub webhooks: Vec<Webhook>,
     /// The name of the account in the filter.
     pub account: Option<String>,
+    /// The accounts to choose from, if the filter names several.
+    pub candidates: Vec<(AccountId, String)>,
     pub rows: Vec<Named>,
     pub next: Option<DeliveryId>,
 }
@@ -77,17 +81,19 @@ pub fn log_page(
     typed: Map<String, Value>,
     before: Option<DeliveryId>,
 ) -> Result<LogPage, Error> {
+    let name = typed.get("account").and_then(Value::as_str).unwrap_or_default().to_owned();
     let filter = filter(snapshot, viewer, typed)?;
     let webhooks = choices(snapshot)?;
     let Ok(meant) = filter else {
-        return Ok(LogPage { filter, webhooks, account: None, rows: Vec::new(), next: None });
+        let candidates = named_like(snapshot, viewer, &name)?;
+        return Ok(LogPage { filter, webhooks, account: None, candidates, rows: Vec::new(), next: None });
     };
     let account = match meant.account {
         Some(id) => account::get(snapshot, id)?.map(|account| account.name),
         None => None,
     };
     let Scan { found, next } = log(snapshot, &meant, before, LISTED)?;
-    Ok(LogPage { filter, webhooks, account, rows: named(snapshot, found)?, next })
+    Ok(LogPage { filter, webhooks, account, candidates: Vec::new(), rows: named(snapshot, found)?, next })
 }
 
 /// The webhooks that a form offers.
@@ -98,7 +104,7 @@ pub fn choices(snapshot: &mut Snapshot) -> Result<Vec<Webhook>, Error> {
 }
 
 /// The filter that a person typed. A time without a zone is in the company's, and an account may be given by
-/// either of its ids.
+/// either of its ids, or by a name that no other account has.
 pub fn filter(
     snapshot: &mut Snapshot,
     viewer: &Viewer,
@@ -110,17 +116,38 @@ pub fn filter(
         }
     }
     if let Some(Value::String(text)) = typed.get_mut("account") {
-        *text = with_own_id(snapshot, text)?;
+        *text = with_own_id(snapshot, viewer, text)?;
     }
     Ok(Filter::parse(&typed))
 }
 
-fn with_own_id(snapshot: &mut Snapshot, text: &str) -> Result<String, Error> {
+fn with_own_id(snapshot: &mut Snapshot, viewer: &Viewer, text: &str) -> Result<String, Error> {
     if text.parse::<AccountId>().is_ok() {
         return Ok(text.to_owned());
     }
-    let found = account::ids_by_imported_id(snapshot, &[text])?.pop();
-    Ok(found.map_or_else(|| text.to_owned(), |(_, id)| id.to_string()))
+    if let Some((_, id)) = account::ids_by_imported_id(snapshot, &[text])?.pop() {
+        return Ok(id.to_string());
+    }
+    let found = named_like(snapshot, viewer, text)?;
+    let exact: Vec<_> = found.iter().filter(|(_, name)| name.to_lowercase() == text.to_lowercase()).collect();
+    Ok(match (exact.as_slice(), found.as_slice()) {
+        ([only], _) => only.0.to_string(),
+        ([], [only]) => only.0.to_string(),
+        _ => text.to_owned(),
+    })
+}
+
+/// The accounts whose names or imported ids contain these words. An id isn't a name.
+fn named_like(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    text: &str,
+) -> Result<Vec<(AccountId, String)>, Error> {
+    if text.parse::<AccountId>().is_ok() {
+        return Ok(Vec::new());
+    }
+    let found = search(snapshot, viewer, text.to_owned())?;
+    Ok(found.into_iter().map(|account| (account.id, account.name)).collect())
 }
 
 /// A delivery as the API shows it.
@@ -143,6 +170,8 @@ pub struct DeliveryPage {
     pub payload: Option<String>,
     /// The `X-Service-Signature` that an attempt made now would carry.
     pub signature: Option<Signature>,
+    /// The headers that the webhook adds now, without the values of secret ones.
+    pub headers: Vec<Header>,
     /// Oldest first, each with the `webhook-signature` that the current secret gives.
     pub attempts: Vec<(KeptAttempt, Option<standard_webhook::Signature>)>,
 }
@@ -163,8 +192,9 @@ pub fn page(
     };
     let signatures: Vec<_> = attempts.iter().map(sign).collect();
     let attempts = attempts.into_iter().zip(signatures).collect();
+    let headers = webhook_choice::get(snapshot, listed.delivery.webhook)?.headers;
     let row = named(snapshot, vec![listed])?.pop();
-    Ok(row.map(|row| DeliveryPage { row, payload, signature, attempts }))
+    Ok(row.map(|row| DeliveryPage { row, payload, signature, headers, attempts }))
 }
 
 /// The exact text that a delivery sends, unless it was erased.

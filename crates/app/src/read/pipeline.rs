@@ -1,8 +1,12 @@
 //! The board with its stages, and the moves between them.
 
+use std::collections::HashMap;
+
+use rapport_domain::id::AccountId;
 use rapport_domain::pipeline::Status;
+use rapport_domain::time::Time;
 use rapport_store::account_list::AccountFilter;
-use rapport_store::{Error, Query as _, Snapshot, stage_totals};
+use rapport_store::{Error, Query as _, Snapshot, history, stage_totals};
 
 use crate::read::Viewer;
 use crate::read::accounts::{AccountPage, Cursor, ListAccounts, Sort};
@@ -13,12 +17,19 @@ pub use rapport_store::stage_totals::Stage;
 /// The order of the accounts in a stage.
 pub const BOARD_SORT: Sort = Sort::Newest;
 
-/// Every stage with some of its accounts. `place` says where a stage's accounts begin, and how many are read.
+pub struct Board {
+    /// Every stage with some of its accounts.
+    pub stages: Vec<(Stage, AccountPage)>,
+    /// When each of these accounts entered its stage.
+    pub entered: HashMap<AccountId, Time>,
+}
+
+/// `place` says where a stage's accounts begin, and how many are read.
 pub fn board(
     snapshot: &mut Snapshot,
     viewer: &Viewer,
     place: impl Fn(Status) -> (Option<Cursor>, i64),
-) -> Result<Vec<(Stage, AccountPage)>, Error> {
+) -> Result<Board, Error> {
     let stages = stage_totals::stages(snapshot)?;
     let with_accounts = |stage: Stage| {
         let (cursor, limit) = place(stage.status);
@@ -26,5 +37,9 @@ pub fn board(
         let list = ListAccounts { filter, sort: BOARD_SORT, cursor, limit, now: viewer.now };
         list.run(snapshot).map(|page| (stage, page))
     };
-    stages.into_iter().map(with_accounts).collect()
+    let stages = stages.into_iter().map(with_accounts).collect::<Result<Vec<_>, _>>()?;
+    let accounts: Vec<AccountId> =
+        stages.iter().flat_map(|(_, page)| &page.items).map(|account| account.id).collect();
+    let entered = history::entered(snapshot, &accounts)?.into_iter().collect();
+    Ok(Board { stages, entered })
 }

@@ -52,19 +52,31 @@ fn the_days_of_a_webhook_and_of_the_dashboard_are_the_companys() {
 }
 
 #[test]
-fn a_typed_filter_means_the_companys_time_and_either_id_of_an_account() {
+fn a_typed_filter_means_the_companys_time_and_an_account_by_its_ids_or_name() {
     for engine in Engine::BOTH {
         let app = in_auckland(engine);
-        app.upsert(json!({"imported_id": "crm-1"}));
+        app.upsert(json!({"imported_id": "crm-1", "name": "Nordlys Bank"}));
+        app.upsert(json!({"imported_id": "crm-2", "name": "Fjell Bank"}));
+        app.upsert(json!({"imported_id": "crm-3", "name": "Nordlys Bank Invest"}));
         let account = app.account("crm-1").id;
         let since = Time::parse("2026-11-14T20:30:00Z").unwrap();
-        for typed in ["crm-1", account.to_string().as_str()] {
+        for typed in ["crm-1", account.to_string().as_str(), "Nordlys Bank", "nordlys bank"] {
             let Value::Object(typed) = json!({"account": typed, "since": "2026-11-15T09:30"}) else {
                 panic!("an object")
             };
             let filter = app.view(move |snapshot, viewer| read::delivery::filter(snapshot, viewer, typed));
             let filter = filter.expect("a valid filter");
             assert_eq!((filter.account, filter.since), (Some(account), Some(since)), "on {engine}");
+        }
+        let log = |typed: &'static str| {
+            let Value::Object(typed) = json!({"account": typed}) else { panic!("an object") };
+            app.view(move |snapshot, viewer| read::delivery::log_page(snapshot, viewer, typed, None))
+        };
+        let only = log("fjell").filter.expect("a valid filter");
+        assert_eq!(only.account, Some(app.account("crm-2").id), "on {engine}");
+        for (typed, count) in [("bank", 3), ("nordlys", 2), ("nobody", 0), ("", 0)] {
+            let page = log(typed);
+            assert_eq!((page.filter.is_err(), page.candidates.len()), (true, count), "{typed} on {engine}");
         }
     }
 }

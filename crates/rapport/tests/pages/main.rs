@@ -6,6 +6,7 @@ mod program;
 
 mod account;
 mod accounts;
+mod board;
 mod campaigns;
 mod channels;
 mod clients;
@@ -25,6 +26,7 @@ mod imports;
 mod keys;
 mod mailbox;
 mod members;
+mod messages;
 mod office;
 mod paths;
 mod people;

@@ -84,7 +84,10 @@ async fn a_cadence_is_looked_at_before_it_is_saved(hands: Hands) {
     }
     let browser = settings(&office, hands, "Cadence").await;
     browser.fill("cadence_days", "7").await;
-    browser.click("Preview").await;
+    // The script updates the preview while somebody types.
+    if hands == Hands::NoScripts {
+        browser.click("Preview").await;
+    }
     browser.see("2 accounts become overdue.").await;
     browser.click("In negotiation").await;
     browser.click("Preview").await;

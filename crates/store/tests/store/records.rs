@@ -497,12 +497,17 @@ fn the_latest_move_is_when_what_moved_the_account_happened() {
             .collect();
         let found = world.write(company, move |tx| {
             history::insert(tx, &entries)?;
-            history::latest_moves(tx, &[1, 2, 3, 4, 5].map(account_id))
+            let accounts = [1, 2, 3, 4, 5].map(account_id);
+            Ok((history::latest_moves(tx, &accounts)?, history::entered(tx, &accounts)?))
         });
-        let mut found = found.expect("read");
+        let (mut found, mut entered) = found.expect("read");
         found.sort_unstable();
+        entered.sort_unstable();
         let expected = [(1, None), (2, Some(20)), (3, Some(15)), (4, Some(20))];
         assert_eq!(found, expected.map(|(account, at)| (account_id(account), at.map(time))));
+        // The latest record decides since when an account is in its stage, also if what moved it happened earlier.
+        let expected = [(1, 50), (2, 20), (3, 15), (4, 12)];
+        assert_eq!(entered, expected.map(|(account, at)| (account_id(account), time(at))));
     });
 }
 

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use askama::Template;
-use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
+use axum::{Extension, Router};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use utoipa::openapi::OpenApi;
@@ -13,6 +13,7 @@ use utoipa::openapi::OpenApi;
 use crate::api::{Api, openapi};
 use crate::edge::codes::{self, FieldCode, ProblemCode};
 use crate::shared::catalogue::{self, Entry};
+use crate::shared::documentation::Documentation;
 use crate::shared::prose::{Line, line, prose};
 
 pub const PATH: &str = "/api/docs/";
@@ -27,7 +28,9 @@ const EXAMPLE_DEPTH: usize = 6;
 
 pub fn routes(document: &OpenApi) -> Router<Api> {
     let document = serde_json::to_value(document).expect("the document is plain data");
-    let page = Bytes::from(rendered(&document));
+    let page = rendered(&document);
+    let documentation = Documentation { content: content(&page).into(), stylesheet: STYLE_PATH };
+    let page = Bytes::from(page);
     let policy = "default-src 'none'; style-src 'self'; font-src 'self'; frame-ancestors 'none'; \
                   base-uri 'none'; form-action 'none'";
     let headers = |media_type| {
@@ -40,8 +43,17 @@ pub fn routes(document: &OpenApi) -> Router<Api> {
     let page_headers = headers("text/html; charset=utf-8");
     let style_headers = headers("text/css; charset=utf-8");
     Router::new()
-        .route(PATH, get(async move || (page_headers.clone(), page.clone())))
+        .route(
+            PATH,
+            get(async move || (page_headers.clone(), Extension(documentation.clone()), page.clone())),
+        )
         .route(STYLE_PATH, get(async move || (style_headers.clone(), STYLE)))
+}
+
+/// The part of the page that isn't its frame.
+fn content(page: &str) -> &str {
+    let (_, content) = page.split_once(r#"<main class="docs">"#).unwrap_or_default();
+    content.rsplit_once("</main>").map_or("", |(content, _)| content)
 }
 
 fn rendered(document: &Value) -> String {

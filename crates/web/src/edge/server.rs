@@ -130,9 +130,10 @@ pub fn router(app: App, config: &Config) -> Router {
     let served = api::routes()
         .with_state(Api::new(app.clone(), limiter, hashing, config))
         .merge(health::routes(app, config.metrics.clone(), config.stopping.clone()))
-        .merge(pages::routes(pages))
+        .merge(pages::routes(pages.clone()))
         .fallback(nothing_there)
         .method_not_allowed_fallback(other_method)
+        .layer(from_fn_with_state(pages, pages::with_navigation))
         .layer(from_fn_with_state(front, front::around));
     // A layer runs after route matching, so an outer router adds the slash.
     Router::new().fallback_service(served.map_request(with_slash))

@@ -37,6 +37,7 @@ use axum::middleware::from_fn_with_state;
 use rapport_app::read::frame;
 use rapport_app::submission::Once;
 use rapport_app::{Access, App, Command, Error, Needs, Origin, Services, Viewer};
+use rapport_domain::id::FormId;
 use rapport_store::Snapshot;
 
 use crate::edge::hashing::Hashing;
@@ -54,6 +55,7 @@ use crate::shared::{
 };
 
 pub use entry::setup::SetupSecret;
+pub use kit::navigation::around as with_navigation;
 pub use kit::origin::is_own_path;
 pub use kit::refusal::Refusal;
 
@@ -99,12 +101,16 @@ struct Shared {
     replays: Replays,
     setup: Setup,
     streams: Streams,
+    /// Tells this process from others, which count their own commits.
+    process: FormId,
 }
 
 impl Pages {
     pub fn new(app: App, limiter: Arc<RateLimiter>, hashing: Arc<Hashing>, config: &Config) -> Self {
+        let process = app.services().id(app.now());
         Self(Arc::new(Shared {
             app,
+            process,
             limiter,
             hashing,
             body_timeout: config.body_timeout,
@@ -132,12 +138,21 @@ impl Pages {
         read: impl FnOnce(&mut Snapshot, &Viewer) -> Result<T, rapport_store::Error> + Send + 'static,
     ) -> Result<Shown<T>, Refusal> {
         let access = visitor.access();
+        let version = self.version(visitor);
         let found = self.app().find(&access, needs, move |snapshot, viewer| {
             Ok((frame::counts(snapshot, viewer)?, read(snapshot, viewer)?))
         });
         let found = found.await.map_err(|error| visitor.refused(error))?;
         visitor.is_known(&found.viewer.caller);
-        Ok(Frame::around(found, visitor, self))
+        let mut shown = Frame::around(found, visitor, self);
+        shown.frame.version = version;
+        Ok(shown)
+    }
+
+    /// Stands for what this process has committed for the visitor's company so far.
+    fn version(&self, visitor: &Visitor) -> String {
+        let number = self.app().services().commits().number(visitor.session.company);
+        format!("{}.{number}", self.0.process)
     }
 
     /// Runs the command of a form, once.

@@ -3,6 +3,7 @@
 //! - `parameters`: query parameters and cursors. `paging`: pages cut from a list. `subject`: ids in paths.
 //! - `account_filter`, `client_list`: the questions that both ask.
 //! - `lookup`: what a domain's home page says. `catalogue`: the events that webhooks deliver. `prose`: texts with `code`.
+//!   `documentation`: what the API's documentation says.
 //! - `audit`, `export`, `error_file`, `full_export`, `own_data`: files, sent as they are read. `paged_file`: what they are
 //!   made with.
 
@@ -10,6 +11,7 @@ pub mod account_filter;
 pub mod audit;
 pub mod catalogue;
 pub mod client_list;
+pub mod documentation;
 pub mod error_file;
 pub mod export;
 pub mod full_export;

@@ -20,6 +20,7 @@ on_both_engines! {
     slow_bodies_of_one_address_leave_connections_for_others,
     slow_heads_of_one_address_leave_connections_for_others,
     an_address_has_a_limit_for_slow_bodies_but_not_for_quick_ones,
+    a_stream_tells_at_once_only_who_has_an_old_version,
     a_session_keeps_its_newest_streams,
     streams_of_one_session_leave_some_for_others,
     streams_of_one_address_leave_some_for_others,
@@ -186,6 +187,37 @@ async fn listen(server: &Tenant, from: Ipv4Addr, person: &Person<'_>) -> (TcpStr
 async fn hears_of_changes(server: &Tenant, stream: &mut TcpStream, imported_id: &str) {
     server.account(json!({"imported_id": imported_id})).await;
     read_until(stream, "event: changed").await;
+}
+
+/// The version of a page as it is now.
+async fn version(person: &Person<'_>) -> String {
+    let page = person.see("/accounts").await.expect(200);
+    let found = page.0.text().split("data-version=\"").nth(1).and_then(|rest| rest.split('"').next());
+    found.expect("a version").to_owned()
+}
+
+async fn a_stream_tells_at_once_only_who_has_an_old_version(engine: Engine) {
+    let server = crowded(engine, |_| {}).await;
+    let ana = Person::of(&server, Role::Member);
+    let open = async |version: &str| {
+        let head =
+            format!("GET /live?version={version} HTTP/1.1\r\nHost: x\r\nCookie: {}\r\n\r\n", ana.cookie);
+        let mut stream = send(&server, HOME, &head).await;
+        read_until(&mut stream, "\r\n\r\n").await;
+        stream
+    };
+    let before = version(&ana).await;
+    server.account(json!({"imported_id": "between"})).await;
+    let now = version(&ana).await;
+    assert_ne!(before, now);
+    let mut current = open(&now).await;
+    for old in [before.as_str(), "", "another.1"] {
+        read_until(&mut open(old).await, "event: changed").await;
+    }
+    // It was opened first, and would have been told first.
+    let mut said = [0; 1];
+    assert!(current.try_read(&mut said).is_err(), "a page that is up to date is not loaded again");
+    hears_of_changes(&server, &mut current, "after").await;
 }
 
 async fn a_session_keeps_its_newest_streams(engine: Engine) {

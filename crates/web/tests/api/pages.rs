@@ -20,7 +20,49 @@ on_both_engines!(
     a_second_click_after_the_first_response_gets_the_same_response,
     a_secret_is_repeated_only_for_a_moment,
     pages_allow_no_foreign_frames_or_scripts,
+    errors_and_the_documentation_keep_the_navigation_for_who_is_logged_in,
+    pages_have_a_description,
 );
+
+async fn errors_and_the_documentation_keep_the_navigation_for_who_is_logged_in(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    let navigation = "<nav class=\"side\" aria-label=\"Main\">";
+    let missing = ["/nowhere", "/accounts/acc_00000000000000000000000000", "/accounts/nonsense"];
+    for path in missing {
+        let page = ana.see(path).await.expect(404).says("<h1>Page not found</h1>").says(navigation);
+        page.says("href=\"/pipeline\"");
+    }
+    ana.see("/settings").await.expect(403).says("Your role doesn’t allow this").says(navigation);
+    let gone = ana.send("/pipeline/acc_00000000000000000000000000/move", &[("status", "lost")]).await;
+    gone.expect(404).says(navigation);
+    let docs = ana.see("/api/docs").await.expect(200).says(navigation);
+    let docs = docs.says("<code>/api/accounts/upsert-by-imported-id/</code>").says("/api/docs/style.css");
+    assert!(
+        docs.0.header("content-security-policy").is_some_and(|policy| policy.contains("script-src 'self'"))
+    );
+    let stranger = |path: &'static str| acme.get(path).without_credential().send();
+    for path in ["/nowhere", "/api/docs"] {
+        assert!(!stranger(path).await.text().contains("<nav class=\"side\""), "{path}");
+    }
+    // Somebody whose session has ended is a stranger.
+    ana.send("/logout", &[]).await.leads_to("/login");
+    ana.see("/nowhere").await.expect(404).says_not(navigation);
+    ana.see("/api/docs").await.expect(200).says_not(navigation);
+}
+
+async fn pages_have_a_description(acme: Tenant) {
+    let owner = Person::of(&acme, Role::Owner);
+    for path in
+        ["/", "/pipeline", "/accounts", "/clients", "/settings", "/deliveries", "/nowhere", "/api/docs"]
+    {
+        let page = owner.see(path).await;
+        let found = page.0.text().split("<meta name=\"description\" content=\"").nth(1);
+        let described = found.and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        assert!(described.len() > 30, "{path}: {described:?}");
+    }
+    let login = acme.get("/login").without_credential().send().await;
+    assert!(login.text().contains("<meta name=\"description\" content=\"Rapport"));
+}
 
 async fn visitors_are_redirected_to_the_login_and_back(acme: Tenant) {
     let answer = acme.get("/profile?x=1").without_credential().send().await;

@@ -21,6 +21,8 @@ on_both_engines!(
     a_bulk_redelivery_is_counted_confirmed_followed_and_cancelled,
     members_see_no_deliveries,
     deliveries_of_another_company_are_not_found,
+    attempts_come_before_the_payload_with_the_real_headers,
+    the_log_is_filtered_by_the_name_of_an_account,
 );
 
 async fn the_empty_log_says_what_to_do(acme: Tenant) {
@@ -114,6 +116,48 @@ async fn a_delivery_shows_payload_signature_and_attempts(acme: Tenant) {
     let page = page.says("DNS 0.2 ms").says("Connect 1.0 ms").says("total 13 ms").says("class=\"phases\"");
     page.says("so \u{fffd} so").says("Response, truncated").says_not(&text(&webhook, "secret"));
     ana.see("/deliveries/dlv_nonsense").await.expect(404);
+}
+
+async fn attempts_come_before_the_payload_with_the_real_headers(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let webhook = create(&acme).await;
+    let headers = json!([{"name": "X-Environment", "value": "test"},
+                         {"name": "Authorization", "value": "Bearer very-secret-value", "secret": true}]);
+    let path = format!("/api/webhooks/{}/", text(&webhook, "id"));
+    acme.patch(&path).json(&json!({ "headers": headers })).send().await.expect(200);
+    acme.account(json!({"imported_id": "crm-1"})).await;
+    let listed = list(&acme, "").await.remove(0);
+    let own = format!("/deliveries/{}", text(&listed, "id"));
+    let page = ana.see(&own).await.expect(200).says("<dt>X-Service-Attempt</dt><dd class=\"mono\">1</dd>");
+    page.says("An attempt adds webhook-timestamp and webhook-signature when it");
+    record(&acme, &listed, answered(500), None).await;
+    let page = ana.see(&own).await.expect(200).says("of attempt #1");
+    let page = page.says("<dt>X-Environment</dt><dd class=\"mono\">test</dd>");
+    let page = page.says("<dt>Authorization</dt><dd class=\"mono\">****</dd>").says_not("very-secret-value");
+    let html = page.0.text();
+    let place = |id: &str| html.find(id).unwrap_or_else(|| panic!("{id} is missing"));
+    assert!(place("id=\"attempts\"") < place("id=\"payload\""));
+}
+
+async fn the_log_is_filtered_by_the_name_of_an_account(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    create(&acme).await;
+    for (n, name) in [(1, "Nordlys Bank"), (2, "Fjell"), (3, "Nordlys Invest")] {
+        acme.account(json!({"imported_id": format!("crm-{n}"), "name": name})).await;
+    }
+    let page =
+        ana.see("/deliveries?account=fjell").await.expect(200).says("Deliveries for the account <bdi>Fjell");
+    page.says_not("Nordlys").says("/redeliveries/new?account=acc_").says("value=\"fjell\"");
+    // Several accounts have that name.
+    let page = ana.see("/deliveries?state=pending&account=Nordlys").await.expect(200).says("Which account?");
+    let page = page.says("<bdi>Nordlys Bank</bdi>").says("<bdi>Nordlys Invest</bdi>").says_not("Fjell");
+    let page = page.says_not("Bulk redeliver<").says("/deliveries?account=acc_");
+    let start = page.0.text().find("/deliveries?account=acc_").expect("a link");
+    let link = page.0.text()[start..].split('"').next().expect("its end").replace("&#38;", "&");
+    assert!(link.ends_with("&state=pending"), "{link}");
+    ana.see(&link).await.expect(200).says("Deliveries for the account <bdi>Nordlys");
+    let page = ana.see("/deliveries?account=Nobody").await.expect(422);
+    page.says("Account must be the name or the id of an account").says_not("Which account?");
 }
 
 async fn a_delivery_is_redelivered_by_hand(acme: Tenant) {

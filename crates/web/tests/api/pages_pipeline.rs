@@ -3,11 +3,13 @@
 use rapport_domain::member::Role;
 use serde_json::{Value, json};
 
-use crate::harness::{Tenant, on_both_engines};
+use crate::harness::{Server, Tenant, on_both_engines, path_of};
 use crate::person::{Person, Seen};
 
 on_both_engines!(
     columns_have_their_accounts_counts_and_values,
+    a_card_shows_what_matters_in_its_stage,
+    a_stage_shows_one_currency_and_offers_the_others,
     a_move_counts_as_an_operators_and_can_be_undone,
     a_move_sent_twice_counts_once,
     an_invalid_move_is_refused,
@@ -39,6 +41,72 @@ async fn columns_have_their_accounts_counts_and_values(acme: Tenant) {
     assert!(!column("prospect").contains("Nordlys"));
     let page = page.says_not("No accounts yet");
     page.says("<details class=\"column folded\" id=\"stage-do_not_contact\"").says("Gone");
+}
+
+/// The card of an account.
+fn card(page: &Seen, account: &Value) -> String {
+    let text = page.0.text();
+    let start = text.find(&format!("<article class=\"item\" id=\"{}\"", id(account))).expect("a card");
+    text[start..].split("</article>").next().expect("its end").to_owned()
+}
+
+async fn a_card_shows_what_matters_in_its_stage(server: Server) {
+    let ana = Person::of(&server, Role::Member);
+    let fair = server.post("/api/channels/").json(&json!({"name": "Spring fair"})).send().await.expect(201);
+    let codes = format!("/api/channels/{}/codes/", fair["id"].as_str().expect("an id"));
+    server.post(&codes).json(&json!({"code": "SPRING"})).send().await.expect(201);
+    let body = |n: &str, status: &str| json!({"imported_id": n, "status": status, "promo_code": "SPRING"});
+    let early = server.account(body("a", "contacted")).await;
+    let trial = server.account(body("b", "in_trial")).await;
+    let page = ana.see("/pipeline").await.expect(200);
+    for account in [&early, &trial] {
+        let card = card(&page, account);
+        for text in ["new in stage", "no contact yet", "<bdi>Spring fair</bdi>"] {
+            assert!(card.contains(text), "{text}: {card}");
+        }
+    }
+    // Nobody uses the product before a trial.
+    assert!(card(&page, &trial).contains("never seen"));
+    assert!(!card(&page, &early).contains("seen"));
+
+    server.app.clock().advance_days(3);
+    let contacts = format!("{}contacts/", path_of(&early));
+    server.post(&contacts).json(&json!({"kind": "call"})).send().await.expect(201);
+    server.accept(json!({"imported_id": "b", "kind": "app_opened"})).await;
+    server.app.clock().advance_days(2);
+    let page = ana.see("/pipeline").await.expect(200);
+    let (early_card, trial_card) = (card(&page, &early), card(&page, &trial));
+    for text in ["5 days in stage", "<span>contact <time", ">2 days ago</time>"] {
+        assert!(early_card.contains(text), "{text}: {early_card}");
+    }
+    assert!(trial_card.contains("<span>seen <time") && trial_card.contains("no contact yet"), "{trial_card}");
+    // A move starts the time in the stage again.
+    let path = format!("/pipeline/{}/move", id(&early));
+    ana.send(&path, &[("status", "in_negotiation")]).await.leads_to("/pipeline");
+    let page = ana.see("/pipeline").await.expect(200);
+    assert!(card(&page, &early).contains("new in stage"), "{}", card(&page, &early));
+}
+
+async fn a_stage_shows_one_currency_and_offers_the_others(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Member);
+    for (n, currency) in ["CHF", "EUR", "USD"].into_iter().enumerate() {
+        let id = format!("{n}");
+        acme.account(
+            json!({"imported_id": id, "captured_value": "1000", "captured_value_currency": currency}),
+        )
+        .await;
+    }
+    let page = ana.see("/pipeline").await.expect(200);
+    let head = page.0.text().split("id=\"head-prospect\"").nth(1).expect("a header");
+    let head = head.split("</header>").next().expect("its end");
+    // The company's own currency comes first.
+    let (shown, tip) = head.split_once("role=\"tooltip\" id=\"others-prospect\"").expect("a tooltip");
+    assert!(shown.contains("aria-describedby=\"others-prospect\">$1,000.00 "), "{head}");
+    assert!(shown.contains("+2<span class=\"sr\"> other currencies"), "{head}");
+    assert!(
+        tip.contains("<span>CHF\u{a0}1,000.00</span>") && tip.contains("<span>€1,000.00</span>"),
+        "{head}"
+    );
 }
 
 fn id(account: &Value) -> String {

@@ -1,4 +1,4 @@
-//! Counts per day as a small line.
+//! Counts per day as a small line. It ends yesterday: a day that has just begun would look like a fall.
 
 use std::fmt::{self, Write as _};
 
@@ -44,7 +44,7 @@ impl Sparkline {
         let Some((day, most)) = busiest else { return "Activity per day: none".to_owned() };
         let (all, days) = (counted(self.total(), "event", "events"), self.days.len());
         format!(
-            "Activity per day: {all} in {days} days, {} today, the most on {} with {}",
+            "Activity per day: {all} in {days} days, {} today so far, the most on {} with {}",
             grouped(self.today()),
             date(day.date()),
             grouped(*most)
@@ -55,10 +55,11 @@ impl Sparkline {
 impl fmt::Display for Sparkline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only numbers, dates and fixed texts, so nothing needs escaping.
-        let most = float(self.days.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1));
-        let step = WIDTH / float(i64::try_from(self.days.len()).unwrap_or(1).max(2) - 1);
+        let whole_days = self.days.split_last().map_or(&[][..], |(_, before)| before);
+        let most = float(whole_days.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1));
+        let step = WIDTH / float(i64::try_from(whole_days.len()).unwrap_or(1).max(2) - 1);
         let mut points = String::new();
-        for (index, (_, count)) in (0..).zip(&self.days) {
+        for (index, (_, count)) in (0..).zip(whole_days) {
             let y = HEIGHT - EDGE - float(*count) / most * (HEIGHT - 2.0 * EDGE);
             write!(points, "{:.1},{y:.1} ", float(index) * step)?;
         }
@@ -89,8 +90,15 @@ mod tests {
         let line = Sparkline::new(&found, today, 3);
         assert_eq!((line.total(), line.today()), (6, 2));
         let drawn = line.to_string();
-        assert!(drawn.contains(r#"points="0.0,1.5 150.0,46.5 300.0,24.0""#), "{drawn}");
-        assert!(drawn.contains("6 events in 3 days, 2 today, the most on 2 Oct 2024 with 4"), "{drawn}");
+        assert!(drawn.contains(r#"points="0.0,1.5 300.0,46.5""#), "{drawn}");
+        assert!(
+            drawn.contains("6 events in 3 days, 2 today so far, the most on 2 Oct 2024 with 4"),
+            "{drawn}"
+        );
+        // However little there is today, the line doesn't fall.
+        let steady: Vec<(Day, i64)> = (1..90).map(|back| (today.minus_days(back), 7)).collect();
+        let drawn = Sparkline::new(&steady, today, 90).to_string();
+        assert!(drawn.contains("300.0,1.5\"/>") && !drawn.contains("46.5"), "{drawn}");
         assert!(Sparkline::new(&[], today, 90).to_string().contains("Activity per day: none"));
     }
 }

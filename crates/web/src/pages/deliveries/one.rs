@@ -11,6 +11,7 @@ use rapport_domain::delivery_list::Shown as DeliveryState;
 use rapport_domain::id::DeliveryId;
 use rapport_domain::json_layout::indented;
 use rapport_domain::standard_webhook::Signature;
+use rapport_domain::webhook_header::{Header, MASK};
 
 use crate::pages::WEBHOOKS;
 use crate::pages::chart::phases::Phases;
@@ -36,6 +37,8 @@ pub struct DeliveryPage {
     row: Row,
     payload: Option<Payload>,
     signature: Option<String>,
+    /// The headers that the webhook adds.
+    own_headers: Vec<Header>,
     attempts: Vec<AttemptView>,
     older_attempts: usize,
 }
@@ -98,7 +101,7 @@ impl Load<DeliveryId> for DeliveryPage {
         let (id, services) = (visit.id, std::sync::Arc::clone(visit.pages.app().services()));
         let found = visit.read(WEBHOOKS, move |snapshot, _| delivery::page(snapshot, &services, id));
         let Shown { frame, reply } = found.await?;
-        let delivery::DeliveryPage { row, payload, signature, attempts } =
+        let delivery::DeliveryPage { row, payload, signature, headers, attempts } =
             reply.ok_or_else(|| Refusal::not_found("delivery"))?;
         let older_attempts = attempts.len().saturating_sub(MAX_ATTEMPTS);
         Ok(Self {
@@ -106,6 +109,7 @@ impl Load<DeliveryId> for DeliveryPage {
             row: row.into(),
             payload: payload.as_deref().map(Payload::new),
             signature: signature.map(|signature| signature.to_string()),
+            own_headers: headers,
             attempts: attempts.into_iter().rev().take(MAX_ATTEMPTS).map(AttemptView::new).collect(),
             older_attempts,
         })

@@ -35,6 +35,13 @@ pub struct Undo {
     pub fields: Vec<(String, String)>,
 }
 
+impl Undo {
+    /// On the board, which the script then doesn't load again.
+    pub fn moves_a_card(&self) -> bool {
+        self.action.starts_with("/pipeline/")
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     pub text: String,

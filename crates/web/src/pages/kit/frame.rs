@@ -51,6 +51,8 @@ pub struct Frame {
     pub look: Look,
     pub now: Time,
     pub is_secure: bool,
+    /// What the page was read from. The script learns from it whether something has changed since.
+    pub version: String,
     /// Why a button of this page did nothing.
     pub refused: Draft,
     services: Arc<Services>,
@@ -75,6 +77,7 @@ impl Frame {
             look: visitor.look.clone(),
             now,
             is_secure: pages.is_secure(),
+            version: String::new(),
             refused: Draft::default(),
             services: Arc::clone(pages.app().services()),
         };

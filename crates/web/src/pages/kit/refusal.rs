@@ -81,9 +81,15 @@ impl From<Invalid> for Refusal {
 #[template(path = "error.html")]
 struct ErrorPage {
     frame: PlainFrame,
-    status: u16,
-    title: &'static str,
-    text: String,
+    error: ErrorText,
+}
+
+/// What an error page says. The response carries it, so that `error_frame` can say it within the navigation.
+#[derive(Debug, Clone)]
+pub struct ErrorText {
+    pub status: u16,
+    pub title: &'static str,
+    pub text: String,
 }
 
 impl IntoResponse for Refusal {
@@ -99,9 +105,11 @@ impl IntoResponse for Refusal {
             Self::Again(response) => return *response,
         };
         let (status, title, text) = words(&problem);
-        let page = ErrorPage { frame: PlainFrame::default(), status: status.as_u16(), title, text };
+        let error = ErrorText { status: status.as_u16(), title, text };
+        let page = ErrorPage { frame: PlainFrame::default(), error: error.clone() };
         let body = html(status, page.render());
         let mut response = problem.into_response();
+        response.extensions_mut().insert(error);
         *response.body_mut() = body.into_body();
         let media_type = HeaderValue::from_static("text/html; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, media_type);

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::pages::Pages;
 use crate::pages::kit::flash;
 use crate::pages::kit::form::{self, Form};
-use crate::pages::kit::refusal::Refusal;
+use crate::pages::kit::refusal::{ErrorText, Refusal};
 
 /// How long a response is kept.
 const KEPT_SECONDS: i64 = 120;
@@ -44,6 +44,8 @@ struct Answer {
     body: Bytes,
     /// The visitor's role isn't enough.
     refused: Option<Refused>,
+    /// What an error page says.
+    error: Option<ErrorText>,
 }
 
 /// The middleware. Answers a form that arrived before with the same response.
@@ -89,7 +91,7 @@ impl Replays {
             Err(waiting) => waiting,
         };
         let answer = waiting.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
-        let Some(Answer { status, headers, body, refused }) = answer else {
+        let Some(Answer { status, headers, body, refused, error }) = answer else {
             return Refusal::of(rapport_app::Error::OutcomeUnknown).into_response();
         };
         // A refused form may be sent again.
@@ -101,6 +103,9 @@ impl Replays {
         *response.headers_mut() = headers;
         if let Some(refused) = refused {
             response.extensions_mut().insert(refused);
+        }
+        if let Some(error) = error {
+            response.extensions_mut().insert(error);
         }
         response
     }
@@ -131,7 +136,8 @@ async fn kept(response: Response) -> Answer {
     let (mut parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, MAX_ANSWER_BYTES).await.unwrap_or_default();
     let refused = parts.extensions.remove::<Refused>();
-    Answer { status: parts.status, headers: parts.headers, body, refused }
+    let error = parts.extensions.remove::<ErrorText>();
+    Answer { status: parts.status, headers: parts.headers, body, refused, error }
 }
 
 fn is_form(headers: &HeaderMap) -> bool {

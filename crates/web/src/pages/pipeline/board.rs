@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use rapport_app::read::accounts::{AccountPage, Cursor};
-use rapport_app::read::pipeline::{BOARD_SORT, Stage, board};
-use rapport_domain::account::Account;
-use rapport_domain::cadence::Due;
+use rapport_app::read::accounts::Cursor;
+use rapport_app::read::pipeline::{BOARD_SORT, Board, Stage, board};
+use rapport_domain::money::Money;
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
@@ -15,7 +14,7 @@ use crate::pages::kit::form::Form;
 use crate::pages::kit::frame::{Frame, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::{Load, Visit};
-use crate::pages::words::number::counted;
+use crate::pages::pipeline::card::{Card, Seen};
 
 /// How many cards a column shows. A folded column shows fewer.
 const CARDS: i64 = 14;
@@ -51,14 +50,15 @@ struct Column {
     is_open: bool,
 }
 
-struct Card {
-    account: Account,
-    due: Due,
-}
+impl Column {
+    /// The value in one currency, which is shown beside the count.
+    fn value(&self) -> Option<&Money> {
+        self.stage.values.first()
+    }
 
-impl Card {
-    fn days_overdue(&self) -> String {
-        counted(self.due.days_overdue, "day", "days")
+    /// The values in other currencies. They can't be added to it.
+    fn other_values(&self) -> &[Money] {
+        self.stage.values.get(1..).unwrap_or_default()
     }
 }
 
@@ -69,9 +69,15 @@ impl<I: Sync> Load<I> for BoardPage {
         let wanted = places.clone();
         let found = visit
             .read(READ, move |snapshot, viewer| board(snapshot, viewer, |status| wanted.beginning(status)));
-        let Shown { frame, reply } = found.await?;
-        let as_of = reply.iter().filter_map(|(stage, _)| stage.as_of).min();
-        let columns = reply.into_iter().map(|(stage, page)| places.column(stage, page, &frame));
+        let Shown { frame, reply: Board { stages, entered } } = found.await?;
+        let as_of = stages.iter().filter_map(|(stage, _)| stage.as_of).min();
+        let columns = stages.into_iter().map(|(stage, page)| {
+            let cards = page.items.into_iter().map(|account| {
+                let since = entered.get(&account.id).copied();
+                Card::new(account, since, &frame)
+            });
+            places.column(stage, cards.collect(), page.next, &frame)
+        });
         let (folded, columns): (Vec<_>, Vec<_>) = columns.partition(|column| is_folded(column.stage.status));
         Ok(Self { columns, folded, as_of, query: places.query(), frame })
     }
@@ -136,14 +142,15 @@ impl Places {
         (self.cursors.get(status.as_str()).cloned(), cards)
     }
 
-    fn column(&self, stage: Stage, page: AccountPage, frame: &Frame) -> Column {
+    fn column(&self, mut stage: Stage, cards: Vec<Card>, next: Option<Cursor>, frame: &Frame) -> Column {
         let status = stage.status;
-        let due = |account: &Account| account.due(&frame.company.settings, frame.now);
+        // The company's own currency comes first.
+        stage.values.sort_by_key(|value| value.currency != frame.company.settings.default_currency);
         Column {
-            more: page.next.map(|cursor| self.with(status, Some(cursor))),
+            more: next.map(|cursor| self.with(status, Some(cursor))),
             first: self.cursors.contains_key(status.as_str()).then(|| self.with(status, None)),
             is_open: self.open == Some(status) || self.cursors.contains_key(status.as_str()),
-            cards: page.items.into_iter().map(|account| Card { due: due(&account), account }).collect(),
+            cards,
             stage,
         }
     }

@@ -1,6 +1,7 @@
 //! The pipeline pages: the board, moves between stages, and the list of moves.
 
 mod board;
+mod card;
 mod moves;
 
 use axum::Router;

@@ -66,10 +66,16 @@ const STYLE_TEXT: &str = concat!(
     include_str!("../../../assets/css/print.css"),
 );
 
+/// The script, one module in a few files.
+const SCRIPT_TEXT: &str = concat!(
+    include_str!("../../../assets/rapport.js"),
+    include_str!("../../../assets/js/messages.js"),
+    include_str!("../../../assets/js/board.js"),
+);
+
 static STYLE: LazyLock<Asset> = LazyLock::new(|| Asset::new("css", "text/css; charset=utf-8", STYLE_TEXT));
-static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("js", "text/javascript; charset=utf-8", include_str!("../../../assets/rapport.js"))
-});
+static SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("js", "text/javascript; charset=utf-8", SCRIPT_TEXT));
 
 struct Asset {
     path: String,

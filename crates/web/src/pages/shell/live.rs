@@ -1,5 +1,6 @@
 //! Tells open pages that something in the company changed. The script then loads the page again and replaces the
-//! regions that differ. Every page gets the same kind of message, so pages and script need not be kept in step.
+//! regions that differ. Every page gets the same kind of message, so pages and script need not be kept in step. A page
+//! says which version it shows, and is told immediately if that is no longer the current one.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -53,17 +54,19 @@ pub fn routes() -> Router<Pages> {
 }
 
 async fn changes(visit: Visit) -> Result<Response, Refusal> {
-    let Visit { pages, visitor, .. } = visit;
+    let Visit { pages, visitor, query, .. } = visit;
     let found = pages.app().read(&visitor.access(), READ, |_, _| Ok(())).await;
     let company = found.map_err(|error| visitor.refused(error))?.company.id;
     let Some(stream) = pages.0.streams.open(visitor.session.hash, network(visitor.origin.address)) else {
         return Err(Refusal::of(rapport_app::Error::Busy));
     };
     let commits = pages.app().services().commits().listen(company);
+    // Compared after listening began, so that nothing is missed in between.
+    let is_behind = query.text("version") != pages.version(&visitor);
     let (sender, receiver) = mpsc::channel(QUEUED);
     tokio::spawn(async move {
         tokio::select! {
-            () = tell(&pages, &visitor, commits, &sender) => {}
+            () = tell(&pages, &visitor, commits, is_behind, &sender) => {}
             // The browser disconnected, so its place is free immediately.
             () = sender.closed() => {}
             () = stream.over.cancelled() => {
@@ -86,11 +89,15 @@ async fn tell(
     pages: &Pages,
     visitor: &Visitor,
     mut commits: watch::Receiver<()>,
+    mut is_behind: bool,
     messages: &mpsc::Sender<Message>,
 ) {
     for _ in 0..MAX_MESSAGES {
-        // Continue after a change or a timeout alike.
-        let _ = timeout(AT_LEAST_EVERY, commits.changed()).await;
+        if !is_behind {
+            // Continue after a change or a timeout alike.
+            let _ = timeout(AT_LEAST_EVERY, commits.changed()).await;
+        }
+        is_behind = false;
         commits.mark_unchanged();
         let still = pages.app().read(&visitor.access(), READ, |_, _| Ok(())).await;
         // Wait for an empty queue, so that there is always room for the last message of the stream.
