@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 33] = [
+const MIGRATIONS: [&str; 34] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -47,6 +47,7 @@ const MIGRATIONS: [&str; 33] = [
     include_str!("../migrations/0031_kept_responses.sql"),
     include_str!("../migrations/0032_feed.sql"),
     include_str!("../migrations/0033_choose.sql"),
+    include_str!("../migrations/0035_real_files.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

@@ -71,6 +71,8 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         import::UPDATE_PROGRESS,
         import_data::INSERT_ERRORS,
         import_data::PUT_CHANGES,
+        import_data::PUT_ACCOUNTS,
+        import_data::PUT_WORDS,
         ingest_reject::INSERT,
         mail::INSERT,
         manual_attempt::INSERT,
