@@ -49,6 +49,9 @@ statements! {
     company FORGET_WORDS = "DELETE FROM import_word WHERE company = $1 AND used_at < $2";
     company DELETE_ACCOUNT = "DELETE FROM import_account /*INDEXED BY import_account_by_account*/ \
                               WHERE company = $1 AND account = $2";
+    // The values of rows that failed are kept as long as the rows.
+    company FORGET_FINDINGS = "UPDATE import SET findings = '' WHERE company = $1 AND active = 0 AND finished_at < $2 \
+                               AND findings <> ''";
     company WITH_SPENT_ACCOUNTS = "SELECT i.id FROM import i WHERE i.company = $1 AND i.deleted_at IS NOT NULL AND \
                                    (SELECT 1 FROM import_account c WHERE c.company = i.company AND c.import = i.id \
                                    LIMIT 1 OFFSET 0) IS NOT NULL LIMIT 1";
@@ -330,6 +333,7 @@ pub fn prune(tx: &mut Tx, cutoffs: Cutoffs, limit: i64) -> Result<bool, Error> {
     /// A piece is as much work as many rows.
     const CHUNKS: i64 = 4;
     tx.execute(&IDLE, values![cutoffs.idle, cutoffs.now])?;
+    tx.execute(&FORGET_FINDINGS, values![cutoffs.ended])?;
     if let Some(import) = first(tx.query_opt(&WITH_SPENT_CHUNKS, &[])?)? {
         tx.execute(&DELETE_CHUNKS, values![&import, CHUNKS])?;
         return Ok(true);

@@ -27,7 +27,7 @@ impl Addresses {
         if named.is_empty() {
             return Ok(Self::default());
         }
-        named.sort_unstable_by_key(|email| email.as_str());
+        named.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         named.dedup();
         let owners = account_address::find(snapshot, &named)?.into_iter().collect();
         let ids: Vec<AccountId> = accounts.iter().map(|account| account.id).collect();
@@ -72,7 +72,7 @@ pub fn write(tx: &mut Tx, cx: &Context, accounts: &[&Known]) -> Result<(), Error
     let added = accounts.iter().flat_map(|known| known.added.iter().map(|email| (email, known.account.id)));
     let mut added: Vec<(&Email, AccountId)> = added.collect();
     // In the one order that every transaction uses, so that they can't deadlock.
-    added.sort_unstable_by_key(|(email, _)| email.as_str());
+    added.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
     if account_address::insert_many(tx, &added, cx.now)? {
         return Ok(());
     }

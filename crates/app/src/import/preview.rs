@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use rapport_domain::account::Account;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::difference::{Differences, Shown};
 use rapport_domain::import::failure::{Findings, in_words};
@@ -93,10 +94,7 @@ impl DryRun {
             self.try_row(&mut work, line, rules);
             self.rows += 1;
         }
-        for known in work.all().into_iter().filter(|_| self.given.len() < MAX_REMEMBERED) {
-            let added = known.added.iter().map(|email| (self.hasher.hash_one(email), known.account.id));
-            self.given.extend(added);
-        }
+        self.remember_addresses(&work);
         for row in rows(&lines) {
             if let Some(key) = &row.imported_id
                 && self.made.len() < MAX_REMEMBERED
@@ -114,6 +112,16 @@ impl DryRun {
         let found = is_last.then(|| self.found());
         let note = Note { id: import.id, runner, at: to, rows: self.rows, found };
         patiently(app, access, note).await
+    }
+
+    fn remember_addresses(&mut self, work: &Work) {
+        for known in work.all() {
+            if self.given.len() >= MAX_REMEMBERED {
+                return;
+            }
+            let hasher = &self.hasher;
+            self.given.extend(known.added.iter().map(|email| (hasher.hash_one(email), known.account.id)));
+        }
     }
 
     fn try_row(&mut self, work: &mut Work, line: &Line, rules: Rules) {
@@ -135,25 +143,25 @@ impl DryRun {
                 self.errors.push(RowError { line: line.number, reason: in_words(failures) });
             }
         }
-        match &outcome {
-            Outcome::Updated(_) if !is_made => {
-                if let (Some(before), Some(after)) = (before, work.account_of(line)) {
-                    let added = work.added_by(line);
-                    let shown = Differences::between(&before, after).with_emails(added).shown();
-                    let room = SHOWN.saturating_sub(self.differences.len());
-                    let account = Named { id: before.id, imported_id: before.imported_id, name: before.name };
-                    let differences = shown.into_iter().take(room);
-                    self.differences.extend(differences.map(|Shown { field, before, after }| Difference {
-                        line: line.number,
-                        account: account.clone(),
-                        field,
-                        before,
-                        after,
-                    }));
-                }
-            }
-            _ => {}
+        if let (Outcome::Updated(_), false, Some(before)) = (&outcome, is_made, before) {
+            self.show_changes(work, line, before);
         }
+    }
+
+    /// Notes what a row changes in its account, as far as that is shown.
+    fn show_changes(&mut self, work: &Work, line: &Line, before: Account) {
+        let Some(after) = work.account_of(line) else { return };
+        let shown = Differences::between(&before, after).with_emails(work.added_by(line)).shown();
+        let room = SHOWN.saturating_sub(self.differences.len());
+        let account = Named { id: before.id, imported_id: before.imported_id, name: before.name };
+        let differences = shown.into_iter().take(room);
+        self.differences.extend(differences.map(|Shown { field, before, after }| Difference {
+            line: line.number,
+            account: account.clone(),
+            field,
+            before,
+            after,
+        }));
     }
 
     /// The id of the account that a row would create: the same for all rows of one imported_id.

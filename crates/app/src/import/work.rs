@@ -187,7 +187,7 @@ impl Work {
     /// The addresses that rows so far gave to the account of this row.
     pub fn added_by(&self, line: &Line) -> &[Email] {
         let Reading::Row(Row { imported_id: Some(key), .. }) = &line.reading else { return &[] };
-        self.keyed.get(key).map_or(&[], |known| &known.added)
+        self.keyed.get(key).map_or(&[][..], |known| known.added.as_slice())
     }
 
     /// The promo code that the row names, if it doesn't match.

@@ -35,6 +35,7 @@ mod password_reset;
 mod races;
 mod reading;
 mod reads;
+mod real_files;
 mod redelivery;
 mod repeats;
 mod retention;
