@@ -1,8 +1,8 @@
--- Imports of files as people write them: formats, words for stages, reasons of failures, and the accounts of each import.
+-- Imports of files as people write them: formats, words for stages, reasons of failures, and each import's accounts.
 
 --- change
--- The accounts that an import created or changed. They are kept as long as the import is; `import_change`, which an undo
--- needs, is not.
+-- The accounts that an import created or changed, kept as long as the import is. `import_change`, which an undo needs,
+-- is not.
 CREATE TABLE import_account (
     company {int} NOT NULL,
     import {bytes} NOT NULL,

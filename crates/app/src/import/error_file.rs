@@ -33,7 +33,14 @@ impl ErrorFile {
         let needs = Needs::Right(Right::Export);
         let found = app.read(access, needs, move |snapshot, _| import::get(snapshot, id)).await?.reply;
         let import = found.ok_or(Error::NotFound("import"))?;
-        Ok(Self { app: app.clone(), access: access.clone(), import, after: 0, is_begun: false, has_reasons: true })
+        Ok(Self {
+            app: app.clone(),
+            access: access.clone(),
+            import,
+            after: 0,
+            is_begun: false,
+            has_reasons: true,
+        })
     }
 
     /// The rows as they were in the file.

@@ -190,7 +190,13 @@ impl DryRun {
             differences: &self.differences,
             errors: &self.errors,
             failures: self.findings.by_rows(),
-            unmatched_promo_codes: self.findings.unmatched_codes.iter().take(SHOWN).map(String::as_str).collect(),
+            unmatched_promo_codes: self
+                .findings
+                .unmatched_codes
+                .iter()
+                .take(SHOWN)
+                .map(String::as_str)
+                .collect(),
         };
         json!(found)
     }

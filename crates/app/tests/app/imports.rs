@@ -268,7 +268,10 @@ fn a_dry_run_says_what_would_happen_and_changes_nothing() {
         );
         assert_eq!(differences[0]["account"]["imported_id"], json!("crm-1"));
         assert_eq!(preview["errors"].as_array().unwrap().len(), 20, "the first ones");
-        assert_eq!((&preview["failures"][0]["rows"], &preview["failures"][0]["line"]), (&json!(30), &json!(4)));
+        assert_eq!(
+            (&preview["failures"][0]["rows"], &preview["failures"][0]["line"]),
+            (&json!(30), &json!(4))
+        );
         assert_eq!(preview["errors"][0]["line"], json!(4));
         let after = (accounts(app), app.rows("event"), app.rows("status_history"), app.rows("import_error"));
         assert_eq!(after, before);

@@ -1,5 +1,5 @@
-//! Files as people have them: in a German and an English dialect, with several addresses in a cell, words for stages and
-//! dates as a spreadsheet writes them. Nothing in them is edited.
+//! Files as people have them: in a German and an English dialect, with several addresses in a cell, words for stages
+//! and dates as a spreadsheet writes them. Nothing in them is edited.
 
 use rapport_app::account::DeleteAccount;
 use rapport_app::account_address::AddAddress;
@@ -27,10 +27,12 @@ fn turn<'a>(number: usize, values: &[&'a str]) -> &'a str {
 
 /// A file of a German spreadsheet: Windows-1252, semicolons, decimal commas, days first.
 fn german() -> Vec<u8> {
-    let mut text = "Kundennr.;Firma;Status;Umsatz;E-Mail;Letzter Kontakt;Kontakt alle;Wiedervorlage;Gutschein;Ort\r\n"
-        .to_owned();
+    let mut text =
+        "Kundennr.;Firma;Status;Umsatz;E-Mail;Letzter Kontakt;Kontakt alle;Wiedervorlage;Gutschein;Ort\r\n"
+            .to_owned();
     for n in 0..ROWS {
-        let status = ["Kunde", "Interessent", "Bestandskunde", "Testphase", "Angebot gesendet", "gekündigt", ""];
+        let status =
+            ["Kunde", "Interessent", "Bestandskunde", "Testphase", "Angebot gesendet", "gekündigt", ""];
         let value = ["12.500,00", "1.234,56 €", "€ 99,90", "950,-", "", "k.A.", "1.000.000", "7"];
         let email = match n % 4 {
             0 => format!("info{n}@firma.de"),
@@ -67,9 +69,10 @@ fn german() -> Vec<u8> {
 
 /// A file of a British CRM: UTF-8 with a mark, commas, decimal points, days first, and words of its own.
 fn english() -> String {
-    let mut text = "\u{feff}Account ID,Company name,Deal stage,Contract value,Email addresses,Last contacted,\
+    let mut text =
+        "\u{feff}Account ID,Company name,Deal stage,Contract value,Email addresses,Last contacted,\
                     Contact every,Snooze until,Coupon,Notes\n"
-        .to_owned();
+            .to_owned();
     for n in 0..ROWS {
         let status = ["Won", "trial", "Closed - Lost", "Hot", "Negotiation", "Opted out", "Lead"];
         let value = ["\"€1,200\"", "\"$2,500.00\"", "\"1,234.50\"", "n/a", "£99", ""];
@@ -100,7 +103,8 @@ fn addresses(company: &TestCompany, imported_id: &str) -> Vec<String> {
 
 fn names(company: &TestCompany, import: ImportId, effect: Option<ImportEffect>, sort: Sort) -> Vec<String> {
     let now = company.app().now();
-    let filter = AccountFilter { import: Some(ImportFilter { id: import, effect }), ..AccountFilter::default() };
+    let filter =
+        AccountFilter { import: Some(ImportFilter { id: import, effect }), ..AccountFilter::default() };
     let list = ListAccounts { filter, sort, cursor: None, limit: 1_000, now };
     company.read(move |snapshot| list.run(snapshot)).items.into_iter().map(|account| account.name).collect()
 }
@@ -130,8 +134,15 @@ fn a_german_file_is_imported_as_it_is_and_undone() {
         assert_eq!((first.name.as_str(), first.status), ("Müller & Söhne 0 GmbH", Status::Customer));
         let value = first.value.unwrap();
         assert_eq!((value.amount_text().as_str(), value.currency.code()), ("12500.00", "EUR"));
-        assert_eq!(first.last_contact_at.unwrap().to_string(), "2025-12-30T23:00:00Z", "the day begins in Berlin");
-        assert_eq!((first.cadence_override, first.snoozed_until.unwrap().to_string().as_str()), (Some(14), "2027-12-31"));
+        assert_eq!(
+            first.last_contact_at.unwrap().to_string(),
+            "2025-12-30T23:00:00Z",
+            "the day begins in Berlin"
+        );
+        assert_eq!(
+            (first.cadence_override, first.snoozed_until.unwrap().to_string().as_str()),
+            (Some(14), "2027-12-31")
+        );
         assert_eq!(first.custom_fields.as_json(), r#"{"ort":"München"}"#);
         assert_eq!(first.promo_code.unwrap().as_str(), "Herbst");
         assert_eq!(addresses(app, "K-0001"), ["a1@firma.de", "b1@firma.de"]);
@@ -148,7 +159,10 @@ fn a_german_file_is_imported_as_it_is_and_undone() {
 
         let undo = undone(app, done.id).undo;
         assert_eq!((undo.removed, undo.kept), (500, 0));
-        assert_eq!(["account", "account_address", "cadence", "import_account"].map(|table| app.rows(table)), [0; 4]);
+        assert_eq!(
+            ["account", "account_address", "cadence", "import_account"].map(|table| app.rows(table)),
+            [0; 4]
+        );
     });
 }
 
@@ -168,8 +182,13 @@ fn an_english_file_asks_only_for_the_words_that_nobody_knows() {
         assert_eq!((done.counts.created, done.counts.failed), (500, 0));
         let first = app.account("crm-0");
         assert_eq!((first.name.as_str(), first.status), ("Acme 0, Inc.", Status::Customer));
-        assert_eq!(first.last_contact_at.unwrap().to_string(), "2025-04-03T00:00:00Z", "the column says day first");
-        let value = |id: &str| app.account(id).value.map(|money| (money.amount_text(), money.currency.code()));
+        assert_eq!(
+            first.last_contact_at.unwrap().to_string(),
+            "2025-04-03T00:00:00Z",
+            "the column says day first"
+        );
+        let value =
+            |id: &str| app.account(id).value.map(|money| (money.amount_text(), money.currency.code()));
         assert_eq!(value("crm-0"), Some(("1200.00".to_owned(), "EUR")));
         assert_eq!(value("crm-1"), Some(("2500.00".to_owned(), "USD")));
         assert_eq!((value("crm-2").unwrap().0, value("crm-3")), ("1234.50".to_owned(), None));
@@ -182,7 +201,11 @@ fn an_english_file_asks_only_for_the_words_that_nobody_knows() {
         assert_eq!(previewed(app, &again)["counts"]["updated"], json!(1), "the choice is remembered");
         let other = app.company("globex");
         let elsewhere = upload(&other, "id,status\ncrm-0,HOT\n");
-        assert_eq!(previewed(&other, &elsewhere)["counts"]["failed"], json!(1), "by the company that made it");
+        assert_eq!(
+            previewed(&other, &elsewhere)["counts"]["failed"],
+            json!(1),
+            "by the company that made it"
+        );
     });
 }
 
@@ -216,7 +239,11 @@ fn a_result_lists_exactly_the_accounts_it_created_or_changed() {
         let prune = || while app.write_as(&Access::System(app.id()), PruneImports).unwrap() {};
         prune();
         assert_eq!(app.rows("import_change"), 0);
-        assert_eq!(app.number("SELECT count(*) FROM import WHERE findings <> ''"), 0, "values go with the rows");
+        assert_eq!(
+            app.number("SELECT count(*) FROM import WHERE findings <> ''"),
+            0,
+            "values go with the rows"
+        );
         assert_eq!(names(app, done.id, created, Sort::Newest), ["New one"], "as long as the import is kept");
         app.write(DeleteAccount(app.account("new-1").id)).unwrap();
         assert_eq!((names(app, done.id, created, Sort::Newest).len(), app.rows("import_account")), (0, 2));
@@ -268,13 +295,19 @@ fn an_address_belongs_to_one_account() {
         let preview = previewed(app, &uploaded);
         let groups = |found: &Value| -> Vec<(Value, Value, Value)> {
             let groups = found.as_array().unwrap().iter();
-            groups.map(|group| (group["code"].clone(), group["rows"].clone(), group["column"].clone())).collect()
+            groups
+                .map(|group| (group["code"].clone(), group["rows"].clone(), group["column"].clone()))
+                .collect()
         };
         let expected = [
             (json!("address_taken"), json!(2), json!("email")),
             (json!("malformed"), json!(1), json!("email")),
         ];
-        assert_eq!(groups(&preview["failures"]), expected, "also for accounts that it would create further up");
+        assert_eq!(
+            groups(&preview["failures"]),
+            expected,
+            "also for accounts that it would create further up"
+        );
         start(app, uploaded.id, Purpose::Run, json!({})).unwrap();
         let done = finish(app, uploaded.id);
         assert_eq!(groups(&json!(done.findings.by_rows())), expected);
@@ -292,7 +325,10 @@ fn the_rows_that_failed_are_retried_with_other_choices() {
         assert_eq!((done.counts.created, done.counts.failed), (1, 2));
         let form = FormId::from_bytes([7; 16]);
         let again = block_on(retry(app.app(), app.token(), done.id, form)).unwrap();
-        assert_eq!((again.state, again.column_names()), (State::Uploaded, vec!["id", "name", "status", "value"]));
+        assert_eq!(
+            (again.state, again.column_names()),
+            (State::Uploaded, vec!["id", "name", "status", "value"])
+        );
         assert_eq!((again.mapping, again.formats, again.mode), (done.mapping, done.formats, done.mode));
         start(app, again.id, Purpose::Run, json!({"status_words": {"hot": "in_trial"}})).unwrap();
         let second = finish(app, again.id);

@@ -104,7 +104,8 @@ pub fn cadence(text: &str) -> Result<Cadence, Fault> {
     };
     days.filter(|days| CADENCE_DAYS.contains(days)).map(Cadence::Days).ok_or_else(|| {
         let (least, most) = (CADENCE_DAYS.start(), CADENCE_DAYS.end());
-        let detail = format!("must be a number of days from {least} to {most}, or a cadence such as every 6 weeks");
+        let detail =
+            format!("must be a number of days from {least} to {most}, or a cadence such as every 6 weeks");
         Fault::new("out_of_range", detail)
     })
 }

@@ -28,10 +28,10 @@ impl Moment {
     pub fn at(self, zone: &TimeZone) -> Time {
         match self {
             Self::Date(date) => Time::start_of_day(date, zone),
-            Self::Local(local) => zone
-                .to_ambiguous_zoned(local)
-                .compatible()
-                .map_or_else(|_| Time::start_of_day(local.date(), zone), |zoned| Time::from_timestamp(zoned.timestamp())),
+            Self::Local(local) => zone.to_ambiguous_zoned(local).compatible().map_or_else(
+                |_| Time::start_of_day(local.date(), zone),
+                |zoned| Time::from_timestamp(zoned.timestamp()),
+            ),
             Self::Exact(time) => time,
         }
     }
@@ -79,7 +79,10 @@ const LAST_CENTURY: i16 = 70;
 pub fn read(text: &str, order: Order) -> Result<Moment, Fault> {
     let text = text.trim();
     let iso = text.as_bytes().get(4) == Some(&b'-');
-    if iso && text.len() > 10 && let Ok(time) = text.parse::<jiff::Timestamp>() {
+    if iso
+        && text.len() > 10
+        && let Ok(time) = text.parse::<jiff::Timestamp>()
+    {
         return Ok(Moment::Exact(Time::from_timestamp(time)));
     }
     let (day, clock) = clock_of(text);
@@ -105,9 +108,11 @@ fn clock_of(text: &str) -> (&str, Option<Clock>) {
     let with_clock = cut.and_then(|_| {
         // The time is behind the last date part: look for the first token with a colon.
         let colon = text.find(':')?;
-        let start = text[..colon].rfind(|letter: char| !letter.is_ascii_digit())? + 1;
+        let hour = text[..colon].rsplit(|letter: char| !letter.is_ascii_digit()).next()?;
+        let start = colon - hour.len();
         let clock = clock(text[start..].trim())?;
-        let day = text[..start].trim_end_matches(|letter: char| letter == 'T' || letter.is_whitespace() || letter == ',');
+        let day = text[..start]
+            .trim_end_matches(|letter: char| letter == 'T' || letter.is_whitespace() || letter == ',');
         Some((day, clock))
     });
     with_clock.map_or((text, None), |(day, clock)| (day, Some(clock)))
@@ -202,7 +207,8 @@ pub fn look_like_dates<'a>(values: impl IntoIterator<Item = &'a str>) -> bool {
     let (mut all, mut dates) = (0, 0);
     for value in values {
         all += 1;
-        dates += usize::from([Order::DayFirst, Order::MonthFirst].iter().any(|one| read(value, *one).is_ok()));
+        dates +=
+            usize::from([Order::DayFirst, Order::MonthFirst].iter().any(|one| read(value, *one).is_ok()));
     }
     all > 0 && dates * 2 > all
 }

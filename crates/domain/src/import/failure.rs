@@ -28,7 +28,12 @@ pub struct Failure {
 
 impl Failure {
     pub fn of_cell(column: &str, value: &str, fault: Fault) -> Self {
-        Self { column: Some(column.to_owned()), code: fault.code, detail: fault.detail, value: value.to_owned() }
+        Self {
+            column: Some(column.to_owned()),
+            code: fault.code,
+            detail: fault.detail,
+            value: value.to_owned(),
+        }
     }
 
     /// The row can't be read at all.
@@ -208,11 +213,13 @@ mod tests {
     #[test]
     fn what_an_account_cannot_take_is_told_with_its_column() {
         let invalid = Invalid::one("/last_contact_at", "in_the_future", "must not be in the future");
-        let cell = |member: &str| (member == "last_contact_at").then(|| ("Last".to_owned(), "2033".to_owned()));
+        let cell =
+            |member: &str| (member == "last_contact_at").then(|| ("Last".to_owned(), "2033".to_owned()));
         let failures = Failure::of_invalid(&invalid, cell);
         let told = (in_words(&failures), failures[0].value.clone());
         assert_eq!(told, ("Last: must not be in the future".to_owned(), "2033".to_owned()));
-        let whole = Failure::of_invalid(&Invalid::one("/custom_fields", "too_large", "must be smaller"), cell);
+        let whole =
+            Failure::of_invalid(&Invalid::one("/custom_fields", "too_large", "must be smaller"), cell);
         assert_eq!((in_words(&whole).as_str(), &whole[0].column), ("custom_fields must be smaller", &None));
     }
 

@@ -153,7 +153,10 @@ mod tests {
 
     #[test]
     fn empty_cells_do_not_decide() {
-        assert_eq!(Shape::Number.propose(&["-", "n/a", "1,50"]), Proposed::Clear(Format::Number(Decimal::Comma)));
+        assert_eq!(
+            Shape::Number.propose(&["-", "n/a", "1,50"]),
+            Proposed::Clear(Format::Number(Decimal::Comma))
+        );
         assert!(is_nothing(" K.A. ") && is_nothing("") && !is_nothing("0"));
     }
 }

@@ -48,10 +48,11 @@ pub fn read(text: &str, decimal: Decimal) -> Result<Written, Fault> {
     let mut sign = None;
     for word in around {
         let word = word.trim();
-        let (word, is_negative) = match word.strip_prefix(['-', '−', '–']).or_else(|| word.strip_suffix(['-', '−'])) {
-            Some(rest) => (rest.trim(), true),
-            None => (word.trim_start_matches('+').trim(), false),
-        };
+        let (word, is_negative) =
+            match word.strip_prefix(['-', '−', '–']).or_else(|| word.strip_suffix(['-', '−'])) {
+                Some(rest) => (rest.trim(), true),
+                None => (word.trim_start_matches('+').trim(), false),
+            };
         if is_negative {
             return Err(Fault::new("negative", "must not be negative"));
         }

@@ -138,7 +138,11 @@ fn format_of(
     let Some(shape) = Shape::of_target(target) else { return Ok(sent) };
     if let Some(sent) = sent {
         let words = shape.formats().map(Format::as_str);
-        return if sent.shape() == shape { Ok(Some(sent)) } else { Err(Fault::not_one_of("unknown_format", words)) };
+        return if sent.shape() == shape {
+            Ok(Some(sent))
+        } else {
+            Err(Fault::not_one_of("unknown_format", words))
+        };
     }
     if let Some(kept) = kept.filter(|kept| kept.shape() == shape) {
         return Ok(Some(kept));
@@ -217,13 +221,15 @@ mod tests {
         let expected = vec![None, Some(Format::Number(Decimal::Comma)), Some(Format::Date(Order::DayFirst))];
         assert_eq!(planned(CLEAR, &json!({})), Ok(expected));
         let chosen = json!({"formats": {"value": "decimal_point", "last contact": "month_first"}});
-        let expected = vec![None, Some(Format::Number(Decimal::Point)), Some(Format::Date(Order::MonthFirst))];
+        let expected =
+            vec![None, Some(Format::Number(Decimal::Point)), Some(Format::Date(Order::MonthFirst))];
         assert_eq!(planned(CLEAR, &chosen), Ok(expected));
     }
 
     #[test]
     fn a_column_that_can_be_read_in_two_ways_asks() {
-        let asked = [("/formats/value".to_owned(), "ambiguous"), ("/formats/last contact".to_owned(), "ambiguous")];
+        let asked =
+            [("/formats/value".to_owned(), "ambiguous"), ("/formats/last contact".to_owned(), "ambiguous")];
         assert_eq!(planned(UNCLEAR, &json!({})).unwrap_err(), asked);
         let ignored = json!({"mapping": {"id": "imported_id", "value": "custom_fields.value"}});
         assert_eq!(planned(UNCLEAR, &ignored), Ok(vec![None; 3]), "text needs no format");
@@ -255,4 +261,3 @@ mod tests {
         assert_eq!((status("hot"), status("cold")), (Some(Status::InTrial), Some(Status::Lost)));
     }
 }
-

@@ -450,13 +450,18 @@ mod tests {
     fn numbers_and_dates_are_read_in_their_columns_format() {
         let comma = Some(Format::Number(Decimal::Comma));
         let amount = |row: Row| match row.capture {
-            Capture::Set { amount, currency } => (amount.ten_thousandths() / 10_000, currency.map(Currency::code)),
+            Capture::Set { amount, currency } => {
+                (amount.ten_thousandths() / 10_000, currency.map(Currency::code))
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!(amount(cell(Target::Value, comma, "12.500,00 €").unwrap()), (12_500, Some("EUR")));
         assert_eq!(amount(cell(Target::Value, None, "1,200").unwrap()), (1_200, None));
         assert_eq!(cell(Target::Value, comma, "k.A.").unwrap().capture, Capture::Keep);
-        assert_eq!(cell(Target::Value, comma, "1,200.00").unwrap_err(), "Cell: must be an amount such as 1.200,50");
+        assert_eq!(
+            cell(Target::Value, comma, "1,200.00").unwrap_err(),
+            "Cell: must be an amount such as 1.200,50"
+        );
         let day_first = Some(Format::Date(Order::DayFirst));
         let snoozed = cell(Target::SnoozedUntil, day_first, "03/04/2027").unwrap().snoozed_until;
         assert_eq!(snoozed, Some(Moment::Date(Date::constant(2027, 4, 3))));
@@ -471,14 +476,17 @@ mod tests {
         assert_eq!(cell(Target::Status, None, "Hot").unwrap().status, Some(Status::InTrial));
         assert_eq!(cell(Target::Status, None, "N/A").unwrap().status, None);
         assert_eq!(cell(Target::Status, None, "Kunde").unwrap().status, Some(Status::Customer));
-        assert!(cell(Target::Status, None, "nowhere").unwrap_err().starts_with("Cell: must be one of: Prospect"));
+        assert!(
+            cell(Target::Status, None, "nowhere").unwrap_err().starts_with("Cell: must be one of: Prospect")
+        );
     }
 
     #[test]
     fn a_dollar_is_the_companys_own_if_it_has_one() {
         let row = cell(Target::Value, None, "$1,200").unwrap();
         let value = |default: &str| {
-            let settings = Settings { default_currency: Currency::parse(default).unwrap(), ..Settings::default() };
+            let settings =
+                Settings { default_currency: Currency::parse(default).unwrap(), ..Settings::default() };
             let account = row.create(AccountId::from_bytes([1; 16]), None, &settings, NOW).unwrap();
             account.value.unwrap().currency.code()
         };

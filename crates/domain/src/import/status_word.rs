@@ -50,7 +50,19 @@ impl Meaning {
 const USUAL: [(Status, &[&str]); 7] = [
     (
         Status::Prospect,
-        &["lead", "new", "new lead", "open", "cold", "suspect", "target", "interessent", "neu", "offen", "akquise"],
+        &[
+            "lead",
+            "new",
+            "new lead",
+            "open",
+            "cold",
+            "suspect",
+            "target",
+            "interessent",
+            "neu",
+            "offen",
+            "akquise",
+        ],
     ),
     (
         Status::Contacted,
@@ -301,7 +313,8 @@ mod tests {
     fn every_wrong_choice_is_named() {
         let sent = json!({"a/b": "nowhere", "c": 1, "d": "keep"});
         let faults = StatusWords::parse(sent.as_object().unwrap()).unwrap_err().0;
-        let found: Vec<(&str, &str)> = faults.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
+        let found: Vec<(&str, &str)> =
+            faults.iter().map(|error| (error.pointer.as_str(), error.code)).collect();
         assert_eq!(found, [("/status_words/a~1b", "unknown_status"), ("/status_words/c", "wrong_type")]);
         let many: Map<String, Value> = (0..=MAX_WORDS).map(|n| (format!("w{n}"), json!("lost"))).collect();
         assert_eq!(StatusWords::parse(&many).unwrap_err().0[0].code, "too_many");

@@ -117,9 +117,13 @@ impl Session {
     /// Does a dry run with the mapping given by the column names and the arguments.
     fn tried(&self, import: &Import, arguments: &cli::Import) -> anyhow::Result<(Request, Import)> {
         let chosen = |pairs: &[(String, String)]| {
-            pairs.iter().map(|(name, word)| (name.clone(), word.clone().into())).collect::<Map<String, Value>>()
+            pairs
+                .iter()
+                .map(|(name, word)| (name.clone(), word.clone().into()))
+                .collect::<Map<String, Value>>()
         };
-        let words = StatusWords::parse(&chosen(&arguments.status_word)).map_err(|invalid| invalid_text(&invalid))?;
+        let words =
+            StatusWords::parse(&chosen(&arguments.status_word)).map_err(|invalid| invalid_text(&invalid))?;
         let request = Request {
             mapping: Some(mapping(import, arguments)?),
             formats: Some(chosen(&arguments.format)),

@@ -95,7 +95,10 @@ async fn a_messy_file_asks_only_for_what_it_needs(hands: Hands) {
     browser.see("Created by the import").await;
     browser.see("Åre Lifts").await;
     let nordlys = office.api("GET", "/api/accounts/?imported_id=K-1", &json!(null))["items"][0].clone();
-    assert_eq!((&nordlys["status"], &nordlys["captured_value"]), (&json!("in_negotiation"), &json!("1200.00")));
+    assert_eq!(
+        (&nordlys["status"], &nordlys["captured_value"]),
+        (&json!("in_negotiation"), &json!("1200.00"))
+    );
     assert_eq!(nordlys["last_contact_at"], json!("2025-04-03T00:00:00Z"));
 
     browser.go("/imports").await;

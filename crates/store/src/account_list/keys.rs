@@ -179,7 +179,8 @@ impl Terms {
     fn imported(&self) -> impl Iterator<Item = (&ImportId, bool)> {
         self.import.iter().flat_map(|import| {
             let asked = [(ImportEffect::Created, true), (ImportEffect::Changed, false)];
-            let asked = asked.into_iter().filter(move |(effect, _)| import.effect.is_none_or(|only| only == *effect));
+            let asked =
+                asked.into_iter().filter(move |(effect, _)| import.effect.is_none_or(|only| only == *effect));
             asked.map(move |(_, created)| (&import.id, created))
         })
     }

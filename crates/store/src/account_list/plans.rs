@@ -208,7 +208,8 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
                 let _ = write!(words, ",(1, 'zanzibar', {id})");
             }
             if n % 10 < 7 {
-                let _ = write!(imported, ",(1, {}, {}, {id})", bytes(&"01".repeat(16)), i32::from(n % 10 < 6));
+                let _ =
+                    write!(imported, ",(1, {}, {}, {id})", bytes(&"01".repeat(16)), i32::from(n % 10 < 6));
             }
             if n % 2000 == 7 {
                 let _ = write!(imported, ",(1, {}, 0, {id})", bytes(&"02".repeat(16)));

@@ -2,8 +2,8 @@
 
 use crate::clients::plans::planned;
 use crate::{
-    account, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
-    delivery, event, fan_out,
+    account, account_address, account_field, activity, activity_day, audit, cadence, channel_total,
+    company_data, contact, delivery, event, fan_out,
 };
 use crate::{all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message};
 use crate::{stage_totals, tombstone, webhook};
@@ -46,6 +46,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         account::INSERT,
         account::UPDATE,
         account::INSERT_WORDS,
+        account_address::INSERT_MANY,
         account_field::INSERT,
         account_field::DELETE,
         activity::INSERT,

@@ -130,7 +130,8 @@ impl From<Import> for ImportView {
         use rapport_domain::import::State;
         let mapping = import.mapping.to_json(&import.column_names());
         let formatted = import.columns.iter().zip(&import.formats);
-        let formats = formatted.filter_map(|(column, format)| Some((column.name.clone(), (*format)?.as_str().into())));
+        let formats =
+            formatted.filter_map(|(column, format)| Some((column.name.clone(), (*format)?.as_str().into())));
         let formats = formats.collect();
         let undo = matches!(import.state, State::Undoing | State::Undone).then(|| UndoView {
             done: import.undo.done,

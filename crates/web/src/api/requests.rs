@@ -5,13 +5,13 @@
 
 use rapport_app::read::accounts::Sort;
 use rapport_app::read::clients::Tab;
+use rapport_domain::audience::ImportEffect;
 use rapport_domain::campaign::Goal;
 use rapport_domain::company::Weekday;
 use rapport_domain::conversation::Direction;
 use rapport_domain::custom_fields::FieldChange;
 use rapport_domain::delivery_list::Shown;
 use rapport_domain::file_format::Format;
-use rapport_domain::audience::ImportEffect;
 use rapport_domain::import::Mode;
 use rapport_domain::invitation::Way;
 use rapport_domain::member::Role;
@@ -589,11 +589,17 @@ pub struct ImportRequest {
     /// How the numbers or dates of a column are written, by its name. Columns that are not listed keep their format. If
     /// they have none, the values decide. Values that can all be read in two ways, such as `03/04/2026`, are refused
     /// until you choose.
-    #[schema(value_type = Option<HashMap<String, rapport_domain::import::format::Format>>, example = json!({"Revenue": "decimal_comma", "Last contact": "day_first"}))]
+    #[schema(
+        value_type = Option<HashMap<String, rapport_domain::import::format::Format>>,
+        example = json!({"Revenue": "decimal_comma", "Last contact": "day_first"}),
+    )]
     formats: Option<String>,
     /// The stage that a word in the status column means, or `keep` to leave the stage alone. Common words are known
     /// already. When the import starts, your choices are remembered for the company.
-    #[schema(value_type = Option<HashMap<String, String>>, example = json!({"Hot lead": "in_negotiation", "n/a": "keep"}))]
+    #[schema(
+        value_type = Option<HashMap<String, String>>,
+        example = json!({"Hot lead": "in_negotiation", "n/a": "keep"}),
+    )]
     status_words: Option<String>,
     mode: Option<Mode>,
     /// UTF-8 or a single-byte encoding, such as `windows-1252`.

@@ -257,27 +257,44 @@ async fn numbers_dates_and_words_are_chosen(acme: Tenant) {
         .expect_faults(&[("/formats/value", "ambiguous"), ("/formats/snooze", "ambiguous")])
         .await;
     acme.post(&format!("{path}preview/"))
-        .json(&json!({"formats": {"value": "day_first", "nope": "day_first"}, "status_words": {"Hot": "hot"}}))
+        .json(
+            &json!({"formats": {"value": "day_first", "nope": "day_first"}, "status_words": {"Hot": "hot"}}),
+        )
         .expect_faults(&[("/status_words/Hot", "unknown_status")])
         .await;
     let choice = json!({"formats": {"value": "decimal_comma", "snooze": "day_first"}});
     let tried = act(&acme, &import, "preview", choice.clone()).await.expect(200);
     assert_eq!(tried["formats"], choice["formats"]);
     let failure = &tried["preview"]["failures"][0];
-    assert_eq!((&failure["column"], &failure["code"], &failure["rows"]), (&json!("stage"), &json!("unknown_status"), &json!(1)));
+    assert_eq!(
+        (&failure["column"], &failure["code"], &failure["rows"]),
+        (&json!("stage"), &json!("unknown_status"), &json!(1))
+    );
     assert_eq!(failure["values"], json!([{"value": "Hot", "rows": 1, "line": 2}]));
-    let started = act(&acme, &import, "start", json!({"status_words": {"Hot": "in_trial"}})).await.expect(202);
-    assert_eq!((&started["status_words"], &started["formats"]), (&json!({"hot": "in_trial"}), &choice["formats"]));
+    let started =
+        act(&acme, &import, "start", json!({"status_words": {"Hot": "in_trial"}})).await.expect(202);
+    assert_eq!(
+        (&started["status_words"], &started["formats"]),
+        (&json!({"hot": "in_trial"}), &choice["formats"])
+    );
     work_off(&acme, &import).await;
     let done = seen(&acme, &import).await;
     assert_eq!((&done["counts"]["created"], &done["failures"]), (&json!(2), &json!([])));
     let shown = acme.shown("1").await;
-    assert_eq!((&shown["captured_value"], &shown["snoozed_until"]), (&json!("1200.00"), &json!("2027-04-03")));
-    acme.account(json!({"imported_id": "3"})).await;
+    assert_eq!(
+        (&shown["captured_value"], &shown["snoozed_until"]),
+        (&json!("1200.00"), &json!("2027-04-03"))
+    );
+    acme.account(json!({"imported_id": "3", "name": "Another"})).await;
     let id = import["id"].as_str().unwrap();
-    let list = acme.get(&format!("/api/accounts/?import={id}&import_effect=created&sort=name")).send().await.expect(200);
+    let list = acme
+        .get(&format!("/api/accounts/?import={id}&import_effect=created&sort=name"))
+        .send()
+        .await
+        .expect(200);
     assert_eq!(column(list["items"].as_array().unwrap(), "name"), ["1", "2"]);
-    let none = acme.get(&format!("/api/accounts/?import={id}&import_effect=changed")).send().await.expect(200);
+    let none =
+        acme.get(&format!("/api/accounts/?import={id}&import_effect=changed")).send().await.expect(200);
     assert_eq!(none["items"], json!([]));
     acme.get("/api/accounts/?import_effect=created").expect_faults(&[("import", "required")]).await;
     acme.get("/api/accounts/?import=crm-1").expect_faults(&[("import", "malformed")]).await;

@@ -319,7 +319,8 @@ async fn formats_and_stages_are_proposed_and_chosen(acme: Tenant) {
         ("mode", "both"),
     ];
     let refused = ana.send(&columns, &chosen).await.expect(422);
-    let refused = refused.says("1.200 can be read in two ways. Choose a format.").says(r#"id="format-2-note""#);
+    let refused =
+        refused.says("1.200 can be read in two ways. Choose a format.").says(r#"id="format-2-note""#);
     refused.says("03/04/2025 can be read in two ways. Choose a format.").says(r#"aria-invalid="true""#);
 
     chosen.extend([("format-2", "decimal_comma"), ("format-3", "day_first")]);
@@ -344,7 +345,10 @@ async fn formats_and_stages_are_proposed_and_chosen(acme: Tenant) {
     assert_eq!(shown["last_contact_at"], json!("2025-04-03T00:00:00Z"));
 
     let again = uploaded(&acme, &ana, "id,status\n1,hot\n").await;
-    ana.see(&format!("{again}/columns")).await.expect(200).says(r#"<option value="in_negotiation" selected>"#);
+    ana.see(&format!("{again}/columns"))
+        .await
+        .expect(200)
+        .says(r#"<option value="in_negotiation" selected>"#);
 }
 
 async fn rows_that_failed_are_fixed_and_retried(acme: Tenant) {

@@ -1,8 +1,8 @@
 //! Starts, undoes, cancels or removes an import, and serves its error file.
 
 use axum::response::{IntoResponse as _, Redirect, Response};
-use rapport_app::import::{self, CancelImport, ErrorFile, Purpose, RemoveImport, UndoImport, begin};
 use rapport_app::Error;
+use rapport_app::import::{self, CancelImport, ErrorFile, Purpose, RemoveImport, UndoImport, begin};
 use rapport_domain::id::ImportId;
 use rapport_domain::import::{Import, Request};
 

@@ -249,7 +249,8 @@ fn formats(form: &Form, import: &Import, mapping: &Map<String, Value>) -> Map<St
     let format = |(number, column): (usize, &rapport_domain::import::head::Column)| {
         let target = mapping.get(&column.name)?.as_str().and_then(|word| Target::parse(word).ok())?;
         let format = Format::parse(form.given(&format_field(number))?).ok()?;
-        (Shape::of_target(&target) == Some(format.shape())).then(|| (column.name.clone(), format.as_str().into()))
+        (Shape::of_target(&target) == Some(format.shape()))
+            .then(|| (column.name.clone(), format.as_str().into()))
     };
     import.columns.iter().enumerate().filter_map(format).collect()
 }
@@ -257,11 +258,12 @@ fn formats(form: &Form, import: &Import, mapping: &Map<String, Value>) -> Map<St
 /// Moves faults from the names of columns to the numbered fields of the form.
 fn beside_the_columns(mut invalid: Invalid, import: &Import) -> Invalid {
     for fault in &mut invalid.0 {
-        let (rest, is_format) = match (fault.pointer.strip_prefix("/mapping"), fault.pointer.strip_prefix("/formats")) {
-            (Some(rest), _) => (rest, false),
-            (None, Some(rest)) => (rest, true),
-            (None, None) => continue,
-        };
+        let (rest, is_format) =
+            match (fault.pointer.strip_prefix("/mapping"), fault.pointer.strip_prefix("/formats")) {
+                (Some(rest), _) => (rest, false),
+                (None, Some(rest)) => (rest, true),
+                (None, None) => continue,
+            };
         let name = rest.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
         let Some(number) = import.columns.iter().position(|column| column.name == name) else {
             fault.pointer.clear();

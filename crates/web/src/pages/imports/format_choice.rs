@@ -24,7 +24,8 @@ pub struct FormatChoice {
 impl FormatChoice {
     /// `None` if the column needs no format.
     pub fn of(import: &Import, number: usize, values: &[String]) -> Option<Self> {
-        let values: Vec<&str> = values.iter().map(String::as_str).filter(|value| !is_nothing(value)).collect();
+        let values: Vec<&str> =
+            values.iter().map(String::as_str).filter(|value| !is_nothing(value)).collect();
         let target = import.mapping.0.get(number).unwrap_or(&Target::Ignore);
         let shape = Shape::of_target(target).or_else(|| Shape::of_values(&values))?;
         let kept = import.formats.get(number).copied().flatten().filter(|format| format.shape() == shape);
@@ -58,15 +59,18 @@ fn label(format: Format, example: &str) -> String {
         Format::Date(Order::MonthFirst) => "Month first",
         Format::Date(Order::YearFirst) => "Year first",
     };
-    if example.is_empty() { name.to_owned() } else { format!("{name}: {example} → {}", read(format, example)) }
+    if example.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}: {example} → {}", read(format, example))
+    }
 }
 
 /// What a value means in a format.
 fn read(format: Format, value: &str) -> String {
     match format {
-        Format::Number(decimal) => {
-            number::read(value, decimal).map_or_else(|_| "not a number".to_owned(), |(amount, _)| plain(amount))
-        }
+        Format::Number(decimal) => number::read(value, decimal)
+            .map_or_else(|_| "not a number".to_owned(), |(amount, _)| plain(amount)),
         Format::Date(order) => {
             let day = date::read(value, order).map(|moment| moment.date(&jiff::tz::TimeZone::UTC));
             day.map_or_else(|_| "not a date".to_owned(), when::date)

@@ -60,7 +60,8 @@ struct Meant {
 
 /// The place on the columns page where the rows of a reason can be fixed.
 pub(super) fn place(import: &Import, group: &Group) -> String {
-    let number = group.column.as_ref().and_then(|name| import.columns.iter().position(|column| column.name == *name));
+    let number =
+        group.column.as_ref().and_then(|name| import.columns.iter().position(|column| column.name == *name));
     match number {
         Some(_) if group.code == "unknown_status" => "words".to_owned(),
         Some(number) => format!("column-{number}"),

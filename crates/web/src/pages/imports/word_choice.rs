@@ -49,7 +49,8 @@ fn failed<'a>(preview: &'a Value, column: &'a str) -> impl Iterator<Item = &'a s
 /// The stages that a form chooses for words, as far as they differ from what the words mean already.
 pub fn chosen(form: &Form, import: &Import) -> Map<String, Value> {
     let word = |number: usize| {
-        let (text, meaning) = (form.given(&format!("word-text-{number}"))?, form.given(&format!("word-{number}"))?);
+        let (text, meaning) =
+            (form.given(&format!("word-text-{number}"))?, form.given(&format!("word-{number}"))?);
         let is_known = import.words.meaning(text).is_some_and(|known| known.as_str() == meaning);
         (!is_known).then(|| (text.to_owned(), Value::from(meaning)))
     };
