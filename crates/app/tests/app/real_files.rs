@@ -82,7 +82,7 @@ fn english() -> String {
             format!("\"Acme {n}, Inc.\""),
             turn(n, &status).to_owned(),
             turn(n, &value).to_owned(),
-            if n % 2 == 0 { format!("info{n}@acme.test;sales{n}@acme.test") } else { String::new() },
+            if n.is_multiple_of(2) { format!("info{n}@acme.test;sales{n}@acme.test") } else { String::new() },
             turn(n, &contact).to_owned(),
             turn(n, &["weekly", "every 2 weeks", "45", "default", ""]).to_owned(),
             turn(n, &["31/12/2027", ""]).to_owned(),

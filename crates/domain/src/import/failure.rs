@@ -186,7 +186,7 @@ mod tests {
     fn rows_are_grouped_by_column_and_reason() {
         let mut findings = Findings::default();
         let negative = Failure::of_cell("Value", "-1", Fault::new("negative", "must not be negative"));
-        findings.fail(2, &[negative.clone()]);
+        findings.fail(2, std::slice::from_ref(&negative));
         findings.fail(3, &[stage("Hot")]);
         findings.fail(5, &[stage("Cold"), negative]);
         findings.fail(6, &[stage("Hot")]);
