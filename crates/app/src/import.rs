@@ -4,8 +4,10 @@
 //! with the file position where the next step begins, so a row is applied exactly once whatever happens in
 //! between. Reading and parsing happen before, outside of any transaction.
 
+mod addresses;
 mod error_file;
 mod preview;
+mod retry;
 mod run;
 mod undo;
 mod upload;
@@ -29,6 +31,7 @@ use crate::read::import::with_beginning;
 use crate::{App, audit};
 
 pub use error_file::ErrorFile;
+pub use retry::retry;
 pub use run::{Release, Runner, Stepped};
 pub use upload::{Upload, UploadOptions};
 
@@ -106,8 +109,9 @@ impl Command for ReadAgain {
     }
 }
 
-/// Uses the mapping these columns had last time, if any.
+/// Uses the mapping these columns had last time, if any, and the stages that were chosen for words.
 fn recall(tx: &mut Tx, import: &mut Import) -> Result<(), Error> {
+    import.words = import_data::words(tx)?;
     let columns = import.column_names();
     if let Some(remembered) = import_data::remembered(tx, &columns_mark(columns.iter().copied()))? {
         let sent = serde_json::from_str(&remembered).unwrap_or_default();
@@ -159,6 +163,7 @@ impl Command for Begin {
                 let columns = import.column_names();
                 let mapping = Value::Object(import.mapping.to_json(&columns));
                 import_data::remember(tx, &columns_mark(columns), &mapping.to_string(), cx.now)?;
+                import_data::remember_words(tx, &import.words, cx.now)?;
                 let detail = json!({
                     "filename": import.filename, "mapping": mapping, "mode": import.mode.as_str(),
                 });

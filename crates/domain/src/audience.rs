@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::account::MAX_IMPORTED_ID;
 use crate::custom_fields::MAX_KEY;
 use crate::field_index;
-use crate::id::ChannelId;
+use crate::id::{ChannelId, ImportId};
 use crate::invalid::{Fault, Invalid, Members, as_bool, as_object, as_str, as_text};
 use crate::pipeline::Status;
+use crate::schema::words;
 use crate::text::{Length, refuse_nul};
 use crate::time::Time;
 
@@ -49,7 +50,42 @@ pub struct Filter {
     /// Reactivated from Do not contact by activity, and not moved by an operator since.
     pub campaign_hold: Option<bool>,
     pub fields: Vec<FieldFilter>,
+    /// Created or changed by an import. Only lists and exports take it: an import is removed, and a campaign stays.
+    pub import: Option<ImportFilter>,
 }
+
+/// The accounts of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportFilter {
+    pub id: ImportId,
+    /// What the import did to them; `None` means either.
+    pub effect: Option<ImportEffect>,
+}
+
+/// What an import did to an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportEffect {
+    Created,
+    Changed,
+}
+
+impl ImportEffect {
+    pub const ALL: [Self; 2] = [Self::Created, Self::Changed];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+        }
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let unknown = || Fault::not_one_of("unknown_choice", Self::ALL.map(Self::as_str));
+        Self::ALL.into_iter().find(|effect| effect.as_str() == text).ok_or_else(unknown)
+    }
+}
+
+words!(ImportEffect, "ImportEffect", "What an import did to an account.");
 
 /// A condition on one custom field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +148,7 @@ impl Filter {
             contacted_after: members.optional("contacted_after", time),
             campaign_hold: members.optional("campaign_hold", as_bool),
             fields: read_fields(&mut members, base),
+            import: None,
         };
         members.refuse_unknown();
         members.finish().map(|()| filter)
@@ -249,6 +286,10 @@ pub fn check_channels(channels: &[ChannelId]) -> Result<(), Fault> {
         return Err(Fault::new("too_many", format!("must list at most {MAX_CHANNELS} channels")));
     }
     Ok(())
+}
+
+pub fn import_id(text: &str) -> Result<ImportId, Fault> {
+    text.parse().map_err(|_| Fault::new("malformed", "must be an import id"))
 }
 
 pub fn channel_id(text: &str) -> Result<ChannelId, Fault> {

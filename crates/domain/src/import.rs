@@ -1,26 +1,40 @@
 //! An import: a CSV file of accounts, from the upload through a dry run to the last row, and its undo.
 //!
-//! `charset` and `reading` turn bytes into records, `head` and `mapping` describe the columns, `row` applies
-//! a record to an account, and `difference` records what changed and how to revert it. This file has the
-//! import itself: its states, the transitions between them, and its progress.
+//! `charset` and `reading` turn bytes into records, `head` and `mapping` describe the columns, `format` how
+//! their numbers and dates are written, `status_word` which stage a word means, `row` applies a record to an
+//! account, `failure` groups the rows that can't be applied, and `difference` records what changed and how to
+//! revert it. `request` checks a request against the file. This file has the import itself: its states, the
+//! transitions between them, and its progress.
 
+pub mod cell;
 pub mod charset;
+pub mod date;
 pub mod difference;
+pub mod failure;
+pub mod format;
 pub mod head;
 pub mod mapping;
+pub mod number;
 pub mod preview;
 pub mod reading;
+pub mod request;
 pub mod row;
+pub mod status_word;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::charset::Charset;
+use self::failure::Findings;
+use self::format::Format;
 use self::head::{Column, Head};
-use self::mapping::Mapping;
-use self::reading::{Delimiter, Layout, Position, Record, Window};
+use self::mapping::{Mapping, Target};
+use self::reading::{Delimiter, Layout, Position, Record};
+pub use self::request::{Plan, Request};
+use self::row::Recipe;
+use self::status_word::StatusWords;
 use crate::history::Actor;
 use crate::id::{AccountId, ImportId};
-use crate::invalid::{Fault, Invalid, Members, as_object, as_str};
+use crate::invalid::Fault;
 use crate::schema::words;
 use crate::text::Length;
 use crate::time::Time;
@@ -145,7 +159,8 @@ pub struct Counts {
     /// Blank rows, and rows that the mode excludes.
     pub skipped: i64,
     pub failed: i64,
-    /// Promo codes that don't match a live code of the company; their rows were imported anyway.
+    /// The different promo codes that don't match an active code of the company, up to 1,000. Their rows were imported
+    /// anyway.
     pub promo_codes_unmatched: i64,
 }
 
@@ -194,6 +209,10 @@ pub struct Import {
     pub mapping: Mapping,
     /// The mapping is the one used the last time these columns were imported.
     pub remembered: bool,
+    /// How the numbers and dates of each column are written, for the columns that have a format.
+    pub formats: Vec<Option<Format>>,
+    /// The stages that were chosen for words, now or in an earlier import.
+    pub words: StatusWords,
     pub mode: Mode,
     /// Where the rows begin, and where the next one is.
     pub data: Position,
@@ -204,6 +223,8 @@ pub struct Import {
     pub counts: Counts,
     /// Accounts that it created or changed.
     pub accounts: i64,
+    /// The rows that failed by reason, and the promo codes that didn't match.
+    pub findings: Findings,
     /// The result of the last dry run.
     pub preview: Option<Value>,
     pub undo: Undo,
@@ -235,6 +256,8 @@ impl Import {
             columns: Vec::new(),
             mapping: Mapping::default(),
             remembered: false,
+            formats: Vec::new(),
+            words: StatusWords::default(),
             mode: Mode::Both,
             data: Position::default(),
             at: Position::default(),
@@ -242,6 +265,7 @@ impl Import {
             rows_total: None,
             counts: Counts::default(),
             accounts: 0,
+            findings: Findings::default(),
             preview: None,
             undo: Undo::default(),
             actor,
@@ -257,16 +281,33 @@ impl Import {
         self.columns.iter().map(|column| column.name.as_str()).collect()
     }
 
+    /// How its rows are read. `columns` are its column names.
+    pub fn recipe<'a>(&'a self, columns: &'a [&'a str]) -> Recipe<'a> {
+        Recipe { columns, mapping: &self.mapping, formats: &self.formats, words: &self.words }
+    }
+
+    /// The number of the column that is imported into a field.
+    pub fn column_of(&self, field: &str) -> Option<usize> {
+        self.mapping.0.iter().position(|target| *target != Target::Ignore && target.as_text() == field)
+    }
+
+    /// How many of its accounts existed before.
+    pub fn changed_accounts(&self) -> i64 {
+        (self.accounts - self.counts.created).max(0)
+    }
+
     pub fn layout(&self) -> Layout {
         Layout { charset: self.charset, delimiter: self.delimiter, columns: self.columns.len() }
     }
 
     /// The first records, as far as they are in the first part of the file.
     pub fn first_rows(&self, first: &[u8], most: usize) -> Vec<Record> {
-        let start = usize::try_from(self.data.offset).unwrap_or(0).min(first.len());
-        let is_end = i64::try_from(first.len()).is_ok_and(|bytes| bytes >= self.bytes);
-        let window = Window { bytes: &first[start..], at: self.data, is_end };
-        reading::read(window, self.layout(), most).map_or(Vec::new(), |batch| batch.records)
+        request::rows(self, first, (self.layout(), self.data), most)
+    }
+
+    /// The values of each column in the first part of the file, without empty cells.
+    pub fn first_values(&self, first: &[u8]) -> Vec<Vec<String>> {
+        request::values(&self.first_rows(first, request::JUDGED_ROWS), self.columns.len())
     }
 
     /// An import that is changing accounts must finish or be cancelled first.
@@ -295,6 +336,7 @@ impl Import {
     fn lay_out(&mut self, head: Head) {
         self.delimiter = head.delimiter;
         self.columns = head.columns;
+        self.formats = Vec::new();
         (self.data, self.at) = (head.data, head.data);
     }
 
@@ -321,14 +363,17 @@ impl Import {
     /// Prepares for a dry run or the real run.
     pub fn plan(&mut self, plan: Plan) -> Result<(), NotNow> {
         self.require_rest()?;
-        let Plan { charset, head, mapping, mode } = plan;
+        let Plan { charset, head, mapping, formats, words, mode } = plan;
         self.charset = charset;
         self.lay_out(head);
         self.mapping = mapping;
+        self.formats = formats;
+        self.words = words;
         self.mode = mode;
         self.at = self.data;
         self.rows_done = 0;
         self.counts = Counts::default();
+        self.findings = Findings::default();
         Ok(())
     }
 
@@ -424,68 +469,10 @@ fn undo_until(ended: Time) -> Time {
     ended.plus_days(UNDO_DAYS)
 }
 
-/// How to import a file, checked against the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    pub charset: Charset,
-    pub head: Head,
-    pub mapping: Mapping,
-    pub mode: Mode,
-}
-
-/// A request to preview or start an import; absent members keep their current values.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Request {
-    pub mapping: Option<Map<String, Value>>,
-    pub mode: Option<Mode>,
-    pub charset: Option<Charset>,
-    pub delimiter: Option<Delimiter>,
-}
-
-impl Request {
-    pub fn parse(body: &Map<String, Value>) -> Result<Self, Invalid> {
-        let mut members = Members::of(body);
-        let mapping = members.optional("mapping", as_object).cloned();
-        let mode = members.optional("mode", |value| as_str(value).and_then(Mode::parse));
-        let charset = members.optional("encoding", |value| as_str(value).and_then(Charset::parse));
-        let delimiter = members.optional("delimiter", |value| as_str(value).and_then(Delimiter::parse));
-        members.refuse_unknown();
-        members.finish().map(|()| Self { mapping, mode, charset, delimiter })
-    }
-
-    /// The layout that this request gives a file that begins with `first`.
-    pub fn layout(&self, import: &Import, first: &[u8]) -> Result<(Charset, Head), Invalid> {
-        let charset = self.charset.unwrap_or(import.charset);
-        if charset != import.charset && !(charset.is_kept() && import.charset.is_kept()) {
-            let detail = format!(
-                "the file was converted from {} on upload; to change that, upload it again with ?encoding=",
-                import.charset.name()
-            );
-            return Err(Invalid::one("/encoding", "already_converted", detail));
-        }
-        let is_whole = i64::try_from(first.len()).is_ok_and(|bytes| bytes >= import.bytes);
-        let delimiter = self.delimiter.unwrap_or(import.delimiter);
-        Ok((charset, Head::of(first, is_whole, charset, Some(delimiter))?))
-    }
-
-    /// The plan that this request makes for a file that begins with `first`.
-    pub fn plan(&self, import: &Import, first: &[u8]) -> Result<Plan, Invalid> {
-        let (charset, head) = self.layout(import, first)?;
-        let names: Vec<&str> = head.columns.iter().map(|column| column.name.as_str()).collect();
-        let mode = self.mode.unwrap_or(import.mode);
-        let mapping = match &self.mapping {
-            Some(sent) => Mapping::parse(sent, &names)?,
-            None if names == import.column_names() => import.mapping.clone(),
-            None => Mapping::guess(names),
-        };
-        mapping.check(mode)?;
-        Ok(Plan { charset, head, mapping, mode })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invalid::Invalid;
     use serde_json::json;
 
     const NOW: Time = Time::from_micros(1_700_000_000_000_000);

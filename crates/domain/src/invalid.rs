@@ -46,9 +46,10 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 81] = [
+    pub const CODES: [&str; 82] = [
         "account_mismatch",
         "already_converted",
+        "ambiguous",
         "bad_character",
         "bad_characters",
         "bad_host",

@@ -428,10 +428,18 @@ pub struct Import {
     #[arg(long, visible_alias = "project", value_name = "PROJECT", value_parser = slug)]
     pub company: Option<Slug>,
     /// Map a column to a field: imported_id, name, status, promo_code, captured_value,
-    /// captured_value_currency, cadence_days, custom_fields.KEY or ignore; repeatable. The fields of other
-    /// columns are guessed from their names
+    /// captured_value_currency, emails, last_contact_at, cadence_days, snoozed_until, custom_fields.KEY or
+    /// ignore; repeatable. The fields of other columns are guessed from their names
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = column)]
     pub map: Vec<(String, String)>,
+    /// Say how a column's numbers or dates are written: decimal_point, decimal_comma, day_first, month_first or
+    /// year_first; repeatable. By default the values decide
+    #[arg(long, value_name = "COLUMN=FORMAT", value_parser = column)]
+    pub format: Vec<(String, String)>,
+    /// Say which stage a word in the status column means, or keep to leave the stage alone; repeatable. Common
+    /// words are known
+    #[arg(long, value_name = "WORD=STAGE", value_parser = column)]
+    pub status_word: Vec<(String, String)>,
     /// The import mode: create (only new accounts), update (only existing ones) or both
     #[arg(long, default_value = "both", value_parser = mode)]
     pub mode: Mode,

@@ -1,11 +1,16 @@
 //! Imports and their progress. Their files, errors and changes are in `import_data`.
 
+use std::collections::BTreeMap;
+
 use rapport_domain::history::Actor;
 use rapport_domain::id::{CompanyId, ImportId};
 use rapport_domain::import::charset::Charset;
+use rapport_domain::import::failure::Findings;
+use rapport_domain::import::format::Format;
 use rapport_domain::import::head::Column;
 use rapport_domain::import::mapping::{Mapping, Target};
 use rapport_domain::import::reading::{Delimiter, Position};
+use rapport_domain::import::status_word::StatusWords;
 use rapport_domain::import::{Counts, Import, Lease, Mode, State, Undo};
 use rapport_domain::time::Time;
 use serde_json::{Value as Json, json};
@@ -24,7 +29,7 @@ macro_rules! select_import {
             "data_offset, data_line, at_offset, at_line, rows_done, rows_total, created, updated, unchanged, ",
             "skipped, failed, codes_unmatched, accounts, preview, undo_after, undo_done, undo_restored, ",
             "undo_removed, undo_kept, actor_kind, actor_id, actor_name, runner, lease_until, created_at, ",
-            "started_at, finished_at, undone_at FROM import ",
+            "started_at, finished_at, undone_at, formats, words, findings FROM import ",
             $rest
         )
     };
@@ -42,7 +47,7 @@ statements! {
 }
 
 /// The columns that a step changes, after the key.
-const PROGRESS: [(&str, Type); 22] = [
+const PROGRESS: [(&str, Type); 23] = [
     ("state", Type::Text),
     ("active", Type::Int),
     ("at_offset", Type::Int),
@@ -65,10 +70,11 @@ const PROGRESS: [(&str, Type); 22] = [
     ("lease_until", Type::Int),
     ("finished_at", Type::Int),
     ("undone_at", Type::Int),
+    ("findings", Type::Text),
 ];
 
 /// The columns that are set once, or between two runs.
-const REST: [(&str, Type); 15] = [
+const REST: [(&str, Type); 17] = [
     ("filename", Type::Text),
     ("bytes", Type::Int),
     ("charset", Type::Text),
@@ -84,6 +90,8 @@ const REST: [(&str, Type); 15] = [
     ("actor_id", Type::Bytes),
     ("actor_name", Type::Text),
     ("started_at", Type::Int),
+    ("formats", Type::Text),
+    ("words", Type::Text),
 ];
 
 const fn joined<const N: usize>(first: &[(&'static str, Type)]) -> [(&'static str, Type); N] {
@@ -102,8 +110,8 @@ const fn joined<const N: usize>(first: &[(&'static str, Type)]) -> [(&'static st
     all
 }
 
-const ALL: [(&str, Type); 37] = joined(&[]);
-const INSERTED: [(&str, Type); 39] = joined(&[("id", Type::Bytes), ("created_at", Type::Int)]);
+const ALL: [(&str, Type); 40] = joined(&[]);
+const INSERTED: [(&str, Type); 42] = joined(&[("id", Type::Bytes), ("created_at", Type::Int)]);
 const KEY: &[(&str, Type)] = &[("id", Type::Bytes)];
 
 pub(crate) static INSERT: InsertMany = InsertMany::new("import", &INSERTED, "");
@@ -132,9 +140,9 @@ pub fn open(snapshot: &mut Snapshot) -> Result<i64, Error> {
 }
 
 pub fn insert(tx: &mut Tx, new: &Import) -> Result<(), Error> {
-    let texts = Texts::of(new);
+    let (texts, findings) = (Texts::of(new), new.findings.to_stored());
     let mut row = vec![Value::from(&new.id), new.created_at.into()];
-    bind_progress(new, &mut row);
+    bind_progress(new, &findings, &mut row);
     bind_rest(new, &texts, &mut row);
     tx.insert(&INSERT, &row)?;
     Ok(())
@@ -142,17 +150,18 @@ pub fn insert(tx: &mut Tx, new: &Import) -> Result<(), Error> {
 
 /// Writes all columns.
 pub fn update(tx: &mut Tx, changed: &Import) -> Result<(), Error> {
-    let texts = Texts::of(changed);
+    let (texts, findings) = (Texts::of(changed), changed.findings.to_stored());
     let mut row = vec![Value::from(&changed.id)];
-    bind_progress(changed, &mut row);
+    bind_progress(changed, &findings, &mut row);
     bind_rest(changed, &texts, &mut row);
     tx.update(&UPDATE, &row)
 }
 
 /// Writes the progress only.
 pub fn update_progress(tx: &mut Tx, changed: &Import) -> Result<(), Error> {
+    let findings = changed.findings.to_stored();
     let mut row = vec![Value::from(&changed.id)];
-    bind_progress(changed, &mut row);
+    bind_progress(changed, &findings, &mut row);
     tx.update(&UPDATE_PROGRESS, &row)
 }
 
@@ -178,6 +187,8 @@ struct Texts {
     columns: String,
     mapping: String,
     preview: Option<String>,
+    formats: String,
+    words: String,
 }
 
 impl Texts {
@@ -189,13 +200,15 @@ impl Texts {
             columns: Json::Array(import.columns.iter().map(column).collect()).to_string(),
             mapping: json!(targets).to_string(),
             preview: import.preview.as_ref().map(Json::to_string),
+            formats: write_formats(&import.formats),
+            words: write_words(&import.words),
         }
     }
 }
 
-fn bind_progress<'a>(import: &'a Import, row: &mut Vec<Value<'a>>) {
+fn bind_progress<'a>(import: &'a Import, findings: &'a str, row: &mut Vec<Value<'a>>) {
     let Import { counts, undo, .. } = import;
-    row.extend::<[Value; 22]>([
+    row.extend::<[Value; 23]>([
         import.state.as_str().into(),
         import.state.is_active().into(),
         import.at.offset.into(),
@@ -218,11 +231,12 @@ fn bind_progress<'a>(import: &'a Import, row: &mut Vec<Value<'a>>) {
         import.lease.map(|lease| lease.until).into(),
         import.finished_at.into(),
         import.undone_at.into(),
+        findings.into(),
     ]);
 }
 
 fn bind_rest<'a>(import: &'a Import, texts: &'a Texts, row: &mut Vec<Value<'a>>) {
-    row.extend::<[Value; 15]>([
+    row.extend::<[Value; 17]>([
         (&import.filename).into(),
         import.bytes.into(),
         import.charset.name().into(),
@@ -238,12 +252,14 @@ fn bind_rest<'a>(import: &'a Import, texts: &'a Texts, row: &mut Vec<Value<'a>>)
         import.actor.id_bytes().map(<[u8; 16]>::as_slice).into(),
         import.actor.name().into(),
         import.started_at.into(),
+        (&texts.formats).into(),
+        (&texts.words).into(),
     ]);
 }
 
 fn read(mut row: Row) -> Result<Import, Error> {
     let row = &mut row;
-    Ok(Import {
+    let mut import = Import {
         id: row.take()?,
         filename: row.take()?,
         state: State::parse(&row.take::<String>()?).ok_or_else(|| bad("state"))?,
@@ -287,7 +303,34 @@ fn read(mut row: Row) -> Result<Import, Error> {
         started_at: row.take()?,
         finished_at: row.take()?,
         undone_at: row.take()?,
-    })
+        formats: Vec::new(),
+        words: StatusWords::default(),
+        findings: Findings::default(),
+    };
+    import.formats = read_formats(&row.take::<String>()?);
+    import.words = read_words(&row.take::<String>()?);
+    import.findings = Findings::from_stored(&row.take::<String>()?);
+    Ok(import)
+}
+
+fn write_formats(formats: &[Option<Format>]) -> String {
+    if formats.iter().all(Option::is_none) {
+        return String::new();
+    }
+    json!(formats.iter().map(|format| format.map(Format::as_str)).collect::<Vec<_>>()).to_string()
+}
+
+fn read_formats(text: &str) -> Vec<Option<Format>> {
+    let words: Vec<Option<String>> = serde_json::from_str(text).unwrap_or_default();
+    words.into_iter().map(|word| Format::parse(&word?).ok()).collect()
+}
+
+fn write_words(words: &StatusWords) -> String {
+    if words.is_empty() { String::new() } else { Json::Object(words.to_json()).to_string() }
+}
+
+fn read_words(text: &str) -> StatusWords {
+    StatusWords::from_pairs(serde_json::from_str::<BTreeMap<String, String>>(text).unwrap_or_default())
 }
 
 fn read_columns(text: &str) -> Result<Vec<Column>, Error> {

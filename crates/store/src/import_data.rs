@@ -1,10 +1,11 @@
 //! The data of imports: the file in pieces, the rows with errors, the changed accounts, the remembered
-//! mappings; and their deletion.
+//! mappings and words; and their deletion.
 
 use rapport_domain::account::Account;
 use rapport_domain::history::Actor;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::difference::Differences;
+use rapport_domain::import::status_word::{MAX_WORDS, StatusWords};
 use rapport_domain::time::Time;
 
 use crate::account::{read as read_account, select_account};
@@ -44,6 +45,18 @@ statements! {
     company REMEMBER = "INSERT INTO import_mapping (company, columns_mark, mapping, used_at) VALUES ($1, $2, $3, $4) \
                         ON CONFLICT (company, columns_mark) DO UPDATE SET mapping = excluded.mapping, \
                         used_at = excluded.used_at";
+    company WORDS = "SELECT word, meaning FROM import_word WHERE company = $1 ORDER BY used_at DESC, word LIMIT $2";
+    company FORGET_WORDS = "DELETE FROM import_word WHERE company = $1 AND used_at < $2";
+    company DELETE_ACCOUNT = "DELETE FROM import_account /*INDEXED BY import_account_by_account*/ \
+                              WHERE company = $1 AND account = $2";
+    // The values of rows that failed are kept as long as the rows.
+    company FORGET_FINDINGS = "UPDATE import SET findings = '' WHERE company = $1 AND active = 0 AND finished_at < $2 \
+                               AND findings <> ''";
+    company WITH_SPENT_ACCOUNTS = "SELECT i.id FROM import i WHERE i.company = $1 AND i.deleted_at IS NOT NULL AND \
+                                   (SELECT 1 FROM import_account c WHERE c.company = i.company AND c.import = i.id \
+                                   LIMIT 1 OFFSET 0) IS NOT NULL LIMIT 1";
+    company DELETE_ACCOUNTS = "DELETE FROM import_account WHERE company = $1 AND import = $2 AND (created, account) IN \
+                               (SELECT created, account FROM import_account WHERE company = $1 AND import = $2 LIMIT $3)";
     company FORGET_MAPPINGS = "DELETE FROM import_mapping WHERE company = $1 AND used_at < $2";
     // Files are needed until their import ends; uploads that were never started are deleted along with them.
     company IDLE = "UPDATE import SET deleted_at = $3 WHERE company = $1 AND created_at < $2 AND started_at IS NULL \
@@ -72,6 +85,8 @@ statements! {
                             (SELECT 1 FROM import_error e WHERE e.company = import.company \
                             AND e.import = import.id LIMIT 1 OFFSET 0) IS NULL AND \
                             (SELECT 1 FROM import_change c WHERE c.company = import.company \
+                            AND c.import = import.id LIMIT 1 OFFSET 0) IS NULL AND \
+                            (SELECT 1 FROM import_account c WHERE c.company = import.company \
                             AND c.import = import.id LIMIT 1 OFFSET 0) IS NULL";
 }
 
@@ -95,6 +110,18 @@ pub(crate) static PUT_CHANGES: InsertMany = InsertMany::new(
     ],
     "ON CONFLICT (company, import, account) DO UPDATE SET mark = excluded.mark, \
      differences = excluded.differences",
+);
+
+pub(crate) static PUT_ACCOUNTS: InsertMany = InsertMany::new(
+    "import_account",
+    &[("import", Type::Bytes), ("created", Type::Int), ("account", Type::Bytes)],
+    "ON CONFLICT (company, import, created, account) DO NOTHING",
+);
+
+pub(crate) static PUT_WORDS: InsertMany = InsertMany::new(
+    "import_word",
+    &[("word", Type::Text), ("meaning", Type::Text), ("used_at", Type::Int)],
+    "ON CONFLICT (company, word) DO UPDATE SET meaning = excluded.meaning, used_at = excluded.used_at",
 );
 
 /// A row that couldn't be imported.
@@ -168,6 +195,16 @@ pub fn put_changes(tx: &mut Tx, import: ImportId, changes: &[Changed]) -> Result
     Ok(())
 }
 
+/// Records the accounts that an import touched for the first time, and whether it created them.
+pub fn put_accounts(tx: &mut Tx, import: ImportId, accounts: &[(AccountId, bool)]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(accounts.len() * PUT_ACCOUNTS.width());
+    for (account, created) in accounts {
+        rows.extend::<[Value; 3]>([(&import).into(), (*created).into(), account.into()]);
+    }
+    tx.insert(&PUT_ACCOUNTS, &rows)?;
+    Ok(())
+}
+
 /// The changes of an import, ordered by account, after a given account.
 pub fn changes(
     snapshot: &mut Snapshot,
@@ -227,6 +264,7 @@ fn read_touch(mut row: Row) -> Result<Touch, Error> {
 }
 
 pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {
+    tx.execute(&DELETE_ACCOUNT, values![&account])?;
     tx.execute(&DELETE_OF_ACCOUNT, values![&account])
 }
 
@@ -261,6 +299,23 @@ pub fn remember(tx: &mut Tx, mark: &[u8; 32], mapping: &str, now: Time) -> Resul
     Ok(())
 }
 
+/// The stages that the company chose for words, those used last first.
+pub fn words(snapshot: &mut Snapshot) -> Result<StatusWords, Error> {
+    let most = i64::try_from(MAX_WORDS).unwrap_or(i64::MAX);
+    let rows = snapshot.query(&WORDS, values![most])?.into_iter();
+    let pairs = rows.map(|mut row| Ok((row.take()?, row.take()?)));
+    Ok(StatusWords::from_pairs(pairs.collect::<Result<Vec<(String, String)>, Error>>()?))
+}
+
+pub fn remember_words(tx: &mut Tx, words: &StatusWords, now: Time) -> Result<(), Error> {
+    let mut rows = Vec::new();
+    for (word, meaning) in words.pairs() {
+        rows.extend::<[Value; 3]>([word.into(), meaning.as_str().into(), now.into()]);
+    }
+    tx.insert(&PUT_WORDS, &rows)?;
+    Ok(())
+}
+
 /// The times before which data is deleted.
 #[derive(Debug, Clone, Copy)]
 pub struct Cutoffs {
@@ -268,7 +323,7 @@ pub struct Cutoffs {
     pub idle: Time,
     /// For the errors and the undo data of imports, by when they ended.
     pub ended: Time,
-    /// For mappings, by when they were last used.
+    /// For mappings and words, by when they were last used.
     pub mapping: Time,
     pub now: Time,
 }
@@ -278,6 +333,7 @@ pub fn prune(tx: &mut Tx, cutoffs: Cutoffs, limit: i64) -> Result<bool, Error> {
     /// A piece is as much work as many rows.
     const CHUNKS: i64 = 4;
     tx.execute(&IDLE, values![cutoffs.idle, cutoffs.now])?;
+    tx.execute(&FORGET_FINDINGS, values![cutoffs.ended])?;
     if let Some(import) = first(tx.query_opt(&WITH_SPENT_CHUNKS, &[])?)? {
         tx.execute(&DELETE_CHUNKS, values![&import, CHUNKS])?;
         return Ok(true);
@@ -290,8 +346,13 @@ pub fn prune(tx: &mut Tx, cutoffs: Cutoffs, limit: i64) -> Result<bool, Error> {
         tx.execute(&DELETE_CHANGES, values![&import, limit])?;
         return Ok(true);
     }
+    if let Some(import) = first(tx.query_opt(&WITH_SPENT_ACCOUNTS, &[])?)? {
+        tx.execute(&DELETE_ACCOUNTS, values![&import, limit])?;
+        return Ok(true);
+    }
     tx.execute(&DELETE_EMPTY, &[])?;
     tx.execute(&FORGET_MAPPINGS, values![cutoffs.mapping])?;
+    tx.execute(&FORGET_WORDS, values![cutoffs.mapping])?;
     Ok(false)
 }
 

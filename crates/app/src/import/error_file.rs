@@ -24,6 +24,8 @@ pub struct ErrorFile {
     import: Import,
     after: i64,
     is_begun: bool,
+    /// Whether each row has its line and reason.
+    has_reasons: bool,
 }
 
 impl ErrorFile {
@@ -31,7 +33,20 @@ impl ErrorFile {
         let needs = Needs::Right(Right::Export);
         let found = app.read(access, needs, move |snapshot, _| import::get(snapshot, id)).await?.reply;
         let import = found.ok_or(Error::NotFound("import"))?;
-        Ok(Self { app: app.clone(), access: access.clone(), import, after: 0, is_begun: false })
+        Ok(Self {
+            app: app.clone(),
+            access: access.clone(),
+            import,
+            after: 0,
+            is_begun: false,
+            has_reasons: true,
+        })
+    }
+
+    /// The rows as they were in the file.
+    #[must_use]
+    pub fn without_reasons(self) -> Self {
+        Self { has_reasons: false, ..self }
     }
 
     pub fn id(&self) -> ImportId {
@@ -69,7 +84,8 @@ impl ErrorFile {
         let columns = self.import.column_names();
         // Writing to memory can't fail.
         if with_header {
-            let names = columns.iter().copied().chain([LINE_COLUMN, ERROR_COLUMN]);
+            let reasons = [LINE_COLUMN, ERROR_COLUMN].into_iter().filter(|_| self.has_reasons);
+            let names = columns.iter().copied().chain(reasons);
             let _ = writer.write_record(names.map(|name| guarded(name).into_owned()));
         }
         for row in rows {
@@ -77,7 +93,8 @@ impl ErrorFile {
             let width = cells.len().max(columns.len());
             cells.resize(width, String::new());
             let cells = cells.iter().map(|cell| guarded(cell).into_owned());
-            let _ = writer.write_record(cells.chain([row.line.to_string(), row.reason.clone()]));
+            let reasons = [row.line.to_string(), row.reason.clone()].into_iter().filter(|_| self.has_reasons);
+            let _ = writer.write_record(cells.chain(reasons));
         }
         writer.into_inner().unwrap_or_default()
     }

@@ -2,16 +2,18 @@
 //!
 //! It lives in the memory of one process. If that process ends, another starts it over.
 
-use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use rapport_domain::account::Account;
 use rapport_domain::id::{AccountId, ImportId};
 use rapport_domain::import::difference::{Differences, Shown};
+use rapport_domain::import::failure::{Findings, in_words};
 use rapport_domain::import::preview::{Difference, Named, Preview, RowError};
 use rapport_domain::import::reading::Position;
-use rapport_domain::import::row::Reading;
+use rapport_domain::import::row::{Reading, Row};
 use rapport_domain::import::{Counts, Import, SHOWN, State};
 use rapport_store::{Lane, Tx, import, import_data};
 use serde_json::{Value, json};
@@ -35,8 +37,11 @@ pub struct DryRun {
     /// Hashes of the imported_ids that would be created.
     made: HashSet<u64>,
     hasher: RandomState,
+    /// Hashes of the email addresses that would be added, and the accounts that would get them.
+    given: HashMap<u64, AccountId>,
     differences: Vec<Difference>,
     errors: Vec<RowError>,
+    findings: Findings,
     steps: usize,
 }
 
@@ -51,8 +56,10 @@ impl DryRun {
             rows: 0,
             made: HashSet::new(),
             hasher: RandomState::new(),
+            given: HashMap::new(),
             differences: Vec::new(),
             errors: Vec::new(),
+            findings: Findings::default(),
             steps: 0,
         }
     }
@@ -76,11 +83,18 @@ impl DryRun {
             Work::over(snapshot, accounts, &asked)
         });
         let answer = read.await?;
-        let rules = Rules { mode: import.mode, settings: &answer.company.settings, now: answer.now };
+        let rules = Rules { import, settings: &answer.company.settings, now: answer.now };
         let mut work = answer.reply;
+        for email in rows(&lines).flat_map(|row| &row.emails) {
+            if let Some(account) = self.given.get(&self.hasher.hash_one(email)) {
+                work.addresses.give(email, *account);
+            }
+        }
         for line in lines.iter() {
             self.try_row(&mut work, line, rules);
+            self.rows += 1;
         }
+        self.remember_addresses(&work);
         for row in rows(&lines) {
             if let Some(key) = &row.imported_id
                 && self.made.len() < MAX_REMEMBERED
@@ -89,7 +103,6 @@ impl DryRun {
                 self.made.insert(self.hasher.hash_one(key));
             }
         }
-        self.rows += i64::try_from(lines.len()).unwrap_or(0);
         self.at = to;
         self.steps += 1;
         let is_last = to.offset >= import.bytes;
@@ -101,38 +114,65 @@ impl DryRun {
         patiently(app, access, note).await
     }
 
+    fn remember_addresses(&mut self, work: &Work) {
+        for known in work.all() {
+            if self.given.len() >= MAX_REMEMBERED {
+                return;
+            }
+            let hasher = &self.hasher;
+            self.given.extend(known.added.iter().map(|email| (hasher.hash_one(email), known.account.id)));
+        }
+    }
+
     fn try_row(&mut self, work: &mut Work, line: &Line, rules: Rules) {
         let is_made = self.is_made_above(work, line);
         let before = work.account_of(line).filter(|_| self.differences.len() < SHOWN).cloned();
-        let outcome = match work.apply(line, rules, || AccountId::from_bytes([0; 16])) {
+        let id = self.id_for(line);
+        let outcome = match work.apply(line, rules, || id) {
             // A row further up creates the account, so this one finds it.
-            Outcome::Created if is_made && rules.mode.updates() => Outcome::Updated(None),
+            Outcome::Created if is_made && rules.import.mode.updates() => Outcome::Updated(None),
             Outcome::Created if is_made => Outcome::Skipped,
             outcome => outcome,
         };
         outcome.count(&mut self.counts);
-        self.counts.promo_codes_unmatched += i64::from(work.has_unmatched_code(line));
-        match &outcome {
-            Outcome::Failed(reason) if self.errors.len() < SHOWN => {
-                self.errors.push(RowError { line: line.number, reason: reason.clone() });
+        let is_new_code = work.unmatched_code(line).is_some_and(|code| self.findings.miss(code));
+        self.counts.promo_codes_unmatched += i64::from(is_new_code);
+        if let Outcome::Failed(failures) = &outcome {
+            self.findings.fail(line.number, failures);
+            if self.errors.len() < SHOWN {
+                self.errors.push(RowError { line: line.number, reason: in_words(failures) });
             }
-            Outcome::Updated(_) if !is_made => {
-                if let (Some(before), Some(after)) = (before, work.account_of(line)) {
-                    let shown = Differences::between(&before, after).shown();
-                    let room = SHOWN.saturating_sub(self.differences.len());
-                    let account = Named { id: before.id, imported_id: before.imported_id, name: before.name };
-                    let differences = shown.into_iter().take(room);
-                    self.differences.extend(differences.map(|Shown { field, before, after }| Difference {
-                        line: line.number,
-                        account: account.clone(),
-                        field,
-                        before,
-                        after,
-                    }));
-                }
-            }
-            _ => {}
         }
+        if let (Outcome::Updated(_), false, Some(before)) = (&outcome, is_made, before) {
+            self.show_changes(work, line, before);
+        }
+    }
+
+    /// Notes what a row changes in its account, as far as that is shown.
+    fn show_changes(&mut self, work: &Work, line: &Line, before: Account) {
+        let Some(after) = work.account_of(line) else { return };
+        let shown = Differences::between(&before, after).with_emails(work.added_by(line)).shown();
+        let room = SHOWN.saturating_sub(self.differences.len());
+        let account = Named { id: before.id, imported_id: before.imported_id, name: before.name };
+        let differences = shown.into_iter().take(room);
+        self.differences.extend(differences.map(|Shown { field, before, after }| Difference {
+            line: line.number,
+            account: account.clone(),
+            field,
+            before,
+            after,
+        }));
+    }
+
+    /// The id of the account that a row would create: the same for all rows of one imported_id.
+    fn id_for(&self, line: &Line) -> AccountId {
+        let hash = match &line.reading {
+            Reading::Row(Row { imported_id: Some(key), .. }) => self.hasher.hash_one(key),
+            _ => self.hasher.hash_one(self.rows),
+        };
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&hash.to_le_bytes());
+        AccountId::from_bytes(bytes)
     }
 
     /// Whether a row of an earlier step would have created the account this row names.
@@ -149,6 +189,14 @@ impl DryRun {
             exact: self.made.len() < MAX_REMEMBERED,
             differences: &self.differences,
             errors: &self.errors,
+            failures: self.findings.by_rows(),
+            unmatched_promo_codes: self
+                .findings
+                .unmatched_codes
+                .iter()
+                .take(SHOWN)
+                .map(String::as_str)
+                .collect(),
         };
         json!(found)
     }

@@ -7,8 +7,8 @@ use rapport_domain::account::Account;
 use rapport_domain::event::Kind;
 use rapport_domain::id::{AccountId, CompanyId, ImportId};
 use rapport_domain::import::difference::Differences;
+use rapport_domain::import::failure::{Findings, in_words};
 use rapport_domain::import::reading::Position;
-use rapport_domain::import::row::interpret;
 use rapport_domain::import::{Counts, Import, MAX_KEPT_ERRORS, STEP_ROWS, State};
 use rapport_domain::pipeline::Source;
 use rapport_store::account::Edit;
@@ -18,8 +18,8 @@ use serde_json::json;
 
 use super::preview::DryRun;
 use super::window::Window;
-use super::work::{Line, Outcome, Rules, Work, keys};
-use super::{patiently, undo};
+use super::work::{Known, Line, Outcome, Rules, Work, keys, rows};
+use super::{addresses, patiently, undo};
 use crate::App;
 use crate::access::{Access, Needs};
 use crate::command::{Command, Context};
@@ -123,8 +123,9 @@ impl Runner {
     ) -> Result<(Vec<Line>, Position), Error> {
         let batch = self.window.read((&self.app, &self.access), import, at, most).await?;
         let columns = import.column_names();
+        let recipe = import.recipe(&columns);
         let read = |record: rapport_domain::import::reading::Record| Line {
-            reading: interpret(&record, &import.mapping, &columns),
+            reading: recipe.interpret(&record),
             number: record.line,
             cells: record.cells,
         };
@@ -200,8 +201,8 @@ impl Command for Step {
         let cx = &cx.acting_as(import.actor.clone());
         let accounts = rapport_store::account::lock_by_imported_id(tx, &keys(&self.lines))?;
         let mut work = Work::over(tx, accounts, &self.lines)?;
-        let mut applied = Applied::default();
-        let rules = Rules { mode: import.mode, settings: cx.settings(), now: cx.now };
+        let mut applied = Applied { findings: std::mem::take(&mut import.findings), ..Applied::default() };
+        let rules = Rules { import: &import, settings: cx.settings(), now: cx.now };
         let is_told = wants(cx, Kind::AccountUpdated);
         for line in self.lines.iter() {
             let before = work.account_of(line).filter(|_| is_told).cloned();
@@ -214,12 +215,18 @@ impl Command for Step {
             }
         }
         write_accounts(tx, &work)?;
+        addresses::write(tx, cx, &work.all())?;
         applied.outbox.write(tx, cx)?;
+        if rows(&self.lines).any(|row| row.last_contact.is_some() || row.cadence.is_some()) {
+            // An account may have become overdue.
+            cx.wake_cadence(tx);
+        }
         let accounts = note_changes(tx, &import, &work)?;
         let room = usize::try_from(MAX_KEPT_ERRORS - import.counts.failed).unwrap_or(0);
         applied.errors.truncate(room);
         import_data::insert_errors(tx, self.id, &applied.errors)?;
         let rows = i64::try_from(self.lines.len()).unwrap_or(0);
+        import.findings = applied.findings;
         import.advance(self.to, rows, applied.counts, accounts, cx.now);
         import::update_progress(tx, &import)?;
         Ok(Some(import))
@@ -230,6 +237,7 @@ impl Command for Step {
 #[derive(Default)]
 struct Applied {
     counts: Counts,
+    findings: Findings,
     errors: Vec<ErrorRow>,
     outbox: Outbox,
 }
@@ -237,15 +245,17 @@ struct Applied {
 impl Applied {
     fn note(&mut self, cx: &Context, line: &Line, work: &Work, outcome: &Outcome) {
         outcome.count(&mut self.counts);
-        self.counts.promo_codes_unmatched += i64::from(work.has_unmatched_code(line));
+        let is_new_code = work.unmatched_code(line).is_some_and(|code| self.findings.miss(code));
+        self.counts.promo_codes_unmatched += i64::from(is_new_code);
         match (outcome, work.account_of(line)) {
             (Outcome::Created, Some(account)) => self.outbox.created(cx, account, Source::Import),
             (Outcome::Updated(Some(step)), Some(account)) => {
                 self.outbox.moved(cx, account, *step, Source::Import, None);
             }
-            (Outcome::Failed(reason), _) => {
+            (Outcome::Failed(failures), _) => {
+                self.findings.fail(line.number, failures);
                 let cells = json!(line.cells).to_string();
-                self.errors.push(ErrorRow { line: line.number, cells, reason: reason.clone() });
+                self.errors.push(ErrorRow { line: line.number, cells, reason: in_words(failures) });
             }
             _ => {}
         }
@@ -261,7 +271,7 @@ fn write_accounts(tx: &mut Tx, work: &Work) -> Result<(), rapport_store::Error> 
     }
     let edits: Vec<Edit> = all
         .iter()
-        .filter(|known| known.is_changed())
+        .filter(|known| known.is_edited())
         .filter_map(|known| known.before.as_ref().map(|before| Edit { before, after: &known.account }))
         .collect();
     rapport_store::account::update(tx, &edits)?;
@@ -278,13 +288,15 @@ fn note_changes(tx: &mut Tx, import: &Import, work: &Work) -> Result<i64, rappor
     let earlier = import_data::changes_of(tx, import.id, &changed)?;
     let mut earlier: HashMap<AccountId, Changed> =
         earlier.into_iter().map(|change| (change.account, change)).collect();
-    let mut fresh = 0;
+    let mut fresh = Vec::new();
     let mut changes = Vec::new();
     for known in all.into_iter().filter(|known| known.is_new() || known.is_changed()) {
         let (account, mark) = (known.account.id, known.account.updated_at);
         let before = earlier.remove(&account);
-        fresh += i64::from(before.is_none());
-        let now = known.before.as_ref().map(|old| Differences::between(old, &known.account));
+        if before.is_none() {
+            fresh.push((account, known.is_new()));
+        }
+        let now = differences(known);
         let (created, differences) = match (before, now) {
             (Some(first), Some(_)) if first.created => (true, first.differences),
             (Some(first), Some(now)) => (false, first.differences.then(now)),
@@ -294,5 +306,12 @@ fn note_changes(tx: &mut Tx, import: &Import, work: &Work) -> Result<i64, rappor
         changes.push(Changed { account, created, mark, differences });
     }
     import_data::put_changes(tx, import.id, &changes)?;
-    Ok(fresh)
+    import_data::put_accounts(tx, import.id, &fresh)?;
+    Ok(i64::try_from(fresh.len()).unwrap_or(0))
+}
+
+/// What rows changed in an account that was there before.
+fn differences(known: &Known) -> Option<Differences> {
+    let before = known.before.as_ref()?;
+    Some(Differences::between(before, &known.account).with_emails(&known.added))
 }

@@ -9,7 +9,7 @@ use rapport_domain::import::{Import, STEP_ROWS, State};
 use rapport_domain::pipeline::Source;
 use rapport_store::account::Edit;
 use rapport_store::import_data::{self, Changed};
-use rapport_store::{Lane, Tx, account, channel, import};
+use rapport_store::{Lane, Tx, account, account_address, channel, import};
 
 use super::patiently;
 use crate::App;
@@ -85,6 +85,9 @@ impl Command for Restore {
             let Some(before) = found.remove(&change.account) else { continue };
             let mut account = before.clone();
             let reverted = change.differences.revert(&mut account, &channels, cx.settings(), cx.now);
+            for address in change.differences.emails() {
+                account_address::delete(tx, &address, account.id)?;
+            }
             if let Some(step) = reverted.moved {
                 outbox.moved(cx, &account, step, Source::Import, None);
             }
@@ -100,6 +103,10 @@ impl Command for Restore {
         }
         let edits: Vec<Edit> = changed.iter().map(|(before, after)| Edit { before, after }).collect();
         account::update(tx, &edits)?;
+        if !edits.is_empty() {
+            // An account may be overdue again.
+            cx.wake_cadence(tx);
+        }
         account::replace_words_of(tx, &renamed.iter().collect::<Vec<_>>())?;
         outbox.write(tx, cx)?;
         if self.changes.is_empty() {
@@ -135,9 +142,9 @@ impl Command for Remove {
             import.undo.done += 1;
             import.undo.after = Some(change.account);
             let Some(account) = found.get(&change.account) else { continue };
+            // The last contact may come from the file; one that was made since is in `spoken_to`.
             let is_untouched = account.updated_at == change.mark
                 && account.first_seen_at.is_none()
-                && account.last_contact_at.is_none()
                 && !spoken_to.contains(&account.id);
             if is_untouched {
                 account::delete(tx, account.id, cx.now)?;

@@ -34,6 +34,8 @@ pub struct Upload {
     delimiter: Option<Delimiter>,
     /// The form that sends the file; it counts once.
     form: Option<FormId>,
+    /// The import whose choices this file takes over, if it has the same columns.
+    like: Option<ImportId>,
     intake: Intake,
     /// Bytes not written yet.
     pending: Vec<u8>,
@@ -53,6 +55,7 @@ impl Upload {
             id,
             delimiter,
             form: None,
+            like: None,
             intake: Intake::new(charset),
             pending: Vec::with_capacity(CHUNK_BYTES),
             head: Vec::new(),
@@ -69,6 +72,12 @@ impl Upload {
     #[must_use]
     pub fn of_form(self, form: FormId) -> Self {
         Self { form: Some(form), ..self }
+    }
+
+    /// Takes over what was chosen for another import, if the columns are the same.
+    #[must_use]
+    pub fn like(self, import: ImportId) -> Self {
+        Self { like: Some(import), ..self }
     }
 
     /// Takes the next bytes of the file.
@@ -135,7 +144,7 @@ impl Upload {
         }
         let is_whole = self.chunks <= 1;
         let head = Head::of(&self.head, is_whole, charset, self.delimiter)?;
-        Ok(FinishUpload { id: self.id, bytes: self.bytes, charset, head })
+        Ok(FinishUpload { id: self.id, bytes: self.bytes, charset, head, like: self.like })
     }
 
     async fn settle(&self, finish: FinishUpload) -> Result<Import, Error> {
@@ -201,6 +210,7 @@ struct FinishUpload {
     bytes: i64,
     charset: Charset,
     head: Head,
+    like: Option<ImportId>,
 }
 
 impl Command for FinishUpload {
@@ -216,6 +226,12 @@ impl Command for FinishUpload {
         }
         import.arrive(self.bytes, self.charset, self.head.clone());
         recall(tx, &mut import)?;
+        if let Some(like) = self.like
+            && let Some(other) = import::get(tx, like)?
+            && other.column_names() == import.column_names()
+        {
+            (import.mapping, import.formats, import.mode) = (other.mapping, other.formats, other.mode);
+        }
         import::update(tx, &import)?;
         Ok(import)
     }

@@ -1,17 +1,21 @@
 //! Applies rows to their accounts in memory: the same for a dry run and for the real one.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use rapport_domain::account::Account;
 use rapport_domain::channel::Attribution;
 use rapport_domain::company::Settings;
 use rapport_domain::id::AccountId;
-use rapport_domain::import::row::{Reading, Row, reason};
-use rapport_domain::import::{Counts, Mode};
+use rapport_domain::import::failure::Failure;
+use rapport_domain::import::row::{Reading, Row};
+use rapport_domain::import::{Counts, Import};
+use rapport_domain::invalid::Invalid;
+use rapport_domain::member::Email;
 use rapport_domain::pipeline::Move;
 use rapport_domain::time::Time;
 use rapport_store::{Snapshot, channel};
+
+use super::addresses::{Addresses, Refused};
 
 /// A row of the file and its position.
 #[derive(Debug, Clone)]
@@ -30,7 +34,7 @@ pub enum Outcome {
     Updated(Option<Move>),
     Unchanged,
     Skipped,
-    Failed(String),
+    Failed(Vec<Failure>),
 }
 
 impl Outcome {
@@ -51,6 +55,8 @@ pub struct Known {
     pub account: Account,
     /// The account before the import; `None` if it was created here.
     pub before: Option<Account>,
+    /// The email addresses that rows gave it.
+    pub added: Vec<Email>,
 }
 
 impl Known {
@@ -58,15 +64,20 @@ impl Known {
         self.before.is_none()
     }
 
-    pub fn is_changed(&self) -> bool {
+    /// Whether the account itself is changed, besides its addresses.
+    pub fn is_edited(&self) -> bool {
         self.before.as_ref().is_some_and(|before| *before != self.account)
+    }
+
+    pub fn is_changed(&self) -> bool {
+        self.is_edited() || (!self.is_new() && !self.added.is_empty())
     }
 }
 
 /// How to apply rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
-    pub mode: Mode,
+    pub import: &'a Import,
     pub settings: &'a Settings,
     pub now: Time,
 }
@@ -78,6 +89,7 @@ pub struct Work {
     /// Created without an imported_id.
     pub unkeyed: Vec<Known>,
     codes: HashMap<String, Attribution>,
+    pub addresses: Addresses,
 }
 
 /// The distinct imported_ids that rows name, in order.
@@ -107,11 +119,12 @@ impl Work {
         folded.sort_unstable();
         folded.dedup();
         let codes = channel::attributions(snapshot, &folded)?.into_iter().collect();
+        let addresses = Addresses::over(snapshot, &accounts, lines)?;
         let known = |account: Account| {
             let key = account.imported_id.clone().unwrap_or_default();
-            (key, Known { before: Some(account.clone()), account })
+            (key, Known { before: Some(account.clone()), account, added: Vec::new() })
         };
-        Ok(Self { keyed: accounts.into_iter().map(known).collect(), unkeyed: Vec::new(), codes })
+        Ok(Self { keyed: accounts.into_iter().map(known).collect(), unkeyed: Vec::new(), codes, addresses })
     }
 
     /// Applies one row. `new_id` supplies the id if it creates an account.
@@ -119,48 +132,46 @@ impl Work {
         let row = match &line.reading {
             Reading::Row(row) => row,
             Reading::Blank => return Outcome::Skipped,
-            Reading::Faulty(reason) => return Outcome::Failed(reason.clone()),
+            Reading::Faulty(failures) => return Outcome::Failed(failures.clone()),
         };
+        let known = row.imported_id.as_ref().and_then(|key| self.keyed.get(key));
+        let done = match known.map(|known| known.account.clone()) {
+            Some(_) if !rules.import.mode.updates() => Ok(Outcome::Skipped),
+            None if !rules.import.mode.creates() => Ok(Outcome::Skipped),
+            Some(account) => self.update(row, account, rules),
+            None => self.create(row, new_id(), rules),
+        };
+        done.unwrap_or_else(|refused| Outcome::Failed(refused.failures(line, rules.import)))
+    }
+
+    fn create(&mut self, row: &Row, id: AccountId, rules: Rules) -> Result<Outcome, NotTaken> {
         let attribution = row.code().and_then(|code| self.codes.get(&code.folded()));
-        let create = |row: &Row| {
-            if !rules.mode.creates() {
-                return Ok(None);
+        let account = row.create(id, attribution, rules.settings, rules.now)?;
+        let added = self.addresses.new_to(id, &row.emails)?;
+        self.addresses.add(id, &added);
+        let known = Known { account, before: None, added };
+        match &row.imported_id {
+            Some(key) => {
+                self.keyed.insert(key.clone(), known);
             }
-            row.create(new_id(), attribution, rules.settings, rules.now).map(Some)
-        };
-        let Some(key) = &row.imported_id else {
-            return match create(row) {
-                Ok(Some(account)) => {
-                    self.unkeyed.push(Known { account, before: None });
-                    Outcome::Created
-                }
-                Ok(None) => Outcome::Skipped,
-                Err(invalid) => Outcome::Failed(reason(&invalid)),
-            };
-        };
-        match self.keyed.entry(key.clone()) {
-            Entry::Vacant(place) => match create(row) {
-                Ok(Some(account)) => {
-                    place.insert(Known { account, before: None });
-                    Outcome::Created
-                }
-                Ok(None) => Outcome::Skipped,
-                Err(invalid) => Outcome::Failed(reason(&invalid)),
-            },
-            Entry::Occupied(_) if !rules.mode.updates() => Outcome::Skipped,
-            Entry::Occupied(place) => {
-                let known = place.into_mut();
-                let mut account = known.account.clone();
-                match row.update(&mut account, attribution, rules.settings, rules.now) {
-                    Ok(change) if change.changed.is_empty() => Outcome::Unchanged,
-                    Ok(change) => {
-                        known.account = account;
-                        Outcome::Updated(change.moved)
-                    }
-                    Err(invalid) => Outcome::Failed(reason(&invalid)),
-                }
-            }
+            None => self.unkeyed.push(known),
         }
+        Ok(Outcome::Created)
+    }
+
+    fn update(&mut self, row: &Row, mut account: Account, rules: Rules) -> Result<Outcome, NotTaken> {
+        let attribution = row.code().and_then(|code| self.codes.get(&code.folded()));
+        let change = row.update(&mut account, attribution, rules.settings, rules.now)?;
+        let added = self.addresses.new_to(account.id, &row.emails)?;
+        if change.changed.is_empty() && added.is_empty() {
+            return Ok(Outcome::Unchanged);
+        }
+        self.addresses.add(account.id, &added);
+        if let Some(known) = row.imported_id.as_ref().and_then(|key| self.keyed.get_mut(key)) {
+            known.account = account;
+            known.added.extend(added);
+        }
+        Ok(Outcome::Updated(change.moved))
     }
 
     /// The account the last applied row referred to.
@@ -173,10 +184,17 @@ impl Work {
         known.map(|known| &known.account)
     }
 
-    /// Whether the row names a promo code that doesn't match.
-    pub fn has_unmatched_code(&self, line: &Line) -> bool {
-        let Reading::Row(row) = &line.reading else { return false };
-        row.promo_code.is_some() && !row.code().is_some_and(|code| self.codes.contains_key(&code.folded()))
+    /// The addresses that rows so far gave to the account of this row.
+    pub fn added_by(&self, line: &Line) -> &[Email] {
+        let Reading::Row(Row { imported_id: Some(key), .. }) = &line.reading else { return &[] };
+        self.keyed.get(key).map_or(&[][..], |known| known.added.as_slice())
+    }
+
+    /// The promo code that the row names, if it doesn't match.
+    pub fn unmatched_code<'a>(&self, line: &'a Line) -> Option<&'a str> {
+        let Reading::Row(row) = &line.reading else { return None };
+        let matches = row.code().is_some_and(|code| self.codes.contains_key(&code.folded()));
+        row.promo_code.as_deref().filter(|_| !matches)
     }
 
     /// All accounts, in the one order that every transaction uses, so that they can't deadlock.
@@ -186,5 +204,40 @@ impl Work {
             (&a.account.imported_id, a.account.id).cmp(&(&b.account.imported_id, b.account.id))
         });
         all
+    }
+}
+
+/// Why an account can't take a row.
+enum NotTaken {
+    Invalid(Invalid),
+    Address(Refused),
+}
+
+impl NotTaken {
+    fn failures(self, line: &Line, import: &Import) -> Vec<Failure> {
+        let cell = |field: &str| {
+            let number = import.column_of(field)?;
+            let value = line.cells.get(number).map_or("", |cell| cell.trim());
+            Some((import.columns.get(number)?.name.clone(), value.to_owned()))
+        };
+        match self {
+            Self::Invalid(invalid) => Failure::of_invalid(&invalid, cell),
+            Self::Address((code, detail)) => {
+                let (column, value) = cell("emails").unzip();
+                vec![Failure { column, code, detail, value: value.unwrap_or_default() }]
+            }
+        }
+    }
+}
+
+impl From<Invalid> for NotTaken {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl From<Refused> for NotTaken {
+    fn from(refused: Refused) -> Self {
+        Self::Address(refused)
     }
 }

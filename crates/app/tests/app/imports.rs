@@ -126,7 +126,7 @@ fn rows_create_and_update_by_the_same_rules_as_any_route() {
                     crm-2;Globex;LOST;;;;\n\
                     crm-3;Initech;customer;nope;;;7\n\
                     ;No Key;;;;;\n\
-                    crm-4;Hooli;won;;1,5;;\n\
+                    crm-4;Hooli;nowhere;;1,5;;\n\
                     ;;;;;;\n";
         let uploaded = upload(app, file);
         assert_eq!((uploaded.state, uploaded.delimiter.text().as_str()), (State::Uploaded, ";"));
@@ -167,8 +167,8 @@ fn rows_create_and_update_by_the_same_rules_as_any_route() {
             lines[0],
             "Record ID,Company,Stage,Promo code,Value,Currency,Seats,import_line,import_error"
         );
-        assert!(lines[1].starts_with("crm-4,Hooli,won,,\"1,5\",,,6,\"Stage: must be one of"), "{errors}");
-        assert!(lines[1].contains("Value: must be a decimal amount"), "{errors}");
+        assert!(lines[1].starts_with("crm-4,Hooli,nowhere,,\"1,5\",,,6,\"Stage: must be one of"), "{errors}");
+        assert!(lines[1].contains("Value: must be an amount such as 1,200.50"), "{errors}");
         assert_eq!(lines.len(), 2);
     });
 }
@@ -241,7 +241,7 @@ fn rows_of_one_key_apply_in_their_order_however_far_apart() {
 fn a_dry_run_says_what_would_happen_and_changes_nothing() {
     TestApp::on_both(|app| {
         app.upsert(json!({"imported_id": "crm-1", "name": "Acme", "status": "prospect"}));
-        let rows = (0..30).map(|number| format!("bad-{number},,won\n")).collect::<Vec<_>>().concat();
+        let rows = (0..30).map(|number| format!("bad-{number},,nowhere\n")).collect::<Vec<_>>().concat();
         let id = upload(app, format!("id,name,status\ncrm-1,Acme Inc,Lost\nnew,,\n{rows}")).id;
         let before = (accounts(app), app.rows("event"), app.rows("status_history"), app.rows("import_error"));
         let preview = tried(app, id, json!({}));
@@ -268,6 +268,10 @@ fn a_dry_run_says_what_would_happen_and_changes_nothing() {
         );
         assert_eq!(differences[0]["account"]["imported_id"], json!("crm-1"));
         assert_eq!(preview["errors"].as_array().unwrap().len(), 20, "the first ones");
+        assert_eq!(
+            (&preview["failures"][0]["rows"], &preview["failures"][0]["line"]),
+            (&json!(30), &json!(4))
+        );
         assert_eq!(preview["errors"][0]["line"], json!(4));
         let after = (accounts(app), app.rows("event"), app.rows("status_history"), app.rows("import_error"));
         assert_eq!(after, before);
@@ -368,8 +372,8 @@ fn odd_rows_fail_alone_and_formulas_are_guarded() {
 #[test]
 fn the_error_file_can_be_corrected_and_imported() {
     TestApp::on_both(|app| {
-        let first = imported(app, "id,name,status\ncrm-1,-Acme,won\n", json!({}));
-        let corrected = error_file(app, first.id).replace(",won,", ",customer,");
+        let first = imported(app, "id,name,status\ncrm-1,-Acme,nowhere\n", json!({}));
+        let corrected = error_file(app, first.id).replace(",nowhere,", ",customer,");
         let second = imported(app, corrected, json!({}));
         assert_eq!(second.counts, counts([1, 0, 0, 0, 0]));
         let account = app.account("crm-1");
@@ -479,7 +483,7 @@ fn an_import_belongs_to_its_company_and_its_admins() {
 fn what_is_past_its_time_is_let_go() {
     TestApp::on_both(|app| {
         let prune = || while app.write_as(&Access::System(app.id()), PruneImports).unwrap() {};
-        let done = imported(app, "id,status\n1,\n2,won\n", json!({}));
+        let done = imported(app, "id,status\n1,\n2,nowhere\n", json!({}));
         let idle = upload(app, "id\n1\n");
         assert_eq!(app.rows("import_chunk"), 2);
         prune();

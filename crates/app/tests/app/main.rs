@@ -36,6 +36,7 @@ mod password_reset;
 mod races;
 mod reading;
 mod reads;
+mod real_files;
 mod redelivery;
 mod repeats;
 mod retention;

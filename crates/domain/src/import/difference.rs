@@ -7,6 +7,7 @@ use crate::channel::{ChannelRef, PromoCode};
 use crate::company::Settings;
 use crate::custom_fields::FieldChange;
 use crate::id::ChannelId;
+use crate::member::Email;
 use crate::money::{Amount, Currency, Money};
 use crate::pipeline::{Move, Status, Trigger};
 use crate::time::Time;
@@ -18,6 +19,10 @@ const TRACKED_SINCE: &str = "tracked_since";
 const VALUE: &str = "captured_value";
 const ATTRIBUTION: &str = "promo_code";
 const CADENCE: &str = "cadence_days";
+const LAST_CONTACT: &str = "last_contact_at";
+const SNOOZED: &str = "snoozed_until";
+/// The addresses that were added, which aren't part of the account itself.
+const EMAILS: &str = "emails";
 const FIELD_PREFIX: &str = "custom_fields.";
 
 /// The value of each changed field before and after; null if there was none.
@@ -50,7 +55,7 @@ impl Differences {
                 pairs.insert(field.to_owned(), json!([before, after]));
             }
         };
-        for field in [NAME, STATUS, TRACKED_SINCE, VALUE, ATTRIBUTION, CADENCE] {
+        for field in [NAME, STATUS, TRACKED_SINCE, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED] {
             note(field, fact(before, field), fact(after, field));
         }
         if before.custom_fields != after.custom_fields {
@@ -63,6 +68,22 @@ impl Differences {
             }
         }
         Self(pairs)
+    }
+
+    /// These differences, and the email addresses that the account got.
+    #[must_use]
+    pub fn with_emails(mut self, added: &[Email]) -> Self {
+        if !added.is_empty() {
+            let added: Vec<&str> = added.iter().map(Email::as_str).collect();
+            self.0.insert(EMAILS.to_owned(), json!([null, added]));
+        }
+        self
+    }
+
+    /// The email addresses that the account got.
+    pub fn emails(&self) -> Vec<Email> {
+        let added = self.0.get(EMAILS).and_then(|pair| pair[1].as_array()).into_iter().flatten();
+        added.filter_map(|text| Email::parse(text.as_str()?).ok()).collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -80,6 +101,7 @@ impl Differences {
     /// Combines these with later ones: the first value before, the last value after.
     #[must_use]
     pub fn then(mut self, later: Self) -> Self {
+        let emails: Vec<Email> = [self.emails(), later.emails()].concat();
         for (field, pair) in later.0 {
             let before = self.0.get(&field).map_or_else(|| pair[0].clone(), |first| first[0].clone());
             if before == pair[1] {
@@ -88,14 +110,15 @@ impl Differences {
                 self.0.insert(field, json!([before, pair[1]]));
             }
         }
-        self
+        self.with_emails(&emails)
     }
 
     /// The differences as shown to people.
     pub fn shown(&self) -> Vec<Shown> {
-        let plain = |field: &str, value: &Value| {
-            let code = value.get("code").filter(|_| field == ATTRIBUTION);
-            code.unwrap_or(value).clone()
+        let plain = |field: &str, value: &Value| match field {
+            ATTRIBUTION => value.get("code").unwrap_or(value).clone(),
+            LAST_CONTACT => json!(value.as_i64().map(Time::from_micros)),
+            _ => value.clone(),
         };
         let fields = self.0.iter().filter(|(field, _)| *field != TRACKED_SINCE);
         fields
@@ -107,7 +130,8 @@ impl Differences {
             .collect()
     }
 
-    /// Restores each field to its value before the import, unless it was changed after the import.
+    /// Restores each field to its value before the import, unless it was changed after the import. The email
+    /// addresses are up to the caller.
     pub fn revert(
         &self,
         account: &mut Account,
@@ -118,7 +142,7 @@ impl Differences {
         let mut reverted = Reverted::default();
         for (field, pair) in &self.0 {
             let (before, after) = (&pair[0], &pair[1]);
-            if field == TRACKED_SINCE || fact(account, field) == *before {
+            if field == TRACKED_SINCE || field == EMAILS || fact(account, field) == *before {
                 continue;
             }
             let from = account.status;
@@ -167,6 +191,13 @@ impl Differences {
             }
             ATTRIBUTION => attribute(account, before, channels)?,
             CADENCE => account.cadence_override = before.as_i64(),
+            LAST_CONTACT => account.last_contact_at = before.as_i64().map(Time::from_micros),
+            SNOOZED => {
+                account.snoozed_until = match before.as_str() {
+                    Some(text) => Some(text.parse().ok()?),
+                    None => None,
+                };
+            }
             field => {
                 let key = field.strip_prefix(FIELD_PREFIX)?;
                 let change = Map::from_iter([(key.to_owned(), before.clone())]);
@@ -197,6 +228,8 @@ fn fact(account: &Account, field: &str) -> Value {
             None => Value::Null,
         },
         CADENCE => json!(account.cadence_override),
+        LAST_CONTACT => json!(account.last_contact_at.map(Time::as_micros)),
+        SNOOZED => json!(account.snoozed_until.map(|date| date.to_string())),
         field => {
             let key = field.strip_prefix(FIELD_PREFIX).unwrap_or(field);
             account.custom_fields.to_map().remove(key).unwrap_or_default()
@@ -226,8 +259,11 @@ mod tests {
     use super::*;
     use crate::channel::Attribution;
     use crate::id::AccountId;
+    use crate::import::cell::Cadence;
+    use crate::import::date::Moment;
     use crate::import::row::Row;
     use crate::money::Capture;
+    use jiff::civil::Date;
 
     const NOW: Time = Time::from_micros(1_700_000_000_000_000);
     const LATER: Time = Time::from_micros(1_800_000_000_000_000);
@@ -258,7 +294,9 @@ mod tests {
             name: Some("Acme Inc".into()),
             status: Some(Status::Lost),
             capture: Capture::from_parts(Some(Amount::parse("12.3456").unwrap()), None),
-            cadence_days: Some(7),
+            cadence: Some(Cadence::Days(7)),
+            last_contact: Some(Moment::Exact(NOW)),
+            snoozed_until: Some(Moment::Date(Date::constant(2027, 1, 31))),
             fields: vec![
                 ("plan".into(), "max".into()),
                 ("seats".into(), "13".into()),
@@ -292,7 +330,7 @@ mod tests {
         let differences = Differences::between(&old, &account);
         let reverted = revert(&differences, &mut account);
         assert_eq!(timeless(&account), timeless(&old));
-        assert_eq!((reverted.restored, reverted.kept, reverted.renamed), (8, 0, true));
+        assert_eq!((reverted.restored, reverted.kept, reverted.renamed), (10, 0, true));
         assert_eq!(reverted.moved, Some(Move { from: Status::Lost, to: Status::Customer }));
         assert_eq!(account.updated_at, LATER);
     }
@@ -306,7 +344,7 @@ mod tests {
         account.status = Status::Prospect;
         account.value = None;
         let reverted = revert(&differences, &mut account);
-        assert_eq!((reverted.restored, reverted.kept, reverted.moved), (5, 2, None));
+        assert_eq!((reverted.restored, reverted.kept, reverted.moved), (7, 2, None));
         assert_eq!((account.name.as_str(), account.status), ("Acme GmbH", Status::Prospect));
         assert_eq!(account.custom_fields, old.custom_fields);
         assert_eq!(account.value, None, "someone else had already reset it");
@@ -318,7 +356,7 @@ mod tests {
         let mut account = changed(&old);
         let differences = Differences::between(&old, &account);
         let reverted = differences.revert(&mut account, &[], &Settings::default(), LATER);
-        assert_eq!((reverted.restored, reverted.kept), (7, 1));
+        assert_eq!((reverted.restored, reverted.kept), (9, 1));
         assert_eq!(account.channel, Some(channel(2)));
     }
 
@@ -327,7 +365,7 @@ mod tests {
         let old = before();
         let first = changed(&old);
         let mut last = first.clone();
-        let back = Row { name: Some("Acme".into()), cadence_days: Some(9), ..Row::default() };
+        let back = Row { name: Some("Acme".into()), cadence: Some(Cadence::Days(9)), ..Row::default() };
         back.update(&mut last, None, &Settings::default(), LATER).unwrap();
         let together = Differences::between(&old, &first).then(Differences::between(&first, &last));
         assert_eq!(together, Differences::between(&old, &last));
@@ -347,6 +385,25 @@ mod tests {
         assert_eq!(find("promo_code"), (json!("C1"), json!("C2")));
         assert_eq!(find("custom_fields.seats"), (json!(12), json!(13)));
         assert_eq!(find("custom_fields.new"), (Value::Null, json!("x")));
-        assert_eq!(shown.len(), 8, "tracked_since is not shown");
+        assert_eq!(find("last_contact_at"), (Value::Null, json!(NOW)));
+        assert_eq!(find("snoozed_until"), (Value::Null, json!("2027-01-31")));
+        assert_eq!(shown.len(), 10, "tracked_since is not shown");
+    }
+
+    #[test]
+    fn added_addresses_are_kept_together_and_left_to_the_caller() {
+        let email = |text: &str| Email::parse(text).unwrap();
+        let old = before();
+        let first = Differences::default().with_emails(&[email("a@x.de")]);
+        let both = first.then(Differences::between(&old, &changed(&old)).with_emails(&[email("b@x.de")]));
+        assert_eq!(both.emails(), [email("a@x.de"), email("b@x.de")]);
+        let later = both.then(Differences::default());
+        assert_eq!(later.emails().len(), 2);
+        let mut account = changed(&old);
+        assert_eq!(revert(&later, &mut account).kept, 0);
+        assert_eq!(timeless(&account), timeless(&old));
+        let shown = later.shown();
+        let emails = shown.iter().find(|shown| shown.field == "emails").unwrap();
+        assert_eq!((&emails.before, &emails.after), (&Value::Null, &json!(["a@x.de", "b@x.de"])));
     }
 }

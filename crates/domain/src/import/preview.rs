@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::Counts;
+use super::failure::Group;
 use crate::id::AccountId;
 
 /// The result of a dry run.
@@ -20,6 +21,10 @@ pub struct Preview<'a> {
     pub differences: &'a [Difference],
     /// The first 20.
     pub errors: &'a [RowError],
+    /// The rows that can't be imported by reason, those of most rows first.
+    pub failures: Vec<&'a Group>,
+    /// The first 20 promo codes that match no active code, in lower case.
+    pub unmatched_promo_codes: Vec<&'a str>,
 }
 
 /// A field that an import would change.

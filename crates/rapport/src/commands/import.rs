@@ -16,6 +16,7 @@ use rapport_app::import::{
 use rapport_app::{Access, App, Error};
 use rapport_domain::id::ImportId;
 use rapport_domain::import::mapping::{Mapping, Target};
+use rapport_domain::import::status_word::StatusWords;
 use rapport_domain::import::{Counts, Import, Request, State, UNDO_DAYS};
 use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
@@ -28,6 +29,8 @@ const READ_BYTES: usize = 64 << 10;
 /// How often to look at an import that the service has taken over.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const BUSY_TRIES: usize = 6;
+/// How many values of a reason are printed.
+const SHOWN_VALUES: usize = 5;
 
 pub fn run(config: &Config, arguments: &cli::Import) -> anyhow::Result<ExitCode> {
     if let Some(ImportCommand::Undo(undo)) = &arguments.command {
@@ -113,8 +116,18 @@ impl Session {
 
     /// Does a dry run with the mapping given by the column names and the arguments.
     fn tried(&self, import: &Import, arguments: &cli::Import) -> anyhow::Result<(Request, Import)> {
+        let chosen = |pairs: &[(String, String)]| {
+            pairs
+                .iter()
+                .map(|(name, word)| (name.clone(), word.clone().into()))
+                .collect::<Map<String, Value>>()
+        };
+        let words =
+            StatusWords::parse(&chosen(&arguments.status_word)).map_err(|invalid| invalid_text(&invalid))?;
         let request = Request {
             mapping: Some(mapping(import, arguments)?),
+            formats: Some(chosen(&arguments.format)),
+            words,
             mode: Some(arguments.mode),
             ..Request::default()
         };
@@ -258,8 +271,10 @@ fn described(import: &Import) -> String {
         delimiter => format!("separated by {delimiter}"),
     };
     let mut text = format!("{}: {}, {separated}. Columns:\n", import.filename, import.charset.name());
-    for (column, target) in import.column_names().iter().zip(&import.mapping.0) {
-        let _ = writeln!(text, "  {column} -> {}", target.as_text());
+    for (number, (column, target)) in import.column_names().iter().zip(&import.mapping.0).enumerate() {
+        let format = import.formats.get(number).copied().flatten();
+        let format = format.map_or_else(String::new, |format| format!(" ({})", format.as_str()));
+        let _ = writeln!(text, "  {column} -> {}{format}", target.as_text());
     }
     let preview = import.preview.clone().unwrap_or_default();
     let count = |name: &str| preview["counts"][name].as_i64().unwrap_or(0);
@@ -277,10 +292,22 @@ fn described(import: &Import) -> String {
         let field = difference["field"].as_str().unwrap_or_default();
         let _ = writeln!(text, "  {account}: {field} {} -> {}", difference["before"], difference["after"]);
     }
-    for error in preview["errors"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "  line {}: {}", error["line"], error["reason"].as_str().unwrap_or_default());
+    for group in preview["failures"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "  {}", failed(group));
     }
     text
+}
+
+/// A reason why rows fail, with the first values and lines.
+fn failed(group: &Value) -> String {
+    let rows = group["rows"].as_i64().unwrap_or(0);
+    let column = group["column"].as_str().map_or_else(String::new, |column| format!("{column}: "));
+    let reason = group["reason"].as_str().unwrap_or_default();
+    let values = group["values"].as_array().into_iter().flatten();
+    let value = |value: &Value| format!("{} (line {})", value["value"], value["line"]);
+    let values: Vec<String> = values.take(SHOWN_VALUES).map(value).collect();
+    let shown = if values.is_empty() { format!("line {}", group["line"]) } else { values.join(", ") };
+    format!("{rows} {} {column}{reason}: {shown}", if rows == 1 { "row:" } else { "rows:" })
 }
 
 fn in_words(counts: Counts) -> String {

@@ -10,8 +10,9 @@
 
 use std::collections::BTreeSet;
 
+use rapport_domain::audience::{ImportEffect, ImportFilter};
 use rapport_domain::company::Settings;
-use rapport_domain::id::ChannelId;
+use rapport_domain::id::{ChannelId, ImportId};
 use rapport_domain::pipeline::Status;
 use rapport_domain::time::Time;
 
@@ -43,6 +44,7 @@ pub(super) struct Terms {
     fields: Vec<FieldTerm>,
     campaign_hold: Option<bool>,
     overdue: Option<OverdueTerms>,
+    import: Option<ImportFilter>,
 }
 
 /// The order of the keys, the position to start after, and their number.
@@ -61,6 +63,7 @@ enum Lane<'a> {
     Channel(&'a ChannelId),
     Field(&'a String, &'a String),
     Word(&'a String),
+    Import(&'a ImportId, bool),
 }
 
 impl Terms {
@@ -106,6 +109,7 @@ impl Terms {
             contact: ContactTerms::of(filter),
             fields: filter.fields.iter().map(FieldTerm::of).collect(),
             campaign_hold: filter.campaign_hold,
+            import: filter.import,
         })
     }
 
@@ -146,6 +150,9 @@ impl Terms {
                 words.iter().map(|word| Source([Range::Word(word)].into_iter().chain(whole).collect())),
             );
         }
+        if self.import.is_some() {
+            sources.push(Source(self.imported().map(|(id, created)| Range::Import(id, created)).collect()));
+        }
         sources.extend(self.fields.iter().map(|field| Source(field.ranges())));
         if self.campaign_hold == Some(true) {
             sources.push(Source(vec![Range::Held]));
@@ -166,6 +173,16 @@ impl Terms {
             sources.push(Source(vec![Range::Statuses(&self.statuses)]));
         }
         sources
+    }
+
+    /// The parts of an import's accounts that the filter asks for: those it created, and those it changed.
+    fn imported(&self) -> impl Iterator<Item = (&ImportId, bool)> {
+        self.import.iter().flat_map(|import| {
+            let asked = [(ImportEffect::Created, true), (ImportEffect::Changed, false)];
+            let asked =
+                asked.into_iter().filter(move |(effect, _)| import.effect.is_none_or(|only| only == *effect));
+            asked.map(move |(_, created)| (&import.id, created))
+        })
     }
 
     fn restrict_status(&self) -> bool {
@@ -228,9 +245,12 @@ impl Terms {
         lanes.into_iter().map(walk).collect()
     }
 
-    /// The indexes to walk that have accounts in order of their ids: a custom field's value, the words of a
+    /// The indexes to walk that have accounts in order of their ids: an import, a custom field's value, the words of a
     /// search, several channels, or the given statuses; otherwise the primary key.
     fn lanes(&self) -> Vec<Lane<'_>> {
+        if self.import.is_some() {
+            return self.imported().map(|(id, created)| Lane::Import(id, created)).collect();
+        }
         if let Some((key, texts)) = self.fields.iter().find_map(FieldTerm::ordered) {
             return texts.iter().map(|text| Lane::Field(key, text)).collect();
         }
@@ -270,6 +290,9 @@ impl Terms {
                 return self.walk_range(sql, Range::FieldValue(key, text), "e.account", order);
             }
             Lane::Word(word) => return self.walk_range(sql, Range::ExactWord(word), "x.account", order),
+            Lane::Import(id, created) => {
+                return self.walk_range(sql, Range::Import(id, created), "m.account", order);
+            }
             Lane::Status(status) => (Some(status), None),
             Lane::Channel(channel) => (None, Some(channel)),
             Lane::All => (None, self.channels.first()),
@@ -401,6 +424,16 @@ impl Terms {
         }
         for field in &self.fields {
             field.write(sql);
+        }
+        if let Some(import) = &self.import {
+            sql.push(" AND EXISTS (SELECT 1 FROM import_account t WHERE t.company = $1 AND t.import = ");
+            sql.bind(&import.id).push(" AND t.account = a.id AND t.created ");
+            sql.push(match import.effect {
+                Some(ImportEffect::Created) => "= 1",
+                Some(ImportEffect::Changed) => "= 0",
+                None => "IN (0, 1)",
+            });
+            sql.push(" LIMIT 1 OFFSET 0)");
         }
         if let Some(text) = &self.text {
             text.write(sql);

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use rapport_domain::audience::{FieldFilter, FieldTest};
-use rapport_domain::id::{ChannelId, CompanyId};
+use rapport_domain::audience::{FieldFilter, FieldTest, ImportEffect, ImportFilter};
+use rapport_domain::id::{ChannelId, CompanyId, ImportId};
 use rapport_domain::pipeline::Status;
 use rapport_testkit::PostgresServer;
 
@@ -48,6 +48,11 @@ fn cases() -> Vec<Case> {
     let overdue = |wanted: bool| AccountFilter { overdue: Some(wanted), ..any() };
     let calm = || AccountFilter { tracked: Some(true), overdue: Some(false), ..any() };
     let seen_after = |days: i64| AccountFilter { seen_after: Some(Time::from_micros(days * DAY)), ..any() };
+    let import = |number: u8, effect| AccountFilter {
+        import: Some(ImportFilter { id: ImportId::from_bytes([number; 16]), effect }),
+        ..any()
+    };
+    let (created, changed) = (Some(ImportEffect::Created), Some(ImportEffect::Changed));
     let case = |what, filter, sort, sqlite, postgres| Case { what, filter, sort, sqlite, postgres };
     let (by_id, by_status, by_channel) =
         ("sqlite_autoindex_account_1", "account_by_status", "account_by_channel");
@@ -61,6 +66,7 @@ fn cases() -> Vec<Case> {
     let fields = "PRIMARY KEY (company=? AND field=? AND value>?)";
     let (by_field, by_account) = ("account_field_pkey", "account_field_by_account");
     let (by_contact, on_hold) = ("account_by_contact", "account_on_hold");
+    let of_import = "PRIMARY KEY (company=? AND import=? AND created=?";
     vec![
         case("newest", any(), Sort::Newest, by_id, "account_pkey"),
         case("oldest", any(), Sort::Oldest, by_id, "account_pkey"),
@@ -146,6 +152,11 @@ fn cases() -> Vec<Case> {
         ),
         case("never seen", AccountFilter { seen: Some(false), ..any() }, Sort::Newest, by_id, "account_pkey"),
         case("held", held(true), Sort::Name, on_hold, on_hold),
+        case("large import", import(1, created), Sort::Newest, of_import, "import_account_pkey"),
+        case("large import by name", import(1, None), Sort::Name, by_name, by_name),
+        case("small import", import(2, changed), Sort::Newest, of_import, "import_account_pkey"),
+        case("small import by name", import(2, None), Sort::Name, of_import, "import_account_pkey"),
+        case("import and status", prospects(import(1, None)), Sort::Oldest, of_import, "import_account_pkey"),
         case(
             "not held, of a status",
             and_status(held(false), &[Status::Prospect]),
@@ -169,7 +180,7 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
     let second = bytes(&"02".repeat(16));
     run(&format!("INSERT INTO channel ({columns}) VALUES (1, {second}, 'Web', 'web', 0)"));
     for chunk in (0..accounts).collect::<Vec<_>>().chunks(500) {
-        let [mut rows, mut words, mut seen, mut fields] = [const { String::new() }; 4];
+        let [mut rows, mut words, mut seen, mut fields, mut imported] = [const { String::new() }; 5];
         for n in chunk {
             let id = bytes(&format!("{n:032x}"));
             let status = Status::ALL[(n % 7) as usize];
@@ -196,6 +207,13 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
             if n % 2000 == 7 {
                 let _ = write!(words, ",(1, 'zanzibar', {id})");
             }
+            if n % 10 < 7 {
+                let _ =
+                    write!(imported, ",(1, {}, {}, {id})", bytes(&"01".repeat(16)), i32::from(n % 10 < 6));
+            }
+            if n % 2000 == 7 {
+                let _ = write!(imported, ",(1, {}, 0, {id})", bytes(&"02".repeat(16)));
+            }
             let day = n % 1000;
             if n % 500 == 499 {
                 continue;
@@ -209,6 +227,8 @@ fn fill(accounts: u32, mut run: impl FnMut(&str), bytes: impl Fn(&str) -> String
         ));
         run(&format!("INSERT INTO account_word (company, word, account) VALUES {}", &words[1..]));
         run(&format!("INSERT INTO account_field (company, field, value, account) VALUES {}", &fields[1..]));
+        let columns = "company, import, created, account";
+        run(&format!("INSERT INTO import_account ({columns}) VALUES {}", &imported[1..]));
         let columns = "company, account, first_seen_at, last_seen_at, last_seen_day";
         run(&format!("INSERT INTO account_seen ({columns}) VALUES {}", &seen[1..]));
     }
@@ -323,7 +343,7 @@ fn postgres_reads_pages_by_indexes() {
     raw.batch_execute(
         "DELETE FROM company; DELETE FROM channel; DELETE FROM account; DELETE FROM account_word; \
          DELETE FROM account_field; DELETE FROM account_seen; DELETE FROM cadence; DELETE FROM status_history; \
-         DELETE FROM contact; DELETE FROM conversation; DELETE FROM message",
+         DELETE FROM contact; DELETE FROM conversation; DELETE FROM message; DELETE FROM import_account",
     )
     .expect("emptied");
     fill(ACCOUNTS, |sql| raw.batch_execute(sql).expect("filled"), bytes);
@@ -350,6 +370,7 @@ fn keep_few(raw: &mut postgres::Client) {
         ("account_field", "account"),
         ("account_seen", "account"),
         ("cadence", "account"),
+        ("import_account", "account"),
     ] {
         raw.batch_execute(&format!("DELETE FROM {table} WHERE {id} >= {kept}")).expect("deleted");
     }
@@ -420,6 +441,11 @@ fn both_ways_find_the_same(store: &Store) {
         AccountFilter {
             contacted_after: Some(Time::from_micros(60 * DAY)),
             campaign_hold: Some(true),
+            ..any()
+        },
+        AccountFilter {
+            import: Some(ImportFilter { id: ImportId::from_bytes([1; 16]), effect: None }),
+            statuses: vec![Status::Lost],
             ..any()
         },
         AccountFilter {

@@ -1,6 +1,6 @@
 //! The index ranges from which a narrow filter collects its accounts.
 
-use rapport_domain::id::ChannelId;
+use rapport_domain::id::{ChannelId, ImportId};
 use rapport_domain::pipeline::Status;
 
 use super::field_terms::ContactTerms;
@@ -20,6 +20,8 @@ pub(super) enum Range<'a> {
     Seen(&'a SeenTerms),
     Contact(&'a ContactTerms),
     Held,
+    /// The accounts that an import created, or those that it changed.
+    Import(&'a ImportId, bool),
     Channels(&'a [ChannelId]),
     Statuses(&'a [Status]),
     /// The accounts in tracked stages that are overdue, or those that aren't.
@@ -66,6 +68,10 @@ impl<'a> Range<'a> {
             Self::Held => {
                 sql.push("SELECT a.id AS id FROM account a /*INDEXED BY account_on_hold*/");
                 sql.push(" WHERE a.company = $1 AND a.campaign_hold = 1");
+            }
+            Self::Import(import, created) => {
+                sql.push("SELECT m.account AS id FROM import_account m WHERE m.company = $1 AND m.import = ");
+                sql.bind(import).push(if created { " AND m.created = 1" } else { " AND m.created = 0" });
             }
             Self::Channels(channels) => {
                 sql.push("SELECT a.id AS id FROM account a WHERE a.company = $1");

@@ -552,6 +552,8 @@ pub static TABLES: [Table; 53] = [
             "data_line",
             "data_offset",
             "delimiter",
+            "findings",
+            "formats",
             "lease_until",
             "mapping",
             "preview",
@@ -562,6 +564,7 @@ pub static TABLES: [Table; 53] = [
             "undo_kept",
             "undo_removed",
             "undo_restored",
+            "words",
         ],
     ),
     Table::exported(
@@ -577,6 +580,13 @@ pub static TABLES: [Table; 53] = [
         &["mark"],
     )
     .of_account(Way::column("import_change_by_account", &[("t.import", Type::Bytes)])),
+    Table::exported(
+        "import_account",
+        &[("import", Type::Bytes), ("created", Type::Int), ("account", Type::Bytes)],
+        &[("import", Id("imp_")), ("account", Id("acc_")), ("created", Flag)],
+        &[],
+    )
+    .of_account(Way::column("import_account_by_account", &[("t.import", Type::Bytes)])),
     Table::exported(
         "digest",
         &[("year", Type::Int), ("week", Type::Int)],
@@ -640,6 +650,7 @@ pub static TABLES: [Table; 53] = [
     Table::internal("fan_out", &[("event", Type::Bytes), ("part", Type::Int)]),
     Table::wide_internal("import_chunk", &[("import", Type::Bytes), ("number", Type::Int)]),
     Table::internal("import_mapping", &[("columns_mark", Type::Bytes)]),
+    Table::internal("import_word", &[("word", Type::Text)]),
     Table::wide_internal("mail_content", ID),
     Table::internal("session", &[("hash", Type::Bytes)]),
     Table::internal("removed_member", &[("mark", Type::Bytes)]),

@@ -2,7 +2,7 @@
 
 use crate::clients::plans::planned;
 use crate::{
-    account, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
+    account, account_address, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
     correction, delivery, event, fan_out,
 };
 use crate::{
@@ -48,6 +48,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         account::INSERT,
         account::UPDATE,
         account::INSERT_WORDS,
+        account_address::INSERT_MANY,
         account_field::INSERT,
         account_field::DELETE,
         activity::INSERT,
@@ -74,6 +75,8 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
         import::UPDATE_PROGRESS,
         import_data::INSERT_ERRORS,
         import_data::PUT_CHANGES,
+        import_data::PUT_ACCOUNTS,
+        import_data::PUT_WORDS,
         ingest_reject::INSERT,
         mail::INSERT,
         manual_attempt::INSERT,

@@ -18,6 +18,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("invitation", "pending ones only"),
     ("import", "one row per file"),
     ("import_mapping", "one row per kind of file"),
+    ("import_word", "as many as people choose"),
     ("redelivery", "one row per bulk redelivery"),
     ("digest", "one row per week"),
     ("digest_schedule", "one row per company"),

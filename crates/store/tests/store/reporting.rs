@@ -7,7 +7,7 @@ use rapport_store::{Database, migrate_only};
 use rapport_testkit::{PostgresServer, old_database};
 
 /// Tables that no view shows, because they only serve the service itself or hold what nobody should read.
-const HIDDEN: [&str; 37] = [
+const HIDDEN: [&str; 39] = [
     "account_site",
     "account_tombstone",
     "account_word",
@@ -23,9 +23,11 @@ const HIDDEN: [&str; 37] = [
     "event_mark",
     "fan_out",
     "field_fill",
+    "import_account",
     "import_change",
     "import_chunk",
     "import_mapping",
+    "import_word",
     "kept_response",
     "mail_budget",
     "mail_content",

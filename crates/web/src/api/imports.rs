@@ -7,8 +7,10 @@ use rapport_app::import::{ErrorFile, Purpose, RemoveImport, UndoImport, plan, pr
 use rapport_app::read::import;
 use rapport_domain::history::Actor;
 use rapport_domain::id::ImportId;
+use rapport_domain::import::failure::Group;
+use rapport_domain::import::format::Format;
 use rapport_domain::import::preview::Preview;
-use rapport_domain::import::{Counts, Import, Mode, Request};
+use rapport_domain::import::{Counts, Import, Mode, Request, SHOWN};
 use rapport_domain::time::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -57,10 +59,20 @@ pub struct ImportView {
     mapping: Map<String, Value>,
     /// The mapping was reused from the last import with these columns.
     mapping_remembered: bool,
+    /// How the numbers or dates of each column are written, for the columns that have a format.
+    #[schema(value_type = HashMap<String, Format>)]
+    formats: Map<String, Value>,
+    /// The stages that were chosen for words, in this import or an earlier one.
+    #[schema(value_type = HashMap<String, String>)]
+    status_words: Map<String, Value>,
     #[schema(value_type = Mode)]
     mode: &'static str,
     progress: ProgressView,
     counts: Counts,
+    /// The rows that the import could not take by reason, those of most rows first.
+    failures: Vec<Group>,
+    /// The first 20 promo codes of the import that match no active code, in lower case.
+    unmatched_promo_codes: Vec<String>,
     /// The result of the last dry run.
     #[schema(required = true, value_type = Option<Preview>)]
     preview: Option<Value>,
@@ -117,6 +129,10 @@ impl From<Import> for ImportView {
     fn from(import: Import) -> Self {
         use rapport_domain::import::State;
         let mapping = import.mapping.to_json(&import.column_names());
+        let formatted = import.columns.iter().zip(&import.formats);
+        let formats =
+            formatted.filter_map(|(column, format)| Some((column.name.clone(), (*format)?.as_str().into())));
+        let formats = formats.collect();
         let undo = matches!(import.state, State::Undoing | State::Undone).then(|| UndoView {
             done: import.undo.done,
             total: import.accounts.max(import.undo.done),
@@ -136,6 +152,8 @@ impl From<Import> for ImportView {
                 .collect(),
             mapping,
             mapping_remembered: import.remembered,
+            formats,
+            status_words: import.words.to_json(),
             mode: import.mode.as_str(),
             progress: ProgressView {
                 rows_done: import.rows_done,
@@ -144,6 +162,8 @@ impl From<Import> for ImportView {
                 bytes_total: import.bytes,
             },
             counts: import.counts,
+            failures: import.findings.by_rows().into_iter().cloned().collect(),
+            unmatched_promo_codes: import.findings.unmatched_codes.iter().take(SHOWN).cloned().collect(),
             preview: import.preview,
             undo,
             filename: import.filename,

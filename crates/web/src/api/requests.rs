@@ -5,6 +5,7 @@
 
 use rapport_app::read::accounts::Sort;
 use rapport_app::read::clients::Tab;
+use rapport_domain::audience::ImportEffect;
 use rapport_domain::campaign::Goal;
 use rapport_domain::company::Weekday;
 use rapport_domain::conversation::Direction;
@@ -150,6 +151,11 @@ pub struct AccountFilterParameters {
     field_prefix: Option<String>,
     /// Accounts that have a custom field with this name. Repeat the parameter to require several fields.
     has_field: Option<Vec<String>>,
+    /// Accounts that this import created or changed.
+    #[param(example = "imp_01jz3v8m5xqkf0t6b2n9rc7d4e")]
+    import: Option<String>,
+    /// Only those that the import created, or only those that it changed. Needs `import`.
+    import_effect: Option<ImportEffect>,
 }
 
 #[derive(IntoParams)]
@@ -616,10 +622,25 @@ pub struct UploadParameters {
 #[derive(ToSchema)]
 pub struct ImportRequest {
     /// The field for each column name: `imported_id`, `name`, `status`, `promo_code`, `captured_value`,
-    /// `captured_value_currency`, `cadence_days`, `custom_fields.KEY` or `ignore`. Columns that are not listed
-    /// are ignored.
+    /// `captured_value_currency`, `emails`, `last_contact_at`, `cadence_days`, `snoozed_until`, `custom_fields.KEY` or
+    /// `ignore`. Columns that are not listed are ignored.
     #[schema(value_type = Option<Object>, example = json!({"Record ID": "imported_id", "Company": "name", "Plan": "custom_fields.plan"}))]
     mapping: Option<String>,
+    /// How the numbers or dates of a column are written, by its name. Columns that are not listed keep their format. If
+    /// they have none, the values decide. Values that can all be read in two ways, such as `03/04/2026`, are refused
+    /// until you choose.
+    #[schema(
+        value_type = Option<HashMap<String, rapport_domain::import::format::Format>>,
+        example = json!({"Revenue": "decimal_comma", "Last contact": "day_first"}),
+    )]
+    formats: Option<String>,
+    /// The stage that a word in the status column means, or `keep` to leave the stage alone. Common words are known
+    /// already. When the import starts, your choices are remembered for the company.
+    #[schema(
+        value_type = Option<HashMap<String, String>>,
+        example = json!({"Hot lead": "in_negotiation", "n/a": "keep"}),
+    )]
+    status_words: Option<String>,
     mode: Option<Mode>,
     /// UTF-8 or a single-byte encoding, such as `windows-1252`.
     encoding: Option<String>,

@@ -138,6 +138,7 @@ pub const PROBLEMS: &[ProblemCode] = &[
 pub const FIELDS: &[FieldCode] = &[
     field("account_mismatch", "`imported_id` and `account_id` name different accounts.", "Send one of them, or make them agree."),
     field("already_converted", "The file was converted to UTF-8 when it was uploaded.", "Upload it again with the right `encoding`."),
+    field("ambiguous", "The values of a column can be read in two ways.", "Choose one of its formats in `formats`."),
     field("bad_character", "It has a character that isn't allowed.", "Remove the character."),
     field("bad_characters", "It has characters that aren't allowed.", "Use only the characters that `detail` names."),
     field("bad_host", "It isn't a valid host name.", "Send a host such as `acme.com`."),

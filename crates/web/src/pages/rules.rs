@@ -94,6 +94,7 @@ pub const RULES: &[(&str, &str, Rule)] = &[
     ("POST", "/imports/{id}/cancel", IMPORT),
     ("POST", "/imports/{id}/undo", IMPORT),
     ("POST", "/imports/{id}/remove", IMPORT),
+    ("POST", "/imports/{id}/retry", IMPORT),
     ("GET", "/imports/{id}/errors", EXPORT),
     ("GET POST", "/webhooks", WEBHOOKS),
     ("GET", "/webhooks/new", WEBHOOKS),

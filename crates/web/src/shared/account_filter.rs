@@ -1,6 +1,7 @@
 //! Reads the account filters from query parameters, for the list and its export.
 
-use rapport_domain::audience::{self, FieldFilter, FieldTest, Filter};
+use rapport_domain::audience::{self, FieldFilter, FieldTest, Filter, ImportEffect, ImportFilter};
+use rapport_domain::invalid::Fault;
 use rapport_domain::pipeline::Status;
 
 use crate::shared::parameters::Parameters;
@@ -25,6 +26,7 @@ pub fn read(parameters: &mut Parameters) -> Filter {
         contacted_after: parameters.time("contacted_after"),
         campaign_hold: parameters.boolean("campaign_hold"),
         fields: fields(parameters),
+        import: import(parameters),
     };
     if let Err(fault) = audience::check_channels(&filter.channels) {
         parameters.fault("channel", fault);
@@ -33,6 +35,16 @@ pub fn read(parameters: &mut Parameters) -> Filter {
         parameters.fault("field", fault);
     }
     filter
+}
+
+/// Reads `import=ID`, and `import_effect=created` or `changed` with it.
+fn import(parameters: &mut Parameters) -> Option<ImportFilter> {
+    let id = parameters.optional("import", audience::import_id);
+    let effect = parameters.optional("import_effect", ImportEffect::parse);
+    if id.is_none() && effect.is_some() {
+        parameters.fault("import", Fault::new("required", "is required with import_effect"));
+    }
+    id.map(|id| ImportFilter { id, effect })
 }
 
 /// Reads `field.KEY=value` (repeat it to match any of several values), `field_prefix.KEY=text` and `has_field=KEY`.

@@ -18,6 +18,7 @@ on_both_engines!(
     the_error_file_is_a_csv,
     a_running_import_is_cancelled_and_another_removed,
     a_large_dry_run_continues_in_the_background,
+    numbers_dates_and_words_are_chosen,
 );
 
 fn uploading<'a>(tenant: &'a Tenant, query: &str, file: impl Into<Vec<u8>>) -> Call<'a> {
@@ -60,8 +61,10 @@ async fn a_wizard_uploads_tries_starts_and_undoes(acme: Tenant) {
             "created_at",
             "delimiter",
             "encoding",
+            "failures",
             "filename",
             "finished_at",
+            "formats",
             "id",
             "mapping",
             "mapping_remembered",
@@ -70,7 +73,9 @@ async fn a_wizard_uploads_tries_starts_and_undoes(acme: Tenant) {
             "progress",
             "started_at",
             "state",
+            "status_words",
             "undo",
+            "unmatched_promo_codes",
         ]
     );
     assert!(import["id"].as_str().unwrap().starts_with("imp_"));
@@ -205,7 +210,7 @@ async fn members_read_and_admins_act(acme: Tenant) {
 }
 
 async fn the_error_file_is_a_csv(acme: Tenant) {
-    let rows = (0..1_200).map(|number| format!("=cmd-{number},won\n")).collect::<Vec<_>>().concat();
+    let rows = (0..1_200).map(|number| format!("=cmd-{number},nowhere\n")).collect::<Vec<_>>().concat();
     let query = "?filename=my%20file.csv";
     let import = uploading(&acme, query, format!("id,status\n{rows}")).send().await.expect(201);
     act(&acme, &import, "start", json!({})).await.expect(202);
@@ -217,7 +222,7 @@ async fn the_error_file_is_a_csv(acme: Tenant) {
     let lines: Vec<&str> = answer.text().lines().collect();
     assert_eq!(lines.len(), 1_201);
     assert_eq!(lines[0], "\u{feff}id,status,import_line,import_error");
-    assert!(lines[1_200].starts_with("'=cmd-1199,won,1201,\"status: must be one of"), "{}", lines[1_200]);
+    assert!(lines[1_200].starts_with("'=cmd-1199,nowhere,1201,\"status: must be one of"), "{}", lines[1_200]);
 }
 
 async fn a_running_import_is_cancelled_and_another_removed(acme: Tenant) {
@@ -242,4 +247,55 @@ async fn a_large_dry_run_continues_in_the_background(acme: Tenant) {
         (&tried["state"], &tried["preview"]["counts"]["created"]),
         (&json!("uploaded"), &json!(2_200))
     );
+}
+
+async fn numbers_dates_and_words_are_chosen(acme: Tenant) {
+    let import = uploaded(&acme, "id;stage;value;snooze\n1;Hot;1.200;03/04/2027\n2;won;7;\n").await;
+    let path = path_of(&import);
+    acme.post(&format!("{path}preview/"))
+        .json(&json!({}))
+        .expect_faults(&[("/formats/value", "ambiguous"), ("/formats/snooze", "ambiguous")])
+        .await;
+    acme.post(&format!("{path}preview/"))
+        .json(
+            &json!({"formats": {"value": "day_first", "nope": "day_first"}, "status_words": {"Hot": "hot"}}),
+        )
+        .expect_faults(&[("/status_words/Hot", "unknown_status")])
+        .await;
+    let choice = json!({"formats": {"value": "decimal_comma", "snooze": "day_first"}});
+    let tried = act(&acme, &import, "preview", choice.clone()).await.expect(200);
+    assert_eq!(tried["formats"], choice["formats"]);
+    let failure = &tried["preview"]["failures"][0];
+    assert_eq!(
+        (&failure["column"], &failure["code"], &failure["rows"]),
+        (&json!("stage"), &json!("unknown_status"), &json!(1))
+    );
+    assert_eq!(failure["values"], json!([{"value": "Hot", "rows": 1, "line": 2}]));
+    let started =
+        act(&acme, &import, "start", json!({"status_words": {"Hot": "in_trial"}})).await.expect(202);
+    assert_eq!(
+        (&started["status_words"], &started["formats"]),
+        (&json!({"hot": "in_trial"}), &choice["formats"])
+    );
+    work_off(&acme, &import).await;
+    let done = seen(&acme, &import).await;
+    assert_eq!((&done["counts"]["created"], &done["failures"]), (&json!(2), &json!([])));
+    let shown = acme.shown("1").await;
+    assert_eq!(
+        (&shown["captured_value"], &shown["snoozed_until"]),
+        (&json!("1200.00"), &json!("2027-04-03"))
+    );
+    acme.account(json!({"imported_id": "3", "name": "Another"})).await;
+    let id = import["id"].as_str().unwrap();
+    let list = acme
+        .get(&format!("/api/accounts/?import={id}&import_effect=created&sort=name"))
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(column(list["items"].as_array().unwrap(), "name"), ["1", "2"]);
+    let none =
+        acme.get(&format!("/api/accounts/?import={id}&import_effect=changed")).send().await.expect(200);
+    assert_eq!(none["items"], json!([]));
+    acme.get("/api/accounts/?import_effect=created").expect_faults(&[("import", "required")]).await;
+    acme.get("/api/accounts/?import=crm-1").expect_faults(&[("import", "malformed")]).await;
 }

@@ -24,6 +24,8 @@ on_both_engines!(
     names_and_cells_are_escaped,
     members_see_no_pages_and_no_links,
     older_imports_are_on_later_pages,
+    formats_and_stages_are_proposed_and_chosen,
+    rows_that_failed_are_fixed_and_retried,
 );
 
 /// A form with a file, as browsers send it.
@@ -90,7 +92,7 @@ async fn a_file_is_uploaded_mapped_tried_imported_and_undone(acme: Tenant) {
     ana.send(&columns, &chosen).await.leads_to(&path);
     let tried = ana.see(&path).await.expect(200).says("Dry run result").says("3 rows");
     let tried = tried.says("<bdi>tier</bdi>").says("<bdi>Acme Inc</bdi>").says("to be created");
-    tried.says("Rows with errors").says(">4</td>").says("Start import");
+    tried.says("Rows with errors").says("line 4").says("Start import");
     assert_eq!(acme.shown("crm-1").await["name"], json!("Acme"), "a dry run changes nothing");
 
     let form = ana.form();
@@ -299,4 +301,75 @@ async fn older_imports_are_on_later_pages(acme: Tenant) {
     let next = first.0.text().split("href=\"/imports?before=").nth(1).and_then(|rest| rest.split('"').next());
     let next = format!("/imports?before={}", next.expect("a link to older ones"));
     ana.see(&next).await.expect(200).says("file-00.csv").says_not("file-01.csv").says("Newest");
+}
+
+async fn formats_and_stages_are_proposed_and_chosen(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let file = "id;Status;Umsatz;Letzter Kontakt\n1;Hot;1.200;03/04/2025\n2;Kunde;12.500;05/06/2025\n";
+    let path = uploaded(&acme, &ana, file).await;
+    let columns = format!("{path}/columns");
+    let page = ana.see(&columns).await.expect(200).says("Choose a format…").says("Choose a stage…");
+    let page = page.says("Decimal comma: 1.200 → 1,200.00").says("Decimal point: 1.200 → 1.20");
+    page.says("Day first: 03/04/2025 → 3 Apr 2025").says("Month first: 03/04/2025 → 4 Mar 2025");
+    let mut chosen = vec![
+        ("column-0", "imported_id"),
+        ("column-1", "status"),
+        ("column-2", "captured_value"),
+        ("column-3", "last_contact_at"),
+        ("mode", "both"),
+    ];
+    let refused = ana.send(&columns, &chosen).await.expect(422);
+    let refused =
+        refused.says("1.200 can be read in two ways. Choose a format.").says(r#"id="format-2-note""#);
+    refused.says("03/04/2025 can be read in two ways. Choose a format.").says(r#"aria-invalid="true""#);
+
+    chosen.extend([("format-2", "decimal_comma"), ("format-3", "day_first")]);
+    ana.send(&columns, &chosen).await.leads_to(&path);
+    let tried = ana.see(&path).await.expect(200).says("Rows with errors").says("“Hot”").says("line 2");
+    tried.says(&format!("{columns}#words"));
+    let page = ana.see(&columns).await.expect(200).says("<bdi>03/04/2025</bdi> → <bdi>3 Apr 2025</bdi>");
+    page.says(r#"name="word-text-0" value="Hot""#).says(r#"<option value="customer" selected>"#);
+    chosen.extend([("word-text-0", "Hot"), ("word-0", "in_negotiation")]);
+    ana.send(&columns, &chosen).await.leads_to(&path);
+    ana.see(&path).await.expect(200).says_not("Rows with errors");
+    ana.send(&format!("{path}/start"), &[]).await.leads_to(&path);
+    work_off(&acme, &path).await;
+    let list = format!("/accounts?import={}&import_effect=created", path.trim_start_matches("/imports/"));
+    let done = ana.see(&path).await.expect(200).says("View 2 created accounts").says_not("changed account");
+    done.says(&list.replace('&', "&#38;"));
+    acme.account(json!({"imported_id": "3", "name": "Not of this import"})).await;
+    let page = ana.see(&list).await.expect(200).says("Created by the import").says("2 accounts");
+    page.says_not("Not of this import");
+    let shown = acme.shown("1").await;
+    assert_eq!((&shown["status"], &shown["captured_value"]), (&json!("in_negotiation"), &json!("1200.00")));
+    assert_eq!(shown["last_contact_at"], json!("2025-04-03T00:00:00Z"));
+
+    let again = uploaded(&acme, &ana, "id,status\n1,hot\n").await;
+    ana.see(&format!("{again}/columns"))
+        .await
+        .expect(200)
+        .says(r#"<option value="in_negotiation" selected>"#);
+}
+
+async fn rows_that_failed_are_fixed_and_retried(acme: Tenant) {
+    let ana = Person::of(&acme, Role::Admin);
+    let path = uploaded(&acme, &ana, "id,E-Mail\n1,nobody\n2,b@acme.test\n").await;
+    let chosen = [("column-0", "imported_id"), ("column-1", "emails"), ("mode", "both")];
+    ana.send(&format!("{path}/columns"), &chosen).await.leads_to(&path);
+    let tried = ana.see(&path).await.expect(200).says("“nobody”");
+    tried.says(&format!("{path}/columns#column-1"));
+    ana.send(&format!("{path}/start"), &[]).await.leads_to(&path);
+    work_off(&acme, &path).await;
+    ana.see(&path).await.expect(200).says("Rows that failed").says("“nobody”").says("and retry");
+    let to = ana.send(&format!("{path}/retry"), &[("place", "column-1")]).await.leads_to("/imports/imp_");
+    let (columns, place) = to.split_once('#').expect("a place");
+    assert_eq!(place, "column-1");
+    let page = ana.see(columns).await.expect(200).says("<bdi>nobody</bdi>").says_not("b@acme.test");
+    page.says(r#"<option value="emails" selected>"#);
+    let ignored = [("column-0", "imported_id"), ("column-1", "ignore"), ("mode", "both")];
+    let again = columns.trim_end_matches("/columns").to_owned();
+    ana.send(columns, &ignored).await.leads_to(&again);
+    ana.send(&format!("{again}/start"), &[]).await.leads_to(&again);
+    work_off(&acme, &again).await;
+    assert_eq!(acme.shown("1").await["name"], json!("1"));
 }

@@ -17,7 +17,7 @@ use crate::shared::account_filter;
 use crate::shared::parameters::Parameters;
 
 /// The filter parameters in canonical order, and whether each may be repeated.
-const FILTERS: [(&str, bool); 14] = [
+const FILTERS: [(&str, bool); 16] = [
     ("q", false),
     ("status", true),
     ("channel", true),
@@ -32,7 +32,11 @@ const FILTERS: [(&str, bool); 14] = [
     ("contacted_before", false),
     ("campaign_hold", false),
     ("has_field", true),
+    ("import", false),
+    (IMPORT_EFFECT, false),
 ];
+/// Only together with an import.
+const IMPORT_EFFECT: &str = "import_effect";
 /// Parameters whose values may be joined by commas.
 const JOINED: [&str; 2] = ["status", "channel"];
 const KEYED: [&str; 2] = ["field.", "field_prefix."];
@@ -126,7 +130,8 @@ impl Asked {
 
     /// Filters without a field in the form, which sends them as hidden fields.
     pub fn kept(&self) -> impl Iterator<Item = (&str, &str)> {
-        const SHOWN_ELSEWHERE: [&str; 3] = ["imported_id", "campaign_hold", "has_field"];
+        const SHOWN_ELSEWHERE: [&str; 5] =
+            ["imported_id", "campaign_hold", "has_field", "import", IMPORT_EFFECT];
         let is_kept = |name: &str| SHOWN_ELSEWHERE.contains(&name) || is_keyed(name) || name == SORT;
         self.pairs
             .iter()
@@ -212,7 +217,7 @@ fn spelled(query: &Form) -> Vec<(String, String)> {
             query.all(name).flat_map(|value| value.split(',')).for_each(|value| add(name, value));
         } else if is_repeated {
             query.all(name).for_each(|value| add(name, value));
-        } else {
+        } else if name != IMPORT_EFFECT || query.given("import").is_some() {
             add(name, query.all(name).find(|value| !value.trim().is_empty()).unwrap_or(""));
         }
     }
@@ -263,6 +268,8 @@ mod tests {
             ),
             ("columns=status&columns=nope&columns=field.a%2Cb", "columns=status&columns=field.a%2Cb"),
             ("sort=name&columns=created", "sort=name&columns=created"),
+            ("import_effect=created&import=imp_1", "import=imp_1&import_effect=created"),
+            ("import_effect=created", ""),
         ];
         for (given, spelled) in table {
             let (asked, is_right) = Asked::read(&Form::of_query(Some(given)));

@@ -53,6 +53,9 @@ fn words(name: &str, value: &str, channels: &[Channel]) -> String {
         "contacted_after" => format!("Last contact since {}", day(value)),
         "contacted_before" => format!("Last contact before {}", day(value)),
         "has_field" => format!("Has {value}"),
+        "import" => "From one import".to_owned(),
+        "import_effect" if value == "created" => "Created by the import".to_owned(),
+        "import_effect" if value == "changed" => "Changed by the import".to_owned(),
         name => format!("{name}: {value}"),
     }
 }
@@ -69,6 +72,9 @@ mod tests {
     #[test]
     fn filters_read_as_words() {
         let query = "q=keller&status=in_trial&overdue=true&seen=false&contacted_before=2026-05-12&has_field=vat&field.plan=pro";
+        let imported = Asked::of_query("import=imp_1&import_effect=changed");
+        let imported: Vec<String> = chips(&imported, &[]).into_iter().map(|chip| chip.text).collect();
+        assert_eq!(imported, ["From one import", "Changed by the import"]);
         let asked = Asked::of_query(query);
         let texts: Vec<String> = chips(&asked, &[]).into_iter().map(|chip| chip.text).collect();
         let expected = [

@@ -42,6 +42,7 @@ fn label(name: &str) -> String {
         "contacted_after" => "Last contact since",
         "contacted_before" => "Last contact before",
         "has_field" | "field" => "Custom field",
+        "import" | "import_effect" => "Import",
         "cursor" => "Page",
         name => name,
     };

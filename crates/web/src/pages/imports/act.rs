@@ -1,9 +1,10 @@
 //! Starts, undoes, cancels or removes an import, and serves its error file.
 
 use axum::response::{IntoResponse as _, Redirect, Response};
-use rapport_app::import::{CancelImport, ErrorFile, Purpose, RemoveImport, UndoImport, begin};
+use rapport_app::Error;
+use rapport_app::import::{self, CancelImport, ErrorFile, Purpose, RemoveImport, UndoImport, begin};
 use rapport_domain::id::ImportId;
-use rapport_domain::import::Request;
+use rapport_domain::import::{Import, Request};
 
 use super::one::ImportPage;
 use super::{PATH, path_of};
@@ -35,6 +36,26 @@ pub async fn cancel(action: Action<ImportId>) -> Result<Response, Refusal> {
 pub async fn remove(action: Action<ImportId>) -> Result<Response, Refusal> {
     action.act::<ImportPage, _>(RemoveImport(action.id)).await?;
     action.done(PATH, "Import and file removed.")
+}
+
+/// Uploads the rows that failed as a file of their own, and leads to the column that can fix them.
+pub async fn retry(action: Action<ImportId>) -> Result<Response, Refusal> {
+    let uploaded = try_again(&action).await;
+    let uploaded = action.settle(uploaded, banner::<ImportPage>).await?;
+    let place: String = action.form.text("place").chars().filter(|letter| is_plain(*letter)).collect();
+    action.done(
+        &format!("{}/columns#{place}", path_of(uploaded.id)),
+        "Only the rows that failed are in this file. Change the columns and start again.",
+    )
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-'
+}
+
+async fn try_again(action: &Action<ImportId>) -> Result<Import, Error> {
+    let form = action.form.id()?;
+    import::retry(action.pages.app(), &action.visitor.access(), action.id, form).await
 }
 
 pub async fn errors(visit: Visit<ImportId>) -> Result<Response, Refusal> {

@@ -5,11 +5,14 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use rapport_app::read::import::with_beginning;
 use rapport_app::{Error, import as imports};
 use rapport_domain::id::ImportId;
+use rapport_domain::import::format::{Format, Shape};
 use rapport_domain::import::mapping::Target;
 use rapport_domain::import::{Import, Mode, Request, State as Stage};
 use rapport_domain::invalid::Invalid;
 use serde_json::{Map, Value, json};
 
+use super::format_choice::FormatChoice;
+use super::word_choice::{self, WordChoice};
 use super::words::{self, CUSTOM, Step};
 use super::{find, path_of, settle};
 use crate::pages::IMPORT;
@@ -34,6 +37,9 @@ pub struct ColumnsPage {
     /// The first rows of the file.
     rows: Vec<Vec<String>>,
     columns: Vec<Column>,
+    /// The words in the status column.
+    stages: Vec<WordChoice>,
+    meanings: Vec<(&'static str, &'static str)>,
     /// The names of the fields that show their faults themselves.
     shown: String,
     /// The field of each column.
@@ -45,12 +51,21 @@ pub struct ColumnsPage {
 }
 framed!("imports": ColumnsPage);
 
-/// A column, with the names of its two form fields.
+/// A column, with the names of its form fields.
 struct Column {
     name: String,
-    samples: Vec<String>,
+    samples: Vec<Sample>,
     target: String,
     key: String,
+    format: String,
+    /// For numbers and dates.
+    choice: Option<FormatChoice>,
+}
+
+/// A value, and how it is read.
+struct Sample {
+    text: String,
+    read: Option<String>,
 }
 
 impl Load<ImportId> for ColumnsPage {
@@ -64,7 +79,8 @@ impl Load<ImportId> for ColumnsPage {
             let cells = cells.into_iter().take(SHOWN_COLUMNS);
             cells.map(|cell| cell.chars().take(MAX_CELL_CHARS).collect()).collect()
         };
-        Ok(Self::of(frame, rows.map(|row| shown(row.cells)).collect(), import))
+        let values = import.first_values(&first);
+        Ok(Self::of(frame, rows.map(|row| shown(row.cells)).collect(), &values, import))
     }
 }
 
@@ -75,14 +91,10 @@ impl ColumnsPage {
         (Mode::Update, "Only update existing accounts"),
     ];
 
-    fn of(frame: Frame, rows: Vec<Vec<String>>, import: Import) -> Self {
-        let columns = import.columns.iter().enumerate().map(|(number, column)| Column {
-            name: column.name.clone(),
-            samples: column.samples.clone(),
-            target: target_field(number),
-            key: key_field(number),
-        });
-        let columns: Vec<Column> = columns.collect();
+    fn of(frame: Frame, rows: Vec<Vec<String>>, values: &[Vec<String>], import: Import) -> Self {
+        let columns: Vec<Column> =
+            (0..import.columns.len()).map(|number| column(&import, number, &values[number])).collect();
+        let stages = word_choice::words(&import, values);
         let encoding = import.charset.name();
         let delimiter = words::delimiter_value(import.delimiter);
         let kept = words::ENCODINGS
@@ -93,10 +105,12 @@ impl ColumnsPage {
             encodings.push((encoding, encoding));
         }
         Self {
-            shown: columns.iter().map(|column| column.target.as_str()).collect::<Vec<_>>().join(" "),
+            shown: shown_fields(&columns, &stages),
+            draft: chosen(&import, &columns, &stages),
             columns,
+            stages,
+            meanings: word_choice::options(),
             step: Step::Columns,
-            draft: chosen(&import),
             layout: Draft::new([("encoding", encoding.to_owned()), ("delimiter", delimiter)]),
             encodings,
             delimiters: words::DELIMITERS.to_vec(),
@@ -123,8 +137,38 @@ fn key_field(number: usize) -> String {
     format!("key-{number}")
 }
 
+fn format_field(number: usize) -> String {
+    format!("format-{number}")
+}
+
+fn column(import: &Import, number: usize, values: &[String]) -> Column {
+    let head = &import.columns[number];
+    let choice = FormatChoice::of(import, number, values);
+    let sample = |text: &String| Sample {
+        read: choice.as_ref().and_then(|choice| choice.read(text)),
+        text: text.clone(),
+    };
+    Column {
+        name: head.name.clone(),
+        samples: head.samples.iter().map(sample).collect(),
+        target: target_field(number),
+        key: key_field(number),
+        format: format_field(number),
+        choice,
+    }
+}
+
+/// The fields that show their faults themselves.
+fn shown_fields(columns: &[Column], stages: &[WordChoice]) -> String {
+    let of_columns = columns.iter().flat_map(|column| {
+        let format = column.choice.as_ref().map(|_| column.format.as_str());
+        [Some(column.target.as_str()), format].into_iter().flatten()
+    });
+    of_columns.chain(stages.iter().map(|word| word.field.as_str())).collect::<Vec<_>>().join(" ")
+}
+
 /// The mapping as form fields.
-fn chosen(import: &Import) -> Draft {
+fn chosen(import: &Import, columns: &[Column], stages: &[WordChoice]) -> Draft {
     let fields = import.mapping.0.iter().enumerate().flat_map(|(number, target)| {
         let (word, key) = match target {
             Target::Field(key) => (CUSTOM.to_owned(), key.clone()),
@@ -132,8 +176,12 @@ fn chosen(import: &Import) -> Draft {
         };
         [(target_field(number), word), (key_field(number), key)]
     });
-    let fields: Vec<(String, String)> =
-        fields.chain([("mode".to_owned(), import.mode.as_str().to_owned())]).collect();
+    let formats = columns.iter().filter_map(|column| {
+        column.choice.as_ref().map(|choice| (column.format.clone(), choice.chosen.to_owned()))
+    });
+    let words = stages.iter().map(|word| (word.field.clone(), word.meaning.to_owned()));
+    let mode = [("mode".to_owned(), import.mode.as_str().to_owned())];
+    let fields: Vec<(String, String)> = fields.chain(formats).chain(words).chain(mode).collect();
     Draft::new(fields.iter().map(|(name, value)| (name.as_str(), value.clone())))
 }
 
@@ -190,20 +238,44 @@ fn request(form: &Form, import: &Import) -> Result<Request, Invalid> {
     });
     let mapping: Map<String, Value> = mapping.collect();
     let mut members = form.members(&[("mode", As::Text)]);
+    members.insert("formats".to_owned(), json!(formats(form, import, &mapping)));
     members.insert("mapping".to_owned(), json!(mapping));
+    members.insert("status_words".to_owned(), json!(word_choice::chosen(form, import)));
     Request::parse(&members)
+}
+
+/// The formats of the columns that need one. A format for another kind of field is left out: the values decide.
+fn formats(form: &Form, import: &Import, mapping: &Map<String, Value>) -> Map<String, Value> {
+    let format = |(number, column): (usize, &rapport_domain::import::head::Column)| {
+        let target = mapping.get(&column.name)?.as_str().and_then(|word| Target::parse(word).ok())?;
+        let format = Format::parse(form.given(&format_field(number))?).ok()?;
+        (Shape::of_target(&target) == Some(format.shape()))
+            .then(|| (column.name.clone(), format.as_str().into()))
+    };
+    import.columns.iter().enumerate().filter_map(format).collect()
 }
 
 /// Moves faults from the names of columns to the numbered fields of the form.
 fn beside_the_columns(mut invalid: Invalid, import: &Import) -> Invalid {
     for fault in &mut invalid.0 {
-        let Some(rest) = fault.pointer.strip_prefix("/mapping") else { continue };
+        let (rest, is_format) =
+            match (fault.pointer.strip_prefix("/mapping"), fault.pointer.strip_prefix("/formats")) {
+                (Some(rest), _) => (rest, false),
+                (None, Some(rest)) => (rest, true),
+                (None, None) => continue,
+            };
         let name = rest.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
-        if let Some(number) = import.columns.iter().position(|column| column.name == name) {
-            fault.pointer = format!("/{}", target_field(number));
-        } else {
+        let Some(number) = import.columns.iter().position(|column| column.name == name) else {
             fault.pointer.clear();
             fault.detail = format!("the mapping {}", fault.detail);
+            continue;
+        };
+        // A column that had no format has no field for it yet; its fault is beside the choice of its field.
+        let has_field = is_format && Shape::of_target(&import.mapping.0[number]).is_some();
+        fault.pointer = format!("/{}", if has_field { format_field(number) } else { target_field(number) });
+        if fault.code == "ambiguous" {
+            let value = fault.detail.split(" can be read").next().unwrap_or_default();
+            fault.detail = format!("{value} can be read in two ways. Choose a format");
         }
     }
     invalid

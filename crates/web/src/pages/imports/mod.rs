@@ -3,10 +3,12 @@
 
 mod act;
 mod columns;
+mod format_choice;
 mod leash;
 mod list;
 mod one;
 mod upload;
+mod word_choice;
 mod words;
 
 use axum::Router;
@@ -42,6 +44,7 @@ pub fn routes() -> Router<Pages> {
         .route("/imports/{id}/cancel", post(act::cancel))
         .route("/imports/{id}/undo", post(act::undo))
         .route("/imports/{id}/remove", post(act::remove))
+        .route("/imports/{id}/retry", post(act::retry))
         .route("/imports/{id}/errors", get(act::errors))
 }
 

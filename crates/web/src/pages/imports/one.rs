@@ -3,7 +3,8 @@
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use rapport_domain::id::ImportId;
-use rapport_domain::import::{Counts, Import, State as Stage};
+use rapport_domain::import::failure::Group;
+use rapport_domain::import::{Counts, Import, SHOWN, State as Stage};
 use rapport_domain::time::Time;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,6 +22,9 @@ pub struct ImportPage {
     step: Step,
     import: Import,
     tried: Option<Tried>,
+    /// The rows that failed by reason, and some of the promo codes that don't match.
+    reasons: Vec<Group>,
+    codes: Vec<String>,
     /// When the undo expires, if the import can still be undone.
     undo_until: Option<Time>,
 }
@@ -33,7 +37,10 @@ struct Tried {
     counts: Counts,
     exact: bool,
     differences: Vec<Difference>,
-    errors: Vec<RowError>,
+    #[serde(default)]
+    failures: Vec<Group>,
+    #[serde(default)]
+    unmatched_promo_codes: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -51,10 +58,15 @@ struct Meant {
     name: String,
 }
 
-#[derive(Deserialize)]
-struct RowError {
-    line: i64,
-    reason: String,
+/// The place on the columns page where the rows of a reason can be fixed.
+pub(super) fn place(import: &Import, group: &Group) -> String {
+    let number =
+        group.column.as_ref().and_then(|name| import.columns.iter().position(|column| column.name == *name));
+    match number {
+        Some(_) if group.code == "unknown_status" => "words".to_owned(),
+        Some(number) => format!("column-{number}"),
+        None => "columns".to_owned(),
+    }
 }
 
 impl ImportPage {
@@ -65,6 +77,15 @@ impl ImportPage {
             _ => (self.import.at.offset, self.import.bytes),
         };
         if all == 0 { 100 } else { (done.saturating_mul(100) / all).clamp(0, 100) }
+    }
+
+    fn columns_href(&self) -> String {
+        format!("{}/columns", path_of(self.import.id))
+    }
+
+    /// The accounts that the import created, or those that it changed.
+    fn accounts_href(&self, effect: &str) -> String {
+        format!("/accounts?import={}&import_effect={effect}", self.import.id)
     }
 
     /// Whether the import would change anything.
@@ -78,7 +99,9 @@ impl Load<ImportId> for ImportPage {
         let Shown { frame, reply: import } = find(visit).await?;
         let tried = import.preview.clone().and_then(|found| serde_json::from_value(found).ok());
         let undo_until = import.undo_until().filter(|until| *until >= frame.now);
-        Ok(Self { frame, step: Step::of(&import), import, tried, undo_until })
+        let reasons = import.findings.by_rows().into_iter().cloned().collect();
+        let codes = import.findings.unmatched_codes.iter().take(SHOWN).cloned().collect();
+        Ok(Self { frame, step: Step::of(&import), import, tried, reasons, codes, undo_until })
     }
 }
 

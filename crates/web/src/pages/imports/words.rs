@@ -10,14 +10,17 @@ use serde_json::Value;
 use crate::pages::words::money::money;
 
 /// The fields that a column can be mapped to, with their labels. `CUSTOM` also needs a name.
-pub const FIELDS: [(&str, &str); 9] = [
+pub const FIELDS: [(&str, &str); 12] = [
     ("imported_id", "Imported id"),
     ("name", "Name"),
     ("status", "Status"),
     ("promo_code", "Promo code"),
     ("captured_value", "Value"),
     ("captured_value_currency", "Currency"),
-    ("cadence_days", "Cadence in days"),
+    ("emails", "Email addresses"),
+    ("last_contact_at", "Last contact"),
+    ("cadence_days", "Cadence"),
+    ("snoozed_until", "Snoozed until"),
     (CUSTOM, "Custom field"),
     ("ignore", "Ignore this column"),
 ];
@@ -127,7 +130,11 @@ pub fn value(field: &str, value: &Value) -> String {
         Value::String(text) if field == "captured_value" => {
             read_money(text).as_ref().map_or_else(|| text.clone(), money)
         }
+        Value::String(text) if field == "last_contact_at" => text.get(..10).unwrap_or(text).to_owned(),
         Value::String(text) => text.clone(),
+        Value::Array(texts) if field == "emails" => {
+            texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
         other => other.to_string(),
     }
 }
@@ -183,6 +190,8 @@ mod tests {
         assert_eq!(value("custom_fields.seats", &json!(7)), "7");
         assert_eq!(value("name", &Value::Null), "—");
         assert_eq!(value("captured_value", &json!("47700.00 EUR")), "€47,700.00");
+        assert_eq!(value("emails", &json!(["a@x.de", "b@x.de"])), "a@x.de, b@x.de");
+        assert_eq!(value("last_contact_at", &json!("2026-05-12T08:30:00Z")), "2026-05-12");
         let table =
             [(0, "0 bytes"), (2_048, "2 KB"), (1_600, "1.5 KB"), (55 << 20, "55 MB"), (1 << 30, "1 GB")];
         for (count, expected) in table {
