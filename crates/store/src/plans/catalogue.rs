@@ -2,8 +2,8 @@
 
 use crate::clients::plans::planned;
 use crate::{
-    account, account_address, account_field, activity, activity_day, audit, cadence, channel_total, company_data, contact,
-    correction, delivery, event, fan_out,
+    account, account_address, account_field, activity, activity_day, audit, cadence, channel_total,
+    company_data, contact, correction, delivery, event, fan_out,
 };
 use crate::{
     all_statements, history, import, import_data, ingest_reject, mail, manual_attempt, message, note,
