@@ -13,9 +13,5 @@ use axum::Router;
 use crate::pages::Pages;
 
 pub fn routes() -> Router<Pages> {
-    Router::new()
-        .merge(guide::routes())
-        .merge(live::routes())
-        .merge(palette::routes())
-        .merge(theme::routes())
+    Router::new().merge(guide::routes()).merge(live::routes()).merge(palette::routes()).merge(theme::routes())
 }
