@@ -47,12 +47,11 @@ impl Failure {
         let one = |error: &FieldError| {
             let member = error.pointer.trim_start_matches('/').replace('/', ".");
             let (code, detail) = (error.code, error.detail.clone());
-            match cell(&member) {
-                Some((column, value)) => Self { column: Some(column), code, detail, value },
-                None => {
-                    let detail = format!("{member} {detail}").trim().to_owned();
-                    Self { column: None, code, detail, value: String::new() }
-                }
+            if let Some((column, value)) = cell(&member) {
+                Self { column: Some(column), code, detail, value }
+            } else {
+                let detail = format!("{member} {detail}").trim().to_owned();
+                Self { column: None, code, detail, value: String::new() }
             }
         };
         invalid.0.iter().map(one).collect()
