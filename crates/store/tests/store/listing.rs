@@ -255,6 +255,7 @@ fn random_filter(random: &mut Random) -> AccountFilter {
         contacted_after: random.one_in(6).then(|| moment(random)),
         campaign_hold: random.one_in(5).then(|| random.one_in(3)),
         fields: (0..[0, 0, 1, 1, 2][random.below(5)]).map(|_| random_field(random)).collect(),
+        import: None,
     }
 }
 
