@@ -426,7 +426,11 @@ mod tests {
         for link in page.split("href=\"").skip(1) {
             assert!(link.starts_with(['#', '/']) && !link.starts_with("//"), "{}", &link[..40]);
         }
-        assert!(!STYLE.contains("url(") && !STYLE.contains("@import"));
+        assert!(!STYLE.contains("@import"));
+        assert!(
+            STYLE.split("url(").skip(1).all(|place| place.starts_with("\"/assets/")),
+            "the typeface is ours"
+        );
         for link in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
             assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
         }
