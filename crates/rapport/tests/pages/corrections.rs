@@ -125,8 +125,8 @@ async fn a_message_is_corrected_in_its_conversation(hands: Hands) {
     browser.fill("body", "Six seats for a year").await;
     browser.click("Save").await;
     browser.see("Message changed").await;
-    browser.see_in("#conversation", "Six seats for a year").await;
-    browser.see_in("#conversation", "Edited by Ana Ruiz").await;
+    browser.see_in("#conversation-messages", "Six seats for a year").await;
+    browser.see_in("#conversation-messages", "Edited by Ana Ruiz").await;
     browser.click("Delete message").await;
     browser.see("Message deleted").await;
     browser.see("0 messages").await;
@@ -137,7 +137,7 @@ async fn a_message_is_corrected_in_its_conversation(hands: Hands) {
     );
     browser.click("Undo").await;
     browser.see("Message restored").await;
-    browser.see_in("#conversation", "Six seats for a year").await;
+    browser.see_in("#conversation-messages", "Six seats for a year").await;
     browser.close();
 }
 
