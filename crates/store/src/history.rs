@@ -18,9 +18,9 @@ statements! {
     company LATEST_MOVES = "SELECT account, \
                             max(CASE WHEN from_status IS NOT NULL THEN COALESCE(happened_at, at) END) \
                             FROM status_history WHERE company = $1 AND account = ANY($2) GROUP BY account";
-    company ENTERED = "SELECT h.account, COALESCE(h.happened_at, h.at) FROM status_history h \
-                       WHERE h.company = $1 AND h.account = ANY($2) AND h.id = (SELECT max(l.id) FROM status_history l \
-                       WHERE l.company = h.company AND l.account = h.account)";
+    company ENTERED = "SELECT h.account, COALESCE(h.happened_at, h.at) FROM status_history h WHERE h.company = $1 \
+                       AND h.account = ANY($2) AND h.id = (SELECT l.id FROM status_history l \
+                       WHERE l.company = h.company AND l.account = h.account ORDER BY l.id DESC LIMIT 1)";
     company DELETE = "DELETE FROM status_history WHERE company = $1 AND account = $2";
 }
 
