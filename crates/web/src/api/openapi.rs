@@ -4,6 +4,7 @@ use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::routing::get;
 use bytes::Bytes;
+use rapport_domain::audience::ImportEffect;
 use rapport_domain::member::Role;
 use rapport_domain::right::{Grants, Right};
 use utoipa::ToSchema;
@@ -135,6 +136,7 @@ pub fn completed(mut document: OpenApi) -> OpenApi {
     }
     let components = document.components.get_or_insert_default();
     add_schema::<Problem>(components);
+    add_schema::<ImportEffect>(components);
     document.webhooks = Some(events::describe(components));
     refer_to_items(components);
     bounds::add_to_schemas(components);
