@@ -5,7 +5,7 @@
 //! refusals.
 //! Not recorded are programs that change accounts (upsert, ingest, PATCH with a token), because there are too many of
 //! them and an account's history has its moves; nor contacts and messages, which the account's timeline keeps with
-//! the name of who logged them. Corrections of those are recorded, whoever makes them.
+//! the name of who logged them. Corrections of contacts and messages are recorded, by people and programs alike.
 //!
 //! Each entry is in the service's log too, so that whatever carries logs to another machine carries it there: what
 //! happens to the database doesn't change what was already sent.

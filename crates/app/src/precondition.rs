@@ -62,7 +62,7 @@ impl Subject {
         match self {
             Self::Account(id) => drop(account::lock(tx, &[id])?),
             Self::Conversation(id) => {
-                // Whoever changes a conversation locks its account first.
+                // A command that changes a conversation locks its account first.
                 if let Some(found) = conversation::get(tx, id)? {
                     account::lock(tx, &[found.account])?;
                 }

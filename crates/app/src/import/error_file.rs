@@ -21,6 +21,8 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub struct ErrorFile {
     app: App,
     access: Access,
+    /// What reading it needs.
+    right: Right,
     import: Import,
     after: i64,
     is_begun: bool,
@@ -30,23 +32,28 @@ pub struct ErrorFile {
 
 impl ErrorFile {
     pub async fn open(app: &App, access: &Access, id: ImportId) -> Result<Self, Error> {
-        let needs = Needs::Right(Right::Export);
+        Self::read(app, access, id, Right::Export).await
+    }
+
+    /// The rows as they were in the file, for an import of their own: nothing leaves the service.
+    pub(super) async fn to_import_again(app: &App, access: &Access, id: ImportId) -> Result<Self, Error> {
+        let file = Self::read(app, access, id, Right::Import).await?;
+        Ok(Self { has_reasons: false, ..file })
+    }
+
+    async fn read(app: &App, access: &Access, id: ImportId, right: Right) -> Result<Self, Error> {
+        let needs = Needs::Right(right);
         let found = app.read(access, needs, move |snapshot, _| import::get(snapshot, id)).await?.reply;
         let import = found.ok_or(Error::NotFound("import"))?;
         Ok(Self {
             app: app.clone(),
             access: access.clone(),
+            right,
             import,
             after: 0,
             is_begun: false,
             has_reasons: true,
         })
-    }
-
-    /// The rows as they were in the file.
-    #[must_use]
-    pub fn without_reasons(self) -> Self {
-        Self { has_reasons: false, ..self }
     }
 
     pub fn id(&self) -> ImportId {
@@ -62,7 +69,7 @@ impl ErrorFile {
     /// The next part; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let (id, after) = (self.import.id, self.after);
-        let needs = Needs::Right(Right::Export);
+        let needs = Needs::Right(self.right);
         let read = self
             .app
             .read(&self.access, needs, move |snapshot, _| import_data::errors(snapshot, id, after, PAGE));

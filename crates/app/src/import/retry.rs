@@ -12,7 +12,7 @@ use crate::error::Error;
 
 /// Uploads the failed rows of an import, with the same columns and choices. If the form is sent twice, it counts once.
 pub async fn retry(app: &App, access: &Access, id: ImportId, form: FormId) -> Result<Import, Error> {
-    let mut file = ErrorFile::open(app, access, id).await?.without_reasons();
+    let mut file = ErrorFile::to_import_again(app, access, id).await?;
     let filename = file.name().chars().take(MAX_FILENAME.max).collect();
     let options =
         UploadOptions { filename, charset: Some(Charset::UTF_8), delimiter: Some(Delimiter::COMMA) };

@@ -96,7 +96,7 @@ fn the_author_and_admins_correct_and_others_dont() {
             assert_eq!(refusal(app.write_as(other, DeleteEntry(target))), FORBIDDEN);
         }
         assert_eq!((app.rows("correction"), app.rows("contact")), (0, 1));
-        assert_eq!(app.rows("audit"), before, "a refused correction is none");
+        assert_eq!(app.rows("audit"), before, "a refused correction changes nothing");
         let edited = edit_contact(app, &ada, target, json!({"kind": "email"})).expect("her own");
         let deleted = app.write_as(&admin, DeleteEntry(target)).expect("an admin");
         let undo = |id| UndoCorrection { account, id };

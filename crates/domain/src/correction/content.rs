@@ -219,7 +219,7 @@ fn members(value: Value) -> Content {
     if let Value::Object(members) = value { members } else { Content::new() }
 }
 
-/// The text, if it is one; null is none.
+/// `None` if the value is null or not a text.
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }

@@ -111,7 +111,7 @@ impl<T> Proposed<T> {
 const NOTHING: [&str; 12] =
     ["-", "--", "–", "—", "n/a", "#n/a", "null", "none", "never", "nie", "k.a.", "k. a."];
 
-/// Whether the cell of a number, a date or an address says that there is none.
+/// Whether a cell for a number, a date or an address means "no value", such as `-`.
 pub fn is_nothing(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     text.is_empty() || NOTHING.contains(&text.as_str())

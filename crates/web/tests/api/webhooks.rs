@@ -398,7 +398,8 @@ async fn erasure_keeps_the_metadata() {
         };
         let erased = send(&server, &erase).await.expect(200);
         assert_eq!(erased["erased"], json!(1));
-        let removed = json!([["event", 1], ["attempt", 0], ["audit", 0], ["account_tombstone", 0]]);
+        let removed =
+            json!([["event", 1], ["attempt", 0], ["audit", 0], ["account_tombstone", 0], ["correction", 0],]);
         assert_eq!((rows(&erased, "removed"), &erased["removed"][0]["column"]), (removed, &json!("payload")));
         let kept = json!([
             ["account", 1],
@@ -407,6 +408,7 @@ async fn erasure_keeps_the_metadata() {
             ["attempt", 0],
             ["audit", 0],
             ["account_tombstone", 0],
+            ["correction", 0],
         ]);
         assert_eq!(rows(&erased, "kept"), kept);
         assert!(erased["kept"][2]["reason"].as_str().unwrap().contains("whether it arrived"));
