@@ -18,9 +18,9 @@ statements! {
     company LATEST_MOVES = "SELECT account, \
                             max(CASE WHEN from_status IS NOT NULL THEN COALESCE(happened_at, at) END) \
                             FROM status_history WHERE company = $1 AND account = ANY($2) GROUP BY account";
-    company ENTERED = "SELECT h.account, COALESCE(h.happened_at, h.at) FROM status_history h WHERE h.company = $1 \
-                       AND h.account = ANY($2) AND h.id = (SELECT l.id FROM status_history l \
-                       WHERE l.company = h.company AND l.account = h.account ORDER BY l.id DESC LIMIT 1)";
+    company ENTERED = "SELECT a.id, (SELECT COALESCE(h.happened_at, h.at) FROM status_history h \
+                       WHERE h.company = a.company AND h.account = a.id ORDER BY h.id DESC LIMIT 1) \
+                       FROM account a WHERE a.company = $1 AND a.id = ANY($2)";
     company DELETE = "DELETE FROM status_history WHERE company = $1 AND account = $2";
 }
 
@@ -88,7 +88,9 @@ pub fn latest_moves(tx: &mut Tx, accounts: &[AccountId]) -> Result<Vec<(AccountI
 pub fn entered(snapshot: &mut Snapshot, accounts: &[AccountId]) -> Result<Vec<(AccountId, Time)>, Error> {
     let keys: Vec<Value> = accounts.iter().map(Value::from).collect();
     let rows = snapshot.query_keys(&ENTERED, &[], &keys)?;
-    rows.into_iter().map(|mut row| Ok((row.take()?, row.take()?))).collect()
+    let read = |mut row: Row| Ok((row.take()?, row.take()?));
+    let found: Vec<(AccountId, Option<Time>)> = rows.into_iter().map(read).collect::<Result<_, Error>>()?;
+    Ok(found.into_iter().filter_map(|(id, at)| at.map(|at| (id, at))).collect())
 }
 
 pub(crate) fn delete_of_account(tx: &mut Tx, account: AccountId) -> Result<u64, Error> {

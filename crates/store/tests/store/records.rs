@@ -18,7 +18,7 @@ use rapport_store::audit::AuditEntry;
 use rapport_store::credential::{Holder, Token};
 use rapport_store::member::NewPerson;
 use rapport_store::session::{Begun, Ended, Listed};
-use rapport_store::{audit, channel, company, credential, event, history, member, session};
+use rapport_store::{account, audit, channel, company, credential, event, history, member, session};
 
 use crate::support::{World, account_id, bytes, new_account, on_both_engines, time};
 
@@ -496,8 +496,10 @@ fn the_latest_move_is_when_what_moved_the_account_happened() {
             })
             .collect();
         let found = world.write(company, move |tx| {
+            let accounts = [1, 2, 3, 4, 5].map(|number| new_account(number, "Nordlys"));
+            account::insert(tx, &accounts.iter().collect::<Vec<_>>())?;
             history::insert(tx, &entries)?;
-            let accounts = [1, 2, 3, 4, 5].map(account_id);
+            let accounts = accounts.map(|account| account.id);
             Ok((history::latest_moves(tx, &accounts)?, history::entered(tx, &accounts)?))
         });
         let (mut found, mut entered) = found.expect("read");
