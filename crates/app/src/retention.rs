@@ -9,10 +9,11 @@ use rapport_domain::import::{IDLE_DAYS, MAPPING_DAYS, UNDO_DAYS};
 use rapport_domain::mail::KEPT_DAYS;
 use rapport_domain::repeat::forgotten_at;
 use rapport_domain::time::{Day, Time};
+use rapport_store::change::Place;
 use rapport_store::import_data::{self, Cutoffs};
 use rapport_store::{
-    Lane, Tx, activity_day, address_change, audit, correction as corrections, digest, ingest_reject,
-    invitation, mail, mail_budget, retention, session, submission, tombstone,
+    Lane, Tx, account_changes, activity_day, address_change, audit, correction as corrections, digest,
+    ingest_reject, invitation, mail, mail_budget, retention, session, submission, tombstone,
 };
 
 use crate::App;
@@ -37,6 +38,7 @@ const WEBHOOK_DAYS: i64 = 1;
 pub struct Round {
     phase: Phase,
     mark: Option<EventMark>,
+    change: Option<Place>,
     account: Option<AccountId>,
     stretches: usize,
 }
@@ -47,6 +49,7 @@ enum Phase {
     History,
     Imports,
     Marks,
+    Changes,
     Activity,
 }
 
@@ -88,6 +91,23 @@ pub async fn step(app: &App, company: CompanyId, round: &mut Round) -> Result<bo
                 app.write(&access, FreeMarks(marks.to_vec())).await?;
             }
             round.mark = stretch.next;
+            round.walked(stretch.next.is_none(), Phase::Changes);
+            Ok(true)
+        }
+        Phase::Changes => {
+            let after = round.change.unwrap_or(Place::START);
+            let read = app.read(&access, Needs::Server, move |snapshot, _| {
+                account_changes::past(snapshot, after, STRETCH)
+            });
+            let stretch = read.await?.reply;
+            for entries in stretch.entries.chunks(usize::try_from(STEP).unwrap_or(1)) {
+                app.write(&access, ForgetChanges(entries.to_vec())).await?;
+            }
+            round.change = stretch.next;
+            // Changes may come faster than a round of few stretches could keep up with.
+            if !stretch.entries.is_empty() && stretch.next.is_some() {
+                return Ok(true);
+            }
             round.walked(stretch.next.is_none(), Phase::Activity);
             Ok(true)
         }
@@ -186,6 +206,19 @@ impl Command for FreeMarks {
 
     fn run(&self, tx: &mut Tx, cx: &Context) -> Result<(), Error> {
         Ok(retention::free_marks(tx, &self.0, marks_cutoff(cx.now))?)
+    }
+}
+
+/// Deletes changes of accounts that have changed again since.
+struct ForgetChanges(Vec<(i64, AccountId)>);
+
+impl Command for ForgetChanges {
+    type Reply = ();
+    const NEEDS: Needs = Needs::Server;
+    const LANE: Lane = Lane::Background;
+
+    fn run(&self, tx: &mut Tx, _: &Context) -> Result<(), Error> {
+        Ok(account_changes::forget(tx, &self.0)?)
     }
 }
 

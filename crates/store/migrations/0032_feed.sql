@@ -27,9 +27,31 @@ CREATE TABLE account_tombstone (
 {only postgres}ALTER TABLE account_tombstone ALTER COLUMN change SET DEFAULT change_number();
 CREATE INDEX account_tombstone_by_change ON account_tombstone (company, change, account);
 
--- For nodes of the previous release, which know of neither: the next release drops both triggers.
+-- The changes of accounts, in their order: an index of `account.change` that is only added to, because another number
+-- in an index of the account itself would make every update write all of its indexes. A row counts as long as its account
+-- has that number; retention deletes the others. `at` is when the account was written.
+CREATE TABLE account_change (
+    company {int} NOT NULL,
+    change {int} NOT NULL,
+    account {bytes} NOT NULL,
+    at {int} NOT NULL,
+    PRIMARY KEY (company, change, account)
+) {clustered};
+
+-- For nodes of the previous release, which know of none of this: the next release drops the triggers.
 {only postgres}CREATE FUNCTION account_changed() RETURNS trigger LANGUAGE plpgsql AS
-{only postgres}    'BEGIN new.change := change_number(); RETURN new; END';
+{only postgres}    'BEGIN
+{only postgres}        new.change := change_number();
+{only postgres}        INSERT INTO account_change (company, change, account, at)
+{only postgres}        VALUES (new.company, new.change, new.id, new.updated_at) ON CONFLICT DO NOTHING;
+{only postgres}        RETURN new;
+{only postgres}    END';
+{only postgres}CREATE FUNCTION account_added() RETURNS trigger LANGUAGE plpgsql AS
+{only postgres}    'BEGIN
+{only postgres}        INSERT INTO account_change (company, change, account, at)
+{only postgres}        VALUES (new.company, new.change, new.id, new.updated_at) ON CONFLICT DO NOTHING;
+{only postgres}        RETURN NULL;
+{only postgres}    END';
 {only postgres}CREATE FUNCTION account_deleted() RETURNS trigger LANGUAGE plpgsql AS
 {only postgres}    'BEGIN
 {only postgres}        IF NOT EXISTS (SELECT 1 FROM company_deletion d WHERE d.company = old.company AND d.began_at IS NOT NULL) THEN
@@ -46,12 +68,17 @@ ALTER TABLE account ADD COLUMN change {int} NOT NULL DEFAULT 0;
 {only postgres}ALTER TABLE account ALTER COLUMN change SET DEFAULT change_number();
 {only postgres}CREATE TRIGGER account_changed BEFORE UPDATE ON account FOR EACH ROW WHEN (new.change = old.change)
 {only postgres}    EXECUTE FUNCTION account_changed();
+{only postgres}CREATE TRIGGER account_added AFTER INSERT ON account FOR EACH ROW
+{only postgres}    WHEN (coalesce(current_setting('rapport.shift', true), '') = '') EXECUTE FUNCTION account_added();
 {only postgres}CREATE TRIGGER account_deleted AFTER DELETE ON account FOR EACH ROW EXECUTE FUNCTION account_deleted();
 
 --- change
 ALTER TABLE event ADD COLUMN change {int} NOT NULL DEFAULT 0;
 {only postgres}ALTER TABLE event ALTER COLUMN change SET DEFAULT change_number();
 
+--- fill account by id, 5000 rows at a time
+INSERT INTO account_change (company, change, account, at)
+SELECT company, change, id, updated_at FROM account WHERE {rows} ON CONFLICT DO NOTHING;
+
 --- index
-CREATE INDEX account_by_change ON account (company, change, id);
 CREATE INDEX event_by_change ON event (company, change, id);

@@ -90,13 +90,13 @@ const INSERT_COLUMNS: &[(&str, Type)] = &[
     COLUMNS[15],
 ];
 
-pub(crate) static INSERT: InsertMany = InsertMany::numbered(
+pub(crate) static INSERT: InsertMany = InsertMany::logged(
     "account",
     INSERT_COLUMNS,
     "ON CONFLICT (company, imported_id) DO NOTHING RETURNING id",
 );
 
-pub(crate) static UPDATE: UpdateMany = UpdateMany::numbered("account", &[("id", Type::Bytes)], COLUMNS);
+pub(crate) static UPDATE: UpdateMany = UpdateMany::logged("account", &[("id", Type::Bytes)], COLUMNS);
 
 pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
     "account_word",

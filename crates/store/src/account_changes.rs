@@ -1,4 +1,5 @@
-//! The accounts of a company in the order of their last change, for readers that follow them with a cursor.
+//! The accounts of a company in the order of their last change, for readers that follow them with a cursor. The order is
+//! in a log, `account_change`, that is only added to; an entry counts while its account still has that number.
 
 use rapport_domain::account::Account;
 use rapport_domain::id::AccountId;
@@ -8,22 +9,27 @@ use rapport_domain::tombstone::Tombstone;
 use crate::account_list::load;
 use crate::change::{Place, Settled};
 use crate::error::Error;
-use crate::statement::statements;
-use crate::tx::Snapshot;
-use crate::value::Row;
+use crate::statement::{DeleteMany, statements};
+use crate::tx::{Snapshot, Tx};
+use crate::value::{Row, Type, Value};
 use crate::values;
 
 statements! {
-    company KEYS = "SELECT change, id, updated_at FROM account /*INDEXED BY account_by_change*/ WHERE company = $1 \
-                    AND (change, id) > ($2, $3) AND change < $4 ORDER BY change, id LIMIT $5";
+    // The last column is null if the account has another number since, or was deleted.
+    company KEYS = "SELECT l.change, l.account, l.at, a.change FROM account_change l LEFT JOIN account a \
+                    ON a.company = l.company AND a.id = l.account AND a.change = l.change WHERE l.company = $1 \
+                    AND (l.change, l.account) > ($2, $3) AND l.change < $4 ORDER BY l.change, l.account LIMIT $5";
     company DELETED = "SELECT change, account, imported_id, deleted_at FROM account_tombstone \
                        /*INDEXED BY account_tombstone_by_change*/ WHERE company = $1 \
                        AND (change, account) > ($2, $3) AND change < $4 ORDER BY change, account LIMIT $5";
-    company FIRST = "SELECT change, updated_at FROM account /*INDEXED BY account_by_change*/ WHERE company = $1 \
-                     AND change >= $2 ORDER BY change, id LIMIT 1";
-    company NEWEST = "SELECT change FROM account /*INDEXED BY account_by_change*/ WHERE company = $1 \
-                      ORDER BY change DESC, id DESC LIMIT 1";
+    company FIRST = "SELECT change, at FROM account_change WHERE company = $1 AND change >= $2 \
+                     ORDER BY change, account LIMIT 1";
+    company NEWEST = "SELECT change FROM account_change WHERE company = $1 \
+                      ORDER BY change DESC, account DESC LIMIT 1";
 }
+
+static FORGET: DeleteMany =
+    DeleteMany::new("account_change", &[("change", Type::Int), ("account", Type::Bytes)]);
 
 /// How many accounts a page looks at if some of them were changed too early.
 const SEARCHED: i64 = 1_000;
@@ -54,6 +60,8 @@ pub struct Changes {
 
 enum What {
     Account(AccountId),
+    /// An account that has changed again since, or was deleted.
+    Past,
     Deleted(Tombstone),
 }
 
@@ -87,13 +95,15 @@ pub fn after(snapshot: &mut Snapshot, asked: &AccountsAfter, settled: Settled) -
     let total = changes.len();
     let (mut ids, mut deleted, mut passed, mut next) = (Vec::new(), Vec::new(), 0, begin);
     for change in changes {
-        let counts = asked.updated_after.is_none_or(|after| change.at > after);
+        let is_past = matches!(change.what, What::Past);
+        let counts = !is_past && asked.updated_after.is_none_or(|after| change.at > after);
         if counts && ids.len() + deleted.len() == limit {
             break;
         }
         (passed, next) = (passed + 1, change.place);
         match change.what {
             _ if !counts => {}
+            What::Past => {}
             What::Account(id) => ids.push(id),
             What::Deleted(tombstone) => deleted.push(tombstone),
         }
@@ -102,8 +112,9 @@ pub fn after(snapshot: &mut Snapshot, asked: &AccountsAfter, settled: Settled) -
 }
 
 fn read_account(mut row: Row) -> Result<Change, Error> {
-    let (change, id): (i64, AccountId) = (row.take()?, row.take()?);
-    Ok(Change { place: Place { change, id: *id.as_bytes() }, what: What::Account(id), at: row.take()? })
+    let (change, id, at): (i64, AccountId, Time) = (row.take()?, row.take()?, row.take()?);
+    let what = if row.take::<Option<i64>>()?.is_some() { What::Account(id) } else { What::Past };
+    Ok(Change { place: Place { change, id: *id.as_bytes() }, what, at })
 }
 
 fn read_deleted(mut row: Row) -> Result<Change, Error> {
@@ -141,4 +152,28 @@ fn first_change_after(snapshot: &mut Snapshot, time: Time) -> Result<i64, Error>
 fn first(snapshot: &mut Snapshot, change: i64) -> Result<Option<(i64, Time)>, Error> {
     let row = snapshot.query_opt(&FIRST, values![change])?;
     row.map(|mut row| Ok((row.take()?, row.take()?))).transpose()
+}
+
+/// One part of the log: what in it no longer counts, and where to continue unless it reached the end.
+pub struct Past {
+    pub entries: Vec<(i64, AccountId)>,
+    pub next: Option<Place>,
+}
+
+/// Looks for entries that no longer count. They never will again, because numbers only grow.
+pub fn past(snapshot: &mut Snapshot, after: Place, limit: i64) -> Result<Past, Error> {
+    let rows = snapshot.query(&KEYS, values![after.change, after.id.as_slice(), i64::MAX, limit])?;
+    let is_full = i64::try_from(rows.len()).is_ok_and(|found| found == limit);
+    let read: Vec<Change> = rows.into_iter().map(read_account).collect::<Result<_, _>>()?;
+    let next = read.last().filter(|_| is_full).map(|change| change.place);
+    let past = read.into_iter().filter(|change| matches!(change.what, What::Past));
+    let entries = past.map(|Change { place, .. }| (place.change, AccountId::from_bytes(place.id)));
+    Ok(Past { entries: entries.collect(), next })
+}
+
+/// Deletes entries that no longer count.
+pub fn forget(tx: &mut Tx, entries: &[(i64, AccountId)]) -> Result<(), Error> {
+    let values: Vec<Value> =
+        entries.iter().flat_map(|(change, id)| [Value::from(*change), id.into()]).collect();
+    tx.delete(&FORGET, &values)
 }

@@ -6,7 +6,10 @@
 //! the order of the commits. On PostgreSQL they are not, so a row could appear behind a reader. Such a reader therefore
 //! goes only up to [`Settled`], below which no row can appear any more.
 //!
-//! - No lock, no statement and no row is added to a write: the number is a value of the row itself.
+//! - A write takes no further lock and no further statement: the number is a value of the row itself. Events and deleted
+//!   accounts have an index of it. Accounts change again and again, so they have a log instead, which a write only adds to
+//!   (`account_changes.rs`): in an index of the account itself, another number would make each update write every index of
+//!   the account on PostgreSQL, and a page far from all others on SQLite.
 //! - Numbers only grow, also when a database is copied, restored from a backup or dump, or replaced by its standby: a new
 //!   process (SQLite) or server (PostgreSQL) counts from the clock, in microseconds, which is above all numbers that
 //!   were given before. So a cursor stays valid, and shows every change from then on.

@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::statement::{DeleteMany, InsertMany, UpdateMany};
+use crate::statement::{DeleteMany, InsertMany, Numbering, UpdateMany};
 use crate::value::Type;
 
 /// The database's name and version, and its size in bytes.
@@ -32,7 +32,7 @@ macro_rules! newest_change {
         concat!(
             "(SELECT max(",
             $greatest,
-            "((SELECT coalesce(max(change), 0) FROM account WHERE company = c.id), \
+            "((SELECT coalesce(max(change), 0) FROM account_change WHERE company = c.id), \
              (SELECT coalesce(max(change), 0) FROM account_tombstone WHERE company = c.id), \
              (SELECT coalesce(max(change), 0) FROM event WHERE company = c.id))) FROM company c)"
         )
@@ -117,54 +117,77 @@ const CHANGE: &str = ", change";
 const CHANGE_NUMBER: &str = ", change_number()";
 
 pub fn insert_sqlite(insert: &InsertMany) -> String {
-    let InsertMany { table, columns, tail, numbered, .. } = insert;
+    let InsertMany { table, columns, tail, numbering, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
-    let width = columns.len() + usize::from(*numbered);
+    let width = columns.len() + usize::from(numbering.is_numbered());
     let places: Vec<String> = (2..width + 2).map(|n| format!("?{n}")).collect();
-    let change = if *numbered { CHANGE } else { "" };
+    let change = if numbering.is_numbered() { CHANGE } else { "" };
     format!("INSERT INTO {table} (company, {names}{change}) VALUES (?1, {}) {tail}", places.join(", "))
 }
 
 pub fn insert_postgres(insert: &InsertMany) -> String {
-    let InsertMany { table, columns, tail, numbered, .. } = insert;
+    let InsertMany { table, columns, tail, numbering, .. } = insert;
     let names = names(columns, ", ", ToOwned::to_owned);
-    let (change, number) = if *numbered { (CHANGE, CHANGE_NUMBER) } else { ("", "") };
-    format!(
+    let (change, number) = if numbering.is_numbered() { (CHANGE, CHANGE_NUMBER) } else { ("", "") };
+    let insert = format!(
         "INSERT INTO {table} (company, {names}{change}) SELECT $1, u.*{number} FROM unnest({}) AS u {tail}",
         arrays(columns)
+    );
+    match numbering {
+        Numbering::Log => logged_postgres(table, &format!("{insert}, change, updated_at"), "id"),
+        Numbering::None | Numbering::Row => insert,
+    }
+}
+
+/// Adds the change of a row to the log of its table.
+pub fn log_sqlite(table: &str) -> String {
+    format!("INSERT OR IGNORE INTO {table}_change (company, change, {table}, at) VALUES (?1, ?2, ?3, ?4)")
+}
+
+/// Adds the changes of the rows that a statement writes to the log of their table, in the same statement.
+fn logged_postgres(table: &str, write: &str, returned: &str) -> String {
+    format!(
+        "WITH written AS ({write}), logged AS (INSERT INTO {table}_change (company, change, {table}, at) \
+         SELECT $1, change, id, updated_at FROM written ON CONFLICT DO NOTHING) SELECT {returned} FROM written"
     )
 }
 
 pub fn update_sqlite(update: &UpdateMany) -> String {
-    let UpdateMany { table, keys, columns, numbered, .. } = update;
+    let UpdateMany { table, keys, columns, numbering, .. } = update;
     let place =
         |offset: usize| move |(n, (name, _)): (usize, &(&str, Type))| format!("{name} = ?{}", n + offset);
     let wheres: Vec<String> = keys.iter().enumerate().map(place(2)).collect();
     let mut sets: Vec<String> = columns.iter().enumerate().map(place(2 + keys.len())).collect();
-    if *numbered {
+    if numbering.is_numbered() {
         sets.push(format!("change = ?{}", 2 + keys.len() + columns.len()));
     }
     format!("UPDATE {table} SET {} WHERE company = ?1 AND {}", sets.join(", "), wheres.join(" AND "))
 }
 
 pub fn update_postgres(update: &UpdateMany) -> String {
-    let UpdateMany { table, keys, columns, numbered, .. } = update;
+    let UpdateMany { table, keys, columns, numbering, .. } = update;
     // A row that has a higher number was changed by a transaction that began later and committed before: see
     // `engine/postgres/numbering.rs`. The engine notices that it isn't returned.
-    let (number, in_order) = if *numbered {
-        (", change = change_number()", " AND t.change <= change_number() RETURNING 1")
-    } else {
-        ("", "")
+    let (number, in_order) = match numbering {
+        Numbering::None => ("", ""),
+        Numbering::Row | Numbering::Log => (", change = change_number()", " AND t.change <= change_number()"),
     };
     let sets = names(columns, ", ", |name| format!("{name} = u.{name}"));
     let wheres = names(keys, " AND ", |name| format!("t.{name} = u.{name}"));
     let all: Vec<(&str, Type)> = keys.iter().chain(*columns).copied().collect();
     let listed = names(&all, ", ", ToOwned::to_owned);
-    format!(
+    let update = format!(
         "UPDATE {table} AS t SET {sets}{number} FROM unnest({}) AS u({listed}) WHERE t.company = $1 AND {wheres}\
          {in_order}",
         arrays(&all)
-    )
+    );
+    match numbering {
+        Numbering::None => update,
+        Numbering::Row => format!("{update} RETURNING 1"),
+        Numbering::Log => {
+            logged_postgres(table, &format!("{update} RETURNING t.id, t.change, t.updated_at"), "1")
+        }
+    }
 }
 
 pub fn delete_sqlite(delete: &DeleteMany) -> String {

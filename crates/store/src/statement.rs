@@ -50,6 +50,23 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
+/// Which rows of a table get the number of their change: see [`crate::change`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbering {
+    None,
+    /// Each row has it.
+    Row,
+    /// Each row has it, and so has the log `TABLE_change`, because the rows change often. The first value of a row is its
+    /// id, the last one when it was written.
+    Log,
+}
+
+impl Numbering {
+    pub fn is_numbered(self) -> bool {
+        self != Self::None
+    }
+}
+
 /// Inserts many rows into one table: one statement on PostgreSQL, one prepared statement per row on SQLite.
 /// The company is the first column and bound by the transaction.
 #[derive(Debug)]
@@ -58,8 +75,7 @@ pub struct InsertMany {
     pub columns: &'static [(&'static str, Type)],
     /// `ON CONFLICT …` and `RETURNING …`. No two rows of one call may have the same conflict key.
     pub tail: &'static str,
-    /// Whether the rows get the number of their change: see [`crate::change`].
-    pub numbered: bool,
+    pub numbering: Numbering,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
 }
@@ -70,7 +86,16 @@ impl InsertMany {
         columns: &'static [(&'static str, Type)],
         tail: &'static str,
     ) -> Self {
-        Self { table, columns, tail, numbered: false, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::with(table, columns, tail, Numbering::None)
+    }
+
+    const fn with(
+        table: &'static str,
+        columns: &'static [(&'static str, Type)],
+        tail: &'static str,
+        numbering: Numbering,
+    ) -> Self {
+        Self { table, columns, tail, numbering, sqlite: OnceLock::new(), postgres: OnceLock::new() }
     }
 
     /// The same for a table whose rows have the number of their change.
@@ -79,7 +104,16 @@ impl InsertMany {
         columns: &'static [(&'static str, Type)],
         tail: &'static str,
     ) -> Self {
-        Self { table, columns, tail, numbered: true, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::with(table, columns, tail, Numbering::Row)
+    }
+
+    /// The same with a log of the changes. It returns the id.
+    pub const fn logged(
+        table: &'static str,
+        columns: &'static [(&'static str, Type)],
+        tail: &'static str,
+    ) -> Self {
+        Self::with(table, columns, tail, Numbering::Log)
     }
 
     pub fn sqlite(&self) -> &str {
@@ -128,8 +162,7 @@ pub struct UpdateMany {
     pub table: &'static str,
     pub keys: &'static [(&'static str, Type)],
     pub columns: &'static [(&'static str, Type)],
-    /// Whether the rows get the number of their change: see [`crate::change`].
-    pub numbered: bool,
+    pub numbering: Numbering,
     sqlite: OnceLock<String>,
     postgres: OnceLock<String>,
 }
@@ -140,16 +173,25 @@ impl UpdateMany {
         keys: &'static [(&'static str, Type)],
         columns: &'static [(&'static str, Type)],
     ) -> Self {
-        Self { table, keys, columns, numbered: false, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::with(table, keys, columns, Numbering::None)
     }
 
-    /// The same for a table whose rows have the number of their change.
-    pub const fn numbered(
+    const fn with(
+        table: &'static str,
+        keys: &'static [(&'static str, Type)],
+        columns: &'static [(&'static str, Type)],
+        numbering: Numbering,
+    ) -> Self {
+        Self { table, keys, columns, numbering, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    /// The same for a table whose rows have the number of their change, with a log of the changes.
+    pub const fn logged(
         table: &'static str,
         keys: &'static [(&'static str, Type)],
         columns: &'static [(&'static str, Type)],
     ) -> Self {
-        Self { table, keys, columns, numbered: true, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+        Self::with(table, keys, columns, Numbering::Log)
     }
 
     pub fn sqlite(&self) -> &str {

@@ -121,6 +121,24 @@ fn a_long_history_goes_in_small_steps() {
 }
 
 #[test]
+fn only_the_last_change_of_an_account_stays_in_the_log() {
+    TestApp::on_both(|app| {
+        let globex = app.company("globex");
+        for company in [app as &TestCompany, &globex] {
+            for seats in 0..5 {
+                company.upsert(json!({"imported_id": "crm-1", "custom_fields": {"seats": seats}}));
+            }
+            company.upsert(json!({"imported_id": "crm-2"}));
+        }
+        assert_eq!(app.rows("account_change"), 12);
+        prune(app);
+        assert_eq!(app.rows("account_change"), 8, "the other company's are kept");
+        prune(&globex);
+        assert_eq!(app.rows("account_change"), 4);
+    });
+}
+
+#[test]
 fn event_ids_are_free_again_after_90_days() {
     TestApp::on_both(|app| {
         app.upsert(json!({"imported_id": "crm-1"}));

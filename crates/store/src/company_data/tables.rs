@@ -77,7 +77,7 @@ const PERSON: Keys = &[("person", Type::Bytes)];
 const BY_ID: Keys = &[("t.id", Type::Bytes)];
 const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
-pub static TABLES: [Table; 55] = [
+pub static TABLES: [Table; 56] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -632,6 +632,7 @@ pub static TABLES: [Table; 55] = [
         index: "audit_by_target",
         order: BY_ID,
     }),
+    Table::internal("account_change", &[("change", Type::Int), ("account", Type::Bytes)]),
     Table::internal("account_word", &[("word", Type::Text), ("account", Type::Bytes)]),
     Table::internal(
         "account_field",

@@ -419,7 +419,11 @@ impl Connection for Conn {
         let kinds = update.keys.iter().chain(update.columns).map(|(_, kind)| *kind);
         let updated = self.bulk(update.postgres(), kinds, company, values)?.len();
         // The transaction gets a higher number when it runs again.
-        if update.numbered && updated < values.len() / update.width() { Err(Error::Again) } else { Ok(()) }
+        if update.numbering.is_numbered() && updated < values.len() / update.width() {
+            Err(Error::Again)
+        } else {
+            Ok(())
+        }
     }
 
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {

@@ -303,8 +303,43 @@ fn a_reader_can_begin_with_the_accounts_that_changed_after_a_time() {
             }
         };
         expect("with numbers");
-        world.change("UPDATE account SET change = 0 WHERE name <> 'other'");
+        world.change(
+            "UPDATE account SET change = 0 WHERE name <> 'other'; UPDATE account_change SET change = 0",
+        );
         expect("from before there were numbers");
+    });
+}
+
+#[test]
+fn an_account_is_shown_once_however_often_it_changed() {
+    const CHANGES: i64 = 20;
+    on_both_engines(|world| {
+        let company = world.company("acme");
+        world.insert(company, vec![imported_account(1, "crm-1"), imported_account(2, "crm-2")]);
+        world.insert(company, vec![imported_account(3, "crm-3")]);
+        for number in 0..CHANGES {
+            let before = imported_account(1, "crm-1");
+            let changed = world.write(company, move |tx| {
+                let after = Account { updated_at: time(number), ..before.clone() };
+                account::update(tx, &[Edit { before: &before, after: &after }])
+            });
+            changed.expect("changed");
+        }
+        world.write(company, |tx| account::delete(tx, account_id(3), time(60))).expect("deleted");
+        assert_eq!(world.number("SELECT count(*) FROM account_change"), 3 + CHANGES);
+        let expect = |what: &str| {
+            let order = AccountReader::all(world, company, None).order;
+            assert_eq!(order, [account_id(2), account_id(1)], "{what}");
+        };
+        expect("with the entries of every change");
+        let mut place = Some(Place::START);
+        while let Some(after) = place {
+            let past = world.read(company, move |snapshot| account_changes::past(snapshot, after, 7));
+            world.write(company, move |tx| account_changes::forget(tx, &past.entries)).expect("forgotten");
+            place = past.next;
+        }
+        assert_eq!(world.number("SELECT count(*) FROM account_change"), 2, "one entry for each account");
+        expect("after the others were forgotten");
     });
 }
 
@@ -362,7 +397,8 @@ fn numbers_go_on_from_above_after_a_restore() {
         // The reader had seen more before the restore, and no longer existing rows had numbers up to this one.
         let ahead = reader.place.change + 1_000_000;
         reader.place = Place::before(ahead);
-        world.change(&format!("UPDATE account SET change = {ahead}; UPDATE event SET change = {ahead}"));
+        let tables = ["account", "account_change", "event"];
+        world.change(&tables.map(|table| format!("UPDATE {table} SET change = {ahead}")).join("; "));
         if matches!(world.database, Database::Postgres(_)) {
             // As a dump of another server has it.
             world.change("UPDATE change_clock SET server = 5, shift = 0");
@@ -424,13 +460,18 @@ fn changes_by_the_previous_release_are_followed_too() {
     world.change("UPDATE account SET name = 'Renamed' WHERE imported_id = 'crm-1'");
     world.change("DELETE FROM account WHERE imported_id = 'crm-2'");
     world.change(&format!(
+        "INSERT INTO account (company, id, name, name_folded, status, custom_fields, campaign_hold, created_at, \
+         updated_at) VALUES ({}, decode('{:032x}', 'hex'), 'Added', 'added', 'prospect', '{{}}', 0, 1, 1)",
+        company.0, 3
+    ));
+    world.change(&format!(
         "INSERT INTO event (company, id, kind, payload, created_at) \
          VALUES ({}, decode('{:032x}', 'hex'), 'account.created', '7', 1)",
         company.0, 7
     ));
     while reader.step(&world, company) {}
     let names: Vec<&str> = reader.copy.values().map(|account| account.name.as_str()).collect();
-    assert_eq!(names, ["Renamed"]);
+    assert_eq!(names, ["Renamed", "Added"]);
     events.step(&world, company, &[]);
     assert_eq!(events.seen, [7]);
 }

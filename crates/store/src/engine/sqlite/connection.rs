@@ -11,7 +11,7 @@ use rusqlite::types::ValueRef;
 use super::from_sqlite;
 use crate::dialect;
 use crate::error::Error;
-use crate::statement::{DeleteMany, InsertMany, Statement, UpdateMany};
+use crate::statement::{DeleteMany, InsertMany, Numbering, Statement, UpdateMany};
 use crate::tx::Connection;
 use crate::value::{Cell, Row, Value};
 
@@ -164,15 +164,17 @@ impl Connection for Conn {
         company: CompanyId,
         values: &[Value],
     ) -> Result<Vec<Row>, Error> {
-        self.each_row(insert.sqlite(), insert.width(), insert.numbered, company, values)
+        self.each_row(insert.sqlite(), (insert.table, insert.numbering), insert.width(), company, values)
     }
 
     fn update(&mut self, update: &UpdateMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
-        self.each_row(update.sqlite(), update.width(), update.numbered, company, values).map(|_| ())
+        let table = (update.table, update.numbering);
+        self.each_row(update.sqlite(), table, update.width(), company, values).map(|_| ())
     }
 
     fn delete(&mut self, delete: &DeleteMany, company: CompanyId, values: &[Value]) -> Result<(), Error> {
-        self.each_row(delete.sqlite(), delete.width(), false, company, values).map(|_| ())
+        let table = (delete.table, Numbering::None);
+        self.each_row(delete.sqlite(), table, delete.width(), company, values).map(|_| ())
     }
 }
 
@@ -180,32 +182,41 @@ impl Conn {
     fn each_row(
         &self,
         sql: &str,
+        (table, numbering): (&str, Numbering),
         width: usize,
-        numbered: bool,
         company: CompanyId,
         values: &[Value],
     ) -> Result<Vec<Row>, Error> {
         let mut prepared = self.statement(sql)?;
         prepared.raw_bind_parameter(1, Value::from(company)).map_err(|error| named(sql, error))?;
+        let mut log = match numbering {
+            Numbering::Log => Some(self.statement(&dialect::log_sqlite(table))?),
+            Numbering::None | Numbering::Row => None,
+        };
         let returns = prepared.column_count();
         let mut found = Vec::new();
         let mut run = |row: &[Value]| {
             for (n, value) in row.iter().enumerate() {
                 prepared.raw_bind_parameter(n + 2, value)?;
             }
-            if numbered {
-                let change = self.next_change.get();
+            let change = self.next_change.get();
+            if numbering.is_numbered() {
                 self.next_change.set(change + 1);
                 prepared.raw_bind_parameter(width + 2, change)?;
             }
-            if returns == 0 {
-                return prepared.raw_execute().map(|_| ());
-            }
-            let mut rows = prepared.raw_query();
-            while let Some(row) = rows.next()? {
-                let cells =
-                    (0..returns).map(|n| row.get_ref(n).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
-                found.push(Row::new(cells));
+            let written = if returns == 0 {
+                prepared.raw_execute()?
+            } else {
+                let before = found.len();
+                let mut rows = prepared.raw_query();
+                while let Some(row) = rows.next()? {
+                    let cells = (0..returns).map(|n| row.get_ref(n).map(cell));
+                    found.push(Row::new(cells.collect::<rusqlite::Result<Vec<_>>>()?));
+                }
+                found.len() - before
+            };
+            if let (Some(log), [id, .., at], true) = (&mut log, row, written > 0) {
+                log.execute((Value::from(company), change, id, at))?;
             }
             Ok(())
         };
