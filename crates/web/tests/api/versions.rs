@@ -44,8 +44,11 @@ async fn subjects(acme: &Tenant) -> Vec<Subject> {
     let messages = format!("/api/conversations/{}/messages/", begun["id"].as_str().expect("an id"));
     let message = json!({"direction": "outbound", "body": "Hello"});
     let message = acme.post(&messages).json(&message).send().await.expect(201);
+    let rate = json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.05"});
+    let rate = acme.post("/api/exchange-rates/").json(&rate).send().await.expect(201);
     let at = |list: &str, of: &Value| format!("{list}{}/", of["id"].as_str().expect("an id"));
     vec![
+        Subject { path: at("/api/exchange-rates/", &rate), change: json!({"rate": "2"}), deletable: true },
         Subject { path: at(&contacts, &contact), change: json!({"note": "Changed"}), deletable: true },
         Subject { path: at(&notes, &note), change: json!({"text": "Changed"}), deletable: true },
         Subject { path: at(&messages, &message), change: json!({"body": "Changed"}), deletable: true },
