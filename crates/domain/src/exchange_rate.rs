@@ -26,12 +26,8 @@ pub(crate) const UNITS: i64 = 10_000_000_000;
 /// The first day that a rate can be valid from. Floating rates aren't older.
 pub const FIRST_YEAR: i16 = 1971;
 
-const RATE: Decimal = Decimal {
-    what: "number",
-    example: "0.92",
-    whole_digits: RATE_WHOLE_DIGITS,
-    decimals: RATE_DECIMALS,
-};
+const RATE: Decimal =
+    Decimal { what: "number", example: "0.92", whole_digits: RATE_WHOLE_DIGITS, decimals: RATE_DECIMALS };
 
 /// How much of the base currency one unit is worth: an exact decimal number above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +48,7 @@ impl Rate {
 
     /// From a JSON string or a JSON number's literal text.
     pub fn from_json(value: &Value) -> Result<Self, Fault> {
-        RATE.from_json(value).and_then(Self::above_zero)
+        RATE.parse_json(value).and_then(Self::above_zero)
     }
 
     fn above_zero(units: i64) -> Result<Self, Fault> {
@@ -79,7 +75,12 @@ pub struct ExchangeRate {
 }
 
 /// The rate in force on a day.
-pub fn in_force(rates: &[ExchangeRate], base: Currency, currency: Currency, on: Day) -> Option<&ExchangeRate> {
+pub fn in_force(
+    rates: &[ExchangeRate],
+    base: Currency,
+    currency: Currency,
+    on: Day,
+) -> Option<&ExchangeRate> {
     let fits = |rate: &&ExchangeRate| rate.base == base && rate.currency == currency && rate.valid_from <= on;
     rates.iter().filter(fits).max_by_key(|rate| rate.valid_from)
 }

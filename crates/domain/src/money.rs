@@ -32,7 +32,7 @@ impl Amount {
 
     /// From a JSON string or a JSON number's literal text.
     pub fn from_json(value: &Value) -> Result<Self, Fault> {
-        AMOUNT.from_json(value).map(Self)
+        AMOUNT.parse_json(value).map(Self)
     }
 }
 
@@ -78,7 +78,7 @@ impl Decimal {
     }
 
     /// From a JSON string or a JSON number's literal text.
-    pub fn from_json(self, value: &Value) -> Result<i64, Fault> {
+    pub fn parse_json(self, value: &Value) -> Result<i64, Fault> {
         match value {
             Value::String(text) => self.parse(text),
             Value::Number(number) => self.parse(&number.to_string()),
@@ -88,7 +88,8 @@ impl Decimal {
 
     fn malformed(self) -> Fault {
         let Self { what, example, .. } = self;
-        let detail = format!("must be a decimal {what} such as \"{example}\", without an exponent or separators");
+        let detail =
+            format!("must be a decimal {what} such as \"{example}\", without an exponent or separators");
         Fault::new("malformed", detail)
     }
 }

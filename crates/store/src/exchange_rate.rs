@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::page::Page;
 use crate::statement::statements;
 use crate::tx::{Snapshot, Tx};
-use crate::value::{Row, Value};
+use crate::value::Row;
 use crate::values;
 
 statements! {
@@ -57,8 +57,8 @@ pub fn list(
     let from = after.or_else(|| currency.map(|currency| (currency, Day::from_number(i64::MAX))));
     let mut rates = match from {
         Some((currency, day)) => {
-            let values: [Value; 4] = [base.code().into(), currency.code().into(), day.into(), (limit + 1).into()];
-            read_all(snapshot.query(&OF_CURRENCY, &values)?)?
+            let values = values![base.code(), currency.code(), day, limit + 1];
+            read_all(snapshot.query(&OF_CURRENCY, values)?)?
         }
         None => Vec::new(),
     };

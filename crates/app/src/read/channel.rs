@@ -42,11 +42,7 @@ pub struct ChannelPage {
     pub counted: Option<Counted>,
 }
 
-pub fn page(
-    snapshot: &mut Snapshot,
-    viewer: &Viewer,
-    id: ChannelId,
-) -> Result<Option<ChannelPage>, Error> {
+pub fn page(snapshot: &mut Snapshot, viewer: &Viewer, id: ChannelId) -> Result<Option<ChannelPage>, Error> {
     let Some((channel, codes)) = one(snapshot, id)? else { return Ok(None) };
     let (totals, counted) = (channel_total::of_channel(snapshot, id)?, channel_total::counted(snapshot)?);
     let rates = rates_of(snapshot, viewer, &totals)?;

@@ -60,8 +60,7 @@ pub fn page(
     let default = viewer.settings().default_currency;
     let rates = list(snapshot, viewer, wanted, limit)?;
     let listed = rates.items.iter().map(|rate| rate.currency);
-    let in_force =
-        exchange_rate::in_force(snapshot, wanted.base.unwrap_or(default), listed, viewer.today())?;
+    let in_force = exchange_rate::in_force(snapshot, wanted.base.unwrap_or(default), listed, viewer.today())?;
     let mut used = in_use(snapshot)?;
     let known = today(snapshot, viewer, used.iter().copied())?;
     used.retain(|currency| *currency != default && known.of(*currency).is_none());

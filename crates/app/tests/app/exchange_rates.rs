@@ -37,9 +37,8 @@ fn page(company: &TestCompany) -> RatesPage {
 }
 
 fn listed(company: &TestCompany) -> Vec<String> {
-    let shown = |rate: ExchangeRate| {
-        format!("{} {} {}", rate.currency.code(), rate.valid_from, rate.rate.text())
-    };
+    let shown =
+        |rate: ExchangeRate| format!("{} {} {}", rate.currency.code(), rate.valid_from, rate.rate.text());
     page(company).rates.items.into_iter().map(shown).collect()
 }
 
@@ -74,7 +73,8 @@ fn a_rate_is_added_changed_and_deleted_and_a_day_has_one() {
         add(&globex, "CHF", "2026-01-05", "7").unwrap();
         assert_eq!(listed(app), ["CHF 2026-01-05 1.12", "CHF 2026-01-01 1.1"]);
 
-        let change = |company: &TestCompany, body| company.write(ChangeRate { id: first.id, patch: patch(body) });
+        let change =
+            |company: &TestCompany, body| company.write(ChangeRate { id: first.id, patch: patch(body) });
         assert_eq!(refusal(change(app, json!({"valid_from": "2026-01-05"}))), "conflict rate_taken");
         assert_eq!(refusal(change(&globex, json!({"rate": "2"}))), "no such exchange rate");
         let entries = app.rows("audit");
@@ -97,7 +97,10 @@ fn rates_are_changed_by_who_may_change_the_settings() {
         for role in [Role::Viewer, Role::Member] {
             let token = app.token_of(role);
             let rate = new_rate("CHF", "2026-01-02", "1.10");
-            assert_eq!(refusal(app.write_as(&token, AddRate { rate, base: None })), "forbidden role_required");
+            assert_eq!(
+                refusal(app.write_as(&token, AddRate { rate, base: None })),
+                "forbidden role_required"
+            );
             let change = ChangeRate { id: known.id, patch: patch(json!({"rate": "2"})) };
             assert_eq!(refusal(app.write_as(&token, change)), "forbidden role_required");
             assert_eq!(refusal(app.write_as(&token, DeleteRate(known.id))), "forbidden role_required");
@@ -145,7 +148,8 @@ fn rates_to_another_default_currency_are_kept_and_not_used() {
         assert_eq!(customers(app), (Some(10_500_000), vec![]));
         // A deleted one is restored for the currency that it was a rate to.
         app.write(DeleteRate(to_usd.id)).unwrap();
-        app.write(AddRate { rate: new_rate("CHF", "2026-01-01", "1.1"), base: Some(currency("USD")) }).unwrap();
+        app.write(AddRate { rate: new_rate("CHF", "2026-01-01", "1.1"), base: Some(currency("USD")) })
+            .unwrap();
         assert_eq!(customers(app).0, Some(10_500_000));
         app.set(json!({"default_currency": "USD"}));
         assert_eq!(customers(app), (Some(11_000_000), vec![]), "back again");

@@ -141,7 +141,10 @@ fn a_patch_changes_the_day_and_the_rate_and_nothing_else() {
     };
     let patched = |json: Value| RatePatch::parse(&body(json)).unwrap().apply(&known);
     assert_eq!(patched(json!({})), known);
-    assert_eq!(patched(json!({"rate": "1.06"})), ExchangeRate { rate: Rate::parse("1.06").unwrap(), ..known });
+    assert_eq!(
+        patched(json!({"rate": "1.06"})),
+        ExchangeRate { rate: Rate::parse("1.06").unwrap(), ..known }
+    );
     let moved = ExchangeRate { valid_from: day("2026-04-01"), ..known };
     assert_eq!(patched(json!({"valid_from": "2026-04-01"})), moved);
     let refused = RatePatch::parse(&body(json!({"rate": null, "valid_from": null, "currency": "USD"})));

@@ -55,7 +55,8 @@ impl Rates {
             Part { currency, sum, converted }
         };
         let mut parts: Vec<Part> = sums.into_iter().map(part).collect();
-        parts.sort_by_key(|part| (part.currency != self.base, part.converted.is_none(), part.currency.code()));
+        parts
+            .sort_by_key(|part| (part.currency != self.base, part.converted.is_none(), part.currency.code()));
         Total { base: self.base, parts }
     }
 }

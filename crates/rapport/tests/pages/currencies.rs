@@ -68,7 +68,9 @@ async fn a_rate_is_added_corrected_deleted_and_restored(hands: Hands) {
     assert_eq!(rates(&office), ["CHF 1.2"]);
 
     browser.click("Audit log").await;
-    for part in ["Added an exchange rate", "Changed an exchange rate", "rate: 1.1 → 1.2", "Deleted an exchange rate"] {
+    for part in
+        ["Added an exchange rate", "Changed an exchange rate", "rate: 1.1 → 1.2", "Deleted an exchange rate"]
+    {
         browser.see_in("#audit", part).await;
     }
     browser.close();

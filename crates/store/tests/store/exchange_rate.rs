@@ -117,7 +117,8 @@ fn a_rate_is_changed_and_deleted_alone_and_one_day_has_one_rate() {
         assert_eq!((on_day(first.valid_from), on_day(day("2026-03-02"))), (Some(id), None));
         let twin = ExchangeRate { id: ExchangeRateId::from_bytes([8; 16]), ..first };
         world.write(acme, move |tx| exchange_rate::insert(tx, &twin)).expect_err("the day is taken");
-        let changed = ExchangeRate { valid_from: day("2026-03-02"), rate: Rate::parse("2").expect("a rate"), ..first };
+        let changed =
+            ExchangeRate { valid_from: day("2026-03-02"), rate: Rate::parse("2").expect("a rate"), ..first };
         world.write(acme, move |tx| exchange_rate::update(tx, &changed)).expect("changed");
         assert_eq!((of(acme), on_day(first.valid_from)), (Some(changed), None));
         world.write(globex, move |tx| exchange_rate::delete(tx, id)).expect("nothing to delete");
@@ -133,20 +134,25 @@ fn values_of_a_database_from_before_there_were_rates_are_converted_with_a_new_on
         old_database::create(&database, 40);
         let world = World { store: open(&patient(database.clone())), database };
         let company = CompanyId(1);
-        world.change("UPDATE account SET value_amount = 100000, value_currency = 'CHF' WHERE status = 'customer'");
-        world.change("UPDATE account SET value_amount = 100000, value_currency = 'SEK' WHERE status = 'in_trial'");
+        world.change(
+            "UPDATE account SET value_amount = 100000, value_currency = 'CHF' WHERE status = 'customer'",
+        );
+        world.change(
+            "UPDATE account SET value_amount = 100000, value_currency = 'SEK' WHERE status = 'in_trial'",
+        );
         insert(&world, company, &[rate(1, "EUR", "CHF", "2026-01-01", "1.05")]);
         let total = world.read(company, |snapshot| {
             let stages = stage_totals::stages(snapshot)?;
             let values: Vec<_> = stages.into_iter().flat_map(|stage| stage.values).collect();
             let currencies = values.iter().map(|value| value.currency);
-            let rates =
-                exchange_rate::in_force(snapshot, currency("EUR"), currencies, day("2026-01-01"))?;
-            Ok(rates.total(values.iter().map(|value| (value.currency, value.amount.ten_thousandths().into()))))
+            let rates = exchange_rate::in_force(snapshot, currency("EUR"), currencies, day("2026-01-01"))?;
+            Ok(rates
+                .total(values.iter().map(|value| (value.currency, value.amount.ten_thousandths().into()))))
         });
         // Ten customers and ten trials, with ten of their currency each.
         assert_eq!(total.sum(), Some(1_050_000));
-        let left: Vec<(&str, i128)> = total.unconverted().map(|part| (part.currency.code(), part.sum)).collect();
+        let left: Vec<(&str, i128)> =
+            total.unconverted().map(|part| (part.currency.code(), part.sum)).collect();
         assert_eq!(left, [("SEK", 1_000_000)]);
     });
 }

@@ -61,7 +61,8 @@ async fn rates_are_listed_by_currency_with_the_latest_first_in_pages(acme: Tenan
     let cursor = page["next_cursor"].as_str().expect("a cursor");
     let of_another = format!("{LIST}?currency=SEK&cursor={cursor}");
     acme.get(&of_another).expect_faults(&[("cursor", "invalid_cursor")]).await;
-    let faults = [("base_currency", "unknown_currency"), ("currency", "unknown_currency"), ("x", "unknown_parameter")];
+    let faults =
+        [("base_currency", "unknown_currency"), ("currency", "unknown_currency"), ("x", "unknown_parameter")];
     acme.get(&format!("{LIST}?currency=XXY&base_currency=1&x=1")).expect_faults(&faults).await;
 }
 
@@ -80,22 +81,19 @@ async fn rates_belong_to_the_default_currency_they_were_added_for(acme: Tenant) 
 
 async fn errors_are_named_and_nothing_is_written(acme: Tenant) {
     let known = add(&acme, "CHF", "2026-01-01", "1.10").await;
-    let body = |currency: &str, day: &str, rate: Value| {
-        json!({"currency": currency, "valid_from": day, "rate": rate})
-    };
+    let body = |currency: &str, day: &str, rate: Value| json!({"currency": currency, "valid_from": day, "rate": rate});
     let refused: [(Value, &[(&str, &str)]); 5] = [
         (json!({}), &[("/currency", "required"), ("/valid_from", "required"), ("/rate", "required")]),
         (body("CHF", "2026-02-30", json!("0")), &[("/valid_from", "malformed"), ("/rate", "out_of_range")]),
-        (body("XXY", "1970-12-31", json!("-1")), &[
-            ("/currency", "unknown_currency"),
-            ("/valid_from", "out_of_range"),
-            ("/rate", "negative"),
-        ]),
+        (
+            body("XXY", "1970-12-31", json!("-1")),
+            &[("/currency", "unknown_currency"), ("/valid_from", "out_of_range"), ("/rate", "negative")],
+        ),
         (body("CHF", "2026-03-01", json!("1.00000000001")), &[("/rate", "out_of_range")]),
-        (json!({"currency": "CHF", "valid_from": "2026-03-01", "rate": "1", "base_currency": "EUR"}), &[(
-            "/base_currency",
-            "unknown_member",
-        )]),
+        (
+            json!({"currency": "CHF", "valid_from": "2026-03-01", "rate": "1", "base_currency": "EUR"}),
+            &[("/base_currency", "unknown_member")],
+        ),
     ];
     for (body, faults) in refused {
         acme.post(LIST).json(&body).expect_faults(faults).await;
@@ -104,7 +102,10 @@ async fn errors_are_named_and_nothing_is_written(acme: Tenant) {
     let other = add(&acme, "CHF", "2026-02-01", "1.20").await;
     let taken = acme.patch(&one(&other)).json(&json!({"valid_from": "2026-01-01"}));
     taken.expect_refused(409, "rate_taken").await;
-    acme.patch(&one(&other)).json(&json!({"currency": "SEK"})).expect_faults(&[("/currency", "unknown_member")]).await;
+    acme.patch(&one(&other))
+        .json(&json!({"currency": "SEK"}))
+        .expect_faults(&[("/currency", "unknown_member")])
+        .await;
     assert_eq!(acme.all_pages(LIST, 50).await, [other, known]);
 }
 

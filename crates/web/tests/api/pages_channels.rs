@@ -70,7 +70,11 @@ async fn channels_show_what_each_code_brought_per_currency(acme: Tenant) {
     let spring = "<code>SPRING</code></td><td class=\"n\">3</td><td class=\"n values\">";
     let sum = "$7.00 <span class=\"others\">+ €1,500.50</span></button>";
     let autumn = "<code>AUTUMN</code></td><td class=\"n\">1</td><td class=\"n values\"><span class=\"faint\">–</span></td>";
-    page.says(&link).says(spring).says(sum).says(autumn).says("<code>NOBODY</code></td><td class=\"n\">0</td>");
+    page.says(&link)
+        .says(spring)
+        .says(sum)
+        .says(autumn)
+        .says("<code>NOBODY</code></td><td class=\"n\">0</td>");
     // A deleted code keeps its results.
     acme.delete(&format!("/api/channels/{}/codes/autumn/", fair.id)).send().await;
     let page = ana.see(&format!("/channels/{}", fair.id)).await.expect(200);

@@ -27,7 +27,8 @@ fn fields<'a>(currency: &'a str, day: &'a str, rate: &'a str) -> [(&'a str, &'a 
 
 async fn rates_are_added_changed_deleted_and_restored(acme: Tenant) {
     let ana = Person::of(&acme, Role::Admin);
-    let page = ana.see(PATH).await.expect(200).says("No rates to USD yet").says("aria-current=\"page\">Currencies");
+    let page =
+        ana.see(PATH).await.expect(200).says("No rates to USD yet").says("aria-current=\"page\">Currencies");
     page.says("value=\"2026-01-05\"").says("What one unit is worth in USD.");
     let to = "/settings/currencies?base=USD";
     ana.send(PATH, &fields(" chf ", "2026-01-01", "1.10")).await.leads_to(to);
@@ -40,7 +41,10 @@ async fn rates_are_added_changed_deleted_and_restored(acme: Tenant) {
         ("1 Dec 2025", "1.05", "<span class=\"faint\">past</span>"),
     ] {
         let row = page.0.text().split("<tr>").find(|row| row.contains(day)).expect("a row");
-        assert!(row.contains(&format!("1\u{a0}CHF = {rate}\u{a0}USD")) && row.contains(state), "{day}: {row}");
+        assert!(
+            row.contains(&format!("1\u{a0}CHF = {rate}\u{a0}USD")) && row.contains(state),
+            "{day}: {row}"
+        );
     }
     let latest = rates(&acme).await.remove(0);
     let one = format!("{PATH}/{}", latest["id"].as_str().expect("an id"));
@@ -71,7 +75,11 @@ async fn a_refused_rate_stays_in_its_fields(acme: Tenant) {
     ana.send(PATH, &fields("CHF", "2026-01-01", "1.1")).await.leads_to("/settings/currencies?base=USD");
     ana.send(PATH, &fields("CHF", "2026-02-01", "1.2")).await.leads_to("/settings/currencies?base=USD");
     let taken = "This currency already has a rate that is valid from this day.";
-    ana.send(PATH, &fields("CHF", "2026-01-01", "2")).await.expect(422).says(taken).says("id=\"valid_from-note\"");
+    ana.send(PATH, &fields("CHF", "2026-01-01", "2"))
+        .await
+        .expect(422)
+        .says(taken)
+        .says("id=\"valid_from-note\"");
     let latest = rates(&acme).await.remove(0);
     let one = format!("{PATH}/{}", latest["id"].as_str().expect("an id"));
     ana.send(&one, &[("valid_from", "2026-01-01"), ("rate", "3")]).await.expect(422).says(taken);
@@ -88,7 +96,9 @@ async fn currencies_without_a_rate_are_named(acme: Tenant) {
     let link = |code: &str| format!("href=\"/settings/currencies?add={code}#add\">Add a rate for {code}</a>");
     let page = ana.see(PATH).await.expect(200).says(&link("CHF")).says(&link("SEK"));
     page.says_not(&link("USD"));
-    ana.see("/settings/currencies?add=CHF").await.says("id=\"currency\" name=\"currency\" type=\"text\" value=\"CHF\"");
+    ana.see("/settings/currencies?add=CHF")
+        .await
+        .says("id=\"currency\" name=\"currency\" type=\"text\" value=\"CHF\"");
     ana.send(PATH, &fields("CHF", "2026-01-01", "1.1")).await.leads_to("/settings/currencies?base=USD");
     ana.see(PATH).await.says(&link("SEK")).says_not(&link("CHF"));
     ana.send(PATH, &fields("SEK", "2026-01-01", "0.1")).await.leads_to("/settings/currencies?base=USD");

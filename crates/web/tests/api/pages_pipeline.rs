@@ -105,7 +105,10 @@ async fn a_stage_without_rates_shows_one_currency_and_offers_the_others(acme: Te
     assert!(shown.contains("aria-describedby=\"others-prospect\">$1,000.00 "), "{head}");
     assert!(shown.contains("+2<span class=\"sr\"> other currencies"), "{head}");
     for other in ["CHF\u{a0}1,000.00", "€1,000.00"] {
-        assert!(tip.contains(&format!("<span>{other}<span class=\"rate\">no exchange rate</span>")), "{head}");
+        assert!(
+            tip.contains(&format!("<span>{other}<span class=\"rate\">no exchange rate</span>")),
+            "{head}"
+        );
     }
 }
 
@@ -129,8 +132,10 @@ async fn a_stage_shows_the_converted_sum_and_what_has_no_rate(acme: Tenant) {
     let head = part("id=\"head-prospect\"", "</header>");
     let (shown, tip) = head.split_once("role=\"tooltip\"").expect("a tooltip");
     assert!(shown.contains(">$2,100.00 <span class=\"others\">+ €1,000.00</span></button>"), "{head}");
-    let converted = "CHF\u{a0}1,000.00 = $1,100.00<span class=\"rate\">1\u{a0}CHF = 1.1\u{a0}USD since 1 Jan 2026</span>";
-    for line in ["<span>$1,000.00</span>", converted, "€1,000.00<span class=\"rate\">no exchange rate</span>"] {
+    let converted =
+        "CHF\u{a0}1,000.00 = $1,100.00<span class=\"rate\">1\u{a0}CHF = 1.1\u{a0}USD since 1 Jan 2026</span>";
+    for line in ["<span>$1,000.00</span>", converted, "€1,000.00<span class=\"rate\">no exchange rate</span>"]
+    {
         assert!(tip.contains(line), "{line}: {head}");
     }
     // A folded stage says the same, and its parts are inside.

@@ -103,8 +103,8 @@ impl<I: Sync> Load<I> for CurrenciesPage {
         let adding = currency(&visit.query, "add").map_or("", Currency::code).to_owned();
         let limit = i64::try_from(ROWS).unwrap_or(i64::MAX);
         let wanted = Wanted { base, currency: None, after };
-        let found =
-            visit.read(SETTINGS, move |snapshot, viewer| exchange_rate::page(snapshot, viewer, wanted, limit));
+        let found = visit
+            .read(SETTINGS, move |snapshot, viewer| exchange_rate::page(snapshot, viewer, wanted, limit));
         let Shown { frame, reply: RatesPage { rates, in_force, missing, former } } = found.await?;
         let (base, today) = (in_force.base(), frame.now.day_in(frame.zone()));
         let last = rates.items.last().filter(|_| rates.more);

@@ -122,7 +122,8 @@ mod tests {
     fn its_parts_say_with_which_rate_they_were_converted() {
         let lines = worth(&[("EUR", 1), ("CHF", 1_000), ("USD", 5)]).unwrap().lines;
         let rate = "1\u{a0}CHF = 1.05\u{a0}EUR since 1 Nov 2026".to_owned();
-        let line = |amount: &str, converted, lacks_rate| Line { amount: amount.to_owned(), converted, lacks_rate };
+        let line =
+            |amount: &str, converted, lacks_rate| Line { amount: amount.to_owned(), converted, lacks_rate };
         let expected = [
             line("€1.00", None, false),
             line("CHF\u{a0}1,000.00", Some(("€1,050.00".to_owned(), rate)), false),
