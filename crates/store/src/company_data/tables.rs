@@ -77,7 +77,7 @@ const PERSON: Keys = &[("person", Type::Bytes)];
 const BY_ID: Keys = &[("t.id", Type::Bytes)];
 const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
-pub static TABLES: [Table; 55] = [
+pub static TABLES: [Table; 56] = [
     Table {
         name: "member",
         keys: PERSON,

@@ -192,7 +192,9 @@ async fn of_concurrent_changes_to_one_version_one_is_made(server: Server) {
         let current = etag(&acme.get(&path).send().await);
         let member = change.as_object().and_then(|change| change.keys().next()).expect("a member");
         let changes = (0..WRITERS).map(|writer| {
-            let body = json!({ member: format!("by {writer}") });
+            // Anything that the member can be, different for each.
+            let value = if member == "rate" { format!("{}", writer + 3) } else { format!("by {writer}") };
+            let body = json!({ member: value });
             if_match(acme.patch(&path).json(&body), &current).send()
         });
         let mut statuses: Vec<u16> = all(changes).await.iter().map(|answer| answer.status).collect();
@@ -223,6 +225,7 @@ async fn the_document_describes_versions(acme: Tenant) {
         ("/api/accounts/{id}/notes/{note}/", "get patch delete"),
         ("/api/campaigns/{id}/", "get patch delete"),
         ("/api/conversations/{id}/messages/{message}/", "get patch delete"),
+        ("/api/exchange-rates/{id}/", "get patch delete"),
         ("/api/settings/", "get patch"),
         ("/api/webhooks/{id}/", "get patch delete"),
     ];
