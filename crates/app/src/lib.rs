@@ -33,6 +33,7 @@ pub mod dispatch;
 pub mod encryption_key;
 pub mod erasure;
 mod error;
+pub mod exchange_rate;
 pub mod export;
 pub mod failed_login;
 pub mod fan_out;

@@ -12,7 +12,7 @@ use crate::channel::{Attribution, ChannelRef, PromoCode};
 use crate::company::{CADENCE_DAYS, Settings, TrackedStages};
 use crate::custom_fields::{CustomFields, FieldChange};
 use crate::id::AccountId;
-use crate::invalid::{Fault, Invalid, Members, as_integer, as_object, as_str, as_text};
+use crate::invalid::{Fault, Invalid, Members, as_date, as_integer, as_object, as_str, as_text};
 use crate::money::{Amount, Capture, Currency, Money};
 use crate::pipeline::{self, Move, Status, Trigger};
 use crate::policy::{NamePolicy, StatusPolicy};
@@ -543,15 +543,6 @@ impl StatusChange {
         members.refuse_unknown();
         members.build(|| Some(Self { status: status?, note: note.filter(|note| !note.is_empty()) }))
     }
-}
-
-fn as_date(value: &Value) -> Result<Date, Fault> {
-    let malformed = || Fault::new("malformed", "must be a date in the form YYYY-MM-DD");
-    let text = as_str(value)?;
-    if text.len() != 10 {
-        return Err(malformed());
-    }
-    text.parse().map_err(|_| malformed())
 }
 
 /// An account as it appears in payloads.

@@ -70,6 +70,9 @@ actions! {
     DigestSent = "digest.sent", "Sent the digest";
     DomainClaimed = "domain.claimed", "Confirmed an email domain";
     DomainReleased = "domain.released", "Released an email domain";
+    ExchangeRateChanged = "exchange_rate.changed", "Changed an exchange rate";
+    ExchangeRateCreated = "exchange_rate.created", "Added an exchange rate";
+    ExchangeRateDeleted = "exchange_rate.deleted", "Deleted an exchange rate";
     FactorAdded = "factor.added", "Added a second factor";
     FactorChanged = "factor.changed", "Renamed a passkey";
     FactorRemoved = "factor.removed", "Removed a second factor";

@@ -33,6 +33,7 @@ pub mod email_domain;
 pub mod erasure;
 pub mod event;
 pub mod event_filter;
+pub mod exchange_rate;
 pub mod feed;
 pub mod field_index;
 pub mod file_format;

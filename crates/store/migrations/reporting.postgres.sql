@@ -238,6 +238,14 @@ SELECT c.slug AS project, v.name, v.query, reporting.at(v.created_at) AS created
 FROM saved_view v
 JOIN company c ON c.id = v.company;
 
+-- `rate` is what one unit of `currency` is worth in `base_currency`, from `valid_from` on.
+CREATE OR REPLACE VIEW reporting.exchange_rate AS
+SELECT c.slug AS project, reporting.id_text('rat_', r.id) AS id, r.base AS base_currency, r.currency,
+       DATE '1970-01-01' + r.valid_from::int AS valid_from, r.rate / 10000000000.0::numeric AS rate,
+       reporting.at(r.created_at) AS created_at
+FROM exchange_rate r
+JOIN company c ON c.id = r.company;
+
 CREATE OR REPLACE VIEW reporting.event AS
 SELECT c.slug AS project, reporting.id_text('evt_', e.id) AS id, e.kind AS type,
        reporting.id_text('acc_', e.account) AS account, e.payload::jsonb AS payload,

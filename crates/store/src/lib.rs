@@ -49,6 +49,7 @@ pub mod erasure;
 mod error;
 pub mod event;
 pub mod event_feed;
+pub mod exchange_rate;
 pub mod facts;
 pub mod fan_out;
 mod faults;
@@ -143,6 +144,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         erasure::STATEMENTS,
         event::STATEMENTS,
         event_feed::STATEMENTS,
+        exchange_rate::STATEMENTS,
         fan_out::STATEMENTS,
         history::STATEMENTS,
         mail_reference::STATEMENTS,

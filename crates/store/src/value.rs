@@ -8,8 +8,8 @@ use rapport_domain::activity::EventMark;
 use rapport_domain::credential::SecretHash;
 use rapport_domain::id::{
     AccountId, AuditId, CampaignId, ChannelId, CompanyId, ContactId, ConversationId, CorrectionId,
-    CredentialId, DeliveryId, EventId, FormId, HistoryId, ImportId, InvitationId, MailId, MessageId, NoteId,
-    PasskeyId, PersonId, RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
+    CredentialId, DeliveryId, EventId, ExchangeRateId, FormId, HistoryId, ImportId, InvitationId, MailId,
+    MessageId, NoteId, PasskeyId, PersonId, RedeliveryId, RejectId, ResponseId, SessionId, SsoId, WebhookId,
 };
 use rapport_domain::pipeline::{Source, Status};
 use rapport_domain::time::{Day, Time};
@@ -278,6 +278,7 @@ id_values!(
     CredentialId,
     DeliveryId,
     EventId,
+    ExchangeRateId,
     HistoryId,
     MessageId,
     NoteId,

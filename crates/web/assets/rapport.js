@@ -132,6 +132,11 @@ document.addEventListener("toggle", (event) => {
   one("[autofocus], .sheet input:not([type=hidden]), .sheet select, .sheet textarea, .sheet button", menu)?.focus();
 }, true);
 
+// The parts of a total show while its button has the focus.
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.target.matches?.("button.worth")) event.target.blur();
+});
+
 // After a refused form, focus the first invalid field.
 one("[aria-invalid=true]")?.focus();
 

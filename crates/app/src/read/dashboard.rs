@@ -4,6 +4,7 @@ use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use rapport_domain::caps;
+use rapport_domain::exchange_rate::total::Rates;
 use rapport_domain::time::{Day, Time};
 use rapport_domain::webhook::Webhook;
 use rapport_store::clients::{self, Client, ListClients, Tab};
@@ -11,6 +12,7 @@ use rapport_store::stage_totals::{self, Stage};
 use rapport_store::{Error, Query as _, Snapshot, activity_day, recent, webhook};
 
 use crate::read::first_steps::{self, FirstSteps};
+use crate::read::pipeline::rates_of;
 use crate::read::{CappedCount, Viewer};
 
 pub use rapport_store::recent::Delivered;
@@ -22,6 +24,8 @@ const RECENT_DAYS: i64 = 7;
 
 pub struct Figures {
     pub stages: Vec<Stage>,
+    /// For the values of the stages.
+    pub rates: Rates,
     pub overdue: CappedCount,
     pub worst: Vec<Client>,
     /// New accounts this week.
@@ -45,6 +49,7 @@ pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Erro
     let stages = stage_totals::stages(snapshot)?;
     let has_accounts = stages.iter().any(|stage| stage.accounts.count > 0);
     Ok(Figures {
+        rates: rates_of(snapshot, viewer, &stages)?,
         stages,
         overdue: clients::count_up_to(snapshot, Tab::Overdue, now, caps::ON_A_PAGE)?,
         worst: worst.run(snapshot)?.items,

@@ -16,6 +16,7 @@ pub mod credential;
 pub mod dashboard;
 pub mod delivery;
 pub mod digest;
+pub mod exchange_rate;
 pub mod export;
 pub mod factors;
 pub mod feed;

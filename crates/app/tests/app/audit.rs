@@ -8,6 +8,7 @@ use rapport_app::bulk::MoveAccounts;
 use rapport_app::channel::{AddCode, ArchiveCode, CreateChannel, DeleteChannel, DeleteCode, RenameChannel};
 use rapport_app::credential::{CreateToken, Key, RevokeToken, RotateKey};
 use rapport_app::erasure::erase_payloads;
+use rapport_app::exchange_rate::{AddRate, ChangeRate, DeleteRate};
 use rapport_app::export::{Exported, RecordExport};
 use rapport_app::failed_login;
 use rapport_app::invitation::{Invite, Offer, ResendInvitation, RevokeInvitation};
@@ -24,6 +25,7 @@ use rapport_domain::bulk::{BulkMove, Wanted};
 use rapport_domain::channel::PromoCode;
 use rapport_domain::credential::TokenRequest;
 use rapport_domain::device::Device;
+use rapport_domain::exchange_rate::{NewRate, RatePatch};
 use rapport_domain::history::Actor;
 use rapport_domain::id::AccountId;
 use rapport_domain::invitation::Acceptance;
@@ -92,6 +94,7 @@ fn every_change_is_in_the_log_with_the_change_and_without_a_secret() {
         people(&mut managing);
         webhooks(&mut managing);
         channels(&mut managing);
+        exchange_rates(&mut managing);
         views(&mut managing);
         let log = managing.log().split_off(before);
         assert!(log.len() >= 25, "{}", log.len());
@@ -286,6 +289,33 @@ fn channels(managing: &mut Managing) {
             ["promo_code.restored", {"code": "FAIR"}],
             ["promo_code.deleted", {"code": "FAIR"}],
             ["channel.deleted", {"name": "Fair 2"}],
+        ]),
+    );
+}
+
+fn exchange_rates(managing: &mut Managing) {
+    let known = managing.log().len();
+    let rate = json!({"currency": "CHF", "valid_from": "2026-01-01", "rate": "1.10"});
+    let rate = NewRate::parse(rate.as_object().unwrap()).unwrap();
+    let id = managing.run(AddRate { rate, base: None }).id;
+    for body in [json!({"rate": "1.12"}), json!({"rate": "1.12"}), json!({"valid_from": "2026-02-01"})] {
+        managing.run(ChangeRate { id, patch: RatePatch::parse(body.as_object().unwrap()).unwrap() });
+    }
+    managing.run(DeleteRate(id));
+    expect(
+        managing,
+        known,
+        json!([
+            ["exchange_rate.created", {
+                "currency": "CHF", "base_currency": "USD", "valid_from": "2026-01-01", "rate": "1.1",
+            }],
+            ["exchange_rate.changed", {"currency": "CHF", "rate": {"from": "1.1", "to": "1.12"}}],
+            ["exchange_rate.changed", {
+                "currency": "CHF", "valid_from": {"from": "2026-01-01", "to": "2026-02-01"},
+            }],
+            ["exchange_rate.deleted", {
+                "currency": "CHF", "base_currency": "USD", "valid_from": "2026-02-01", "rate": "1.12",
+            }],
         ]),
     );
 }

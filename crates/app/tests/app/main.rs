@@ -15,6 +15,7 @@ mod digest;
 mod encryption_key;
 mod erasure;
 mod every_table;
+mod exchange_rates;
 mod fan_out;
 mod feed;
 mod full_export;

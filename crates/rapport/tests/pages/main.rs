@@ -13,6 +13,7 @@ mod clients;
 mod companies;
 mod corrections;
 mod credentials;
+mod currencies;
 mod dashboard;
 mod deliveries;
 mod documentation;

@@ -4,7 +4,7 @@
 //! Not exported are secrets and their hashes, sessions, the texts of mails, imported files, and what is derived from
 //! other tables or only serves the service itself.
 
-use super::shape::Shape::{self, Actor, Amount, Day, Entry, Flag, Id, Json, Number, Text, Time, Word};
+use super::shape::Shape::{self, Actor, Amount, Day, Entry, Flag, Id, Json, Number, Rate, Text, Time, Word};
 use super::way::{Key, Way};
 use crate::statement::DeleteMany;
 use crate::value::Type;
@@ -170,6 +170,19 @@ pub static TABLES: [Table; 56] = [
         &[("code_folded", Type::Text)],
         &[("code", Text), ("channel", Id("chn_")), ("archived_at", Time), ("created_at", Time)],
         &["code_folded"],
+    ),
+    Table::exported(
+        "exchange_rate",
+        ID,
+        &[
+            ("id", Id("rat_")),
+            ("base", Text),
+            ("currency", Text),
+            ("valid_from", Day),
+            ("rate", Rate),
+            ("created_at", Time),
+        ],
+        &[],
     ),
     Table::exported(
         "campaign",

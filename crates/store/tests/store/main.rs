@@ -8,6 +8,7 @@ mod backlog;
 mod clients;
 mod company_data;
 mod delivery_list;
+mod exchange_rate;
 mod feed;
 mod group_commit;
 mod listing;

@@ -62,6 +62,13 @@ fn clearing_amount() -> ObjectBuilder {
     amount().description(Some(detail))
 }
 
+fn rate() -> ObjectBuilder {
+    let types = SchemaType::Array(vec![Type::String, Type::Number]);
+    let detail = "What one unit is worth in the default currency: a decimal number above zero, as a text or a number. \
+                  At most 8 digits before the decimal point and 10 after it.";
+    ObjectBuilder::new().schema_type(types).description(Some(detail)).examples([json!("1.05")])
+}
+
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PageParameters {
@@ -427,6 +434,37 @@ pub struct AddressCreate {
 pub struct ChannelName {
     #[schema(example = "Spring fair")]
     name: String,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ExchangeRateParameters {
+    /// Only rates of this currency.
+    #[param(example = "CHF")]
+    currency: Option<String>,
+    /// Rates to this currency. Defaults to the company's default currency.
+    #[param(example = "EUR")]
+    base_currency: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct ExchangeRateCreate {
+    /// An ISO 4217 code, in upper or lower case. Not the default currency.
+    #[schema(example = "CHF")]
+    currency: String,
+    /// The first day that the rate is valid, in 1971 or later.
+    #[schema(format = Date, example = "2026-11-01")]
+    valid_from: String,
+    #[schema(schema_with = rate)]
+    rate: String,
+}
+
+#[derive(ToSchema)]
+pub struct ExchangeRatePatch {
+    #[schema(format = Date, nullable = false)]
+    valid_from: Option<String>,
+    #[schema(schema_with = rate, required = false)]
+    rate: Option<String>,
 }
 
 #[derive(ToSchema)]

@@ -16,6 +16,7 @@ use crate::pages::kit::frame::{Frame, Page as _, Shown, framed};
 use crate::pages::kit::refusal::Refusal;
 use crate::pages::kit::visit::Visit;
 use crate::pages::words::number::{counted, grouped};
+use crate::pages::words::worth::Worth;
 use crate::pages::{Pages, READ};
 
 pub fn routes() -> Router<Pages> {
@@ -28,6 +29,8 @@ struct DashboardPage {
     frame: Frame,
     figures: Figures,
     bars: Vec<StageBar>,
+    /// What the stages are worth.
+    worths: Vec<Option<Worth>>,
     activity: Sparkline,
     mail_configured: bool,
     steps: FirstSteps,
@@ -76,9 +79,10 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
         return Ok(FirstRunPage { frame, steps, base_url }.respond());
     }
     let bars = StageBar::all(&figures.stages);
+    let worths = figures.stages.iter().map(|stage| Worth::of(&figures.rates, &stage.values)).collect();
     let activity = Sparkline::new(&figures.days, frame.now.day_in(frame.zone()), PULSE_DAYS);
     let mail_configured = visit.pages.app().services().outside().mail_configured;
-    Ok(DashboardPage { frame, figures, bars, activity, mail_configured, steps, base_url }.respond())
+    Ok(DashboardPage { frame, figures, bars, worths, activity, mail_configured, steps, base_url }.respond())
 }
 
 fn days_overdue(client: &Client) -> String {
