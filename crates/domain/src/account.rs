@@ -61,6 +61,8 @@ pub struct Account {
     pub tracked_since: Option<Time>,
     /// Reactivated from Do not contact by activity: excluded from every campaign until an operator moves it.
     pub campaign_hold: bool,
+    /// Part of the sample data: removed with it, and not told to other systems.
+    pub sample: bool,
     pub created_at: Time,
     pub updated_at: Time,
 }
@@ -104,6 +106,7 @@ impl Account {
             snoozed_until: None,
             tracked_since: TrackedStages::may_contain(status).then_some(now),
             campaign_hold: false,
+            sample: false,
             created_at: now,
             updated_at: now,
         }
@@ -286,6 +289,11 @@ impl Account {
     ) -> Result<Change, Invalid> {
         let mut change = Change::default();
         let Patch { name, imported_id, status, cadence_days, snoozed_until, clear_channel, common } = request;
+        if self.sample && matches!(imported_id, Some(Some(_))) {
+            // The customer's own system would then write to an account that is removed with the sample data.
+            let detail = "is not for sample accounts, which are removed with the sample data";
+            return Err(Invalid::one("/imported_id", "sample_account", detail));
+        }
         set(&mut self.name, name.as_ref(), "name", &mut change);
         set(&mut self.imported_id, imported_id.as_ref(), "imported_id", &mut change);
         set(&mut self.cadence_override, cadence_days.as_ref(), "cadence_days", &mut change);

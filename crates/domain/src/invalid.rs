@@ -46,7 +46,7 @@ pub struct Fault {
 
 impl Fault {
     /// Every code that a field or parameter can be refused with.
-    pub const CODES: [&str; 82] = [
+    pub const CODES: [&str; 83] = [
         "account_mismatch",
         "already_converted",
         "ambiguous",
@@ -86,6 +86,7 @@ impl Fault {
         "repeated",
         "required",
         "reserved_name",
+        "sample_account",
         "timed_out",
         "too_large",
         "too_long",

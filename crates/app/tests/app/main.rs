@@ -41,6 +41,7 @@ mod redelivery;
 mod repeats;
 mod retention;
 mod rights;
+mod sample;
 mod saved_view;
 mod second_factor;
 mod session;

@@ -162,7 +162,7 @@ pub static TABLES: [Table; 55] = [
     Table::exported(
         "channel",
         ID,
-        &[("id", Id("chn_")), ("name", Text), ("created_at", Time)],
+        &[("id", Id("chn_")), ("name", Text), ("sample", Flag), ("created_at", Time)],
         &["name_folded"],
     ),
     Table::exported(
@@ -210,6 +210,7 @@ pub static TABLES: [Table; 55] = [
             ("snoozed_until", Text),
             ("tracked_since", Time),
             ("campaign_hold", Flag),
+            ("sample", Flag),
             ("created_at", Time),
             ("updated_at", Time),
         ],
