@@ -52,6 +52,8 @@ pub struct Account {
     pub channel: Option<ChannelRef>,
     pub acquired_at: Option<Time>,
     pub last_contact_at: Option<Time>,
+    /// The last contact that an import named. It has no entry of its own that could be corrected.
+    pub imported_contact_at: Option<Time>,
     pub first_seen_at: Option<Time>,
     pub last_seen_at: Option<Time>,
     pub cadence_override: Option<i64>,
@@ -100,6 +102,7 @@ impl Account {
             channel: None,
             acquired_at: None,
             last_contact_at: None,
+            imported_contact_at: None,
             first_seen_at: None,
             last_seen_at: None,
             cadence_override: None,
@@ -160,6 +163,16 @@ impl Account {
         if moves {
             self.last_contact_at = Some(at);
             self.updated_at = now;
+        }
+        moves
+    }
+
+    /// Takes the last contact from an import, and returns whether it moved the clock. An earlier one than what is known
+    /// here changes nothing.
+    pub fn import_contact(&mut self, at: Time, now: Time) -> bool {
+        let moves = self.contact(at, now);
+        if moves {
+            self.imported_contact_at = Some(at);
         }
         moves
     }

@@ -24,7 +24,8 @@ macro_rules! select_account {
     ($rest:literal) => {
         concat!(
             "SELECT a.id, a.imported_id, a.name, a.status, a.custom_fields, a.value_amount, a.value_currency, ",
-            "a.promo_code, a.channel, c.name, a.acquired_at, a.last_contact_at, s.first_seen_at, s.last_seen_at, ",
+            "a.promo_code, a.channel, c.name, a.acquired_at, a.last_contact_at, a.imported_contact_at, ",
+            "s.first_seen_at, s.last_seen_at, ",
             "a.cadence_days, a.snoozed_until, a.tracked_since, a.campaign_hold, a.sample, a.created_at, ",
             "a.updated_at ",
             "FROM account a ",
@@ -98,6 +99,10 @@ pub(crate) static INSERT: InsertMany = InsertMany::numbered(
 );
 
 pub(crate) static UPDATE: UpdateMany = UpdateMany::numbered("account", &[("id", Type::Bytes)], COLUMNS);
+
+/// Apart from the others, because only imports change it.
+pub(crate) static SET_IMPORTED_CONTACT: UpdateMany =
+    UpdateMany::new("account", &[("id", Type::Bytes)], &[("imported_contact_at", Type::Int)]);
 
 pub(crate) static INSERT_WORDS: InsertMany = InsertMany::new(
     "account_word",
@@ -173,6 +178,7 @@ pub fn write(tx: &mut Tx, new: &[&Account], edits: &[Edit]) -> Result<bool, Erro
     insert_words(tx, new)?;
     cadence::begin(tx, new)?;
     update_rows(tx, edits)?;
+    set_imported_contacts(tx, new, edits)?;
     cadence::follow(tx, edits)?;
     account_field::write(tx, new, edits)?;
     Ok(true)
@@ -196,6 +202,16 @@ fn update_rows(tx: &mut Tx, edits: &[Edit]) -> Result<(), Error> {
         row.bind(&mut rows);
     }
     tx.update(&UPDATE, &rows)
+}
+
+/// Writes the imported contacts that are new; free if none are.
+fn set_imported_contacts(tx: &mut Tx, new: &[&Account], edits: &[Edit]) -> Result<(), Error> {
+    let new = new.iter().copied().filter(|account| account.imported_contact_at.is_some());
+    let edits = edits.iter().filter(|edit| edit.before.imported_contact_at != edit.after.imported_contact_at);
+    let changed = new.chain(edits.map(|edit| edit.after));
+    let rows: Vec<Value> =
+        changed.flat_map(|account| [Value::from(&account.id), account.imported_contact_at.into()]).collect();
+    tx.update(&SET_IMPORTED_CONTACT, &rows)
 }
 
 /// Replaces the search words of an account with those of its current name and imported_id.
@@ -312,6 +328,7 @@ pub(crate) fn read(mut row: Row) -> Result<Account, Error> {
         },
         acquired_at: row.take()?,
         last_contact_at: row.take()?,
+        imported_contact_at: row.take()?,
         first_seen_at: row.take()?,
         last_seen_at: row.take()?,
         cadence_override: row.take()?,

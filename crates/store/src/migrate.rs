@@ -50,6 +50,7 @@ const MIGRATIONS: [&str; 35] = [
     include_str!("../migrations/0034_corrections.sql"),
     include_str!("../migrations/0035_real_files.sql"),
     include_str!("../migrations/0036_sample_data.sql"),
+    include_str!("../migrations/0037_imported_contact.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

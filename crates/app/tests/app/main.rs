@@ -20,6 +20,7 @@ mod feed;
 mod full_export;
 mod identity;
 mod import_runs;
+mod imported_contact;
 mod imports;
 mod inbound;
 mod ingest;

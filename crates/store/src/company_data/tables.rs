@@ -206,6 +206,7 @@ pub static TABLES: [Table; 55] = [
             ("promo_code", Text),
             ("acquired_at", Time),
             ("last_contact_at", Time),
+            ("imported_contact_at", Time),
             ("cadence_days", Number),
             ("snoozed_until", Text),
             ("tracked_since", Time),
