@@ -1,8 +1,9 @@
 //! Sample data: added on request while a company has no accounts of its own, and removed again in one click.
 //!
-//! Nothing about it leaves the service by itself. Sample accounts have no events, so there is nothing to deliver to webhooks
-//! or to list in the feed (`outbox`); readers that follow the accounts don't see them (`store/account_changes.rs`); and the
-//! digest leaves them out. Lists and exports that somebody asks for show them like the pages do.
+//! Nothing about it leaves the service by itself. Sample accounts have no events, so there is nothing to deliver to
+//! webhooks or to list in the feed (`outbox`); readers that follow the accounts don't see them
+//! (`store/account_changes.rs`); and the digest leaves them out. Lists and exports that somebody asks for show them
+//! like the pages do.
 
 mod writing;
 

@@ -1,5 +1,5 @@
-//! Sample data: a few dozen made-up accounts that show a new company what its pages will look like. It is offered while
-//! the company has no accounts of its own, and removed again in one click.
+//! Sample data: a few dozen made-up accounts that show a new company what its pages will look like. It is offered
+//! while the company has no accounts of its own, and removed again in one click.
 //!
 //! Here is what the data consists of. Its accounts are marked (`Account::sample`): nothing about them is told to other
 //! systems, and no other account is ever removed with them.

@@ -12,7 +12,8 @@ use crate::values;
 
 statements! {
     // Everything is read: there are a few dozen at most, and none in most companies.
-    company ACCOUNTS = "SELECT id FROM account /*INDEXED BY account_sample*/ WHERE company = $1 AND sample = 1 ORDER BY id";
+    company ACCOUNTS = "SELECT id FROM account /*INDEXED BY account_sample*/ WHERE company = $1 AND sample = 1 \
+                        ORDER BY id";
     company MARK_ACCOUNTS = "UPDATE account SET sample = 1 WHERE company = $1 AND id = ANY($2)";
     company ANY_ACCOUNT = "SELECT id FROM account WHERE company = $1 ORDER BY id LIMIT 1";
     company CHANNELS = "SELECT id FROM channel WHERE company = $1 AND sample = 1 ORDER BY id";

@@ -34,6 +34,7 @@ mod phone;
 mod pipeline;
 mod pulse;
 mod roles;
+mod samples;
 mod sessions;
 mod settings;
 mod sso;
