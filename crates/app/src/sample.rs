@@ -137,7 +137,10 @@ pub(crate) fn sample_accounts(
 }
 
 /// A company's sample accounts themselves.
-pub(crate) fn loaded(snapshot: &mut Snapshot, company: &Company) -> Result<Vec<Account>, rapport_store::Error> {
+pub(crate) fn loaded(
+    snapshot: &mut Snapshot,
+    company: &Company,
+) -> Result<Vec<Account>, rapport_store::Error> {
     let ids = sample_accounts(snapshot, company)?;
     ids.into_iter().filter_map(|id| account::get(snapshot, id).transpose()).collect()
 }

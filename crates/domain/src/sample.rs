@@ -24,7 +24,7 @@ use crate::time::{Day, Time};
 use table::{Care, Line, Usage};
 
 /// How many accounts there are.
-pub const COUNT: usize = table::LINES.len();
+pub const COUNT: usize = table::COUNT;
 /// Sample contacts happen in working hours, in seconds since midnight.
 const OPENS: i64 = 9 * 3600;
 const WORKING_MINUTES: i64 = 7 * 60;
@@ -103,7 +103,11 @@ pub struct SampleUsage {
 /// The sample accounts as of `now`, with some of them overdue by the company's cadence.
 pub fn all(settings: &Settings, now: Time) -> Vec<Sample> {
     let calendar = Calendar { now, zone: &settings.time_zone };
-    table::LINES.iter().enumerate().map(|(place, line)| Sample::new(place, line, settings, calendar)).collect()
+    table::LINES
+        .iter()
+        .enumerate()
+        .map(|(place, line)| Sample::new(place, line, settings, calendar))
+        .collect()
 }
 
 /// Finds times in the past.
@@ -141,7 +145,8 @@ impl Sample {
         let (created, entered) = (line.created + shift, line.entered + shift);
         let moves = moves(place, line, (created, entered), calendar);
         let contacts = contacts(place, line, contacted, calendar);
-        let messages = messages(place, moves.first().map(|step| step.at), contacts.last().map(|last| last.at));
+        let messages =
+            messages(place, moves.first().map(|step| step.at), contacts.last().map(|last| last.at));
         let note = words::NOTES.get(place % (words::NOTES.len() * 3)).map(|text| SampleNote {
             text: *text,
             pinned: place.is_multiple_of(2),
@@ -230,12 +235,7 @@ fn path(status: Status) -> &'static [Status] {
 }
 
 /// The moves, spread evenly between the day it was created and the day it entered its stage.
-fn moves(
-    place: usize,
-    line: &Line,
-    (created, entered): (i64, i64),
-    calendar: Calendar,
-) -> Vec<SampleMove> {
+fn moves(place: usize, line: &Line, (created, entered): (i64, i64), calendar: Calendar) -> Vec<SampleMove> {
     let path = path(line.status);
     let steps = i64::try_from(path.len()).unwrap_or(1);
     let mut from = Status::Prospect;
@@ -255,7 +255,8 @@ fn contacts(place: usize, line: &Line, last: Option<i64>, calendar: Calendar) ->
     let Some(last) = last else { return Vec::new() };
     let earlier = if line.status == Status::Customer { 2 } else { 0 };
     let contact = |back: i64| {
-        let (kind, note) = words::CONTACTS[(place + usize::try_from(back).unwrap_or(0)) % words::CONTACTS.len()];
+        let (kind, note) =
+            words::CONTACTS[(place + usize::try_from(back).unwrap_or(0)) % words::CONTACTS.len()];
         SampleContact { kind, note, at: calendar.at(last + back * 25, place + 3) }
     };
     (0..=earlier).rev().map(contact).collect()

@@ -26,7 +26,11 @@ impl FirstSteps {
     }
 }
 
-pub(super) fn taken(snapshot: &mut Snapshot, viewer: &Viewer, has_accounts: bool) -> Result<FirstSteps, Error> {
+pub(super) fn taken(
+    snapshot: &mut Snapshot,
+    viewer: &Viewer,
+    has_accounts: bool,
+) -> Result<FirstSteps, Error> {
     let is_connected = pulse::is_connected(snapshot, viewer)?;
     let has_team = member::list(snapshot)?.len() > 1 || !invitation::list(snapshot)?.is_empty();
     Ok(FirstSteps { has_accounts, is_connected, has_team })

@@ -51,7 +51,8 @@ fn the_clock_falls_back_to_the_imported_contact() {
         assert_eq!(last_contact(app).as_deref(), Some("2025-12-24T09:00:00Z"));
         // It turns out to have been before the imported one.
         let body = json!({"occurred_at": "2025-11-01T09:00:00Z"});
-        let edit = Edit::of_contact(body.as_object().expect("an object"), app.clock().now()).expect("an edit");
+        let edit =
+            Edit::of_contact(body.as_object().expect("an object"), app.clock().now()).expect("an edit");
         app.write(EditEntry { target: (late.account, late.id).into(), edit }).expect("edited");
         assert_eq!(last_contact(app).as_deref(), Some(IMPORTED));
         delete(app, &early);

@@ -82,7 +82,8 @@ fn it_is_added_once_and_removed_without_a_trace() {
         assert_eq!(app.write(AddSampleData).expect("added"), ADDED);
         assert_eq!(app.write(AddSampleData).expect("asked again"), Added::Before);
         assert_eq!(samples(app).len(), COUNT);
-        for table in ["account", "contact", "message", "note", "activity_count", "account_address", "channel"] {
+        for table in ["account", "contact", "message", "note", "activity_count", "account_address", "channel"]
+        {
             assert!(app.rows(table) > 0, "{table} has something to show");
         }
         try_out(app);
@@ -191,7 +192,11 @@ fn it_is_no_step_and_no_news() {
         app.upsert(json!({"imported_id": "crm-1", "name": "Real one", "status": "customer"}));
         app.clock().advance_days(60);
         let rendered = block_on(preview(app.app(), app.token())).expect("a digest");
-        assert!(rendered.plain.contains("Real one") && !rendered.plain.contains("Cedar"), "{}", rendered.plain);
+        assert!(
+            rendered.plain.contains("Real one") && !rendered.plain.contains("Cedar"),
+            "{}",
+            rendered.plain
+        );
         assert_eq!((rendered.overdue, steps().has_accounts), (1, true));
         app.ingest(json!([{"imported_id": "crm-1", "kind": "app_opened"}]));
         assert!(steps().is_connected);
@@ -218,9 +223,13 @@ fn admins_add_and_remove_it_and_the_audit_log_says_so() {
         app.write_as(&admin, AddSampleData).expect("added");
         assert_eq!(refusal(app.write_as(&member, RemoveSampleData)), "forbidden role_required");
         app.write_as(&admin, RemoveSampleData).expect("removed");
-        let entries = app.read(|snapshot| rapport_store::audit::list(snapshot, &Filter::default(), None, 2)).items;
+        let entries =
+            app.read(|snapshot| rapport_store::audit::list(snapshot, &Filter::default(), None, 2)).items;
         let [removed, added] = entries.as_slice() else { panic!("{entries:?}") };
-        assert_eq!((removed.action.as_str(), added.action.as_str()), ("sample_data.removed", "sample_data.added"));
+        assert_eq!(
+            (removed.action.as_str(), added.action.as_str()),
+            ("sample_data.removed", "sample_data.added")
+        );
         let detail: Value = serde_json::from_str(&removed.detail).expect("JSON");
         assert_eq!((&detail["accounts"], &detail["removed"]["account"]), (&json!(COUNT), &json!(COUNT)));
     });

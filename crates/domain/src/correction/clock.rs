@@ -144,7 +144,13 @@ mod tests {
             ("an entry after the import is left", 50, (50, None), (Some(30), Some(20)), Some(30)),
             ("the entry was before the import", 50, (50, Some(10)), (Some(10), Some(20)), Some(20)),
             ("the import is undone", 50, (50, None), (None, None), None),
-            ("the imported contact is the last, an entry is deleted", 20, (3, None), (None, Some(20)), Some(20)),
+            (
+                "the imported contact is the last, an entry is deleted",
+                20,
+                (3, None),
+                (None, Some(20)),
+                Some(20),
+            ),
             ("both at the same time, the entry is deleted", 20, (20, None), (None, Some(20)), Some(20)),
         ];
         for (what, current, (was, becomes), (logged, imported), expected) in table {

@@ -59,7 +59,9 @@ impl Differences {
                 pairs.insert(field.to_owned(), json!([before, after]));
             }
         };
-        for field in [NAME, STATUS, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED].into_iter().chain(HIDDEN) {
+        for field in
+            [NAME, STATUS, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED].into_iter().chain(HIDDEN)
+        {
             note(field, fact(before, field), fact(after, field));
         }
         if before.custom_fields != after.custom_fields {

@@ -1,6 +1,10 @@
 //! The sample accounts. Their names are made up, and their addresses are at domains that exist only in examples.
 
-use crate::pipeline::Status::{self, Contacted, Customer, DoNotContact, InNegotiation, InTrial, Lost, Prospect};
+use crate::pipeline::Status::{
+    self, Contacted, Customer, DoNotContact, InNegotiation, InTrial, Lost, Prospect,
+};
+
+pub const COUNT: usize = 36;
 
 /// One account. Days count back from today.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,7 +97,7 @@ use Care::{Ago, Nobody, Overdue};
 use Usage::{Daily, Stopped};
 
 #[rustfmt::skip]
-pub static LINES: [Line; 36] = [
+pub static LINES: [Line; COUNT] = [
     line(("Alder & Finch", "alder-finch", "mara.finch", "retail", "GB", 140),
         (Prospect, 2, 2, Some(4_800), Some(0)), Nobody),
     line(("Bluebell Bakeries", "bluebell-bakeries", "tomas.reed", "food", "IE", 60),

@@ -2,15 +2,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::*;
 use crate::company::CADENCE_DAYS;
-use crate::id::{IdSequence, RawId};
+use crate::id::IdSequence;
 
 const NOW: Time = Time::from_micros(1_780_000_000_000_000);
 
 fn made(settings: &Settings) -> Vec<(Sample, Account)> {
     let mut ids = IdSequence::default();
     let account = |sample: Sample| {
-        let id = AccountId::from(ids.next::<RawId>(NOW, [0; 10]));
-        let account = sample.account(id, None, settings, NOW);
+        let account = sample.account(ids.next(NOW, [0; 10]), None, settings, NOW);
         (sample, account)
     };
     all(settings, NOW).into_iter().map(account).collect()
