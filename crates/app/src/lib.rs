@@ -72,6 +72,7 @@ pub mod redelivery;
 pub mod refusal;
 mod repeats;
 pub mod retention;
+pub mod sample;
 pub mod saved_view;
 pub mod second_factor;
 pub mod second_step;

@@ -115,6 +115,8 @@ actions! {
     RedeliveryCancelled = "redelivery.cancelled", "Cancelled a bulk redelivery";
     RedeliveryStarted = "redelivery.started", "Started a bulk redelivery";
     RequestRefused = "request.refused", "Was refused: their role doesn't allow it";
+    SampleDataAdded = "sample_data.added", "Added sample data";
+    SampleDataRemoved = "sample_data.removed", "Removed sample data";
     SessionBegun = "session.begun", "Logged in";
     SessionEnded = "session.ended", "Logged out one of their other sessions";
     SessionFailed = "session.failed", "Refused a login";

@@ -88,6 +88,7 @@ impl Fault {
         "repeated",
         "required",
         "reserved_name",
+        "sample_account",
         "timed_out",
         "too_large",
         "too_long",

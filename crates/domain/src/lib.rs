@@ -61,6 +61,7 @@ pub mod relying_party;
 pub mod repeat;
 pub mod request_id;
 pub mod right;
+pub mod sample;
 pub mod saved_view;
 pub mod schema;
 pub mod search;

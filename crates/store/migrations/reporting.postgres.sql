@@ -81,7 +81,8 @@ SELECT c.slug AS project, reporting.id_text('acc_', a.id) AS id, a.imported_id, 
        to_timestamp(a.updated_at / 1e6) AS updated_at,
        reporting.id_text('chn_', a.channel) AS channel_id, a.cadence_days,
        a.snoozed_until::date AS snoozed_until, reporting.at(a.tracked_since) AS tracked_since,
-       a.campaign_hold = 1 AS campaign_hold
+       a.campaign_hold = 1 AS campaign_hold, a.sample = 1 AS sample,
+       reporting.at(a.imported_contact_at) AS imported_contact_at
 FROM account a
 JOIN company c ON c.id = a.company
 LEFT JOIN channel ch ON ch.company = a.company AND ch.id = a.channel
@@ -141,7 +142,8 @@ FROM credential t
 JOIN company c ON c.id = t.company;
 
 CREATE OR REPLACE VIEW reporting.channel AS
-SELECT c.slug AS project, reporting.id_text('chn_', ch.id) AS id, ch.name, reporting.at(ch.created_at) AS created_at
+SELECT c.slug AS project, reporting.id_text('chn_', ch.id) AS id, ch.name, reporting.at(ch.created_at) AS created_at,
+       ch.sample = 1 AS sample
 FROM channel ch
 JOIN company c ON c.id = ch.company;
 

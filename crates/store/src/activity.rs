@@ -26,7 +26,7 @@ statements! {
     company ACTIVE_DAYS = "SELECT day, CAST(sum(count) AS BIGINT), max(last_used_at) FROM activity_count \
                            WHERE company = $1 AND account = $2 AND day > 0 AND day < $3 GROUP BY day \
                            ORDER BY day DESC LIMIT $4";
-    company ANYBODY = "SELECT account FROM account_seen WHERE company = $1 LIMIT 1";
+    company ANYBODY = "SELECT account FROM account_seen WHERE company = $1 ORDER BY account LIMIT $2";
     company LIST = "SELECT seq, occurred_at, received_at, kind, feature, metadata FROM activity \
                     WHERE company = $1 AND account = $2 AND (occurred_at < $3 OR (occurred_at = $3 AND seq < $4)) \
                     ORDER BY occurred_at DESC, seq DESC LIMIT $5";
@@ -224,9 +224,12 @@ pub fn total(snapshot: &mut Snapshot, account: AccountId) -> Result<i64, Error> 
     row.map_or(Ok(0), |mut row| row.take())
 }
 
-/// Whether any account of the company was ever seen.
-pub fn has_any(snapshot: &mut Snapshot) -> Result<bool, Error> {
-    Ok(snapshot.query_opt(&ANYBODY, &[])?.is_some())
+/// Whether any account of the company but these few was ever seen.
+pub fn has_any(snapshot: &mut Snapshot, besides: &[AccountId]) -> Result<bool, Error> {
+    let enough = i64::try_from(besides.len()).unwrap_or(i64::MAX).saturating_add(1);
+    let rows = snapshot.query(&ANYBODY, values![enough])?;
+    let seen: Vec<AccountId> = rows.into_iter().map(|mut row| row.take()).collect::<Result<_, _>>()?;
+    Ok(seen.iter().any(|account| !besides.contains(account)))
 }
 
 /// A day on which an account was active.

@@ -80,6 +80,7 @@ pub mod recovery_code;
 pub mod redelivery;
 pub mod removed_member;
 pub mod retention;
+pub mod sample;
 pub mod saved_view;
 pub mod sealed;
 pub mod second_factor;
@@ -167,6 +168,7 @@ pub fn all_statements() -> Vec<&'static Statement> {
         redelivery::STATEMENTS,
         removed_member::STATEMENTS,
         retention::STATEMENTS,
+        sample::STATEMENTS,
         saved_view::STATEMENTS,
         sealed::STATEMENTS,
         second_factor::STATEMENTS,

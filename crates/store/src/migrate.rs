@@ -13,7 +13,7 @@ mod tests;
 use self::steps::Step;
 use crate::error::Error;
 
-const MIGRATIONS: [&str; 36] = [
+const MIGRATIONS: [&str; 38] = [
     include_str!("../migrations/0001_core.sql"),
     include_str!("../migrations/0002_webhooks.sql"),
     include_str!("../migrations/0003_conversations.sql"),
@@ -50,6 +50,8 @@ const MIGRATIONS: [&str; 36] = [
     include_str!("../migrations/0034_corrections.sql"),
     include_str!("../migrations/0035_real_files.sql"),
     include_str!("../migrations/0036_exchange_rates.sql"),
+    include_str!("../migrations/0037_sample_data.sql"),
+    include_str!("../migrations/0038_imported_contact.sql"),
 ];
 const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)";
 

@@ -14,6 +14,7 @@ use rapport_store::{Error, Query as _, Snapshot, activity_day, recent, webhook};
 use crate::read::first_steps::{self, FirstSteps};
 use crate::read::pipeline::rates_of;
 use crate::read::{CappedCount, Viewer};
+use crate::sample::sample_accounts;
 
 pub use rapport_store::recent::Delivered;
 
@@ -47,7 +48,9 @@ pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Erro
     let since = Time::start_of_day(lately.date(), zone);
     let worst = ListClients { tab: Tab::Overdue, after: None, limit: WORST, now };
     let stages = stage_totals::stages(snapshot)?;
-    let has_accounts = stages.iter().any(|stage| stage.accounts.count > 0);
+    let samples = sample_accounts(snapshot, &viewer.caller.company)?;
+    let accounts: i64 = stages.iter().map(|stage| stage.accounts.count).sum();
+    let has_accounts = accounts > i64::try_from(samples.len()).unwrap_or(0);
     Ok(Figures {
         rates: rates_of(snapshot, viewer, &stages)?,
         stages,
@@ -60,7 +63,7 @@ pub fn figures(snapshot: &mut Snapshot, viewer: &Viewer) -> Result<Figures, Erro
         delivered: recent::deliveries(snapshot, since)?,
         failed_mails: recent::failed_mails(snapshot, since)?,
         lately,
-        first_steps: first_steps::taken(snapshot, has_accounts)?,
+        first_steps: first_steps::taken(snapshot, viewer, has_accounts)?,
     })
 }
 

@@ -35,6 +35,7 @@ mod phone;
 mod pipeline;
 mod pulse;
 mod roles;
+mod samples;
 mod sessions;
 mod settings;
 mod sso;

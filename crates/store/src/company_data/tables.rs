@@ -77,7 +77,7 @@ const PERSON: Keys = &[("person", Type::Bytes)];
 const BY_ID: Keys = &[("t.id", Type::Bytes)];
 const BY_ACCOUNT: Keys = &[("t.account", Type::Bytes)];
 
-pub static TABLES: [Table; 56] = [
+pub static TABLES: [Table; 57] = [
     Table {
         name: "member",
         keys: PERSON,
@@ -162,7 +162,7 @@ pub static TABLES: [Table; 56] = [
     Table::exported(
         "channel",
         ID,
-        &[("id", Id("chn_")), ("name", Text), ("created_at", Time)],
+        &[("id", Id("chn_")), ("name", Text), ("sample", Flag), ("created_at", Time)],
         &["name_folded"],
     ),
     Table::exported(
@@ -219,10 +219,12 @@ pub static TABLES: [Table; 56] = [
             ("promo_code", Text),
             ("acquired_at", Time),
             ("last_contact_at", Time),
+            ("imported_contact_at", Time),
             ("cadence_days", Number),
             ("snoozed_until", Text),
             ("tracked_since", Time),
             ("campaign_hold", Flag),
+            ("sample", Flag),
             ("created_at", Time),
             ("updated_at", Time),
         ],

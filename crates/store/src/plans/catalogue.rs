@@ -47,6 +47,7 @@ pub(super) fn all_bulk() -> Vec<(&'static str, &'static str)> {
     bulk![
         account::INSERT,
         account::UPDATE,
+        account::SET_IMPORTED_CONTACT,
         account::INSERT_WORDS,
         account_address::INSERT_MANY,
         account_field::INSERT,

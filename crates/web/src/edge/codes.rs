@@ -177,6 +177,7 @@ pub const FIELDS: &[FieldCode] = &[
     field("repeated", "It is there twice.", "Send it once."),
     field("required", "It is missing.", "Send it."),
     field("reserved_name", "The member has a reserved name.", "Use another name."),
+    field("sample_account", "The account is part of the sample data.", "Remove the sample data, and create the account."),
     field("timed_out", "It took too long to check.", "Try again."),
     field("too_large", "It has too many bytes.", "Send less."),
     field("too_long", "It has too many characters.", "Send at most as many as `detail` says."),

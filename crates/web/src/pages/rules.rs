@@ -37,6 +37,8 @@ const COMPANY: Rule = Rule::Right(Right::Company);
 /// The methods and the path of every route, with its rule.
 pub const RULES: &[(&str, &str, Rule)] = &[
     ("GET", "/", READ),
+    ("POST", "/sample-data", IMPORT),
+    ("POST", "/sample-data/remove", IMPORT),
     ("GET", "/pipeline", READ),
     ("GET", "/pipeline/moves", READ),
     ("POST", "/pipeline/{id}/move", WORK),

@@ -52,6 +52,7 @@ mod pages_members;
 mod pages_membership;
 mod pages_passwords;
 mod pages_pipeline;
+mod pages_samples;
 mod pages_settings;
 mod pages_webhooks;
 mod person;

@@ -1,5 +1,7 @@
 //! The dashboard: what needs attention today, and an overview of the company.
 
+mod samples;
+
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
@@ -20,7 +22,7 @@ use crate::pages::words::worth::Worth;
 use crate::pages::{Pages, READ};
 
 pub fn routes() -> Router<Pages> {
-    Router::new().route("/", get(show))
+    Router::new().route("/", get(show)).merge(samples::routes())
 }
 
 #[derive(Template)]
@@ -75,7 +77,7 @@ async fn show(visit: Visit) -> Result<Response, Refusal> {
     let Shown { frame, reply: figures } = visit.read(READ, dashboard::figures).await?;
     let steps = figures.first_steps;
     let base_url = visit.pages.app().services().outside().base_url.clone();
-    if !steps.has_accounts {
+    if !steps.has_accounts && frame.company.sample_since.is_none() {
         return Ok(FirstRunPage { frame, steps, base_url }.respond());
     }
     let bars = StageBar::all(&figures.stages);
