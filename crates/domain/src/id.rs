@@ -94,6 +94,8 @@ ids! {
     /// What was edited or deleted in a contact, message or note.
     CorrectionId = "cor_";
     ImportId = "imp_";
+    /// A change of many accounts at once.
+    BulkId = "blk_";
     /// A mail to a member, from creation to sending.
     MailId = "mai_";
     InvitationId = "inv_";

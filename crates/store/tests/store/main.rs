@@ -11,6 +11,7 @@ mod delivery_list;
 mod feed;
 mod group_commit;
 mod listing;
+mod listing_created;
 mod mail;
 mod opening;
 mod pooler;

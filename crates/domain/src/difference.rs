@@ -1,4 +1,4 @@
-//! The changes an import makes to an account, field by field: shown before it runs, reverted by an undo.
+//! The changes that an import or a person makes to many accounts, field by field: shown before, reverted by an undo.
 
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,8 @@ const NAME: &str = "name";
 const STATUS: &str = "status";
 /// Not a field of its own: it changes with the status.
 const TRACKED_SINCE: &str = "tracked_since";
+/// Not a field of its own either: a person who moves an account ends it.
+const HOLD: &str = "campaign_hold";
 const VALUE: &str = "captured_value";
 const ATTRIBUTION: &str = "promo_code";
 const CADENCE: &str = "cadence_days";
@@ -55,7 +57,7 @@ impl Differences {
                 pairs.insert(field.to_owned(), json!([before, after]));
             }
         };
-        for field in [NAME, STATUS, TRACKED_SINCE, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED] {
+        for field in [NAME, STATUS, TRACKED_SINCE, HOLD, VALUE, ATTRIBUTION, LAST_CONTACT, CADENCE, SNOOZED] {
             note(field, fact(before, field), fact(after, field));
         }
         if before.custom_fields != after.custom_fields {
@@ -120,7 +122,7 @@ impl Differences {
             LAST_CONTACT => json!(value.as_i64().map(Time::from_micros)),
             _ => value.clone(),
         };
-        let fields = self.0.iter().filter(|(field, _)| *field != TRACKED_SINCE);
+        let fields = self.0.iter().filter(|(field, _)| *field != TRACKED_SINCE && *field != HOLD);
         fields
             .map(|(field, pair)| Shown {
                 field: field.clone(),
@@ -130,7 +132,7 @@ impl Differences {
             .collect()
     }
 
-    /// Restores each field to its value before the import, unless it was changed after the import. The email
+    /// Restores each field to its value before the change, unless it was changed again since. The email
     /// addresses are up to the caller.
     pub fn revert(
         &self,
@@ -142,7 +144,7 @@ impl Differences {
         let mut reverted = Reverted::default();
         for (field, pair) in &self.0 {
             let (before, after) = (&pair[0], &pair[1]);
-            if field == TRACKED_SINCE || field == EMAILS || fact(account, field) == *before {
+            if [TRACKED_SINCE, HOLD, EMAILS].contains(&field.as_str()) || fact(account, field) == *before {
                 continue;
             }
             let from = account.status;
@@ -182,6 +184,9 @@ impl Differences {
                 {
                     account.tracked_since = Some(Time::from_micros(since));
                 }
+                if let Some(held) = self.0.get(HOLD).and_then(|pair| pair[0].as_bool()) {
+                    account.campaign_hold = held;
+                }
             }
             VALUE => {
                 account.value = match before.as_str() {
@@ -215,6 +220,7 @@ fn fact(account: &Account, field: &str) -> Value {
         NAME => json!(account.name),
         STATUS => json!(account.status),
         TRACKED_SINCE => json!(account.tracked_since.map(Time::as_micros)),
+        HOLD => json!(account.campaign_hold),
         VALUE => {
             let shown = |money: Money| format!("{} {}", money.amount_text(), money.currency.code());
             json!(account.value.map(shown))
@@ -333,6 +339,18 @@ mod tests {
         assert_eq!((reverted.restored, reverted.kept, reverted.renamed), (10, 0, true));
         assert_eq!(reverted.moved, Some(Move { from: Status::Lost, to: Status::Customer }));
         assert_eq!(account.updated_at, LATER);
+    }
+
+    #[test]
+    fn a_person_who_moves_an_account_ends_its_hold_and_the_undo_restores_it() {
+        let old = Account { campaign_hold: true, ..before() };
+        let mut account = old.clone();
+        account.trigger(Trigger::Set(Status::Lost), Mover::Operator, &Settings::default(), LATER);
+        assert!(!account.campaign_hold);
+        let differences = Differences::between(&old, &account);
+        assert_eq!(differences.shown().len(), 1, "only the status is shown");
+        revert(&differences, &mut account);
+        assert_eq!(timeless(&account), timeless(&old));
     }
 
     #[test]
